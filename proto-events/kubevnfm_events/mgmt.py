@@ -116,6 +116,8 @@ class RunScript(Command, kind="mgmt.run_script", service="mgmt-executor", reply=
     package: PackageRef
     file: str
     """The script's path in the package."""
+    driver_class: str = ""
+    """The class of the file that runs the phase, as a driver of Tacker's v1 (sequences.md 6.6); empty: the file is run."""
     task: str
     """The name for people and for the log: the phase, or ``coordinate-new/VDU1/0``."""
     given: SecretParams

@@ -19,6 +19,7 @@ SCRIPTS: Final = PROJECT / "tests/fixtures/scripts"
 FORM: Final = FORMS["none"]
 PASSWORD: Final = "of-the-application"
 RECORD: Final = "Scripts/record.py"
+DRIVER: Final = "Scripts/own_driver.py"
 OPERATIONS: Final = (
     "instantiate", "scale", "scale_to_level", "heal", "operate", "change_external_connectivity", "modify_information",
     "change_current_package", "terminate",
@@ -110,6 +111,50 @@ async def test_every_operation_runs_the_scripts_of_its_phases(
     assert (start["machines"] > 0, end["machines"]) == (True, 0)
     assert start["removed"] == start["machines"]
     await caller.delete(recorded.instance_id)
+
+
+@deep_in_six
+async def test_a_driver_class_of_a_package_runs_in_each_phase(user: User, v1: User, lab: LabControl) -> None:
+    """SEQ-004, 6.6, 6.7: a class as Tacker's v1 loads it finds its machines through Heat, and what it leaves is stored."""
+    vnfd_id = str(uuid.uuid4())
+    phases = [
+        f"{name}_{moment}" for name in ("instantiate", "scale", "heal", "terminate") for moment in ("start", "end")
+    ]
+    extra = {DRIVER: (SCRIPTS / "own_driver.py").read_text(encoding="utf-8")}
+    packed = user_data_package(vnfd_id, FORM, scripts=dict.fromkeys(phases, DRIVER), extra=extra)
+    package = await user.upload(packed)
+    assert "warnings" not in package, package
+    ssh = {
+        "port": user.installation.lab.ssh_port,
+        "username": "ubuntu",
+        "password": user.installation.lab.machine_password,
+    }
+    recorded = Recorded(v1, await v1.create(vnfd_id))
+    body = {**instantiate_body(FORM, version="v1"), "additionalParams": {"ssh": ssh}}
+    failing = {**body, "additionalParams": {"fail": "yes", **body["additionalParams"]}}
+    operation = await v1.start(recorded.instance_id, "instantiate", failing)
+    detail = (await v1.rest(operation))["error"]["detail"]
+    assert detail.endswith("MgmtDriverParamInvalid: The parameter fail is invalid.")
+    assert (await v1.act(operation, "rollback"))["state"] == "ROLLED_BACK"
+
+    start, end = await recorded.do("instantiate", body)
+    assert start == {"machines": 0, "flavour": "simple"}
+    assert end == {"machines": 2, "said": ["hello"] * 2}
+    scale = {"type": "SCALE_OUT", "aspectId": "VDU1_scale"}
+    start, end = await recorded.do("scale", scale)
+    assert start == {"machines": 2, "leaving": []}
+    assert end == {"machines": 3, "said": ["hello"], "type": "SCALE_OUT", "aspect": "VDU1_scale"}
+    start, end = await recorded.do("scale", {**scale, "type": "SCALE_IN"})
+    assert [len(start["leaving"]), end["machines"]] == [1, 2]
+    info = (await v1.instance(recorded.instance_id))["instantiatedVnfInfo"]
+    healed = next(one["id"] for one in info["vnfcInfo"] if one["vduId"] == "VDU1")
+    start, end = await recorded.do("heal", {"vnfcInstanceId": [healed]})
+    assert [start, end] == [{"machines": 2, "known": [True]}, {"machines": 2}]
+    await v1.do(recorded.instance_id, "terminate", GRACEFUL)
+    start, end = await recorded.runs("terminate")
+    assert [start, end] == [{"machines": 2, "type": "GRACEFUL"}, {"machines": 0}]
+    await v1.delete(recorded.instance_id)
+    assert str(ssh["password"]) not in "".join((*user.heard, *v1.heard))
 
 
 @deep_in_six

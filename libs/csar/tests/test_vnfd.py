@@ -165,19 +165,42 @@ def test_a_script_that_is_missing_is_a_problem_of_its_phase_alone(tmp_path: Path
     assert (driver.file, driver.problem) == (missing, f"the package has no file {missing}")
 
 
-CLASS = "from tacker.vnfm.mgmt_drivers import vnflcm_abstract_driver as base\nclass Own(base.VnflcmMgmtAbstractDriver):\n    pass\n"
+CLASS = (
+    "from tacker.vnfm.mgmt_drivers import vnflcm_abstract_driver as base\nclass Own(base.VnflcmMgmtAbstractDriver):\n"
+    "    def instantiate_end(self, context, vnf_instance, request, grant, grant_request):\n        pass\n"
+)
 
 
 @pytest.mark.parametrize(
-    ("code", "is_class"),
-    [(CLASS, True), (f"{CLASS}if __name__ == '__main__':\n    pass\n", False), ("import sys\n", False)],
+    ("code", "name", "problem"),
+    [
+        (CLASS, "Own", ""),
+        (f"{CLASS}class Special(Own):\n    pass\n", "Special", ""),
+        (f"import helper\n{CLASS}", "Own", ""),
+        (f"{CLASS}if __name__ == '__main__':\n    pass\n", "", ""),
+        ("import sys\n", "", ""),
+        (CLASS.replace("_end", "_start"), "Own", "its driver class Own has no method instantiate_end"),
+        (CLASS.replace("instantiate_end", "mgmt_call"), "Own", ""),
+        (CLASS.replace("(base.", "(Mixin, base.").replace("_end", "_start"), "Own", ""),
+        (f"{CLASS}class B(base.VnflcmMgmtAbstractDriver):\n    pass\n", "Own", "several driver classes of Tacker's v1"),
+        (f"import ansible_runner\n{CLASS}", "Own", "its driver class Own needs ansible_runner, which"),
+        (f"from tacker.common import rpc\n{CLASS}", "Own", "needs tacker.common.rpc, which"),
+        (
+            f"from tacker.common.exceptions import Absent\n{CLASS}",
+            "Own",
+            "needs tacker.common.exceptions.Absent, which",
+        ),
+        (f"try:\n    import ansible_runner\nexcept ImportError:\n    pass\n{CLASS}", "Own", ""),
+        (f"{CLASS}def f(heat):\n    heat.stacks.template(1)\n", "Own", "calls stacks.template, which is not answered"),
+    ],
 )
-def test_a_driver_class_of_v1_is_no_script(tmp_path: Path, code: str, is_class: bool) -> None:
+def test_a_driver_class_of_v1_is_found_and_judged(tmp_path: Path, code: str, name: str, problem: str) -> None:
     changed = flavour(driver_file="Scripts/own.py")
-    files = {**v1_files(), "Definitions/flavour_simple.yaml": changed, "Scripts/own.py": code}
+    files = {**v1_files(), "Definitions/flavour_simple.yaml": changed, "Scripts/own.py": code, "Scripts/helper.py": ""}
     driver = vnfd_of(tmp_path, files).phase_driver("simple", "instantiate_end")
     assert driver is not None
-    assert ("a driver class of Tacker's v1" in driver.problem) is is_class
+    assert driver.driver_class == name
+    assert (problem in driver.problem) if problem else driver.problem == ""
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,6 @@ from kubevnfm_sandbox.seccomp import FilterUnavailable, compiled, number_of
 log = structlog.get_logger()
 
 _HERE: Final = Path(__file__).parent
-TACKER_SHIM: Final = _HERE / "tacker_shim"
-"""The modules that code written for OpenStack Tacker imports, for ``Program.imports`` and ``Script.shim``."""
 ANSWER_BYTES: Final = 8 * 1024 * 1024
 """Largest accepted answer. Heat accepts templates of up to 512 KiB (max_template_size)."""
 _LONGEST_OF_SCRIPT: Final = ANSWER_BYTES - 64 * 1024
@@ -149,6 +147,8 @@ class Script:
     """The folder of the package, which the script can read; its path there is in ``KUBEVNFM_PACKAGE``."""
     shim: Path
     """A folder of modules that the script may import."""
+    via: str = ""
+    """A module of ``shim`` that is executed instead, and finds the script's path in ``sys.argv[0]``."""
     stdin: bytes = b""
     given: Mapping[str, object] | None = None
     """The dictionary of plain values whose pickle the script reads from stdin, in place of ``stdin``."""
@@ -253,6 +253,7 @@ class Sandbox:
             "stdin": base64.b64encode(script.stdin).decode(),
             "pickled": script.given,
             "longest": _LONGEST_OF_SCRIPT,
+            "via": script.via,
         }
         limit_s = self._limits.timeout_s if script.timeout_s is None else script.timeout_s
         said = bytearray()

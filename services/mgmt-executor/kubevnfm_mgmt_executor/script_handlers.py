@@ -106,6 +106,7 @@ class ScriptHandlers:
             folders={name: await self._folder(package) for name, package in command.folders.items()},
             reach=command.reach,
             timeout_s=timeout_s,
+            driver_class=command.driver_class,
         )
         keep = self._keeper(command, context.operation_id, Mask(secrets))
         cut_short: list[ScriptOutcome] = []

@@ -124,8 +124,10 @@ class PhaseDriver(Part):
     """The script's digest when the package was onboarded."""
     dependencies: tuple[str, ...] = ()
     """Further files that it needs."""
+    driver_class: str = ""
+    """The driver class of Tacker's v1 that the file defines; empty: it is run as a script (sequences.md 6.6)."""
     problem: str = ""
-    """Why the file cannot be run as a script (sequences.md 6.5): it is missing, or of another form."""
+    """Why the file cannot be run (sequences.md 6.5): it is missing, or of another form."""
 
 
 class ScalingAspect(Part):

@@ -14,13 +14,13 @@ from kubevnfm_kit.printable import printable
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles, locate
 from kubevnfm_csar.vnfd import types
+from kubevnfm_csar.vnfd.driver_classes import driver_class
 from kubevnfm_csar.vnfd.model import PhaseDriver
 from kubevnfm_csar.vnfd.topology import Node, Topology
 from kubevnfm_csar.vnfd.types import mapping, sequence
 from kubevnfm_csar.vnfd.values import text
 
 _LONGEST_SCRIPT: Final = 1024 * 1024
-_V1_BASE: Final = "VnflcmMgmtAbstractDriver"
 _NOT_PHASES: Final = frozenset({"type", "inputs", "operations", "notifications", "description"})
 
 
@@ -63,13 +63,17 @@ def _driver(topology: Topology, vnf: Node, *, phase: str, primary: str, dependen
     others = [_artifact(topology, artifacts, text(item), phase=phase) for item in dependencies]
     missing = next((name for name, place in ((named, file), *others) if place is None), None)
     raw = _content(topology.files, file) if file is not None else b""
+    class_name, problem = "", f"the package has no file {missing}"
+    if missing is None:
+        class_name, problem = _judged(topology.files, raw, file or named, phase=phase)
     return PhaseDriver(
         phase=phase,
         name=primary,
         file=file or named,
         sha256=hashlib.sha256(raw).hexdigest() if file is not None else "",
         dependencies=tuple(place for _, place in others if place is not None),
-        problem=f"the package has no file {missing}" if missing is not None else _problem(raw, file or named),
+        driver_class=class_name,
+        problem=problem,
     )
 
 
@@ -91,8 +95,8 @@ def _artifact(topology: Topology, artifacts: JsonMapping, name: str, *, phase: s
     return reference, locate(topology.files, reference, beside=topology.file)
 
 
-def _problem(raw: bytes, file: str) -> str:
-    """Return why the file cannot be run as a script: Python cannot read it, or it is the driver class of Tacker's v1."""
+def _judged(files: PackageFiles, raw: bytes, file: str, *, phase: str) -> tuple[str, str]:
+    """Return the driver class of Tacker's v1 that the file defines, if any, and why the file cannot be run."""
     try:
         with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(raw)
@@ -100,14 +104,13 @@ def _problem(raw: bytes, file: str) -> str:
     except SyntaxError as error:
         # The kind too: of `print "text"` the message alone is a question.
         place = f"{file}, line {error.lineno}" if error.lineno else file
-        return f"{place}: {type(error).__name__}: {printable(error.msg)}; a script for Python 3 expected"
+        return "", f"{place}: {type(error).__name__}: {printable(error.msg)}; a script for Python 3 expected"
     except (ValueError, RecursionError, MemoryError):
-        return ""  # Python reports it, when the script is run
-    bases = [ast.unparse(base) for node in tree.body if isinstance(node, ast.ClassDef) for base in node.bases]
-    is_run = any(isinstance(node, ast.If) and "__main__" in ast.unparse(node.test) for node in tree.body)
-    if not is_run and any(base.rpartition(".")[2] == _V1_BASE for base in bases):
-        return f"it defines a driver class of Tacker's v1 ({_V1_BASE}), which is not a script"
-    return ""
+        return "", ""  # Python reports it, when the script is run
+    folder = file.rpartition("/")[0]
+    names = files.below(f"{folder}/") if folder else files.names()
+    beside = {name[len(folder) :].lstrip("/").partition("/")[0].partition(".")[0] for name in names}
+    return driver_class(tree, phase, beside)
 
 
 def _content(files: PackageFiles, name: str) -> bytes:

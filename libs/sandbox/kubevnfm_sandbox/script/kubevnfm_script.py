@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib.util
 import io
 import json
 import os
@@ -41,8 +42,9 @@ def run(given: Mapping[str, Any], package: str) -> dict[str, object]:
 
     ``given``: ``file`` (a path in the package), ``stdin`` (base64), ``pickled`` (an object whose pickle takes the place of
     ``stdin``), ``folders`` (entries of that object that only this process knows), ``longest`` (of stdout and value together,
-    in characters), ``printed`` (a descriptor for a copy of what the file prints). The file finds the package's folder in
-    the environment variable ``KUBEVNFM_PACKAGE``.
+    in characters), ``printed`` (a descriptor for a copy of what the file prints), ``via`` (a module of ours that is executed
+    in place of the file, and finds it in ``sys.argv[0]``). The file finds the package's folder in the environment variable
+    ``KUBEVNFM_PACKAGE``.
     """
     path = f"{package}/{given['file']}"
     if not os.path.isfile(path):  # noqa: PTH113 - pathlib would have to be loaded
@@ -62,9 +64,16 @@ def run(given: Mapping[str, Any], package: str) -> dict[str, object]:
 
     os._exit = end
     _copy_prints(given["printed"])
-    status = _status_of(path)
+    status = _status_of(_place_of(given["via"]) if given["via"] else path)
     sys.stdout.flush()
     return _ended(status, stdout, given["longest"])
+
+
+def _place_of(module: str) -> str:
+    spec = importlib.util.find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    return spec.origin
 
 
 def _ended(status: int, stdout: int, longest: int) -> dict[str, object]:

@@ -12,7 +12,8 @@ from kubevnfm_csar import BaseHot, inside
 from kubevnfm_events.infra import UserData
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.foreign_json import read_foreign
-from kubevnfm_sandbox.process import ANSWER_BYTES, TACKER_SHIM, Limits, Program, Sandbox, SandboxState
+from kubevnfm_sandbox.process import ANSWER_BYTES, Limits, Program, Sandbox, SandboxState
+from kubevnfm_sandbox.shim import TACKER_SHIM
 from kubevnfm_secrets import MASK
 
 from kubevnfm_infra_openstack.domain.errors import UserDataFailed, UserDataTimedOut

@@ -70,14 +70,19 @@ async def test_a_script_that_a_cnf_cannot_run_is_a_warning_of_its_package_and_re
     script = {"Scripts/own.py": "class Own(VnflcmMgmtAbstractDriver):\n    pass\n"}
     world.vims.add("VIM_ID", "kubernetes")
     package = await world.upload(variant(world.folder, phases={phase: "own"}, files=script))
-    reason = "whose script cannot be run: it defines a driver class of Tacker's v1"
+    reason = f"whose script cannot be run: its driver class Own has no method {phase}"
     assert f"maps {phase} to own, {reason}" in package["warnings"][0]
     await refused(world, await world.create("cnf"), phase, "own", reason)
 
 
-@pytest.mark.parametrize("driver", ["mgmt-drivers-kubespray", "ansible_driver", "vnf-own-class"])
-async def test_a_driver_class_for_tackers_v1_is_refused_by_name(world: World, driver: str) -> None:
-    script = {f"Scripts/{driver}.py": "class Own(VnflcmMgmtAbstractDriver):\n    pass\n"}
+@pytest.mark.parametrize(
+    ("driver", "needs"), [("ansible_driver", "ansible_runner"), ("mgmt-drivers-kubespray", "tacker.common.rpc")]
+)
+async def test_a_driver_class_that_cannot_run_is_refused_by_name(world: World, driver: str, needs: str) -> None:
+    code = (
+        f"import {needs}\nclass Own(VnflcmMgmtAbstractDriver):\n    def instantiate_end(self, *args, **kwargs): ...\n"
+    )
+    script = {f"Scripts/{driver}.py": code}
     package = await world.upload(variant(world.folder, "vm", phases={"instantiate_end": driver}, files=script))
     assert package["onboardingState"] == "ONBOARDED", package
     assert driver in str(package["warnings"])
@@ -89,6 +94,7 @@ async def test_a_driver_class_for_tackers_v1_is_refused_by_name(world: World, dr
         detail = answer.problem(422)["detail"]
         assert "maps instantiate_end to" in detail
         assert driver in detail
+        assert f"needs {needs}, which management drivers of packages do not have" in detail
     assert world.twins.commands == []
 
 

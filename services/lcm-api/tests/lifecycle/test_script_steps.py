@@ -210,6 +210,27 @@ def test_the_scripts_of_an_operation_come_before_and_after_all_else(name: str) -
     assert set(last.reach) == (set() if name == "terminate" else every)
 
 
+@pytest.mark.parametrize("name", ["instantiate", "scale", "terminate"])
+def test_a_driver_class_gets_its_stack_and_the_parameters_of_the_instantiation(name: str) -> None:
+    """SEQ 6.7: what Tacker's Heat client would answer comes with the command, without the stack's parameters."""
+    draft, _ = EVERY[name]
+    files = dict.fromkeys(draft.scripts, "Scripts/own.py::Own")
+    info = draft.instance.get("instantiatedVnfInfo")
+    made = {"instantiatedVnfInfo": {**info, "additionalParams": hide({"password": "old"})}} if info else {}
+    known = {"scripts": files, "instance": {**draft.instance, **made}}
+    _, sent = run(granted(draft.model_copy(update=known)))
+    scripts = [script_of(one) for one in sent if isinstance(one.data, RunScript)]
+    assert [(one.file, one.driver_class) for one in scripts] == [("Scripts/own.py", "Own")] * 2
+    shown = RESOURCES.model_dump(mode="json", exclude={"nfv"})
+    stacks = {"instantiate": [None, shown], "scale": [shown, shown], "terminate": [shown, None]}
+    assert [one.given["stack"] for one in scripts] == stacks[name]
+    earlier = [] if name == "instantiate" else [server.stack_id for server in RESOURCES.servers]
+    for one in scripts:
+        assert one.given["earlier_stacks"] == earlier
+        passwords = [one.reveal(RING) for one in one.given["instantiated_with"].values()]
+        assert passwords == ([] if name == "instantiate" else ["old"])
+
+
 @pytest.mark.parametrize("name", EVERY_CNF)
 def test_the_scripts_of_a_cnf_come_before_and_after_all_else_and_reach_nothing(name: str) -> None:
     draft, between = EVERY_CNF[name]

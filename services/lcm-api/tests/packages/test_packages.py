@@ -548,7 +548,12 @@ async def test_what_the_vnf_does_not_use_is_a_warning_of_the_package(world: Worl
             None,
             "maps heal_end to own, whose script cannot be run: the package has no file Scripts/driver.py",
         ),
-        ("heal_end", "own", "class Own(VnflcmMgmtAbstractDriver):\n    pass\n", "a driver class of Tacker's v1"),
+        (
+            "heal_end",
+            "own",
+            "class Own(VnflcmMgmtAbstractDriver):\n    pass\n",
+            "maps heal_end to own, whose script cannot be run: its driver class Own has no method heal_end",
+        ),
         (
             "heal_end",
             "own",

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 import structlog
-from kubevnfm_sandbox.process import TACKER_SHIM, Limits, Sandbox, SandboxState, Script, ScriptEnded
+from kubevnfm_sandbox.process import Limits, Sandbox, SandboxState, Script, ScriptEnded
+from kubevnfm_sandbox.shim import DRIVER_RUNNER, SCRIPT_MODULES, TACKER_SHIM
 
 from kubevnfm_mgmt_executor.domain.scripts import ScriptOutcome, ScriptRun
 
 log = structlog.get_logger()
 
-_MODULES: Final = ("yaml", "_yaml", "paramiko", "bcrypt", "nacl", "cryptography", "_cffi_backend")
-"""The modules that scripts for Tacker import: YAML, and SSH with what it needs."""
 _ANY_PORT: Final = 0
 
 
@@ -35,10 +34,11 @@ class ScriptProcess:
             Script(
                 file=run.file,
                 package=run.package,
-                given=run.given,
+                given={**run.given, "driver_class": run.driver_class} if run.driver_class else run.given,
+                via=DRIVER_RUNNER if run.driver_class else "",
                 folders=run.folders,
                 shim=TACKER_SHIM,
-                modules=_MODULES,
+                modules=SCRIPT_MODULES,
                 reach=tuple(self._granted(run.reach)),
                 timeout_s=run.timeout_s,
             ),

@@ -71,6 +71,8 @@ class ScriptRun:
     folders: Mapping[str, Path]
     reach: tuple[str, ...]
     timeout_s: float
+    driver_class: str = ""
+    """The class of the file that runs the phase, as a driver of Tacker's v1; empty: the file itself is run."""
 
 
 @dataclass(frozen=True)

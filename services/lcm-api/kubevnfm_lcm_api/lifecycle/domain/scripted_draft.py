@@ -23,7 +23,8 @@ class ScriptedDraft(Draft):
     """An operation that runs scripts of the package at its beginning and at its end, and the same in its rollback."""
 
     scripts: dict[str, str] = Field(default_factory=dict)
-    """The package's file by phase of this operation (``scale_start``, ``scale_rollback_end``), as the VNFD maps them."""
+    """The package's file by phase of this operation (``scale_start``, ``scale_rollback_end``), as the VNFD maps them; for a
+    driver class of Tacker's v1 ``file::Class``."""
     script_request: SecretParams = Field(default_factory=dict)
     """The operation's request in v2 form."""
     script_data: SecretParams = Field(default_factory=dict)

@@ -102,10 +102,13 @@ def is_registry(flavour: Flavour) -> bool:
 
 
 def scripts_of(flavour: Flavour, operation: OperationType) -> dict[str, str]:
-    """Return the package's script by phase of the operation. `check_machine_drivers` or `check_cnf_drivers` comes first."""
+    """Return the package's script by phase of the operation, a driver class of Tacker's v1 as ``file::Class``.
+
+    `check_machine_drivers` or `check_cnf_drivers` comes first.
+    """
     phases = [f"{_PHASES[operation]}_{moment}" for moment in _MOMENTS if operation in _PHASES]
     return {
-        phase: flavour.phases[phase].file
+        phase: "::".join(filter(None, (flavour.phases[phase].file, flavour.phases[phase].driver_class)))
         for phase in phases
         if phase in flavour.phases and _is_script(flavour.phases[phase])
     }

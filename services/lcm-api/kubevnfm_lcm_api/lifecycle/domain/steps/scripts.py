@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, Protocol
 
@@ -37,7 +37,7 @@ class NeedsScripts(NeedsInstance, Protocol):
 
     @property
     def scripts(self) -> Mapping[str, str]:
-        """File by phase."""
+        """File by phase; ``file::Class`` for a driver class of Tacker's v1."""
         ...
 
     @property
@@ -145,10 +145,12 @@ def _phase_command(draft: NeedsScripts, phase: str) -> RunScript:
     moment: Moment = "completed" if is_end and not is_rollback else "before"
     known = (now,) if is_end else (before, now) if is_rollback else (before,)
     assert draft.package is not None
+    file, _, driver_class = draft.scripts[phase].partition("::")
     return RunScript(
         vnf_instance_id=draft.vnf_instance_id,
         package=draft.package,
-        file=draft.scripts[phase],
+        file=file,
+        driver_class=driver_class,
         task=phase,
         given={
             "operation": phase,
@@ -157,6 +159,7 @@ def _phase_command(draft: NeedsScripts, phase: str) -> RunScript:
             "grant_request": draft.grant_request or None,
             "grant_response": without_access(draft.grant) or None,
             "user_script_err_handling_data": draft.script_data,
+            **(_facts_for_driver(draft, known) if driver_class else {}),
         },
         folders={
             "tmp_csar_dir": draft.package,
@@ -164,6 +167,20 @@ def _phase_command(draft: NeedsScripts, phase: str) -> RunScript:
         },
         reach=addresses(*known),
     )
+
+
+def _facts_for_driver(draft: NeedsScripts, known: Sequence[StackResources | None]) -> dict[str, Any]:
+    """Return what a driver class of Tacker's v1 may ask about its instance (sequences.md 6.7); the last stack is the present one."""
+    before, _ = draft.stacks
+    # Before, because a VNF that is terminated has none any more.
+    info = draft.instance_at("before").get("instantiatedVnfInfo") or {}
+    stack = next((one for one in reversed(known) if one is not None), None)
+    return {
+        # `nfv` are the parameters of the stack, which may hold secrets of the request.
+        "stack": stack.model_dump(mode="json", exclude={"nfv"}) if stack is not None else None,
+        "earlier_stacks": [server.stack_id for server in before.servers] if before is not None else [],
+        "instantiated_with": info.get("additionalParams") or {},
+    }
 
 
 def without_access(tree: Mapping[str, Any]) -> dict[str, Any]:
