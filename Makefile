@@ -79,9 +79,9 @@ test-e2e: samples servers ## Runs the end-to-end tests, over HTTP, in both wirin
 test-openstack: samples ## Runs the end-to-end tests of machines against a real OpenStack: CLOUD=NAME is its entry in clouds.yaml
 	@KUBEVNFM_E2E_CLOUD=$(CLOUD) $(PYTEST) --timeout 3600 $(addprefix tests/e2e/,test_vm.py test_operations.py test_ports.py test_scripts.py test_many_at_once.py test_vims.py test_drift.py test_faults.py)
 
-test-machines: samples ## Runs sequences of clusters on real machines, which it installs: MACHINES=FILE names them, see docs/real-machines.md
+test-machines: samples ## Runs sequences of clusters on real machines, which it installs: MACHINES=FILE names them, ARGS="-k TEST" takes one; docs/real-machines.md
 	@test -n "$(MACHINES)" || { echo "MACHINES=FILE expected; docs/real-machines.md says what the file has" >&2; exit 2; }
-	@KUBEVNFM_MACHINES="$(abspath $(MACHINES))" $(PYTEST) -s --timeout 7200 tests/machines
+	@KUBEVNFM_MACHINES="$(abspath $(MACHINES))" $(PYTEST) -s --timeout 7200 tests/machines $(ARGS)
 
 test-chaos: samples servers ## Runs the chaos tests: each process is killed at each step, each message is delivered twice, each stored operation is replayed
 	@$(PYTEST) tests/chaos services/lcm-api/tests/lifecycle/test_engine.py services/lcm-api/tests/test_stored_operations.py

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
-from kubevnfm_events.common import ClusterAccess
-from real_machines import FILE, RealMachines, is_ready
+from real_machines import FILE, RealMachines
+from seen_cluster import SYSTEM_PODS, SeenCluster
 
 pytestmark = pytest.mark.skipif(FILE is None, reason="no machines are given: see docs/real-machines.md")
 
@@ -42,8 +41,9 @@ async def test_a_cluster_is_built_retried_scaled_and_healed(tmp_path: Path) -> N
         done = await machines.run(install, tmp_path)
         access = done.cluster
         assert access is not None
+        seen = SeenCluster(machines, access)
         names = [done.node_names[node.vnfc_id] for node in nodes]
-        await ready(machines, access, set(names))
+        await seen.ready(set(names))
         labels = {
             name: one["metadata"]["labels"].get("CIS-node") for name, one in (await machines.nodes_of(access)).items()
         }
@@ -51,7 +51,7 @@ async def test_a_cluster_is_built_retried_scaled_and_healed(tmp_path: Path) -> N
             names[0]: None,
             **{name: f"host-of-{place}" for name, place in zip(names[1:], places[1:], strict=True)},
         }
-        await pods_ready(machines, access, "/api/v1/namespaces/kube-system/pods")
+        await seen.pods_ready(SYSTEM_PODS)
 
         again = await machines.run(install, tmp_path)
         assert again.cluster is not None
@@ -59,12 +59,12 @@ async def test_a_cluster_is_built_retried_scaled_and_healed(tmp_path: Path) -> N
         assert not {task for task, _ in machines.tasks("finished")} & {"prepare", "init", "join"}
 
         await machines.ask_api(access, DEPLOYMENTS, method="POST", body=web(given.image))
-        await pods_ready(machines, access, PODS, count=2)
+        await seen.pods_ready(PODS, count=2)
         nodes = [node.model_copy(update={"name": name}) for node, name in zip(nodes, names, strict=True)]
         master, worker, leaving = nodes
         await machines.run(machines.command("scale_start", nodes, targets=[leaving]), tmp_path)
         assert set(await machines.nodes_of(access)) == set(names[:2])
-        await pods_ready(machines, access, PODS, count=2)
+        await seen.pods_ready(PODS, count=2)
         await machines.run(machines.command("scale_end", [master, worker], targets=[], gone=[leaving]), tmp_path)
         if not given.renew:
             return
@@ -73,7 +73,7 @@ async def test_a_cluster_is_built_retried_scaled_and_healed(tmp_path: Path) -> N
         joining = machines.node(leaving.nic_address, "worker")
         done = await machines.run(machines.command("scale_end", [master, worker, joining], targets=[joining]), tmp_path)
         joining = joining.model_copy(update={"name": done.node_names[joining.vnfc_id]})
-        await ready(machines, access, {str(one.name) for one in (master, worker, joining)})
+        await seen.ready({str(one.name) for one in (master, worker, joining)})
 
         before = (await machines.nodes_of(access))[str(worker.name)]["metadata"]["uid"]
         nodes = [master, worker, joining]
@@ -82,9 +82,9 @@ async def test_a_cluster_is_built_retried_scaled_and_healed(tmp_path: Path) -> N
         healed = machines.node(worker.nic_address, "worker", name=worker.name)
         nodes = [master, healed, joining]
         await machines.run(machines.command("heal_end", nodes, targets=[healed], gone=[worker]), tmp_path)
-        await ready(machines, access, {str(one.name) for one in nodes})
+        await seen.ready({str(one.name) for one in nodes})
         assert (await machines.nodes_of(access))[str(worker.name)]["metadata"]["uid"] != before
-        await pods_ready(machines, access, PODS, count=2)
+        await seen.pods_ready(PODS, count=2)
 
 
 async def test_the_api_answers_while_any_one_of_three_masters_is_down(tmp_path: Path) -> None:
@@ -101,45 +101,37 @@ async def test_the_api_answers_while_any_one_of_three_masters_is_down(tmp_path: 
         done = await machines.run(machines.command("instantiate_end", nodes), tmp_path)
         access = done.cluster
         assert access is not None
+        seen = SeenCluster(machines, access)
         assert access.server == f"https://{given.virtual_address}:16443"
         names = set(done.node_names.values())
-        await ready(machines, access, names)
+        await seen.ready(names)
         for master in given.masters[:3] if given.cut and given.start else ():
             await machines.do("cut", master)
-            await machines.until(f"the API answers without {master}", lambda: answers(machines, access), within_s=60)
+            await machines.until(f"the API answers without {master}", seen.answers, within_s=60)
             await machines.do("start", master)
-            await ready(machines, access, names)
+            await seen.ready(names)
 
 
-async def answers(machines: RealMachines, access: ClusterAccess) -> bool:
-    """Return whether the API answers five times in a row."""
-    try:
-        for _ in range(5):
-            await machines.nodes_of(access)
-    except (aiohttp.ClientError, TimeoutError):
-        return False
-    return True
+async def test_a_whole_cluster_is_built_again_on_new_machines(tmp_path: Path) -> None:
+    """SEQ-156: the machines at the same addresses are empty; the cluster has another CA, and the names it had."""
+    assert FILE is not None
+    async with RealMachines.of_file(Path(FILE), tmp_path) as machines:
+        given = machines.given
+        if not given.renew:
+            pytest.skip("the command renew expected")
+        places = [given.masters[0], given.workers[0]]
+        await machines.do("renew", *places)
+        old = [machines.node(place, "worker" if number else "master") for number, place in enumerate(places)]
+        built = await machines.run(machines.command("instantiate_end", old), tmp_path)
+        assert built.cluster is not None
+        await SeenCluster(machines, built.cluster).ready(built.node_names.values())
 
-
-async def ready(machines: RealMachines, access: ClusterAccess, names: set[str]) -> None:
-    """Return once the cluster has these Nodes and no others, all Ready."""
-
-    async def are_ready() -> bool:
-        if not await answers(machines, access):
-            return False
-        return {name: is_ready(one) for name, one in (await machines.nodes_of(access)).items()} == dict.fromkeys(
-            names, True
-        )
-
-    await machines.until(f"Nodes {', '.join(sorted(names))} are Ready", are_ready)
-
-
-async def pods_ready(machines: RealMachines, access: ClusterAccess, path: str, *, count: int = 1) -> None:
-    """Return once there are at least so many pods that do not end, and all of them are Ready."""
-
-    async def are_ready() -> bool:
-        listed = (await machines.ask_api(access, path))["items"]
-        staying = [one for one in listed if "deletionTimestamp" not in one["metadata"]]
-        return len(staying) >= count and all(is_ready(one) for one in staying)
-
-    await machines.until(f"{count} or more pods of {path.split('/')[4]} are Ready", are_ready)
+        await machines.do("renew", *places)
+        new = [machines.node(node.nic_address, node.role, name=built.node_names[node.vnfc_id]) for node in old]
+        again = await machines.run(machines.command("heal_end", new, gone=old), tmp_path)
+        assert again.cluster is not None
+        assert again.cluster.ssl_ca_cert != built.cluster.ssl_ca_cert
+        assert sorted(again.node_names.values()) == sorted(built.node_names.values())
+        seen = SeenCluster(machines, again.cluster)
+        await seen.ready(again.node_names.values())
+        await seen.pods_ready(SYSTEM_PODS)

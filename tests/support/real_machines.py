@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import shutil
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 import aiohttp
+import asyncssh
 from kubevnfm_cluster import CLUSTER, ClusterParameters
 from kubevnfm_events import Event
 from kubevnfm_events.common import ClusterAccess, PackageRef
@@ -27,6 +29,7 @@ from kubevnfm_mgmt_executor.adapters.own_files import OwnFiles
 from kubevnfm_mgmt_executor.adapters.package_files import FetchedPackage
 from kubevnfm_mgmt_executor.adapters.ssh import SshMachines
 from kubevnfm_mgmt_executor.domain.drivers import DRIVERS
+from kubevnfm_mgmt_executor.domain.errors import ConnectionLost, NodeFailure
 from kubevnfm_mgmt_executor.handlers import MgmtHandlers
 from kubevnfm_mgmt_executor.wiring import INDEXES
 from kubevnfm_secrets import KeyRing, hide
@@ -38,7 +41,44 @@ from pydantic import BaseModel, ConfigDict, model_validator
 FILE: Final = os.environ.get("KUBEVNFM_MACHINES")
 """The file that names the machines; the tests of this folder are skipped without it."""
 CNI: Final = "Files/kubernetes/given.yaml"
+VOLUME: Final = "volume"
+STORAGE_PORT: Final = "storage_CP"
+Role = Literal["master", "worker", "storage", "other"]
 _LOOK_AGAIN_S: Final = 1.0
+
+
+class GivenRegistry(BaseModel):
+    """A registry that the nodes connect to."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    connection: dict[str, Any]
+    """As an element of ``private_registry_connection_info``, without ``certificate_path``."""
+    ca_file: Path | None = None
+    image: str
+    """An image in it with a shell."""
+
+    @property
+    def certificate_path(self) -> str:
+        """Where its CA is in the package."""
+        return f"Files/kubernetes/{self.connection['server'].replace(':', '-')}.crt"
+
+    @property
+    def connected(self) -> dict[str, Any]:
+        """Return the connection as a request has it."""
+        return {**self.connection, **({"certificate_path": self.certificate_path} if self.ca_file is not None else {})}
+
+
+class GivenStorage(BaseModel):
+    """A machine that becomes a storage server."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    address: str
+    volume_id: str
+    """The serial number of its second disk, in the form of a UUID."""
+    attach: tuple[str, ...]
+    """The command that connects that disk, with all that is on it, to the machine at ``{address}``."""
 
 
 class GivenMachines(BaseModel):
@@ -63,6 +103,8 @@ class GivenMachines(BaseModel):
     """The command that starts it again, with its disk."""
     cni_manifest: Path | None = None
     image: str = "busybox"
+    registries: tuple[GivenRegistry, ...] = ()
+    storage: GivenStorage | None = None
     parameters: dict[str, Any] = {}
 
     @model_validator(mode="after")
@@ -87,8 +129,11 @@ class RealMachines:
     handlers: MgmtHandlers
     logs: StoredOutputLog
     ring: KeyRing
+    package: Path
+    """The folder of the VNF package."""
     instance_id: str = field(default_factory=new_id)
     news: list[TaskProgressed] = field(default_factory=list)
+    _awaited: list[tuple[Callable[[TaskProgressed], bool], asyncio.Future[None]]] = field(default_factory=list)
     _operations: int = 0
     _begun: float = field(default_factory=time.monotonic)
 
@@ -102,8 +147,10 @@ class RealMachines:
                 await store.ensure_indexes(collection, indexes)
             keys, logs = StoredHostKeys(store, clock), StoredOutputLog(store)
             package, ring = OneFolder.sample(folder), KeyRing([os.urandom(32)])
-            if given.cni_manifest is not None:
-                shutil.copy(given.cni_manifest, package.root / CNI)
+            added = {registry.certificate_path: registry.ca_file for registry in given.registries}
+            for path, source in {CNI: given.cni_manifest, **added}.items():
+                if source is not None:
+                    shutil.copy(source, package.root / path)
             handlers = MgmtHandlers(
                 drivers=DRIVERS,
                 machines=SshMachines(keys, port=given.ssh_port),
@@ -115,9 +162,9 @@ class RealMachines:
                 key_ring=ring,
                 clock=clock,
             )
-            yield cls(given, handlers, logs, ring)
+            yield cls(given, handlers, logs, ring, package.root)
 
-    def node(self, address: str, role: Literal["master", "worker"], *, name: str | None = None) -> ManagedNode:
+    def node(self, address: str, role: Role, *, name: str | None = None) -> ManagedNode:
         """Return the machine at an address, as one that was never seen before."""
         return ManagedNode(
             vnfc_id=f"vnfc-{new_id()}",
@@ -137,16 +184,21 @@ class RealMachines:
         *,
         targets: Sequence[ManagedNode] | None = None,
         gone: Sequence[ManagedNode] = (),
+        parameters: Mapping[str, Any] | None = None,
     ) -> RunPhase:
-        """Return the command as lcm-api sends it; ``targets`` are the nodes that it works on, by default all."""
+        """Return the command as lcm-api sends it; ``targets`` are the nodes that it works on, by default all.
+
+        ``parameters``: attributes of the cluster beside those of the file.
+        """
         cluster: dict[str, Any] = {
             "script_path": "Scripts/install_k8s_cluster.sh",
             "master_node": {**self.given.login, "ssh_cp_name": "CP1", "cluster_cp_name": "CP1"},
             "worker_node": {**self.given.login, "ssh_cp_name": "CP1"},
             **({"x_cni": CNI} if self.given.cni_manifest is not None else {}),
         }
-        for name, value in self.given.parameters.items():
+        for name, value in {**self.given.parameters, **(parameters or {})}.items():
             cluster[name] = {**cluster.get(name, {}), **value} if isinstance(value, dict) else value
+        storage = self.given.storage if "storage_server" in cluster else None
         several = sum(node.role == "master" for node in nodes) > 1
         chosen = [node.model_copy(update={"is_target": targets is None or node in targets}) for node in nodes]
         return RunPhase(
@@ -160,6 +212,8 @@ class RealMachines:
             cluster=ClusterParameters.model_validate(cluster),
             cluster_address=self.given.virtual_address if several else nodes[0].nic_address,
             max_nodes=len(self.given.masters) + len(self.given.workers),
+            volumes={} if storage is None else {VOLUME: storage.volume_id},
+            nfs_addresses={} if storage is None else {STORAGE_PORT: storage.address},
         )
 
     async def run(self, command: RunPhase, folder: Path) -> PhaseDone:
@@ -191,8 +245,28 @@ class RealMachines:
     async def _report(self, event: Event) -> None:
         assert isinstance(event, TaskProgressed)
         self.news.append(event)
+        for is_it, moment in self._awaited:
+            if is_it(event) and not moment.done():
+                moment.set_result(None)
         took = f"{event.duration_s:.1f} s" if event.duration_s is not None else ""
         self.say(f"{event.node:<12} {event.task:<10} {event.state:<10} {took} {event.message or ''}")
+
+    async def when(self, is_it: Callable[[TaskProgressed], bool], *, work: asyncio.Task[PhaseDone]) -> None:
+        """Return at the next news of this kind from the command that is carried out as ``work``, which must not end before."""
+        moment = asyncio.get_running_loop().create_future()
+        self._awaited.append((is_it, moment))
+        await asyncio.wait({moment, work}, return_when=asyncio.FIRST_COMPLETED)
+        assert moment.done(), f"it ended too early: {work}"
+
+    async def cut_during(self, work: asyncio.Task[PhaseDone], address: str) -> None:
+        """Take the power of a machine; the command that is carried out as ``work`` must fail, and name a node."""
+        await self.do("cut", address)
+        try:
+            await work
+        except (NodeFailure, ConnectionLost) as error:
+            self.say(f"failed as expected: {error}")
+        else:
+            raise AssertionError(f"the power cut of {address} was not noticed")
 
     def say(self, text: str) -> None:
         """Print a line with the seconds since the beginning."""
@@ -202,19 +276,37 @@ class RealMachines:
         """Return task and node of what the last command reported in these states."""
         return {(news.task, news.node) for news in self.news if news.state in states}
 
-    async def do(self, what: Literal["renew", "cut", "start"], *addresses: str) -> None:
+    async def do(self, what: Literal["renew", "cut", "start", "attach"], *addresses: str) -> None:
         """Run a command of the file for the machines at the addresses, one after another."""
-        command: Sequence[str] = getattr(self.given, what)
+        command: Sequence[str] = getattr(self.given.storage if what == "attach" else self.given, what)
         for address in addresses:
             self.say(f"=== {what} {address}")
             words = [word.replace("{address}", address) for word in command]
             process = await asyncio.create_subprocess_exec(*words)
             assert await process.wait() == 0, f"{words} ended with exit code {process.returncode}"
 
+    async def on(self, address: str, command: str) -> str:
+        """Return what a command prints that root runs on the machine at ``address``. Raises asyncssh.ProcessError."""
+        login = self.given
+        keys = [] if login.private_key_file is None else [str(login.private_key_file)]
+        async with asyncssh.connect(
+            address,
+            login.ssh_port,
+            username=login.username,
+            password=login.password,
+            client_keys=keys,
+            known_hosts=None,  # machines of this bed come and go at their addresses
+            config=None,
+        ) as connection:
+            done = await connection.run(f"sudo -n bash -c {shlex.quote(command)}", check=True)
+            return str(done.stdout)
+
     async def ask_api(self, access: ClusterAccess, path: str, *, method: str = "GET", body: Any = None) -> Any:
-        """Call the cluster's API from outside, with the access that the installation returned."""
+        """Call the cluster's API from outside, with the access of the installation; a PATCH is a merge patch."""
         context = ssl.create_default_context(cadata=access.ssl_ca_cert)
         headers = {"Authorization": f"Bearer {access.bearer_token.reveal(self.ring)}"}
+        if method == "PATCH":
+            headers["Content-Type"] = "application/merge-patch+json"
         async with (
             aiohttp.ClientSession(headers=headers) as session,
             session.request(method, access.server + path, json=body, ssl=context) as response,
@@ -240,3 +332,8 @@ def is_ready(thing: Any) -> bool:
     """Return whether a Node or a Pod is Ready."""
     conditions = thing["status"].get("conditions", ())
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def is_news(task: str, state: str, *, node: str = "") -> Callable[[TaskProgressed], bool]:
+    """Return a check for a change of a task, on any node if none is given."""
+    return lambda news: (news.task, news.state) == (task, state) and node in {"", news.node}
