@@ -26,7 +26,7 @@ from user import User, sample_body
 
 EXAMPLES: Final = int(os.environ.get("KUBEVNFM_FUZZ_EXAMPLES", "0"))
 """The number of requests for each operation; 0 means a few, the same each time."""
-FEW: Final = 4
+FEW: Final = 2
 ENDLESS: Final = frozenset({"/kubevnfm/v1/events"})
 KNOWN_BY_PATH: Final = {
     "/vnf_instances/": "instance",

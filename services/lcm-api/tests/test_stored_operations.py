@@ -16,29 +16,28 @@ from stored_operations import FIXTURES, NEXT, OPERATIONS, Case, StoryFile, key_r
 from stored_replay import cancel, differences, is_cancellable, replay, service_commands
 
 
-def one_way(number: int, case: Case, *, is_released: bool) -> list[str]:
-    """Return one way in which the case is led to its end: another one than for its neighbours.
+def one_way(number: int, case: Case) -> list[str]:
+    """Return one way in which every second case is led to its end: another one than for its neighbours.
 
-    A case is the moment after one write, so its neighbour is the same step a little later. Every second case is left
-    out of what no release has stored yet: no installation can have it.
+    A case is the moment after one write, so its neighbour is the same step a little later.
     """
-    if not is_released and number % 2:
+    if number % 2:
         return []
     ways = sorted(case.ends)
-    return [ways[(number if is_released else number // 2) % len(ways)]]
+    return [ways[(number // 2) % len(ways)]]
 
 
-def other_ways(number: int, case: Case, *, is_released: bool) -> list[str]:
+def other_ways(number: int, case: Case) -> list[str]:
     """Return the ways that `one_way` leaves out."""
-    return sorted(set(case.ends) - set(one_way(number, case, is_released=is_released)))
+    return sorted(set(case.ends) - set(one_way(number, case)))
 
 
-async def faults_of(path: Path, folder: Path, ways: Callable[..., list[str]]) -> list[str]:
+async def faults_of(path: Path, folder: Path, ways: Callable[[int, Case], list[str]]) -> list[str]:
     """Return where the story's cases did not end as in the version that stored them."""
     faults: list[str] = []
     ring, story = key_ring(path.parent), read_story(path)
     for number, case in enumerate(story.cases):
-        for way in ways(number, case, is_released=path.parent.name != NEXT):
+        for way in ways(number, case):
             expected = case.ends[way]
             place = folder / f"{number}-{way.replace(' ', '-')}"
             place.mkdir()

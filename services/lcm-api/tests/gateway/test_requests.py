@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from kubevnfm_csar.pack import pack
 from kubevnfm_events.infra import ChangeConnections, CreateResources
 from lcm_world import SAMPLES, World, sample_request
@@ -125,12 +126,21 @@ REFUSED: list[tuple[str, Change, int, str]] = [
 ]  # fmt: skip
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stocked(shared_world: World) -> World:
+    """Return lcm-api with a Kubernetes VIM and the samples that `REFUSED` names."""
+    shared_world.vims.add("k8s", "kubernetes")
+    for sample in sorted({case[0] for case in REFUSED}):
+        await shared_world.sample(sample)
+    return shared_world
+
+
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(("sample", "change", "status", "field"), REFUSED)
 async def test_a_request_that_cannot_work_is_refused_by_the_name_of_its_attribute(
-    world: World, sample: str, change: Change, status: int, field: str
+    stocked: World, sample: str, change: Change, status: int, field: str
 ) -> None:
-    world.vims.add("k8s", "kubernetes")
-    await world.sample(sample)
+    world = stocked
     instance_id = await world.create(sample)
     body = copy.deepcopy(sample_request(sample, "instantiate"))
     if sample == "cnf":

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from kubevnfm_events.infra import (
     CancelOpenstackStep,
     ChangeConnections,
@@ -64,6 +65,13 @@ async def test_scale_asks_for_counts_and_moves_the_scale_status(world: World) ->
     assert shown["scaleStatus"] == [{"aspectId": "VDU1_scale", "scaleLevel": 2}]
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def known(shared_world: World) -> str:
+    """Return the id of the instance that the refused requests are about."""
+    return await built(shared_world)
+
+
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("task", "body", "place"),
     [
@@ -106,13 +114,14 @@ async def test_scale_asks_for_counts_and_moves_the_scale_status(world: World) ->
         ),
     ],
 )
-async def test_a_meaningless_attribute_is_refused_by_name(world: World, task: str, body: Any, place: str) -> None:
+async def test_a_meaningless_attribute_is_refused_by_name(
+    shared_world: World, known: str, task: str, body: Any, place: str
+) -> None:
     """API-010, API-056, API-058, API-059."""
-    instance_id = await built(world)
-    before = len(world.twins.commands)
-    problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", body)).problem(400)
+    before = len(shared_world.twins.commands)
+    problem = (await shared_world.lcm("POST", f"/vnf_instances/{known}/{task}", body)).problem(400)
     assert place in problem["detail"]
-    assert len(world.twins.commands) == before
+    assert len(shared_world.twins.commands) == before
 
 
 async def test_heal_takes_both_ids_and_no_body(world: World) -> None:
