@@ -14,7 +14,7 @@ from kubevnfm_cluster.parameters import (
     ClusterParameters,
 )
 from kubevnfm_cluster.registries import REGISTRIES, Registry
-from kubevnfm_cluster.request import read_cluster_parameters, read_part, unsupported_parts
+from kubevnfm_cluster.request import read_cluster_parameters, read_part
 from kubevnfm_cluster.ssh_login import Password, PrivateKey, SshLogin, UserName
 
 _GROUPS: Final = ("master_node", "worker_node", "storage_server")
@@ -54,8 +54,6 @@ def with_overrides(stored: Mapping[str, object], given: Mapping[str, object]) ->
         return present
     if section is not None and not isinstance(section, Mapping):
         raise InvalidInput(ROOT, "an object expected")
-    for name in unsupported_parts(section or {}):
-        raise Unprocessable(f"{ROOT}/{name}", "not supported yet: leave it out")
     before = stored[CLUSTER]
     assert isinstance(before, Mapping)
     merged = dict(before)

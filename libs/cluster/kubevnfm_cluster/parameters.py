@@ -231,6 +231,8 @@ class ClusterParameters(Part):
     """The machine with the disks of persistent volumes; None: there is none."""
     pv_registration_params: Annotated[tuple[PersistentVolume, ...], ARRAY] = ()
     """The persistent volumes that the storage server exports."""
+    helm_installation_script_path: PackagePath | None = None
+    """The script in the package that installs Helm on the masters; None: they have no Helm."""
     kuryr_param: KuryrParameters | None = None
     """None: pods have a network of their own."""
     x_kubernetes_version: Annotated[str, Form("a version such as 1.31.4", _release)] | None = None
@@ -262,8 +264,13 @@ class ClusterParameters(Part):
         # The pod network, the administrator, checks at the end.
         rest_s = 10 * limits.command + 6 * limits.node_ready + self.storage_limit_s()
         by_master_s = limits.node_install + 2 * limits.node_ready + 5 * limits.command
+        helm_s = self.helm_limit_s()
         kuryr_s = 2 * limits.command + 4 * limits.node_ready if self.kuryr_param is not None else 0
-        return float(start_s + rounds * by_round_s + (masters - 1) * by_master_s + rest_s + kuryr_s)
+        return float(start_s + rounds * by_round_s + (masters - 1) * by_master_s + rest_s + kuryr_s + helm_s)
+
+    def helm_limit_s(self) -> float:
+        """Return how long it may take to install Helm on a master."""
+        return float(self.x_timeouts.node_install) if self.helm_installation_script_path is not None else 0.0
 
     def registries_limit_s(self) -> float:
         """Return how long it may take to connect one node to the private registries."""

@@ -3,15 +3,11 @@
 400 (InvalidInput): absent, of the wrong type or form. 422 (Unprocessable): well-formed, but in contradiction to another
 value or to what can be installed. Unknown attributes are accepted, because KeyValuePairs are open and the packages of
 other managers carry more.
-
-Some parts of a cluster cannot be installed yet. Their form is checked all the same, so a request is not accepted today with
-values that a later version refuses. They are no part of `ClusterParameters`, which is published in messages, until a
-cluster with them can be installed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Annotated, ClassVar, Final, TypeVar
@@ -29,7 +25,6 @@ from kubevnfm_cluster.ssh_login import Bastion, PackagePath, Password, PrivateKe
 KEY_PAIR_PARAMETER: Final = "x_key_pair_parameter"
 LOAD_BALANCER: Final = "lcm-kubernetes-external-lb"
 P = TypeVar("P", bound=Part)
-_NOT_INSTALLED_YET: Final = ("helm_installation_script_path",)
 
 
 def _address(value: object) -> str:
@@ -39,23 +34,12 @@ def _address(value: object) -> str:
 
 
 class RequestedCluster(ClusterParameters):
-    """The configuration of a cluster in a request, with the parts that are not installed yet."""
+    """The configuration of a cluster in a request, with what only the request needs."""
 
-    helm_installation_script_path: PackagePath | None = None
     x_key_pair_parameter: Annotated[str, text("the name of a parameter of the Base HOT")] | None = None
     """The Heat parameter that gets the public key of a pair made for the instance; see `with_key_pair`."""
     x_strict: Annotated[bool, FLAG] = False
     """Whether unknown attributes are refused."""
-
-    @property
-    def unsupported(self) -> Sequence[str]:
-        """The attributes of the request that ask for a part which is not installed yet."""
-        return unsupported_parts({name: getattr(self, name) for name in _NOT_INSTALLED_YET})
-
-
-def unsupported_parts(section: Mapping[str, object]) -> Sequence[str]:
-    """Return the attributes of a cluster's object that ask for a part which is not installed yet."""
-    return [name for name in _NOT_INSTALLED_YET if section.get(name) not in (None, (), [], "")]
 
 
 class _Overrides(Part):

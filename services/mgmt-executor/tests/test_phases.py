@@ -163,6 +163,21 @@ async def test_every_node_that_joins_is_connected_to_the_registries_first(plan: 
         assert order.index(("prepare", node)) < order.index(("registries", node)) < order.index((task, node))
 
 
+@pytest.mark.parametrize("plan", [install_cluster, finish_healing])
+async def test_a_machine_that_has_become_a_master_gets_helm_if_it_is_asked_for(plan: PlanFunction) -> None:
+    """M17: at instantiate and at heal."""
+    plain = a_cluster(masters=3, workers=1)
+    if plan is finish_healing:
+        plain = scaled(plain, "v2")
+    assert "helm" not in {task for task, _ in await performed(plan(plain), plain)}
+    parameters = plain.parameters.model_copy(update={"helm_installation_script_path": "Scripts/helm.sh"})
+    order = await performed(plan(replace(plain, parameters=parameters)), plain)
+    became = {node: order.index((task, node)) for task, node in order if task in ("init", "join_master")}
+    helm = {node: order.index((task, node)) for task, node in order if task == "helm"}
+    assert helm.keys() == became.keys()
+    assert all(helm[node] > became[node] for node in helm)
+
+
 async def test_a_scale_in_cordons_all_then_drains_all_then_deletes_all() -> None:
     """SEQ-151, C1."""
     cluster = scaled(a_cluster(workers=4), "v4", "v5")

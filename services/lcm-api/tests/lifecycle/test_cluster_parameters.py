@@ -192,7 +192,6 @@ def test_the_sample_is_accepted_as_it_comes_and_as_the_gateway_hides_its_secrets
         ("script_path", "Scripts/absent.sh", 422, "no file Scripts/absent.sh"),
         ("script_path", "Scripts/$(reboot).sh", 422, "no file"),
         ("helm_installation_script_path", "Scripts/absent.sh", 422, "no file"),
-        ("helm_installation_script_path", "Scripts/install_helm.sh", 422, "not supported yet"),
         ("x_kubernetes_version", "1.19.0", 422, "1.28.0"),
         ("x_cni", "Files/kubernetes/absent.yaml", 422, "no file"),
         # 2.3

@@ -167,7 +167,7 @@ def _check_several(master: MasterGroup, group: Group, places: Places) -> None:
 
 
 def _check_features(cluster: RequestedCluster, places: Places, file_names: Collection[str]) -> None:
-    """Refuse names that package and templates do not have, then the features that are not built yet."""
+    """Refuse names that package and templates do not have."""
     for index, registry in enumerate(cluster.private_registry_connection_info):
         field = f"{ROOT}/private_registry_connection_info/{index}/certificate_path"
         _check_file(field, registry.certificate_path, file_names)
@@ -179,8 +179,6 @@ def _check_features(cluster: RequestedCluster, places: Places, file_names: Colle
         connection_point(f"{field}/nfs_server_cp", volume.nfs_server_cp, places.top, where=_TOP, kinds=(PORT,))
     helm = "helm_installation_script_path"
     _check_file(f"{ROOT}/{helm}", cluster.helm_installation_script_path, file_names)
-    if cluster.unsupported:
-        raise Unprocessable(f"{ROOT}/{cluster.unsupported[0]}", "not supported yet: leave it out")
 
 
 def _check_file(field: str, path: str | None, file_names: Collection[str]) -> None:

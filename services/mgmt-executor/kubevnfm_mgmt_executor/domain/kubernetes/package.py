@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from kubevnfm_kit.errors import Unprocessable
 
 from kubevnfm_mgmt_executor.domain.driver import PackageFiles
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
-from kubevnfm_mgmt_executor.domain.kubernetes.registry_files import RegistryFiles, read_registry_files
+from kubevnfm_mgmt_executor.domain.kubernetes.registry_files import RegistryFiles, own_scripts, read_registry_files
 from kubevnfm_mgmt_executor.domain.kubernetes.volume_files import VolumeFiles, read_volume_files
 
 MARKER: Final = b"# kubevnfm-install-script: "
@@ -32,6 +32,9 @@ POD_CIDR_WORD: Final = "KUBEVNFM_POD_CIDR"
 ROLLED_OUT: Final = frozenset({"DaemonSet", "Deployment", "StatefulSet"})
 OWN_SCRIPT: Final = "install_k8s_cluster.sh"
 OWN_MANIFEST: Final = "cni.yaml"
+HELM_SCRIPT: Final = "helm.sh"
+_HELM_OF_PACKAGE: Final = "install-helm-of-package.sh"
+"""The name on the machine of the package's script, which `HELM_SCRIPT` runs."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class InstallFiles:
     """Which files are the driver's own, and why, for people who watch the operation."""
     registries: RegistryFiles = field(default_factory=RegistryFiles)
     volumes: VolumeFiles = field(default_factory=VolumeFiles)
+    helm: Mapping[str, bytes] = field(default_factory=dict)
+    """By name on the machine; empty without Helm."""
 
 
 async def read_files(package: PackageFiles, own: PackageFiles, cluster: Cluster) -> InstallFiles:
@@ -67,7 +72,8 @@ async def read_files(package: PackageFiles, own: PackageFiles, cluster: Cluster)
     text = manifest.decode("utf-8", "replace").replace(POD_CIDR_WORD, str(parameters.master_node.pod_cidr))
     registries = await read_registry_files(package, own, parameters.private_registry_connection_info)
     volumes = await read_volume_files(package, own, cluster)
-    return InstallFiles(script, text.encode(), _workloads(text), tuple(remarks), registries, volumes)
+    helm = await _helm(package, own, parameters)
+    return InstallFiles(script, text.encode(), _workloads(text), tuple(remarks), registries, volumes, helm)
 
 
 async def read_script(package: PackageFiles, own: PackageFiles, cluster: Cluster) -> InstallFiles:
@@ -76,7 +82,18 @@ async def read_script(package: PackageFiles, own: PackageFiles, cluster: Cluster
     script, remarks = await _script(package, own, cluster.parameters, least=least, does="works on the nodes")
     registries = await read_registry_files(package, own, cluster.parameters.private_registry_connection_info)
     volumes = await read_volume_files(package, own, cluster)
-    return InstallFiles(script, b"", (), tuple(remarks), registries, volumes)
+    helm = await _helm(package, own, cluster.parameters)
+    return InstallFiles(script, b"", (), tuple(remarks), registries, volumes, helm)
+
+
+async def _helm(package: PackageFiles, own: PackageFiles, parameters: ClusterParameters) -> Mapping[str, bytes]:
+    path = parameters.helm_installation_script_path
+    if path is None:
+        return {}
+    script = await package.read(path)
+    if script is None:
+        raise _missing("helm_installation_script_path", path)
+    return {**await own_scripts(own, HELM_SCRIPT), _HELM_OF_PACKAGE: script}
 
 
 async def _script(

@@ -82,6 +82,12 @@ def connect(plan: Plan, cluster: Cluster, node: ManagedNode, prepared: TaskId) -
     return prepared
 
 
+def add_helm(plan: Plan, cluster: Cluster, master: ManagedNode, joined: TaskId) -> None:
+    """Install Helm on a master that has ``joined``, if the request asks for it; nothing waits for that (sequences.md M17)."""
+    if cluster.parameters.helm_installation_script_path is not None:
+        plan.add("helm", master, after=[joined])
+
+
 def serve_volumes(plan: Plan, cluster: Cluster, finished: Sequence[TaskId]) -> None:
     """Set up the storage server, if there is one, and its persistent volumes once the other tasks are ``finished``.
 
@@ -113,6 +119,7 @@ def install_cluster(cluster: Cluster, network: str = "network") -> Plan:
             # Before the API server: kubeadm init ends only when the virtual address leads to it.
             prepared[node.vnfc_id] = plan.add("balance", node, after=[prepared[node.vnfc_id]])
     started = plan.add("init", master, after=[prepared[master.vnfc_id]])
+    add_helm(plan, cluster, master, started)
     connected = plan.add(network, master, after=[started])
     # It needs the API only, so it does not wait for the pod network.
     plan.add("admin", master, after=[started])
@@ -120,6 +127,7 @@ def install_cluster(cluster: Cluster, network: str = "network") -> Plan:
     for node in cluster.masters[1:]:
         # One after another: each join changes the members of etcd, and a majority of them must stay (1.3, M12).
         last = plan.add("join_master", node, after=[prepared[node.vnfc_id], last])
+        add_helm(plan, cluster, node, last)
     # A node can join before pods have a network; it becomes Ready once the network's pods run on it, and `verify` waits
     # for that.
     joined = [
@@ -173,6 +181,7 @@ def _with_targets(plan: Plan, cluster: Cluster, copied: TaskId, *, replaces: boo
         prepared = connect(plan, cluster, node, plan.add("prepare", node, after=[uploaded, known]))
         joins = plan.add("join_master", node, after=[plan.add("balance", node, after=[prepared])])
         joined.append(plan.add("member", node, after=[joins]))
+        add_helm(plan, cluster, node, joins)
         for other in cluster.masters:
             # Only now: a server that is not there yet would be one more that haproxy tries.
             if other is not node:

@@ -14,7 +14,7 @@ from typing import Final
 from kubevnfm_events.mgmt import ManagedNode
 
 from kubevnfm_mgmt_executor.domain.errors import NodeFailure
-from kubevnfm_mgmt_executor.domain.kubernetes import masters, membership, registries, storage, values
+from kubevnfm_mgmt_executor.domain.kubernetes import helm, masters, membership, registries, storage, values
 from kubevnfm_mgmt_executor.domain.kubernetes.answers import (
     AdminAnswer,
     InitAnswer,
@@ -195,5 +195,6 @@ TASKS: Final[Mapping[str, NodeWork]] = {
     "remove_member": masters.remove_member,
     "join_master": masters.join_master,
     "member": masters.member,
+    "helm": helm.helm,
 }
 """Task by the name that journal, progress and logs store: a function may be renamed, a name never."""
