@@ -74,3 +74,16 @@ class RemoveKuryr(Command, kind="infra.openstack.remove_kuryr", service="infra-o
 
     vnf_instance_id: str
     vim: VimConnection
+
+
+class TrunksReady(Event, kind="infra.trunks.ready"):
+    """The ports of the named servers are trunks that can take the ports of pods."""
+
+
+class AwaitTrunks(Command, kind="infra.openstack.await_trunks", service="infra-openstack", reply=TrunksReady):
+    """Wait until the trunks of machines that join a cluster with Kuryr are ACTIVE."""
+
+    vnf_instance_id: str
+    vim: VimConnection
+    servers: tuple[str, ...]
+    """Nova ids of the nodes that join."""

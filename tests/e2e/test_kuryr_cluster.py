@@ -44,13 +44,56 @@ async def answer_of(balanced: Balanced) -> str:
         await runner.cleanup()
 
 
+def steps_of(view: dict[str, Any]) -> list[str]:
+    """Return the names of the steps of an operation."""
+    return [step["name"] for step in view["steps"]]
+
+
+async def vnfcs_of(user: User, cluster_id: str) -> dict[str, str]:
+    """Return the Nova id of each machine by the name of its node."""
+    shown = (await user.instance(cluster_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
+    return {one["metadata"]["node_name"]: one["computeResource"]["resourceId"] for one in shown}
+
+
+async def grow_and_heal(user: User, lab: LabControl, cluster_id: str) -> None:
+    """Let workers come and go, then build the cluster again while load balancers of the old one are left."""
+    worker = {"aspectId": "worker_instance", "numberOfSteps": 1}
+    view = await user.do(cluster_id, "scale", {"type": "SCALE_OUT", **worker})
+    assert steps_of(view) == ["scale_rollback_end", "scale_resources", "await_new_trunks", "scale_end"]
+    before = await vnfcs_of(user, cluster_id)
+    assert len(before) == 3
+
+    shown = (await user.instance(cluster_id))["instantiatedVnfInfo"]
+    ill = next(one["id"] for one in shown["vnfcInfo"] if one["vduId"] == "workerNode")
+    view = await user.do(cluster_id, "heal", {"vnfcInstanceId": [ill]})
+    assert steps_of(view) == ["heal_start", "heal_resources", "await_new_trunks", "heal_end"]
+    after = await vnfcs_of(user, cluster_id)
+    assert set(after) == set(before)
+    assert len(set(after.values()) & set(before.values())) == 2
+
+    view = await user.do(cluster_id, "scale", {"type": "SCALE_IN", **worker})
+    assert steps_of(view) == ["scale_start", "scale_resources", "scale_end"]
+    view = await user.do(cluster_id, "heal", {})
+    assert steps_of(view) == [
+        "stop_ill_kuryr",
+        "remove_kuryr_resources",
+        "heal_resources",
+        "prepare_kuryr_network",
+        "heal_end",
+        "register_vim",
+    ]
+    assert {"etcd", "kuryr", "entry"} <= tasks_of(view)
+    assert [one["name"] for one in (await lab.inventory())["load_balancers"]] == ["default/kubernetes"]
+    assert not set((await vnfcs_of(user, cluster_id)).values()) & set(after.values())
+
+
 @deep_in_six
 async def test_a_service_of_a_cluster_with_kuryr_is_a_load_balancer_of_the_cloud(user: User, lab: LabControl) -> None:
     """SEQ-013, SEQ-016, SEQ-017, SEQ-018."""
     machines = user.installation.lab
     cluster_id = await user.create(await user.sample("kuryr"))
     view = await user.do(cluster_id, "instantiate", kuryr_request(machines))
-    assert [step["name"] for step in view["steps"]] == [
+    assert steps_of(view) == [
         "create_resources",
         "prepare_kuryr_network",
         "instantiate_end",
@@ -71,7 +114,9 @@ async def test_a_service_of_a_cluster_with_kuryr_is_a_load_balancer_of_the_cloud
     refused = (await user.ask(cluster_id, "terminate", GRACEFUL)).must(409)
     assert cnf_id in refused.detail
     await user.terminate(cnf_id)
-    # The load balancer and the ports are still there, and would keep the stack's networks in use.
+    await grow_and_heal(user, lab, cluster_id)
+    # The cluster is another one now, with another login. New load balancers and ports would keep the stack in use.
+    await kuryr.balance("kube-dns", "kube-system")
     view = await user.do(cluster_id, "terminate", GRACEFUL)
-    assert [step["name"] for step in view["steps"]][:3] == ["stop_kuryr", "remove_kuryr_resources", "delete_resources"]
+    assert steps_of(view)[:3] == ["stop_kuryr", "remove_kuryr_resources", "delete_resources"]
     await user.delete(cluster_id)

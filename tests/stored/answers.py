@@ -185,6 +185,8 @@ KURYR_ANSWERS: Final[Mapping[str, Event]] = {
     ),
     "mgmt.run_phase/stop_kuryr": PhaseDone(driver=KURYR_DRIVER, phase="terminate_start"),
     "vim.register": CLUSTER_ANSWERS["vim.register"],
+    "infra.openstack.await_trunks": ANSWERS["infra.openstack.await_trunks"],
+    "mgmt.run_phase/stop_ill_kuryr": PhaseDone(driver=KURYR_DRIVER, phase="terminate_start"),
 }
 
 

@@ -282,6 +282,16 @@ _HEALED_CLUSTER: Final[Mapping[str, Event]] = {
         driver=DRIVER, phase="heal_end", node_names={**NODE_NAMES, "vnfc-workerNode-4": "worker14"}
     ),
 }
+_NEW_CLUSTER_ANSWERS: Final[Mapping[str, Event]] = {
+    **_HEALED_CLUSTER,
+    "infra.openstack.heal_resources": ResourcesChanged(resources=_NEW_CLUSTER),
+    "mgmt.run_phase/heal_end": PhaseDone(
+        driver=DRIVER,
+        phase="heal_end",
+        cluster=CLUSTER_ACCESS,
+        node_names={server.vnfc_id: f"node-{server.vnfc_id}" for server in _NEW_CLUSTER.servers},
+    ),
+}
 _HA_STACK: Final = cluster_stack(2, 3, masters=(11, 12, 13))
 _HA_NAMES: Final = {one.vnfc_id: f"node-{one.vnfc_id}" for one in _HA_STACK.servers}
 _HA_HEALED: Final = cluster_stack(2, 3, masters=(11, 13, 14))
@@ -592,6 +602,18 @@ STORIES: Final[Mapping[str, Story]] = {
         ),
         {**_SCALED_CLUSTER, "infra.openstack.scale_resources": ResourcesChanged(resources=cluster_stack(2))},
     ),
+    "scale-out-of-a-kuryr-cluster": Story(
+        play(
+            live_kuryr_cluster,
+            ask("scale", {**_OUT, "aspectId": "worker_instance"}),
+            succeed("scale_resources"),
+            retry("await_new_trunks"),
+            fail("scale_end", "rollback"),
+            succeed("scale_end", "scale_resources", "scale_rollback_end"),
+            ends="ROLLED_BACK",
+        ),
+        {**_SCALED_CLUSTER, **KURYR_ANSWERS},
+    ),
     "scale-to-level": Story(change("scale_to_level", {"instantiationLevelId": "three"}, "scale_resources"), _TWO),
     "heal-in-place": Story(change("heal", {"cause": "it does not answer"}, "heal_resources")),
     "heal-in-place-v1": Story(change("heal", {"vnfcInstanceId": ["vnfc-VDU1-1"]}, "heal_resources", version="v1")),
@@ -634,17 +656,18 @@ STORIES: Final[Mapping[str, Story]] = {
         _HEALED_MIX,
     ),
     "heal-of-a-whole-cluster": Story(
-        play(live_cluster, ask("heal", {}), retry("heal_resources", "heal_end", "register_vim")),
-        {
-            **_HEALED_CLUSTER,
-            "infra.openstack.heal_resources": ResourcesChanged(resources=_NEW_CLUSTER),
-            "mgmt.run_phase/heal_end": PhaseDone(
-                driver=DRIVER,
-                phase="heal_end",
-                cluster=CLUSTER_ACCESS,
-                node_names={server.vnfc_id: f"node-{server.vnfc_id}" for server in _NEW_CLUSTER.servers},
-            ),
-        },
+        play(live_cluster, ask("heal", {}), retry("heal_resources", "heal_end", "register_vim")), _NEW_CLUSTER_ANSWERS
+    ),
+    "heal-of-a-whole-kuryr-cluster": Story(
+        play(
+            live_kuryr_cluster,
+            ask("heal", {}),
+            retry("stop_ill_kuryr", "remove_kuryr_resources"),
+            succeed("heal_resources"),
+            retry("prepare_kuryr_network", "heal_end"),
+            succeed("register_vim"),
+        ),
+        {**_NEW_CLUSTER_ANSWERS, **KURYR_ANSWERS},
     ),
     "operate-stop": Story(change("operate", _STOP, "operate_servers")),
     "operate-start": Story(

@@ -72,11 +72,11 @@ class Kuryr:
         """``master``: the address of a master for SSH."""
         self._lab, self._master = lab, master
 
-    async def balance(self, service: str) -> Balanced:
-        """Wait for a Service of the default namespace with pods; give it a load balancer and its pods ports on a trunk."""
+    async def balance(self, service: str, namespace: str = "default") -> Balanced:
+        """Wait for a Service with pods; give it a load balancer and an address, and its pods ports on a trunk."""
 
         async def found() -> tuple[dict[str, Any], dict[str, Any]] | None:
-            whole = await self._kubectl("get services,endpoints -n default -o json")
+            whole = await self._kubectl(f"get services,endpoints -n {namespace} -o json")
             named = {one["kind"]: one for one in json.loads(whole)["items"] if one["metadata"]["name"] == service}
             endpoints = named.get("Endpoints")
             return (named["Service"], endpoints["subsets"][0]) if endpoints and endpoints.get("subsets") else None
@@ -89,9 +89,9 @@ class Kuryr:
         conf.read_string(base64.b64decode(login["data"]["neutron.conf"]).decode())
         address = str(shown["spec"]["clusterIP"])
         pods = tuple(str(one["ip"]) for one in subset["addresses"])
-        await asyncio.to_thread(_make, conf, service, address, pods)
+        await asyncio.to_thread(_make, conf, f"{namespace}/{service}", address, pods)
         status = json.dumps({"status": {"loadBalancer": {"ingress": [{"ip": address}]}}})
-        await self._kubectl(f"patch service {service} -n default --subresource status --type merge -p '{status}'")
+        await self._kubectl(f"patch service {service} -n {namespace} --subresource status --type merge -p '{status}'")
         return Balanced(address, pods)
 
     async def _kubectl(self, arguments: str) -> str:
@@ -120,25 +120,26 @@ def _make(conf: Mapping[str, Mapping[str, str]], service: str, address: str, pod
     ) as cloud:
         tag, trunk = wanted["resource_tags"], next(iter(cloud.network.trunks()))
         pod_subnet = cloud.network.get_subnet(wanted["pod_subnet"])
-        for number, pod in enumerate(pods, 1):
+        for number, _ in enumerate(pods, 1):
+            # At any address: the lab's pods have theirs from the cluster, as without Kuryr.
             port = cloud.network.create_port(
                 network_id=pod_subnet.network_id,
-                name=f"default/{service}-{number}",
-                fixed_ips=[{"subnet_id": pod_subnet.id, "ip_address": pod}],
+                name=f"{service}-{number}",
+                fixed_ips=[{"subnet_id": pod_subnet.id}],
                 security_groups=wanted["pod_security_groups"].split(","),
             )
             cloud.network.set_tags(port, [tag])
             vlan = {"port_id": port.id, "segmentation_type": "vlan", "segmentation_id": number}
             cloud.network.add_trunk_subports(trunk, [vlan])
         balancer = cloud.load_balancer.create_load_balancer(
-            name=f"default/{service}", vip_subnet_id=wanted["service_subnet"], vip_address=address, tags=[tag]
+            name=service, vip_subnet_id=wanted["service_subnet"], vip_address=address, tags=[tag]
         )
 
         def ready() -> None:
             cloud.load_balancer.wait_for_load_balancer(balancer.id, interval=0)
 
         ready()
-        named = {"name": f"default/{service}:TCP:{PORT}", "protocol": "TCP"}
+        named = {"name": f"{service}:TCP:{PORT}", "protocol": "TCP"}
         listener = cloud.load_balancer.create_listener(
             **named, load_balancer_id=balancer.id, protocol_port=PORT, tags=[tag]
         )

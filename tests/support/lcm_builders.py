@@ -19,7 +19,7 @@ from kubevnfm_events.infra import (
     ServersOperated,
     StackResources,
 )
-from kubevnfm_events.kuryr import KuryrLogin, KuryrNetwork, KuryrPrepared, KuryrRemoved
+from kubevnfm_events.kuryr import KuryrLogin, KuryrNetwork, KuryrPrepared, KuryrRemoved, TrunksReady
 from kubevnfm_events.lcm import OrphansMarked, RemainsRemoved
 from kubevnfm_events.mgmt import InstanceForgotten, PhaseDone, ScriptDone
 from kubevnfm_events.vim import VimDeregistered, VimRegistered
@@ -228,6 +228,7 @@ ANSWERS: dict[str, Event] = {
     "infra.openstack.operate_servers": ServersOperated(servers=("server-w1",), state="STOPPED"),
     "infra.openstack.prepare_kuryr": KuryrPrepared(network=KURYR_NETWORK),
     "infra.openstack.remove_kuryr": KuryrRemoved(load_balancers=2, ports=5),
+    "infra.openstack.await_trunks": TrunksReady(),
     "infra.k8s.apply_objects": ObjectsApplied(
         namespace="default",
         pods=(PodFacts(vdu_id="web", name="web-1", namespace="default", uid="u", owner_kind="Deployment"),),

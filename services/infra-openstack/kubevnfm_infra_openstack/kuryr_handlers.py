@@ -8,7 +8,16 @@ from typing import Final
 
 import structlog
 from kubevnfm_clients.ports import VimDirectory
-from kubevnfm_events.kuryr import KuryrLogin, KuryrNetwork, KuryrPrepared, KuryrRemoved, PrepareKuryr, RemoveKuryr
+from kubevnfm_events.kuryr import (
+    AwaitTrunks,
+    KuryrLogin,
+    KuryrNetwork,
+    KuryrPrepared,
+    KuryrRemoved,
+    PrepareKuryr,
+    RemoveKuryr,
+    TrunksReady,
+)
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_made
 
@@ -27,7 +36,7 @@ from kubevnfm_infra_openstack.domain.ports import Clouds
 log = structlog.get_logger()
 _AGAIN_S: Final = 1.0
 _POLL_PAUSES_S: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Pauses between looks at what is being deleted; after the last one the command is put back for ``_AGAIN_S``."""
+"""Pauses between looks at what is being made or deleted; after the last one the command is put back for ``_AGAIN_S``."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +86,16 @@ class KuryrHandlers:
         )
         log.info("kuryr_prepared", pod_subnets=len(network.pod_subnets), nodes=len(command.servers))
         return Done(KuryrPrepared(network=network))
+
+    async def await_trunks(self, command: AwaitTrunks, context: StepContext) -> Outcome:
+        """Wait until the trunks of all the servers are ACTIVE, which they become once their machines run."""
+        with nothing_made():
+            cloud = self.clouds.cloud(await self.vims.connection(command.vim))
+            for pause_s in _POLL_PAUSES_S:
+                await asyncio.sleep(pause_s)
+                if await self._trunks_are_ready(cloud.kuryr, command.servers):
+                    return Done(TrunksReady())
+        return NotYet(_AGAIN_S)
 
     async def _trunks_are_ready(self, cloud: KuryrPort, servers: tuple[str, ...]) -> bool:
         statuses = await cloud.trunks(servers)

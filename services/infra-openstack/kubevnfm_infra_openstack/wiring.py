@@ -17,7 +17,7 @@ from kubevnfm_events.infra import (
     RestoreResources,
     ScaleResources,
 )
-from kubevnfm_events.kuryr import PrepareKuryr, RemoveKuryr
+from kubevnfm_events.kuryr import AwaitTrunks, PrepareKuryr, RemoveKuryr
 from kubevnfm_sandbox.process import Limits
 from kubevnfm_worker.backends import Backends
 
@@ -80,6 +80,7 @@ async def infra_openstack(
         worker.handle(RestoreResources, changes.restore_resources, abort=changes.abort)
         worker.handle(OperateServers, servers.operate_servers)
         worker.handle(PrepareKuryr, kuryr.prepare_kuryr)
+        worker.handle(AwaitTrunks, kuryr.await_trunks)
         worker.handle(RemoveKuryr, kuryr.remove_kuryr)
         worker.handle_direct(CompareStacks, comparison.compare_stacks)
         async with worker:

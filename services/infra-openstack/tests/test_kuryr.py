@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 from kubevnfm_cluster import KuryrParameters
-from kubevnfm_events.kuryr import KuryrNetwork, KuryrPrepared, KuryrRemoved, PrepareKuryr, RemoveKuryr
+from kubevnfm_events.kuryr import (
+    AwaitTrunks,
+    KuryrNetwork,
+    KuryrPrepared,
+    KuryrRemoved,
+    PrepareKuryr,
+    RemoveKuryr,
+    TrunksReady,
+)
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.domain.errors import StackMissing
 from kubevnfm_infra_openstack.domain.kuryr import LoadBalancer, Removed, Subnet, tag_of
@@ -172,6 +180,19 @@ async def test_a_node_without_a_trunk_is_refused_unless_its_pods_need_none(cloud
     with pytest.raises(Unprocessable, match="server w has no port with a trunk"):
         await prepared(clouds)
     await prepared(clouds, pod_vif_driver="nested-macvlan")
+
+
+async def test_the_trunks_of_machines_that_join_are_waited_for(clouds: TwinClouds) -> None:
+    """C2k: only those of the named machines."""
+    handlers, twin = KuryrHandlers(clouds, GivenVims()), clouds.kuryr
+    asked = AwaitTrunks(vnf_instance_id="i", vim=openstack_vim("http://cloud/v3"), servers=("w",))
+    twin.trunk_by_server = {"m": "DOWN", "w": "BUILD"}
+    assert isinstance(await handlers.await_trunks(asked, a_context()), NotYet)
+    twin.trunk_by_server["w"] = "ACTIVE"
+    assert await handlers.await_trunks(asked, a_context()) == Done(TrunksReady())
+    del twin.trunk_by_server["w"]
+    with pytest.raises(Unprocessable, match="server w has no port with a trunk"):
+        await handlers.await_trunks(asked, a_context())
 
 
 async def test_a_stack_that_is_gone_is_named(clouds: TwinClouds) -> None:

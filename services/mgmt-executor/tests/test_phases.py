@@ -29,7 +29,7 @@ from kubevnfm_mgmt_executor.domain.kubernetes.tasks import TASKS
 from kubevnfm_store.query import Query, by
 from mgmt_lab import MgmtLab
 
-CLUSTER_DRIVERS = {"kubernetes", "mgmt-drivers-kubernetes"}
+CLUSTER_DRIVERS = {"kubernetes", "kuryr-kubernetes", "mgmt-drivers-kubernetes"}
 RELEASED_TASKS = {"reach", "copy", "prepare", "init", "network", "admin", "join", "label", "verify"}
 """The names that journals of version 0.1.0 hold."""
 
@@ -64,8 +64,6 @@ def test_a_phase_is_supported_or_refused_with_those_that_are(driver: str, phase:
     supported = (
         phase in ("instantiate_end", "terminate_end")
         if driver == "mgmt-drivers-cnf-nodeport"
-        else not phase.startswith(("scale", "heal"))
-        if driver == "kuryr-kubernetes"
         else driver in CLUSTER_DRIVERS or not phase.startswith("scale")
     )
     if supported:

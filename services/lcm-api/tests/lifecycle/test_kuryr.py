@@ -6,13 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from kubevnfm_cluster import ClusterParameters
+from cluster_moves import a_cluster_change, phase_of, run
+from kubevnfm_cluster import ClusterParameters, read_cluster_parameters
 from kubevnfm_csar import BaseHot, Vnfd, open_csar, read_base_hot, read_vnfd
+from kubevnfm_events.infra import StackResources
+from kubevnfm_events.kuryr import AwaitTrunks
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_lcm_api.lifecycle.domain.cluster_parameters import CheckedCluster, check_cluster_parameters
+from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.plan import Plan
 from kubevnfm_lcm_api.lifecycle.domain.plans import instantiate_vm, terminate_vm
-from lcm_builders import a_terminate_draft, an_instantiate_draft
+from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
+from kubevnfm_secrets import hide
+from lcm_builders import CLUSTER_PARAMETERS, KURYR_NETWORK, RESOURCES, a_server, a_terminate_draft, an_instantiate_draft
+from lcm_moves import granted
 from package_builder import TOP_HOT, package, v1_files
 
 KURYR: Mapping[str, Any] = {
@@ -110,6 +117,16 @@ def test_only_the_clusters_own_subnets_may_hold_its_networks(taken_in: tuple[Vnf
         check(taken_in, other)
 
 
+def a_cluster(**kuryr: Any) -> ClusterParameters:
+    section = {**CLUSTER_PARAMETERS["k8s_cluster_installation_param"], "kuryr_param": {**KURYR, **kuryr}}
+    return read_cluster_parameters({"k8s_cluster_installation_param": section})
+
+
+PARAMETERS: Mapping[str, Any] = {
+    "k8s_cluster_installation_param": {**CLUSTER_PARAMETERS["k8s_cluster_installation_param"], "kuryr_param": KURYR}
+}
+
+
 def phases(**more: str) -> dict[str, str]:
     return {"instantiate_end": "kuryr-kubernetes", **more}
 
@@ -120,22 +137,94 @@ def kinds(plan: Plan[Any]) -> list[str]:
 
 def test_the_network_is_prepared_before_the_installation_and_emptied_before_the_stack_goes() -> None:
     """SEQ-013, SEQ-017."""
-    cluster = ClusterParameters.model_validate(
-        {
-            "script_path": "x",
-            "master_node": {"ssh_cp_name": "a", "cluster_cp_name": "a", "username": "u", "password": "p"},
-            "worker_node": {"ssh_cp_name": "b", "username": "u", "password": "p"},
-            "kuryr_param": KURYR,
-        }
-    )
-    draft = an_instantiate_draft(phases=phases(), cluster_parameters=cluster, cluster_vim_name="v")
+    draft = an_instantiate_draft(phases=phases(), cluster_parameters=a_cluster(), cluster_vim_name="v")
     assert kinds(instantiate_vm(draft)) == [
         "create_resources",
         "prepare_kuryr_network",
         "install_kuryr_cluster",
         "register_vim",
     ]
-    end = a_terminate_draft(phases=phases(terminate_start="kuryr-kubernetes"))
+    end = a_terminate_draft(phases=phases(terminate_start="kuryr-kubernetes"), parameters=hide(PARAMETERS))
     assert kinds(terminate_vm(end))[:3] == ["stop_kuryr", "remove_kuryr_resources", "delete_resources"]
-    missing = end.model_copy(update={"is_stack_missing": True})
-    assert kinds(terminate_vm(missing))[:2] == ["remove_kuryr_resources", "delete_resources"]
+    # Also where a heal of the whole cluster has failed before it made the machines again.
+    empty = RESOURCES.model_copy(update={"servers": ()})
+    for change in ({"is_stack_missing": True}, {"resources": empty}):
+        missing = end.model_copy(update=change)
+        assert kinds(terminate_vm(missing))[:2] == ["remove_kuryr_resources", "delete_resources"]
+
+
+def replaced(*names: str) -> StackResources:
+    """Return the stack after the machines of these VNFCs were replaced."""
+    servers = [
+        server.model_copy(update={"vnfc_id": f"{server.vnfc_id}b", "server_id": f"{server.server_id}b"})
+        if server.vnfc_id in names
+        else server
+        for server in RESOURCES.servers
+    ]
+    return RESOURCES.model_copy(update={"servers": tuple(servers)})
+
+
+def a_kuryr_change(kind: Any, **known: Any) -> Any:
+    return a_cluster_change(kind, **{"driver": "kuryr-kubernetes", "cluster_parameters": a_cluster(), **known})
+
+
+def test_the_trunks_of_new_workers_are_waited_for_before_they_join() -> None:
+    """C2k."""
+    new = a_server("w3", "workerNode", "worker_instance", "10.10.0.7")
+    grown = RESOURCES.model_copy(update={"servers": (*RESOURCES.servers, new)})
+    out = a_kuryr_change(ScaleVmDraft, counts={"masterNode": 1, "workerNode": 3})
+    _, sent = run(granted(out), grown)
+    assert [command.stepid for command in sent] == ["scale_resources", "await_new_trunks", "scale_end"]
+    assert isinstance(sent[1].data, AwaitTrunks)
+    assert sent[1].data.servers == ("server-w3",)
+    assert phase_of(sent[2]).driver == "kuryr-kubernetes"
+
+    without = out.model_copy(update={"cluster_parameters": a_cluster(pod_vif_driver="nested-macvlan")})
+    _, sent = run(granted(without), grown)
+    assert [command.stepid for command in sent] == ["scale_resources", "scale_end"]
+
+    shrunk = RESOURCES.model_copy(update={"servers": RESOURCES.servers[:-1]})
+    less = a_kuryr_change(ScaleVmDraft, counts={"masterNode": 1, "workerNode": 1}, leaving=("server-w2",))
+    _, sent = run(granted(less), shrunk)
+    assert [command.stepid for command in sent] == ["scale_start", "scale_resources", "scale_end"]
+
+
+def test_a_healed_worker_joins_once_its_trunk_is_ready() -> None:
+    """E1, C2k."""
+    _, sent = run(granted(a_kuryr_change(HealVmDraft, servers=("server-w1",))), replaced("vnfc-w1"))
+    assert [command.stepid for command in sent] == ["heal_start", "heal_resources", "await_new_trunks", "heal_end"]
+    assert isinstance(sent[2].data, AwaitTrunks)
+    assert sent[2].data.servers == ("server-w1b",)
+
+
+@pytest.mark.parametrize("is_recreated", [True, False])
+@pytest.mark.parametrize("has_old_nodes", [True, False])
+def test_a_cluster_that_is_built_again_is_emptied_of_what_the_old_kuryr_has_made(
+    *, is_recreated: bool, has_old_nodes: bool
+) -> None:
+    """E4: the new cluster gets a login of its own."""
+    whole = a_kuryr_change(
+        HealVmDraft,
+        servers=tuple(server.server_id for server in RESOURCES.servers),
+        is_whole=True,
+        is_recreated=is_recreated,
+        has_old_nodes=has_old_nodes,
+        cluster_vim_id="vim-2",
+        cluster_vim_name="cluster-1",
+    )
+    _, sent = run(granted(whole), replaced("vnfc-m1", "vnfc-w1", "vnfc-w2"))
+    stack = ["delete_resources", "recreate_resources", "restore_scale"] if is_recreated else ["heal_resources"]
+    assert [command.stepid for command in sent] == [
+        *(["stop_ill_kuryr"] if has_old_nodes else []),
+        "remove_kuryr_resources",
+        *stack,
+        "prepare_kuryr_network",
+        "heal_end",
+        "register_vim",
+    ]
+    by_step = {command.stepid: command for command in sent}
+    assert phase_of(by_step["heal_end"]).kuryr == KURYR_NETWORK
+    if has_old_nodes:
+        stop = phase_of(by_step["stop_ill_kuryr"])
+        assert (stop.phase, stop.force) == ("terminate_start", True)
+        assert [node.vnfc_id for node in stop.nodes] == ["vnfc-m1", "vnfc-w1", "vnfc-w2"]

@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 
 from kubevnfm_events import ClusterAccess
 from kubevnfm_events.infra import StackResources
+from kubevnfm_events.kuryr import KuryrNetwork
 from kubevnfm_events.mgmt import PhaseDone
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_secrets import SecretParams
@@ -50,6 +51,10 @@ class HealVmDraft(ClusterChangeDraft):
     cluster_vim: VimRegistered | None = None
     is_gone: bool = False
     """Whether the old stack is deleted."""
+    has_old_nodes: bool = False
+    """Whether the stack still has the nodes of a cluster that is built again."""
+    kuryr_network: KuryrNetwork | None = None
+    """The network entities of a cluster with Kuryr that is built again, once they are found."""
     registry: RegistryVnf | None = None
     """A private registry: it is made again on the machine that replaces the old one."""
     lost_registry: tuple[str, ...] = ()
@@ -77,6 +82,10 @@ class HealVmDraft(ClusterChangeDraft):
         if reply.phase == "heal_start":
             return draft.model_copy(update={"left": reply.left})
         return draft if reply.cluster is None else draft.model_copy(update={"cluster": reply.cluster})
+
+    def with_kuryr_network(self, network: KuryrNetwork) -> Self:
+        """Return the draft with the network entities of a cluster with Kuryr."""
+        return self.model_copy(update={"kuryr_network": network})
 
     def with_cluster_vim(self, vim: VimRegistered) -> Self:
         """Return the draft with the VIM that the cluster is registered as."""

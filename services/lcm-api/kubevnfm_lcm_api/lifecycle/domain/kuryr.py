@@ -28,6 +28,12 @@ def has_kuryr(phases: Mapping[str, str]) -> bool:
     return KURYR_DRIVER in phases.values()
 
 
+def driver_of(phases: Mapping[str, str], phase: str) -> str | None:
+    """Return the driver of a phase; None if it has none. All phases of a cluster with Kuryr are its own driver's."""
+    driver = phases.get(phase)
+    return KURYR_DRIVER if driver is not None and has_kuryr(phases) else driver
+
+
 def pod_and_service_subnets(cluster: ClusterParameters) -> frozenset[str]:
     """Return the subnets of the template that hold the cluster's own networks, so that these are no foreign ones."""
     kuryr = cluster.kuryr_param

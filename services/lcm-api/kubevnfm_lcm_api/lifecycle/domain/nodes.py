@@ -87,6 +87,15 @@ def find_nodes(
     )
 
 
+def has_nodes(resources: StackResources, cluster: ClusterParameters) -> bool:
+    """Return whether the stack has the cluster's nodes: an operation that failed may have left some of them, or none."""
+    try:
+        find_nodes(resources, cluster)
+    except VnfmError:
+        return False
+    return True
+
+
 def storage_server(resources: StackResources, storage: StorageServer) -> ServerFacts:
     """Return the machine that has the volumes (sequences.md 3.3). Raises NodeNotFound."""
     wanted = {volume.volume_resource_id for volume in storage.cinder_volume_setup_params}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubevnfm_cluster import ClusterParameters
+from kubevnfm_cluster import ClusterParameters, read_cluster_parameters
 from kubevnfm_sol.lcm import OperationType
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
@@ -27,6 +27,7 @@ from kubevnfm_lcm_api.lifecycle.domain.drafts import (
 )
 from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.kuryr import KURYR_DRIVER, has_kuryr
+from kubevnfm_lcm_api.lifecycle.domain.nodes import has_nodes
 from kubevnfm_lcm_api.lifecycle.domain.plan import Plan
 from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.sequences import Operation, Sequences
@@ -48,9 +49,11 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.healing import (
     RunMasterHealPhase,
 )
 from kubevnfm_lcm_api.lifecycle.domain.steps.kuryr import (
+    AwaitNewTrunks,
     InstallKuryrCluster,
     PrepareKuryrNetwork,
     RemoveKuryrResources,
+    StopIllKuryr,
     StopKuryr,
 )
 from kubevnfm_lcm_api.lifecycle.domain.steps.machines import (
@@ -159,7 +162,11 @@ def terminate_vm(draft: TerminateVmDraft) -> Plan[TerminateVmDraft]:
     ):
         plan.then(RunDriverPhase(TERMINATE_START), id=TERMINATE_START)
     if has_kuryr(draft.phases):
-        if draft.resources is not None and not draft.is_stack_missing:
+        if (
+            draft.resources is not None
+            and not draft.is_stack_missing
+            and has_nodes(draft.resources, read_cluster_parameters(draft.parameters))
+        ):
             plan.then(StopKuryr())
         plan.then(RemoveKuryrResources())
     # Only after the stack: if its deletion fails, the cluster still runs and must remain registered.
@@ -202,10 +209,16 @@ def scale_vm(draft: ScaleVmDraft) -> Plan[ScaleVmDraft]:
             plan.then(ForgetNewWorkers(), id=SCALE_ROLLBACK_END)
     plan.then(ScaleVnf())
     if cluster is not None:
+        if _has_trunks(cluster) and not draft.leaving:
+            plan.then(AwaitNewTrunks())
         more = sum(draft.counts.values()) - len(draft.before.servers)
         plan.then(RunScalePhase(SCALE_END, _join_limit_s(cluster, max(1, more))), id=SCALE_END)
     _finish(plan, draft)
     return plan
+
+
+def _has_trunks(cluster: ClusterParameters) -> bool:
+    return cluster.kuryr_param is not None and cluster.kuryr_param.has_trunks
 
 
 def _drain_limit_s(cluster: ClusterParameters) -> float:
@@ -234,6 +247,12 @@ def heal_vm(draft: HealVmDraft) -> Plan[HealVmDraft]:
             return plan
     if cluster is not None and draft.leaving and not draft.is_whole:
         plan.then(RunHealPhase(HEAL_START, _drain_limit_s(cluster)), id=HEAL_START)
+    is_kuryr_new = cluster is not None and cluster.kuryr_param is not None and draft.is_whole
+    if is_kuryr_new:
+        if draft.has_old_nodes:
+            plan.then(StopIllKuryr())
+        # Kuryr's ports would keep the old networks in use, and its load balancers the addresses of Services.
+        plan.then(RemoveKuryrResources())
     if draft.is_recreated:
         plan.then(DeleteVnfResources())
         plan.then(RecreateVnf())
@@ -242,6 +261,10 @@ def heal_vm(draft: HealVmDraft) -> Plan[HealVmDraft]:
     else:
         plan.then(HealVnfcs())
     if cluster is not None:
+        if is_kuryr_new:
+            plan.then(PrepareKuryrNetwork())
+        elif _has_trunks(cluster):
+            plan.then(AwaitNewTrunks())
         nodes = (draft.max_nodes if draft.is_whole else None) or len(draft.servers)
         plan.then(RunHealPhase(HEAL_END, _join_limit_s(cluster, nodes)), id=HEAL_END)
         if draft.is_whole:
@@ -257,6 +280,8 @@ def _heal_masters(plan: Plan[HealVmDraft], draft: HealVmDraft, cluster: ClusterP
     for turn in range(1, len(draft.masters) + 1):
         plan.then(RunMasterHealPhase(HEAL_START, _drain_limit_s(cluster), turn), id=f"{HEAL_START}/{turn}")
         plan.then(HealMaster(turn), id=f"heal_resources/{turn}")
+        if _has_trunks(cluster):
+            plan.then(AwaitNewTrunks(), id=f"await_new_trunks/{turn}")
         plan.then(RunMasterHealPhase(HEAL_END, _join_limit_s(cluster, 1, masters=2), turn), id=f"{HEAL_END}/{turn}")
 
 
@@ -353,7 +378,9 @@ SEQUENCES: Final = Sequences(
         PrepareKuryrNetwork,
         InstallKuryrCluster,
         StopKuryr,
+        StopIllKuryr,
         RemoveKuryrResources,
+        AwaitNewTrunks,
         CreateVnfResources,
         RegisterClusterVim,
         ApplyCnfObjects,

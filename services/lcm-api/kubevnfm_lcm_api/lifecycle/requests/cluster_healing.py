@@ -10,7 +10,9 @@ from kubevnfm_csar import BaseHot
 from kubevnfm_kit.errors import Unprocessable
 
 from kubevnfm_lcm_api.lifecycle.domain.cluster_places import Places
-from kubevnfm_lcm_api.lifecycle.domain.nodes import storage_server
+from kubevnfm_lcm_api.lifecycle.domain.drift import is_stack_missing
+from kubevnfm_lcm_api.lifecycle.domain.kuryr import driver_of
+from kubevnfm_lcm_api.lifecycle.domain.nodes import has_nodes, storage_server
 from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import REGISTRY_DRIVERS
 from kubevnfm_lcm_api.lifecycle.requests.cluster_nodes import ClusterFields, changed_cluster, servers_of
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import VnfUnderChange
@@ -27,6 +29,7 @@ class HealFields(ClusterFields, total=False):
     cluster_vim_id: str | None
     cluster_vim_name: str | None
     max_nodes: int | None
+    has_old_nodes: bool
 
 
 def healed_cluster(
@@ -44,7 +47,7 @@ def healed_cluster(
     `with_overrides`.
     """
     internals = vnf.record.internals
-    driver = internals.phases.get("heal_end")
+    driver = driver_of(internals.phases, "heal_end")
     if driver is None or driver in REGISTRY_DRIVERS or "instantiate_end" not in internals.phases:
         return {}
     present = read_cluster_parameters(internals.parameters)
@@ -59,6 +62,7 @@ def healed_cluster(
             "storage": None,
             "cluster_vim_id": internals.cluster_vim_id,
             "cluster_vim_name": name,
+            "has_old_nodes": not is_stack_missing(vnf.record) and has_nodes(vnf.resources, present),
             "max_nodes": sum(places.group(present.group(role), role, needed=None).most for role in roles),
         }
     masters = {server.server_id for server in servers_of(vnf, present, "master")}
@@ -82,4 +86,5 @@ def healed_cluster(
         "cluster_vim_id": None,
         "cluster_vim_name": None,
         "max_nodes": None,
+        "has_old_nodes": False,
     }

@@ -8,6 +8,7 @@ from typing import Any
 from kubevnfm_cluster import read_cluster_parameters
 from kubevnfm_kit.errors import Unprocessable
 
+from kubevnfm_lcm_api.lifecycle.domain.kuryr import driver_of
 from kubevnfm_lcm_api.lifecycle.domain.nodes import storage_server
 from kubevnfm_lcm_api.lifecycle.requests.cluster_nodes import ClusterFields, changed_cluster, servers_of
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import VnfUnderChange
@@ -22,7 +23,7 @@ def cluster_fields(
     by. Raises: Unprocessable if masters or all workers are concerned; InvalidInput, Unprocessable of `with_overrides`.
     """
     internals = vnf.record.internals
-    driver = internals.phases.get("scale_end")
+    driver = driver_of(internals.phases, "scale_end")
     if driver is None or "instantiate_end" not in internals.phases:
         return {}
     present = read_cluster_parameters(internals.parameters)

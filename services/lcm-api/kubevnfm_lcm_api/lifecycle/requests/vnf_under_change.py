@@ -20,7 +20,6 @@ from kubevnfm_store.query import Stored
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields
 from kubevnfm_lcm_api.lifecycle.domain.drift import check_stack_exists
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, StackDeployment
-from kubevnfm_lcm_api.lifecycle.domain.kuryr import has_kuryr
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import REGISTRY_DRIVERS
 from kubevnfm_lcm_api.lifecycle.engine import Engine
@@ -58,8 +57,6 @@ def supported_tasks(vnfd: Vnfd, flavour: Flavour, *, is_cnf: bool) -> tuple[str,
         return ()
     scales = bool(flavour.aspects)
     phases = cluster_phases(flavour)
-    if has_kuryr(phases):
-        return ()
     if phases:
         # A cluster's nodes need the driver's phases for each change; those of other changes do not exist yet.
         of_cluster = {

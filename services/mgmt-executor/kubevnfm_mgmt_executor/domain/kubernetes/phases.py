@@ -388,39 +388,42 @@ def on_machines(
     return work
 
 
-_DRAIN: Final = on_machines(begin_healing, no_facts, read_script, begin=find_master)
-_TAKE_OUT_MASTER: Final = on_machines(take_out_master, left, read_script, begin=choose_master)
-_RELEASE_STORAGE: Final = on_machines(release_storage, no_facts, read_script, begin=choose_master)
-_JOIN_AGAIN: Final = on_machines(finish_healing, node_names, read_script, begin=find_master)
-_BUILD_AGAIN: Final = on_machines(install_cluster, cluster_access)
+def node_phases(install: PhaseWork, files: FilesFunction = read_script) -> Driver:
+    """Return the phases in which nodes join a cluster that exists, or leave it.
 
-
-async def begin_heal(command: RunPhase, tools: Tools) -> PhaseResult:
-    """Take workers out of the cluster, or the one of the masters among the targets whose turn it is (sequences.md 5.3).
-
-    With masters and the storage server only the volumes leave, if etcd can lose the masters: no other machine is replaced
-    before these, and no volume leaves for a heal that then cannot go on.
+    ``install``: builds the cluster again if all its machines are new; ``files``: those that the other phases need.
     """
-    roles = {node.role for node in command.nodes if node.is_target}
-    if "master" not in roles:
-        return await _DRAIN(command, tools)
-    return await (_RELEASE_STORAGE if "storage" in roles else _TAKE_OUT_MASTER)(command, tools)
+    drain = on_machines(begin_healing, no_facts, files, begin=find_master)
+    take_out = on_machines(take_out_master, left, files, begin=choose_master)
+    release_volumes = on_machines(release_storage, no_facts, files, begin=choose_master)
+    join_again = on_machines(finish_healing, node_names, files, begin=find_master)
+
+    async def begin_heal(command: RunPhase, tools: Tools) -> PhaseResult:
+        """Take workers out of the cluster, or the one of the masters among the targets whose turn it is (sequences.md 5.3).
+
+        With masters and the storage server only the volumes leave, if etcd can lose the masters: no other machine is
+        replaced before these, and no volume leaves for a heal that then cannot go on.
+        """
+        roles = {node.role for node in command.nodes if node.is_target}
+        if "master" not in roles:
+            return await drain(command, tools)
+        return await (release_volumes if "storage" in roles else take_out)(command, tools)
+
+    async def finish_heal(command: RunPhase, tools: Tools) -> PhaseResult:
+        """Join the new machines to the cluster; build it again if all its machines are new (sequences.md 5.6)."""
+        is_whole = all(node.is_target for node in command.nodes)
+        return await (install if is_whole else join_again)(command, tools)
+
+    return {
+        "scale_start": on_machines(take_out_workers, no_facts, files, begin=find_master),
+        "scale_end": on_machines(finish_scaling, node_names, files, begin=find_master),
+        # A rollback of scale out takes out what has joined, as a scale in does.
+        "scale_rollback_start": on_machines(take_out_workers, no_facts, files, begin=find_master),
+        "scale_rollback_end": on_machines(finish_scaling, no_facts, files, begin=find_master),
+        "heal_start": begin_heal,
+        "heal_end": finish_heal,
+    }
 
 
-async def finish_heal(command: RunPhase, tools: Tools) -> PhaseResult:
-    """Join the new machines to the cluster; build it again if all its machines are new (sequences.md 5.6)."""
-    is_whole = all(node.is_target for node in command.nodes)
-    return await (_BUILD_AGAIN if is_whole else _JOIN_AGAIN)(command, tools)
-
-
-PHASES: Final[Driver] = {
-    **MACHINE_PHASES,
-    "instantiate_end": on_machines(install_cluster, cluster_access),
-    "scale_start": on_machines(take_out_workers, no_facts, read_script, begin=find_master),
-    "scale_end": on_machines(finish_scaling, node_names, read_script, begin=find_master),
-    # A rollback of scale out takes out what has joined, as a scale in does.
-    "scale_rollback_start": on_machines(take_out_workers, no_facts, read_script, begin=find_master),
-    "scale_rollback_end": on_machines(finish_scaling, no_facts, read_script, begin=find_master),
-    "heal_start": begin_heal,
-    "heal_end": finish_heal,
-}
+_INSTALL: Final = on_machines(install_cluster, cluster_access)
+PHASES: Final[Driver] = {**MACHINE_PHASES, "instantiate_end": _INSTALL, **node_phases(_INSTALL)}

@@ -17,6 +17,7 @@ from kubevnfm_mgmt_executor.domain.kubernetes.phases import (
     find_master,
     install_cluster,
     no_facts,
+    node_phases,
     on_machines,
 )
 from kubevnfm_mgmt_executor.domain.kubernetes.registry_files import OWN_LIBRARY, read_registry_files
@@ -43,11 +44,14 @@ def withdraw_kuryr(cluster: Cluster) -> Plan:
 
 
 async def read_files(package: PackageFiles, own: PackageFiles, cluster: Cluster) -> InstallFiles:
-    """Return the files of an installation. The script is always the driver's own: it must leave kube-proxy out."""
+    """Return the files of a phase. The script is always the driver's own: it must leave kube-proxy out.
+
+    Kuryr's pods are waited for wherever nodes join: C2k.
+    """
     script = await own.read(OWN_LIBRARY)
     assert script is not None, f"{OWN_LIBRARY} is a part of this program"
     path = cluster.parameters.script_path
-    remark = f"{path} of the package is not run: the driver's own script installs a cluster with Kuryr"
+    remark = f"{path} of the package is not run: the driver's own script works on clusters with Kuryr"
     remarks = [] if await package.read(path) == script else [remark]
     registries = await read_registry_files(package, own, cluster.parameters.private_registry_connection_info)
     volumes = await read_volume_files(package, own, cluster)
@@ -69,9 +73,11 @@ async def stop(command: RunPhase, tools: Tools) -> PhaseResult:
         return PhaseResult()
 
 
+_INSTALL: Final = on_machines(install_kuryr_cluster, cluster_access, read_files)
 PHASES: Final[Driver] = {
     "instantiate_start": nothing,
-    "instantiate_end": on_machines(install_kuryr_cluster, cluster_access, read_files),
+    "instantiate_end": _INSTALL,
+    **node_phases(_INSTALL, read_files),
     "terminate_start": stop,
     "terminate_end": forget_machines,
     "change_external_connectivity_start": nothing,

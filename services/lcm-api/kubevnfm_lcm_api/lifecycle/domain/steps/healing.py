@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal, Protocol
 
 from kubevnfm_events.infra import StackResources
+from kubevnfm_events.kuryr import KuryrNetwork
 from kubevnfm_events.mgmt import PhaseDone, RunPhase
 from kubevnfm_kit.errors import VnfmError
 
@@ -45,6 +46,11 @@ class NeedsHealedNodes(NeedsNodes, Protocol):
     @property
     def max_nodes(self) -> int | None:
         """The most nodes that the cluster can have."""
+        ...
+
+    @property
+    def kuryr_network(self) -> KuryrNetwork | None:
+        """The network entities of a cluster with Kuryr that is built again."""
         ...
 
     def after_phase(self, reply: PhaseDone) -> Draft:
@@ -148,7 +154,7 @@ def _whole(draft: NeedsHealedNodes, now: StackResources) -> RunPhase:
         gone = ()  # An earlier heal that failed has left no machines, or some of them.
     targets = [node.vnfc_id for node in found.nodes]
     command = cluster_phase(draft, HEAL_END, found, targets=targets, gone=gone)
-    return command.model_copy(update={"max_nodes": draft.max_nodes})
+    return command.model_copy(update={"max_nodes": draft.max_nodes, "kuryr": draft.kuryr_network})
 
 
 def _named_by_address(found: FoundNodes, before: FoundNodes) -> FoundNodes:

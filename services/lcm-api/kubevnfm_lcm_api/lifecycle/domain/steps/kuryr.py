@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from kubevnfm_cluster import ClusterParameters, read_cluster_parameters
 from kubevnfm_events import Command, PackageRef
 from kubevnfm_events.infra import StackResources
-from kubevnfm_events.kuryr import KuryrNetwork, KuryrPrepared, KuryrRemoved, PrepareKuryr, RemoveKuryr
-from kubevnfm_events.mgmt import ForgetInstance, PhaseDone, RunPhase
+from kubevnfm_events.kuryr import (
+    AwaitTrunks,
+    KuryrNetwork,
+    KuryrPrepared,
+    KuryrRemoved,
+    PrepareKuryr,
+    RemoveKuryr,
+    TrunksReady,
+)
+from kubevnfm_events.mgmt import ForgetInstance, ManagedNode, PhaseDone, RunPhase
 from kubevnfm_secrets import SecretParams
 
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
@@ -18,12 +26,18 @@ from kubevnfm_lcm_api.lifecycle.domain.kuryr import KURYR_DRIVER
 from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsStackName, NeedsVim
 from kubevnfm_lcm_api.lifecycle.domain.nodes import find_nodes
 from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
+from kubevnfm_lcm_api.lifecycle.domain.steps.cluster_nodes import NeedsNodes, cluster_phase, nodes_in
 from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTANTIATE_END, DriverPhase, NeedsDriver, RunDriverPhase
 
 PREPARE_TIMEOUT_S = 600.0
 """Octavia takes minutes to make a load balancer, but the stack has waited for it already."""
 REMOVE_TIMEOUT_S = 900.0
 """Octavia deletes many load balancers one after another."""
+
+
+def _with_trunks(nodes: Iterable[ManagedNode]) -> tuple[str, ...]:
+    """Return the Nova ids of the nodes on which pods run: no pod runs on a storage server."""
+    return tuple(node.server_id for node in nodes if node.role in ("master", "worker"))
 
 
 class NeedsKuryrNetwork(NeedsStackName, Protocol):
@@ -67,7 +81,7 @@ class PrepareKuryrNetwork(Step[NeedsKuryrNetwork, KuryrPrepared]):
             vim=draft.vim,
             kuryr=cluster.kuryr_param,
             service_cidr=str(cluster.master_node.cluster_cidr),
-            servers=tuple(node.server_id for node in find_nodes(draft.resources, cluster).nodes),
+            servers=_with_trunks(find_nodes(draft.resources, cluster).nodes),
         )
 
     def fold(self, draft: NeedsKuryrNetwork, reply: KuryrPrepared) -> Draft:
@@ -191,3 +205,58 @@ class RemoveKuryrResources(Step[NeedsVim, KuryrRemoved]):
 
     def undo(self, draft: NeedsVim) -> None:
         """Terminate has no rollback (api.md 4.3)."""
+
+
+class NeedsNewTrunks(NeedsNodes, NeedsVim, Protocol):
+    """A change by which machines join a cluster with Kuryr."""
+
+
+@dataclass(frozen=True)
+class AwaitNewTrunks(Step[NeedsNewTrunks, TrunksReady]):
+    """Wait until the trunks of the new machines are ACTIVE: the pods on them get no ports before (sequences.md 1.11, C2k).
+
+    Again: safe; it changes nothing.
+    Fails: a machine whose ports are no trunks is named.
+    """
+
+    kind: ClassVar[str] = "await_new_trunks"
+    command: ClassVar[type[Command]] = AwaitTrunks
+    label: ClassVar[str] = "Wait for the trunks of the new machines"
+    base_timeout_s: ClassVar[float] = PREPARE_TIMEOUT_S
+
+    def ask(self, draft: NeedsNewTrunks) -> AwaitTrunks:
+        """Ask for the nodes that were not there before. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
+        old = {server.server_id for server in draft.before.servers}
+        nodes = nodes_in(draft, draft.resources or draft.before).nodes
+        new = _with_trunks(node for node in nodes if node.server_id not in old)
+        return AwaitTrunks(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim, servers=new)
+
+    def fold(self, draft: NeedsNewTrunks, reply: TrunksReady) -> None:
+        """Nothing to keep."""
+
+    def undo(self, draft: NeedsNewTrunks) -> None:
+        """Nothing was changed."""
+
+
+@dataclass(frozen=True)
+class StopIllKuryr(Step[NeedsNodes, PhaseDone]):
+    """Stop Kuryr before all machines of its cluster are replaced, as far as the cluster still answers.
+
+    Again: safe; what is gone already is left alone.
+    """
+
+    kind: ClassVar[str] = "stop_ill_kuryr"
+    command: ClassVar[type[Command]] = RunPhase
+    label: ClassVar[str] = "Stop Kuryr, if its cluster answers"
+    base_timeout_s: ClassVar[float] = StopKuryr.base_timeout_s
+
+    def ask(self, draft: NeedsNodes) -> RunPhase:
+        """Ask for the phase on the old nodes; a cluster that does not answer does not hold the heal up."""
+        phase = cluster_phase(draft, "terminate_start", nodes_in(draft, draft.before))
+        return phase.model_copy(update={"force": True})
+
+    def fold(self, draft: NeedsNodes, reply: PhaseDone) -> None:
+        """Nothing to keep."""
+
+    def undo(self, draft: NeedsNodes) -> None:
+        """A heal has no rollback (api.md 4.3)."""
