@@ -93,6 +93,28 @@ async def test_a_master_that_joined_in_part_is_reset_forgotten_and_joins_again(l
     assert lab.calls(nodes[1], "kubeadm join") == 1
 
 
+async def test_a_master_that_loses_its_power_while_it_joins_is_forgotten_and_joins_again(lab: MgmtLab) -> None:
+    """M12: etcd knows it, the Node is not there yet; the session is opened again, and the same call finds what is left."""
+    nodes = await machines(lab, workers=0)
+    last, planes = lab.machine(nodes[2]), lab.machines.control_planes
+    held = lab.faults.add(part="program", verb="kubeadm join", node=last.name, effect="hang")
+    work = asyncio.create_task(lab.run(command(lab, nodes)))
+    await lab.running(nodes[2], "kubeadm join")
+    plane = planes.served_by(lab.machine(nodes[0]))
+    assert plane is not None
+    await planes.join(plane, last, "master12")
+    (last.root / "etc/kubernetes").mkdir(parents=True, exist_ok=True)
+    (last.root / "etc/kubernetes/kubelet.conf").write_text("left over\n")
+    await lab.machines.stop(nodes[2].server_id)
+    lab.faults.remove(held.fault_id)
+    await lab.machines.start(nodes[2].server_id)
+    done = await work
+    assert done.cluster is not None
+    await lab.assert_ready(done.cluster, ["master10", "master11", "master12"])
+    assert await members(lab, nodes[0]) == ["master10", "master11", "master12"]
+    assert (last.calls["kubeadm reset"], last.calls["kubeadm join"]) == (1, 2)
+
+
 async def test_a_member_of_etcd_that_is_left_over_is_removed_by_name_and_address(lab: MgmtLab) -> None:
     """W-22: master1 is not master10; a machine that vanished in a join counts no longer."""
     nodes = await machines(lab, workers=0)

@@ -1027,6 +1027,9 @@ join() {
     -f $root/etc/kubernetes/kubelet.conf ]]; then
     say 'removing what an earlier try left'
     step 'kubeadm reset' kubeadm reset -f --cri-socket "$cri_socket"
+    # The others may still list its member of etcd, whose data are gone now: etcd crashes if it starts again as that member.
+    # kubeadm removes it only if the Node exists, so the caller does it before the next try.
+    if [[ $CONTROL_PLANE == true ]]; then JOIN_TOKEN=; fi
   fi
   if [[ -z ${JOIN_TOKEN:-} ]]; then
     report_json joined false

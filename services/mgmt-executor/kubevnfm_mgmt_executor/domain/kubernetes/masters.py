@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kubevnfm_events.mgmt import ManagedNode
 
 from kubevnfm_mgmt_executor.domain.errors import NodeFailure
@@ -12,6 +14,8 @@ from kubevnfm_mgmt_executor.domain.kubernetes.state import ClusterRun
 from kubevnfm_mgmt_executor.domain.node_session import ScriptAnswer
 from kubevnfm_mgmt_executor.domain.ports import Earlier
 from kubevnfm_mgmt_executor.domain.recorder import TaskResult
+
+JOIN_TRIES: Final = 3
 
 
 async def balance(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
@@ -68,12 +72,23 @@ async def remove_member(run: ClusterRun, node: ManagedNode, _: Earlier | None) -
 
 
 async def join_master(run: ClusterRun, node: ManagedNode, earlier: Earlier | None) -> TaskResult:
-    """Run ``kubeadm join --control-plane``, with certificates that the master ``run.master`` uploads for this join."""
+    """Run ``kubeadm join --control-plane``, with certificates that the master ``run.master`` uploads for this join.
+
+    A machine that loses its power while it joins resets itself, and the others must forget it before it joins again.
+    """
+    for _ in range(JOIN_TRIES):
+        # The machine itself first resets what an earlier try has left: only then the others can forget it.
+        looked = await membership.look_for_join(run, node, more_s=run.timeouts.node_ready)
+        if looked.joined:
+            return TaskResult(changed=looked.changed)
+        answer = await _join_as_master(run, node, earlier)
+        if answer.joined:
+            return TaskResult(changed=answer.changed)
+    raise NodeFailure(f"it was interrupted {JOIN_TRIES} times while it joined", node=run.cluster.name(node))
+
+
+async def _join_as_master(run: ClusterRun, node: ManagedNode, earlier: Earlier | None) -> JoinAnswer:
     cluster, session, limits = run.cluster, run.session(node), run.timeouts
-    # The machine itself first resets what an earlier try has left: only then the others can forget it.
-    looked = await membership.look_for_join(run, node, more_s=limits.node_ready)
-    if looked.joined:
-        return TaskResult(changed=looked.changed)
     # A member of etcd that never comes back would count against the majority, and kubeadm refuses the name of a Node that
     # was Ready until a moment ago.
     await remove_member(run, node, earlier)
@@ -94,8 +109,7 @@ async def join_master(run: ClusterRun, node: ManagedNode, earlier: Earlier | Non
         token=await run.tokens.token(),
         certificate_key=certificate_key,
     )
-    answer = await session.run_script("join", run.as_built(given), timeout_s=limits.node_install, answer=JoinAnswer)
-    return TaskResult(changed=answer.changed)
+    return await session.run_script("join", run.as_built(given), timeout_s=limits.node_install, answer=JoinAnswer)
 
 
 async def member(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:

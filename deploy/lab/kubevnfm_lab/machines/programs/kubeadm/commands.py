@@ -70,9 +70,14 @@ async def _reset(call: Call, given: Options) -> Exit:
         if answer not in (b"y", b"yes"):
             raise Failed("error execution phase preflight: aborted reset operation")
     # The Node stops being ready first, then the files and the etcd member go.
+    joined = call.world.nodes.node_of(call.machine)
     call.world.nodes.remove(call.machine)
     files.reset(call.machine)
-    await call.world.control_planes.leave(call.machine)
+    if joined is None:
+        # Seen with 1.34: kubeadm reads the cluster's configuration by its Node, and without one leaves the member listed.
+        await call.world.control_planes.machine_gone(call.machine)
+    else:
+        await call.world.control_planes.leave(call.machine)
     return Exit(
         0,
         '[reset] Stopping the kubelet service\n[reset] Unmounting mounted directories in "/var/lib/kubelet"\n'

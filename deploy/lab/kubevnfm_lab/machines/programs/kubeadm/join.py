@@ -37,6 +37,9 @@ async def join(call: Call, given: Options) -> Exit:
         _check_certificates(call, plane, plan)
     await _refuse_ready_namesake(call, plane, plan.node_name)
     if plan.control_plane:
+        if call.world.control_planes.served_by(call.machine) is plane:
+            # Seen with 1.34: it starts as the member that is listed already, and crashes because the data of that are gone.
+            raise Failed("error execution phase etcd-join: the etcd member does not start: tocommit is out of range")
         # etcd first, then the API server, then the Node: the order of kubeadm's phases.
         await call.world.control_planes.join(plane, call.machine, plan.node_name)
         files.write_control_plane(call.machine, plane)
