@@ -15,7 +15,7 @@ MEMBERS := proto-events $(patsubst %/pyproject.toml,%,$(wildcard libs/*/pyprojec
 PACKAGES := $(filter-out %.egg-info,$(foreach member,$(MEMBERS),$(wildcard $(member)/kubevnfm*)))
 UNIT_TESTS := $(wildcard $(MEMBERS:%=%/tests))
 TESTS := $(UNIT_TESTS) $(wildcard tests/*)
-SAMPLES := cluster cnf kuryr registry vm
+SAMPLES := cluster cnf kuryr registry storage vm
 PYTEST := $(BIN)/pytest
 WORKERS ?= 4
 
@@ -52,8 +52,8 @@ samples: .venv/.ready ## Packs the sample VNF packages into .run/samples
 	@mkdir -p .run/samples
 	@for name in $(SAMPLES); do $(BIN)/python -m kubevnfm_csar.pack deploy/samples/$$name .run/samples/$$name.zip || exit 1; done
 
-demo: samples ## Does the main job once, on the lab, and shows it
-	@$(BIN)/kubevnfm demo
+demo: samples ## Does the main job once, on the lab, and shows it; ARGS=--ha: three masters and storage, scaled and healed
+	@$(BIN)/kubevnfm demo $(ARGS)
 
 run: .venv/.ready ## Runs all services in one process, for your own infrastructure
 	@$(BIN)/kubevnfm run

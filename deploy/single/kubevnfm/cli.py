@@ -30,6 +30,9 @@ def _parser() -> argparse.ArgumentParser:
     shown.add_argument(
         "--node-seconds", type=float, default=1.0, help="how long kubeadm takes on each machine of the lab"
     )
+    shown.add_argument(
+        "--ha", action="store_true", help="another one: three masters and a storage server, scale and heal of them"
+    )
     shown.set_defaults(command=_demo)
     watched = commands.add_parser("watch", help="follow what happens to a VNF instance's operation")
     watched.add_argument("instance", help="VNF instance id")
@@ -57,10 +60,10 @@ def _run(_: argparse.Namespace) -> int:
 def _demo(arguments: argparse.Namespace) -> int:
     from kubevnfm_kit.logging import configure_logging
 
-    from kubevnfm import demo
+    from kubevnfm import demo, demo_ha
 
     configure_logging("kubevnfm", level="WARNING", form="console")
-    asyncio.run(demo.run(arguments.samples, arguments.node_seconds))
+    asyncio.run(demo.run(demo_ha.HA if arguments.ha else demo.MAIN, arguments.samples, arguments.node_seconds))
     return 0
 
 

@@ -1,4 +1,7 @@
-"""The main use case over HTTP: a cluster VNF on the lab, its VIM, a CNF on it, and the removal of all."""
+"""The main use case over HTTP: a cluster VNF on the lab, its VIM, a CNF on it, and the removal of all.
+
+`demo_ha` shows what a cluster of several masters adds.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.json_types import JsonObject
@@ -54,10 +58,19 @@ async def lab(node_seconds: float) -> AsyncIterator[JsonObject]:
         await process.wait()
 
 
-async def run(samples: Path, node_seconds: float) -> None:
+@dataclass(frozen=True)
+class Demo:
+    """A demo: what it shows, and the calls that do it."""
+
+    title: str
+    job: Callable[[GatewayClient, JsonObject, Path], Awaitable[None]]
+    """Gets the client, the endpoints of the lab and the folder of the packed samples; leaves an empty cloud."""
+
+
+async def run(demo: Demo, samples: Path, node_seconds: float) -> None:
     """Run the demo with the packed samples of a folder. Raises DemoFailed, Refused."""
     started = time.monotonic()
-    say("kubevnfm demo: a Kubernetes cluster as a VNF, its VIM, a CNF on it; on the lab, in one process")
+    say(f"kubevnfm demo: {demo.title}; on the lab, in one process")
     with tempfile.TemporaryDirectory(prefix="kubevnfm-demo-") as data_dir:
         async with lab(node_seconds) as endpoints:
             say(f"the lab is up: OpenStack at {endpoints['auth_url']}, machines on SSH port {endpoints['ssh_port']}")
@@ -72,7 +85,7 @@ async def run(samples: Path, node_seconds: float) -> None:
             )  # fmt: skip
             async with single_node(settings) as node, GatewayClient(node.url) as client:
                 say(f"kubevnfm is up: {node.url}")
-                await _main_job(client, endpoints, samples)
+                await demo.job(client, endpoints, samples)
                 await _must_be_empty(endpoints)
     say("")
     say(f"All of it in {time.monotonic() - started:.1f} s, and the cloud is empty again. Next steps:")
@@ -83,53 +96,83 @@ async def run(samples: Path, node_seconds: float) -> None:
 
 
 async def _main_job(client: GatewayClient, endpoints: JsonObject, samples: Path) -> None:
-    requests = Path(__file__).parents[2] / "samples"
-    say("\n1. Register the OpenStack as the default VIM")
-    vim, _ = await client.call("POST", "/v1.0/vims", {"vim": openstack_vim(endpoints)})
-    say(f"   VIM {vim['vim']['name']} is {vim['vim']['status']}")
-
-    say("\n2. Upload the VNF packages")
-    for name in ("cluster", "cnf"):
-        package = await client.onboard(samples / f"{name}.zip")
-        say(f"   {name}: {package['vnfProductName']} {package['vnfSoftwareVersion']}, VNFD {package['vnfdId']}")
+    await register_openstack(client, endpoints)
+    await upload(client, samples, "cluster", "cnf")
 
     say("\n3. Instantiate the cluster VNF")
-    cluster = await client.create(_body(requests / "cluster/requests/create.json"))
-    await _do(client, cluster["id"], "instantiate", _body(requests / "cluster/requests/instantiate.json"))
-    shown, _ = await client.call("GET", f"/vnflcm/v2/vnf_instances/{cluster['id']}")
-    key, connection = next(
-        (key, one) for key, one in shown["vimConnectionInfo"].items() if one["vimType"] == "ETSINFV.KUBERNETES.V_1"
-    )
-    for vnfc in shown["instantiatedVnfInfo"]["vnfcResourceInfo"]:
-        say(f"   {vnfc['vduId']}: {vnfc['metadata'].get('node_name', '')} on {vnfc['computeResource']['resourceId']}")
-    say(f"   Kubernetes answers at {connection['interfaceInfo']['endpoint']}, registered as VIM {key}")
+    cluster = await client.create(request_of("cluster", "create"))
+    await carry_out(client, cluster["id"], "instantiate", request_of("cluster", "instantiate"))
+    connection = await show_cluster(client, cluster["id"])
 
     say("\n4. Deploy a CNF on it")
-    cnf = await client.create(_body(requests / "cnf/requests/create.json"))
-    wanted = _body(requests / "cnf/requests/instantiate.json")
+    cnf = await client.create(request_of("cnf", "create"))
+    wanted = request_of("cnf", "instantiate")
     wanted["vimConnectionInfo"] = {"cluster": {"vimId": connection["vimId"], "vimType": connection["vimType"]}}
-    await _do(client, cnf["id"], "instantiate", wanted)
+    await carry_out(client, cnf["id"], "instantiate", wanted)
     shown, _ = await client.call("GET", f"/vnflcm/v2/vnf_instances/{cnf['id']}")
     for vnfc in shown["instantiatedVnfInfo"]["vnfcResourceInfo"]:
         say(f"   {vnfc['vduId']}: pod {vnfc['id']} on node {vnfc['metadata'].get('node', '?')}")
 
     say("\n5. Take all down: the CNF, then the cluster")
     for instance, name in ((cnf, "cnf"), (cluster, "cluster")):
-        await _do(client, instance["id"], "terminate", _body(requests / name / "requests/terminate.json"))
-        await client.call("DELETE", f"/vnflcm/v2/vnf_instances/{instance['id']}")
+        await remove(client, instance["id"], name)
     vims, _ = await client.call("GET", "/v1.0/vims")
     say(f"   VIMs left: {', '.join(one['name'] for one in vims['vims'])}")
 
 
-async def _do(client: GatewayClient, instance_id: str, task: str, request: JsonObject) -> None:
+MAIN: Final = Demo("a Kubernetes cluster as a VNF, its VIM, a CNF on it", _main_job)
+
+
+async def register_openstack(client: GatewayClient, endpoints: JsonObject) -> None:
+    """Register the lab's OpenStack, as the first part of a demo."""
+    say("\n1. Register the OpenStack as the default VIM")
+    vim, _ = await client.call("POST", "/v1.0/vims", {"vim": openstack_vim(endpoints)})
+    say(f"   VIM {vim['vim']['name']} is {vim['vim']['status']}")
+
+
+async def upload(client: GatewayClient, samples: Path, *names: str) -> None:
+    """Upload sample packages, as the second part of a demo."""
+    say("\n2. Upload the VNF packages")
+    for name in names:
+        package = await client.onboard(samples / f"{name}.zip")
+        say(f"   {name}: {package['vnfProductName']} {package['vnfSoftwareVersion']}, VNFD {package['vnfdId']}")
+
+
+async def show_cluster(client: GatewayClient, cluster_id: str) -> JsonObject:
+    """Show the machines and the API of a cluster; return the entry of its VIM in ``vimConnectionInfo``."""
+    shown, _ = await client.call("GET", f"/vnflcm/v2/vnf_instances/{cluster_id}")
+    for vnfc in shown["instantiatedVnfInfo"]["vnfcResourceInfo"]:
+        name = vnfc.get("metadata", {}).get("node_name", "no node of the cluster")
+        say(f"   {vnfc['vduId']}: {name} on {vnfc['computeResource']['resourceId']}")
+    key, connection = next(
+        (key, one) for key, one in shown["vimConnectionInfo"].items() if one["vimType"] == "ETSINFV.KUBERNETES.V_1"
+    )
+    say(f"   Kubernetes answers at {connection['interfaceInfo']['endpoint']}, registered as VIM {key}")
+    return dict(connection)
+
+
+async def remove(client: GatewayClient, instance_id: str, sample: str) -> None:
+    """Terminate and delete a VNF instance."""
+    await carry_out(client, instance_id, "terminate", request_of(sample, "terminate"))
+    await client.call("DELETE", f"/vnflcm/v2/vnf_instances/{instance_id}")
+
+
+async def carry_out(client: GatewayClient, instance_id: str, task: str, request: JsonObject) -> None:
+    """Carry an operation out and show its progress. Raises DemoFailed."""
     view = await follow(client, instance_id, lambda: client.start(instance_id, task, request))
     if view["state"] != "COMPLETED":
         raise DemoFailed(f"{task} ended {view['state']}: {view.get('error', {}).get('detail', '')}")
 
 
-async def _must_be_empty(endpoints: JsonObject) -> None:
+async def inventory(endpoints: JsonObject) -> JsonObject:
+    """Return what exists in the lab, by kind."""
     async with GatewayClient(endpoints["control_url"].removesuffix("/lab/v1")) as control:
-        left, _ = await control.call("GET", "/lab/v1/inventory")
+        found, _ = await control.call("GET", "/lab/v1/inventory")
+    return dict(found)
+
+
+async def _must_be_empty(endpoints: JsonObject) -> None:
+    left = await inventory(endpoints)
     kinds = {kind: len(found) for kind, found in left.items() if found}
     if kinds:
         raise DemoFailed(f"the cloud is not empty: {kinds}")
@@ -151,5 +194,7 @@ def openstack_vim(endpoints: JsonObject) -> JsonObject:
     }
 
 
-def _body(path: Path) -> JsonObject:
-    return dict(json.loads(path.read_text()))
+def request_of(sample: str, name: str) -> JsonObject:
+    """Return a request body of a sample package."""
+    folder = Path(__file__).parents[2] / "samples"
+    return dict(json.loads((folder / sample / "requests" / f"{name}.json").read_text()))

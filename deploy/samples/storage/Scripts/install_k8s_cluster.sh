@@ -1,0 +1,1 @@
+../../../../services/mgmt-executor/kubevnfm_mgmt_executor/files/install_k8s_cluster.sh

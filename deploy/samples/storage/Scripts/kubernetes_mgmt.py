@@ -1,0 +1,1 @@
+../../cluster/Scripts/kubernetes_mgmt.py

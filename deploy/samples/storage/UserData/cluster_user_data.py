@@ -1,0 +1,1 @@
+../../cluster/UserData/cluster_user_data.py

@@ -1,0 +1,50 @@
+"""The demos: each does its job on the lab and ends with an empty cloud."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kubevnfm.demo_ha import Polls
+
+SAMPLES = Path(__file__).parents[3] / ".run/samples"
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ((), ["INSTANTIATE COMPLETED", "vdu1: pod ", "TERMINATE COMPLETED"]),
+        (
+            ("--ha",),
+            [
+                "Persistent volumes: nfs-pv1, nfs-pv2",
+                "SCALE COMPLETED",
+                "HEAL COMPLETED",
+                "The API has answered",
+                "TERMINATE COMPLETED",
+            ],
+        ),
+    ],
+)
+def test_a_demo_reaches_its_end(arguments: tuple[str, ...], shown: list[str]) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "kubevnfm.cli", "demo", *arguments, "--samples", SAMPLES, "--node-seconds", "0.1"],
+        capture_output=True,
+        text=True,
+        timeout=590,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert [text for text in shown if text.casefold() not in ran.stdout.casefold()] == []
+    assert "and the cloud is empty again" in ran.stdout
+
+
+def test_calls_that_fail_in_a_row_are_counted_apart_from_single_ones() -> None:
+    polls = Polls()
+    for is_answered in (True, False, True, False, False, True):
+        polls.count(is_answered=is_answered)
+    assert (polls.made, polls.answered, polls.longest_row) == (6, 3, 2)
