@@ -1,4 +1,4 @@
-"""Scale and heal of a cluster with SIGKILL at each step; nothing joins twice, no machine goes before its Node."""
+"""Scale of a cluster with SIGKILL at each step; nothing joins twice, no machine goes before its Node."""
 
 from __future__ import annotations
 
@@ -29,15 +29,6 @@ IN: Final[Sequence[Hold]] = (
 )
 
 
-HEAL: Final[Sequence[Hold]] = (*IN[:4], *OUT[2:])
-HEAL_MASTER: Final[Sequence[Hold]] = (
-    Hold("asking etcd, and removing its member", "program", "kubectl exec", "vnf-{id}*"),
-    Hold("leaving the balancer", "program", "systemctl reload-or-restart", "vnf-{id}*"),
-    *IN[2:4],
-    *OUT[2:4],
-)
-
-
 async def nodes_agree(chaos: Chaos, cluster_id: str, *, joined: int) -> int:
     """Return the number of nodes, after checking that cloud, cluster and instance have the same and none joined twice."""
     servers = [one for one in (await chaos.lab.inventory())["servers"] if cluster_id in one["name"]]
@@ -63,48 +54,6 @@ async def out_and_in(chaos: Chaos, target: str) -> None:
     assert await nodes_agree(chaos, cluster_id, joined=4) == 2
     await user.terminate(cluster_id)
     assert not any(cluster_id in name for name in await chaos.lab.names())
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("target", ["mgmt-executor", "infra-openstack", "lcm-api", BROKER])
-async def test_a_process_killed_while_a_worker_is_healed_harms_nothing(six_chaos: Chaos, target: str) -> None:
-    """SEQ-155, SEQ-180: the new machine joins once, under the name of the old one."""
-    user = six_chaos.user
-    cluster_id = await user.create(await user.sample("cluster"))
-    await six_chaos.run(cluster_id, "instantiate", user.cluster(), (), target)
-    info = (await user.instance(cluster_id))["instantiatedVnfInfo"]
-    ill = next(one for one in info["vnfcResourceInfo"] if one["vduId"] == "workerNode")
-    name = ill["metadata"]["node_name"]
-    before = (await six_chaos.lab.cluster_of(cluster_id))["joins"]
-    await six_chaos.run(cluster_id, "heal", {"vnfcInstanceId": [ill["id"]]}, HEAL, target)
-    cluster = await six_chaos.lab.cluster_of(cluster_id)
-    assert cluster["joins"] == {**before, name: 2}
-    assert all(node["ready"] for node in cluster["nodes"])
-    servers = [one for one in (await six_chaos.lab.inventory())["servers"] if cluster_id in one["name"]]
-    now = (await user.instance(cluster_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
-    assert {one["computeResource"]["resourceId"] for one in now} == {one["id"] for one in servers}
-    assert name in {one["metadata"]["node_name"] for one in now}
-    await user.terminate(cluster_id)
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("target", ["mgmt-executor", "infra-openstack", "lcm-api", BROKER])
-async def test_a_process_killed_while_a_master_is_healed_harms_nothing(six_chaos: Chaos, target: str) -> None:
-    """SEQ-155, SEQ-180, SEQ-189: etcd has three members at the end, and the new machine has joined once."""
-    user = six_chaos.user
-    cluster_id = await user.create(await user.sample("cluster"))
-    await six_chaos.run(cluster_id, "instantiate", user.cluster(request="instantiate_complex"), (), target)
-    info = (await user.instance(cluster_id))["instantiatedVnfInfo"]
-    ill = next(one for one in info["vnfcResourceInfo"] if one["vduId"] == "masterNode")
-    name = ill["metadata"]["node_name"]
-    before = (await six_chaos.lab.cluster_of(cluster_id))["joins"]
-    await six_chaos.run(cluster_id, "heal", {"vnfcInstanceId": [ill["id"]]}, HEAL_MASTER, target)
-    cluster = await six_chaos.lab.cluster_of(cluster_id)
-    # The first master has not joined when the cluster was installed.
-    assert cluster["joins"] == {**before, name: before.get(name, 0) + 1}
-    assert all(node["ready"] for node in cluster["nodes"])
-    assert len([node for node in cluster["nodes"] if node["name"].startswith("master")]) == 3
-    await user.terminate(cluster_id)
 
 
 @pytest.mark.parametrize(
