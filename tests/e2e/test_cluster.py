@@ -155,7 +155,7 @@ async def test_events_of_an_operation_come_live_in_order(user: User) -> None:
 async def test_the_cluster_package_of_tackers_guide_runs_unchanged(
     user: User, v1: User, lab: LabControl, form: ApiVersion, flavour: str
 ) -> None:
-    """SEQ-004, 021, 037, 047, 048, 161, 187: its own script has another interface, and its own driver is not loaded."""
+    """SEQ-004, 021, 037, 047, 048, 154, 161, 187: its own script has another interface, and its own driver is not loaded."""
     caller = v1 if form == "v1" else user
     vnfd_id = str(uuid4())
     package = await caller.upload(guide_package(form, vnfd_id))
@@ -189,7 +189,7 @@ async def test_the_cluster_package_of_tackers_guide_runs_unchanged(
 
 
 async def _heal_a_master(user: User, lab: LabControl, cluster_id: str, url: str) -> None:
-    """SEQ-155, SEQ-158, SEQ-160: the API answers at the virtual address meanwhile, and the new master has the old name."""
+    """SEQ-154, SEQ-158, SEQ-160: the API answers at the virtual address meanwhile, and the new master has the old name."""
     before = (await user.instance(cluster_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
     masters = [one for one in before if one["metadata"]["node_name"].startswith("master")]
     assert len(masters) == 3

@@ -78,7 +78,7 @@ def priority(lab: MgmtLab, master: ManagedNode) -> str:
 
 
 async def test_masters_are_healed_one_at_a_time_and_never_at_the_cost_of_the_majority(lab: MgmtLab) -> None:
-    """SEQ-154, SEQ-158, SEQ-189, 5.3, E2: the live first master; then a dead one; then what the rule forbids and allows."""
+    """SEQ-133, 154, 158, 189, 5.3, E2: the live first master; then a dead one; then what the rule forbids and allows."""
     nodes, access = await a_cluster(lab)
     first, before, calls = nodes[0], priority(lab, nodes[0]), dict(lab.machine(nodes[1]).calls)
     uid = (await node_of(lab, access, "master10"))["metadata"]["uid"]

@@ -201,7 +201,7 @@ async def test_a_master_that_leaves_is_balanced_away_first_and_loses_its_member_
 
 
 async def test_a_new_master_is_connected_then_balanced_then_joins_and_the_others_lead_to_it_again() -> None:
-    """E2e, M14, 5.3: nothing of it is done on a worker but its hosts file."""
+    """SEQ-133, E2e, M14, 5.3: nothing of it is done on a worker but its hosts file."""
     cluster = scaled(a_cluster(masters=3, workers=1), "v1")
     cluster = cluster.through(cluster.masters[1])
     registry = Registry.model_validate({"connection_type": 0, "server": "r:5000"})

@@ -156,7 +156,7 @@ def formatted(site: Site) -> int:
 
 
 async def test_a_cluster_gets_volumes_that_claims_can_have(site: Site) -> None:
-    """SEQ-061 to SEQ-067, SEQ-074, SEQ-180, SEQ-190: killed at each part, and repeated."""
+    """SEQ-061 to SEQ-067, SEQ-074, SEQ-180, SEQ-190, SEQ-192, SEQ-193: killed at each part, repeated, then rebooted."""
     lab = site.lab
     for fencing, task in enumerate(("disks", "exports"), start=1):
         await lab.run_until(site.command(), task, site.name, operation="op-0", message="m-0", fencing=fencing)
@@ -201,6 +201,13 @@ async def test_a_cluster_gets_volumes_that_claims_can_have(site: Site) -> None:
     await lab.run(site.command(), operation="op-0", message="m-1")
     again = {news.task: news.state for news in lab.news if news.state in ("finished", "skipped")}
     assert {again[task] for task in ("disks", "exports", "nfs_client", "register_volumes")} == {"skipped"}
+    await lab.machines.stop(site.server.server_id)
+    assert "/volume" not in site.file("proc/mounts")
+    await lab.machines.start(site.server.server_id)
+    assert " /volume ext4 " in site.file("proc/mounts")
+    assert lab.machine(site.server).units.is_active("nfs-kernel-server")
+    # The file has the name of the VNF, so exports of others stay as they are.
+    assert site.file(f"etc/exports.d/vnfm-{lab.instance_id}.exports").splitlines() == exported
 
 
 def holding(site: Site, kind: str) -> None:

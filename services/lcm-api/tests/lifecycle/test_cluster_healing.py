@@ -106,7 +106,7 @@ def a_heal_of_masters(*servers: str) -> HealVmDraft:
 
 
 def test_masters_are_replaced_one_after_another_in_the_order_of_the_driver_and_before_workers() -> None:
-    """SEQ-155, 5.2, 5.3, E2: each phase names the masters that are left, or the new one alone; names are kept."""
+    """SEQ-154, 5.2, 5.3, E2: each phase names the masters that are left, or the new one alone; names are kept."""
     machines = Machines()
     move, sent = run(granted(a_heal_of_masters("server-m1", "server-w1", "server-m3")), machines)
     turns = [f"{step}/{turn}" for turn in (1, 2) for step in ("heal_start", "heal_resources", "heal_end")]
