@@ -22,7 +22,7 @@ _SECRETS: Final = ("password", "private_key", "private_key_passphrase")
 _LOGIN: Final = frozenset({"username", "ssh_port", "bastion", *_SECRETS})
 _MERGED: Final = ("proxy", "x_timeouts", "x_drain", "x_mirror")
 """Objects of which a request may give some attributes."""
-_FREE: Final = frozenset({"script_path", "x_max_parallel_nodes", *_MERGED})
+_FREE: Final = frozenset({"script_path", "x_install_script", "x_max_parallel_nodes", *_MERGED})
 """Attributes that a request may change. Every other one describes the cluster as it is."""
 
 

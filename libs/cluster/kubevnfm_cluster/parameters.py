@@ -220,6 +220,8 @@ class ClusterParameters(Part):
 
     script_path: PackagePath
     """The install script in the package."""
+    x_install_script: Annotated[Literal["auto", "package"], one_of("auto", "package")] = "auto"
+    """``auto``: the driver's own script takes the place of one that does not declare its interface; ``package``: never."""
     vim_name: Annotated[str, text("1 to 255 printable characters", r"[^\x00-\x1f\x7f]{1,255}")] | None = None
     """The name of the VIM that the cluster becomes; None: a name made from the instance id."""
     master_node: MasterGroup

@@ -42,6 +42,10 @@ def check_rules(parameters: ClusterParameters) -> None:
     check_registries(parameters.private_registry_connection_info, path=ROOT)
     check_storage(parameters.storage_server, parameters.pv_registration_params, path=ROOT)
     if parameters.kuryr_param is not None:
+        if parameters.x_install_script == "package":
+            raise Unprocessable(
+                f"{ROOT}/x_install_script", "clusters with Kuryr are always installed by the driver's own script"
+            )
         check_kuryr(parameters.kuryr_param, path=f"{ROOT}/{KURYR}")
     check_networks(parameters)
 

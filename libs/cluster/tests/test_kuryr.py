@@ -78,6 +78,14 @@ def test_a_wrong_value_is_refused_by_field(change: dict[str, Any], field: str, s
     assert (refused.value.field, refused.value.status) == (f"{ROOT}/kuryr_param/{field}", status)
 
 
+def test_the_packages_install_script_cannot_be_asked_for() -> None:
+    asked = request()
+    asked[CLUSTER]["x_install_script"] = "package"
+    with pytest.raises(Unprocessable, match="always installed by the driver's own script") as refused:
+        read_request(asked)
+    assert refused.value.field == f"{ROOT}/x_install_script"
+
+
 def test_the_password_of_keystone_is_a_secret() -> None:
     found = read_cluster_parameters(request(neutron_auth=AUTH))
     assert "hidden-word" not in found.model_dump_json()

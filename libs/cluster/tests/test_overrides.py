@@ -46,10 +46,11 @@ def test_the_same_parameters_again_are_accepted() -> None:
 
 
 def test_attributes_that_a_request_may_change_are_changed_one_by_one() -> None:
-    found = with_overrides(STORED, given(x_timeouts={"drain": 5}, x_drain={"force": True}, x_max_parallel_nodes=3))
+    changes = {"x_drain": {"force": True}, "x_max_parallel_nodes": 3, "x_install_script": "package"}
+    found = with_overrides(STORED, given(x_timeouts={"drain": 5}, **changes))
     assert (found.x_timeouts.drain, found.x_timeouts.command) == (5, 20)
     assert found.x_drain.force
-    assert found.x_max_parallel_nodes == 3
+    assert (found.x_max_parallel_nodes, found.x_install_script) == (3, "package")
 
 
 def test_a_registry_may_have_a_new_login_since_the_instantiation() -> None:

@@ -104,6 +104,7 @@ def test_a_version_of_kubernetes_is_read_with_and_without_its_letter(version: st
         ("script_path", "a\\b.sh", 400, "a relative path"),
         ("script_path", "a\nb.sh", 400, "a relative path"),
         ("script_path", ".", 400, "a relative path"),
+        ("x_install_script", "own", 400, "auto or package expected"),
         ("vim_name", "x" * 256, 400, "1 to 255"),
         ("vim_name", "a\nb", 400, "1 to 255"),
         ("vim_name", ["x"], 400, "1 to 255"),

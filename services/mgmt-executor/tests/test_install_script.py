@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kubevnfm_mgmt_executor.domain.kubernetes.package import NEWEST, interface_of
+from kubevnfm_cluster import ROOT, ClusterParameters
+from kubevnfm_events.mgmt import ManagedNode
+from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_mgmt_executor.adapters.own_files import OwnFiles
+from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
+from kubevnfm_mgmt_executor.domain.kubernetes.package import MARKER, NEWEST, TASKS_SINCE, interface_of, read_script
 from mgmt_lab import SAMPLE
 
 SCRIPT = SAMPLE / "Scripts/install_k8s_cluster.sh"
@@ -38,6 +45,72 @@ def test_it_says_which_interface_it_has() -> None:
 )
 def test_the_interface_of_a_script_stands_in_its_head(text: bytes, interface: int) -> None:
     assert interface_of(text) == interface
+
+
+def test_each_task_belongs_to_an_interface() -> None:
+    listed = re.findall(r"^  ([a-z_ |]+)\) shift ;;$", SCRIPT.read_text(), re.MULTILINE)
+    assert sorted(" | ".join(listed).split(" | ")) == sorted(task for tasks in TASKS_SINCE.values() for task in tasks)
+
+
+@dataclass(frozen=True)
+class _Package:
+    script: bytes
+
+    async def read(self, _: str) -> bytes | None:
+        return self.script
+
+
+UNDECLARED = SCRIPT.read_bytes().replace(MARKER + b"4\n", b"")
+
+
+def a_cluster(**changes: str) -> Cluster:
+    login = {"ssh_cp_name": "CP1", "username": "ubuntu", "password": "x"}
+    parameters = {"script_path": "x", "master_node": {**login, "cluster_cp_name": "CP1"}, "worker_node": login}
+    master = ManagedNode(vnfc_id="v1", role="master", ssh_address="10.0.0.1", nic_address="10.0.0.1", is_target=False)
+    return Cluster(
+        vnf_instance_id="i",
+        parameters=ClusterParameters.model_validate({**parameters, **changes}),
+        reveal=str,
+        masters=[master],
+        workers=[],
+        name_by_vnfc={"v1": "master1"},
+        address="10.0.0.1",
+        public_address=None,
+        node_mask=24,
+    )
+
+
+async def test_the_packages_script_takes_the_place_of_the_drivers_own_only_if_it_is_asked_for() -> None:
+    package = _Package(UNDECLARED)
+    found = await read_script(package, OwnFiles(), a_cluster())
+    assert (found.script, found.remarks) == (
+        SCRIPT.read_bytes(),
+        ("x of the package has another interface and is not run: the driver's own script works on the nodes",),
+    )
+    found = await read_script(package, OwnFiles(), a_cluster(x_install_script="package"))
+    assert (found.script, found.remarks) == (
+        UNDECLARED,
+        ("x of the package declares no interface and is run as x_install_script asks",),
+    )
+    declared = await read_script(_Package(SCRIPT.read_bytes()), OwnFiles(), a_cluster(x_install_script="package"))
+    assert (declared.script, declared.remarks) == (SCRIPT.read_bytes(), ())
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (b"#!/bin/bash\n# kubevnfm-install-script: 1\n", "x of the package has interface 1, and 2 to 4 is needed"),
+        (b"#!/bin/bash\nwhile getopts m:w: opt; do init; done\n", "cannot be run: no task prepare, network, admin, "),
+        (re.sub(rb"\bdrain\b", b"empty", UNDECLARED), "another interface and cannot be run: no task drain"),
+    ],
+)
+async def test_a_script_that_cannot_have_the_interface_is_not_run_though_it_is_asked_for(
+    script: bytes, reason: str
+) -> None:
+    with pytest.raises(Unprocessable) as refused:
+        await read_script(_Package(script), OwnFiles(), a_cluster(x_install_script="package"))
+    assert refused.value.field == f"{ROOT}/x_install_script"
+    assert reason in str(refused.value)
 
 
 def test_shellcheck_finds_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -26,6 +27,13 @@ SEVERAL_MASTERS: Final = 3
 HEALS_MASTERS: Final = 4
 """The interface that also replaces one of several masters."""
 NEWEST: Final = HEALS_MASTERS
+TASKS_SINCE: Final[Mapping[int, tuple[str, ...]]] = {
+    INSTALLS: ("prepare", "init", "network", "admin", "token", "revoke", "join", "label", "verify"),
+    SCALES: ("facts", "hosts", "cordon", "uncordon", "drain", "delete"),
+    SEVERAL_MASTERS: ("balance", "certificates"),
+    HEALS_MASTERS: ("members", "remove_member", "stand_down"),
+}
+"""The tasks that each interface adds to those before it."""
 MARKER_WITHIN: Final = 10
 POD_CIDR_WORD: Final = "KUBEVNFM_POD_CIDR"
 # The kinds for which `kubectl rollout status` can wait.
@@ -106,6 +114,10 @@ async def _script(
     # Packages for other managers have a script at this path that takes other arguments. It must not run as root.
     if least <= interface_of(script) <= NEWEST:
         return script, []
+    if parameters.x_install_script == "package":
+        _check_undeclared(script, parameters.script_path, least=least)
+        remark = f"{parameters.script_path} of the package declares no interface and is run as x_install_script asks"
+        return script, [remark]
     remark = (
         f"{parameters.script_path} of the package has another interface and is not run: the driver's own script {does}"
     )
@@ -119,6 +131,19 @@ def interface_of(script: bytes) -> int:
         if number != line.rstrip() and number.isdigit():
             return int(number)
     return 0
+
+
+def _check_undeclared(script: bytes, path: str, *, least: int) -> None:
+    """Refuse a script that cannot have the interface ``least``: it declares another one, or does not name all tasks."""
+    field, declared = f"{ROOT}/x_install_script", interface_of(script)
+    if declared:
+        raise Unprocessable(field, f"{path} of the package has interface {declared}, and {least} to {NEWEST} is needed")
+    needed = [task for since, tasks in TASKS_SINCE.items() if since <= least for task in tasks]
+    words = set(re.findall(rb"\w+", script))
+    if missing := [task for task in needed if task.encode() not in words]:
+        raise Unprocessable(
+            field, f"{path} of the package has another interface and cannot be run: no task {', '.join(missing)}"
+        )
 
 
 async def _installed(own: PackageFiles, name: str) -> bytes:
