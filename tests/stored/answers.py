@@ -128,6 +128,8 @@ VM_ANSWERS: Final[Mapping[str, Event]] = {
         answer=ScriptAnswer(edits=(ScriptEdit(path=("metadata", "configured"), change={"value": "yes"}),))
     ),
 }
+SCRIPT_LEFT: Final[dict[str, object]] = ScriptAnswer(data={"tried": "yes"}).model_dump(mode="json")
+"""The data that a failed step of a script reports."""
 CLUSTER_ANSWERS: Final[Mapping[str, Event]] = {
     "infra.openstack.create_resources": ResourcesCreated(resources=CLUSTER_STACK),
     "infra.openstack.delete_resources": ResourcesDeleted(stack_name="vnf-1"),

@@ -147,14 +147,18 @@ async def live_ha_cluster(script: Script) -> str:
     return instance_id
 
 
-async def live_ha_cluster_with_storage(script: Script) -> str:
-    """Return a cluster with three masters and a storage server that is INSTANTIATED."""
-    package = await script.world.upload(storage_cluster("4cf1e5fe-5a37-4ee8-a5a7-64bd4da8ff2c"))
-    instance_id = await script.world.create(vnfdId=package["vnfdId"])
-    body: dict[str, Any] = sample_request("cluster", "instantiate_complex")
-    body["additionalParams"][CLUSTER] |= storage_parameters("secret-of-the-server")
-    await script.do(instance_id, "instantiate", body)
-    return instance_id
+def live_cluster_with_storage(request: str) -> Setup:
+    """Return the set-up of an INSTANTIATED cluster with a storage server, made by a request of the sample ``cluster``."""
+
+    async def setup(script: Script) -> str:
+        package = await script.world.upload(storage_cluster("4cf1e5fe-5a37-4ee8-a5a7-64bd4da8ff2c"))
+        instance_id = await script.world.create(vnfdId=package["vnfdId"])
+        body: dict[str, Any] = sample_request("cluster", request)
+        body["additionalParams"][CLUSTER] |= storage_parameters("secret-of-the-server")
+        await script.do(instance_id, "instantiate", body)
+        return instance_id
+
+    return setup
 
 
 async def registry(script: Script) -> str:

@@ -93,7 +93,7 @@ def operations_of_now() -> list[dict[str, Any]]:
 def test_every_plan_and_every_step_has_fixtures() -> None:
     records = [OccurrenceRecord.from_document(body) for body in operations_of_now()]
     kinds = {step.kind for record in records for step in record.steps if step.state is not StepState.WAITING}
-    hint = f"write stories for them in tests/stored/stories.py, then: make stored-operations VERSION={NEXT}"
+    hint = f"write stories for them in tests/stored/*_stories.py, then: make stored-operations VERSION={NEXT}"
     assert set(SEQUENCES.plans) - {record.plan for record in records} == set(), hint
     assert set(SEQUENCES.kinds) - kinds == set(), hint
 

@@ -1,0 +1,113 @@
+"""The stories of VNFs of containers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from answers import CNF_ANSWERS, NODE_PORT_ANSWERS, RELEASE, RESTARTED, SCRIPT_LEFT
+from instances import (
+    balanced_body,
+    cnf,
+    cnf_body,
+    cnf_with_node_ports,
+    live_cnf,
+    live_cnf_with_node_ports,
+    live_scripted_cnf,
+    scripted_cnf,
+    updatable_cnf,
+)
+from package_variants import OTHER_CNF
+from parts import FORCEFUL, GRACEFUL, Story, ask, begin_again, fail, play, retry, succeed
+from script import Script
+
+
+async def modify_cnf(script: Script) -> None:
+    """Change a CNF's package, and with it the images of its containers."""
+    await script.modify({"vnfdId": OTHER_CNF, "metadata": {"changed": "images"}})
+
+
+_ASK_BALANCED: Final = ask("instantiate", balanced_body())
+_ASK_CNF: Final = ask("instantiate", cnf_body())
+_RELEASE_LEFT: Final[dict[str, object]] = RELEASE.model_dump(mode="json")
+
+CONTAINER_STORIES: Final[Mapping[str, Story]] = {
+    "instantiate-cnf": Story(play(cnf, _ASK_CNF, retry("apply_objects")), CNF_ANSWERS, _RELEASE_LEFT),
+    "instantiate-cnf-rolled-back": Story(
+        play(cnf, _ASK_CNF, fail("apply_objects", "rollback"), succeed("apply_objects"), ends="ROLLED_BACK"),
+        CNF_ANSWERS,
+    ),
+    "instantiate-cnf-node-ports": Story(
+        play(cnf_with_node_ports, _ASK_BALANCED, retry("apply_objects", "instantiate_end")), NODE_PORT_ANSWERS
+    ),
+    "instantiate-cnf-node-ports-rolled-back": Story(
+        play(
+            cnf_with_node_ports,
+            _ASK_BALANCED,
+            succeed("apply_objects"),
+            fail("instantiate_end", "rollback"),
+            succeed("instantiate_end", "apply_objects"),
+            ends="ROLLED_BACK",
+        ),
+        NODE_PORT_ANSWERS,
+    ),
+    "terminate-cnf-node-ports": Story(
+        play(
+            live_cnf_with_node_ports,
+            ask("terminate", GRACEFUL),
+            retry("delete_objects", "terminate_end", "forget_machines"),
+        ),
+        NODE_PORT_ANSWERS,
+    ),
+    "instantiate-cnf-with-scripts": Story(
+        play(scripted_cnf, _ASK_CNF, retry("instantiate_start", "apply_objects", "instantiate_end")), CNF_ANSWERS
+    ),
+    "instantiate-cnf-with-scripts-rolled-back": Story(
+        play(
+            scripted_cnf,
+            _ASK_CNF,
+            succeed("instantiate_start", "apply_objects"),
+            fail("instantiate_end", "rollback"),
+            fail("instantiate_rollback_start", "rollback"),
+            succeed("instantiate_rollback_start", "apply_objects", "instantiate_rollback_end"),
+            ends="ROLLED_BACK",
+        ),
+        CNF_ANSWERS,
+        SCRIPT_LEFT,
+    ),
+    "terminate-cnf-with-scripts": Story(
+        play(
+            live_scripted_cnf,
+            ask("terminate", GRACEFUL),
+            retry("terminate_start", "delete_objects", "terminate_end", "forget_machines"),
+        ),
+        CNF_ANSWERS,
+    ),
+    "modify-cnf-with-scripts": Story(
+        play(live_scripted_cnf, modify_cnf, retry("modify_information_start", "modify_information_end")), CNF_ANSWERS
+    ),
+    "instantiate-cnf-after-remains": Story(
+        play(
+            cnf,
+            _ASK_CNF,
+            fail("apply_objects", "fail"),
+            begin_again(_ASK_CNF),
+            succeed("apply_objects", "apply_objects"),  # the first is the clean-up's
+        ),
+        CNF_ANSWERS,
+        _RELEASE_LEFT,
+    ),
+    "terminate-cnf-graceful-retried": Story(
+        play(live_cnf, ask("terminate", GRACEFUL), retry("delete_objects")), CNF_ANSWERS
+    ),
+    "terminate-cnf-forceful": Story(play(live_cnf, ask("terminate", FORCEFUL), succeed("delete_objects")), CNF_ANSWERS),
+    "modify-cnf": Story(
+        play(updatable_cnf, modify_cnf, retry("update_objects")), CNF_ANSWERS, RESTARTED.model_dump(mode="json")
+    ),
+    "modify-cnf-rolled-back": Story(
+        play(
+            updatable_cnf, modify_cnf, fail("update_objects", "rollback"), succeed("update_objects"), ends="ROLLED_BACK"
+        ),
+        CNF_ANSWERS,
+    ),
+}
