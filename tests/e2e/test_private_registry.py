@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import aiohttp
 import pytest
 from kubevnfm_cluster import REGISTRY_VNF
+from kubevnfm_lab.machines.registry import RegistryPort, RegistrySettings
+from lab_process import LabControl
+from servers.ports import free_port
 from user import ApiVersion, User, sample_body
 from wirings import variants
 
@@ -69,6 +73,54 @@ async def test_a_registry_serves_a_cluster_is_healed_and_terminated(user: User, 
     assert view["steps"][-1]["name"] == "heal_end"
     assert await answers(f"{await address_of(user, registry_id)}:5001", login) == 200
     await caller.terminate(registry_id)
+
+
+@pytest.mark.deep
+async def test_a_registry_that_nodes_cannot_pull_from_is_named_and_retries_go_on_at_the_node(
+    user: User, lab: LabControl
+) -> None:
+    """SEQ-137: it does not answer, then it refuses the login, then it serves; the request stays as it was."""
+    logins: set[tuple[str, str]] = set()
+    port = free_port()
+    registry = RegistryPort(["127.0.0.1"], port, RegistrySettings(knows=lambda *given: given in logins))
+    login = {"username": "puller", "password": "pull-word"}
+    body = user.cluster()
+    parameters = body["additionalParams"]["k8s_cluster_installation_param"]
+    server = f"127.0.0.1:{port}"
+    parameters["private_registry_connection_info"] = [{"connection_type": "0", "server": server, **login}]
+    cluster_id = await user.create(await user.sample("cluster"))
+    await lab.forget_calls()
+
+    view = await user.rest(await user.start(cluster_id, "instantiate", body))
+    unreachable = _node_that_cannot_pull(view, f"registry {server}: cannot be reached at http://{server}/v2/")
+    await registry.open()
+    try:
+        view = await user.act(view["id"], "retry")
+        refused = _node_that_cannot_pull(view, f"registry {server}: http://{server}/v2/ refuses the login (status 401)")
+        assert await lab.calls("program", "kubeadm init") == {}
+        logins.add(("puller", "pull-word"))
+        view = await user.act(view["id"], "retry")
+    finally:
+        registry.close()
+    assert view["state"] == "COMPLETED", view
+    states = {(task["task"], node["name"]): task["state"] for node in view["nodes"] for task in node["tasks"]}
+    for node in {unreachable, refused}:
+        # The files of the registry are there since the first attempt; each one looks whether the registry answers.
+        assert {states["prepare", node], states["registries", node]} == {"skipped"}
+    assert sum((await lab.calls("program", "kubeadm init")).values()) == 1
+    assert "pull-word" not in str(view) + await user.log(view["id"])
+    await user.terminate(cluster_id)
+
+
+def _node_that_cannot_pull(view: dict[str, Any], reason: str) -> str:
+    """Return the node that the error of the failed operation names, with the task, the reason and no password."""
+    detail = view["error"]["detail"]
+    assert view["state"] == "FAILED_TEMP"
+    found = re.match(r"instantiate_end: node (\S+): task registries: ", detail)
+    assert found is not None, detail
+    assert detail[found.end() :].startswith(reason)
+    assert "pull-word" not in str(view)
+    return found[1]
 
 
 async def test_a_request_for_a_registry_that_cannot_work_is_refused_before_anything_is_made(user: User) -> None:

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from lab_process import LabControl
 from storage_clusters import NUMBERS, VDU, VOLUME, storage_cluster, storage_request
-from user import ApiVersion, User
+from user import ApiVersion, User, sample_body
 from wirings import variants
 
 OUT = {"type": "SCALE_OUT", "aspectId": "worker_instance"}
@@ -82,21 +82,56 @@ async def test_a_cluster_with_persistent_volumes_is_built_grows_and_is_healed(
     await heal_the_server(user, caller, lab, cluster_id, {}, is_kept=version == "v2")
     await heal_the_server(user, caller, lab, cluster_id, {"x_keep_volume": version == "v1"}, is_kept=version == "v1")
     if version == "v1":
-        await heal_as_a_whole(user, caller, lab, cluster_id)
+        keep = {"additionalParams": {"x_keep_volume": True}}
+        assert "the stack is created again" in (await caller.ask(cluster_id, "heal", keep)).must(422).detail
+        await heal_as_a_whole(user, caller, lab, cluster_id, {}, is_kept=False)
     await caller.terminate(cluster_id)
 
 
-async def heal_as_a_whole(user: User, caller: User, lab: LabControl, cluster_id: str) -> None:
-    """SEQ-076, SEQ-077: the stack is created again, and the volumes come with the cluster, before its VIM."""
-    before = await volumes_of(user, lab, cluster_id)
-    keep = {"additionalParams": {"x_keep_volume": True}}
-    assert "the stack is created again" in (await caller.ask(cluster_id, "heal", keep)).must(422).detail
-    view = await caller.do(cluster_id, "heal", {})
-    assert [step["name"] for step in view["steps"]][-2:] == ["heal_end", "register_vim"]
-    assert "volume storage_server_volume: formatted" in await user.log(view["id"])
-    after = await volumes_of(user, lab, cluster_id)
-    assert set(after) == set(before)
-    assert not set(after.values()) & set(before.values())
+@pytest.mark.deep
+async def test_a_whole_cluster_with_persistent_volumes_is_built_again(user: User, lab: LabControl) -> None:
+    """SEQ-076, SEQ-077, SEQ-156, SEQ-190, 5.2, 5.6: in v2 the stack stays, with the volume or a new one, or is made again."""
+    package = await user.upload(storage_cluster(str(uuid4())))
+    cluster_id = await user.create(package["vnfdId"])
+    await user.do(cluster_id, "instantiate", storage_request(user.installation.lab))
+    both = {"additionalParams": {"x_keep_volume": True, "all": True}}
+    assert "the stack is created again" in (await user.ask(cluster_id, "heal", both)).must(422).detail
+    for parameters, is_kept in (({}, True), ({"x_keep_volume": False}, False), ({"all": True}, False)):
+        await heal_as_a_whole(user, user, lab, cluster_id, parameters, is_kept=is_kept)
+    # The VIM leads to the new cluster.
+    cnf_id = await user.create(await user.sample("cnf"))
+    asked = user.on_vim(sample_body("cnf", "instantiate"), await user.vim_of_cluster(cluster_id))
+    await user.do(cnf_id, "instantiate", asked)
+    await user.terminate(cnf_id)
+    await user.terminate(cluster_id)
+    assert not any(cluster_id in name for name in await lab.names())
+
+
+async def heal_as_a_whole(
+    user: User, caller: User, lab: LabControl, cluster_id: str, parameters: dict[str, Any], *, is_kept: bool
+) -> None:
+    """SEQ-076, SEQ-077: all machines are new, and the persistent volumes come with the cluster, before its VIM."""
+    name = f"kubernetes_vim_{cluster_id}"
+    vim, registered = (await user.vims())[name], await volumes_of(user, lab, cluster_id)
+    shown = (await user.instance(cluster_id))["instantiatedVnfInfo"]
+    (volume,) = [one["storageResource"]["resourceId"] for one in shown["virtualStorageResourceInfo"]]
+    view = await caller.do(cluster_id, "heal", {"additionalParams": parameters})
+    is_new_stack = caller.version == "v1" or "all" in parameters
+    stack = ["delete_resources", "recreate_resources", "restore_scale"] if is_new_stack else ["heal_resources"]
+    assert [step["name"] for step in view["steps"]] == [*stack, "heal_end", "register_vim"]
+    assert f"volume {VOLUME}: {'its file system' if is_kept else 'formatted'}" in await user.log(view["id"])
+    after = (await user.instance(cluster_id))["instantiatedVnfInfo"]
+    (now,) = [one["storageResource"]["resourceId"] for one in after["virtualStorageResourceInfo"]]
+    assert (now == volume) == is_kept
+    there = {one["id"] for one in (await lab.inventory())["servers"]}
+    old, new = ({one["computeResource"]["resourceId"] for one in info["vnfcResourceInfo"]} for info in (shown, after))
+    assert len(new) == len(old)
+    assert new <= there
+    assert not old & there
+    volumes = await volumes_of(user, lab, cluster_id)
+    assert set(volumes) == set(registered)
+    assert not set(volumes.values()) & set(registered.values())
+    assert (await user.vims())[name]["id"] == vim["id"]
 
 
 async def heal_the_server(
