@@ -9,6 +9,7 @@ import pytest
 from guide_clusters import guide_package, guide_request
 from kubevnfm_lab.machines.registry import RegistryPort, RegistrySettings
 from lab_process import LabControl
+from shown_clusters import nodes_of, tasks_of
 from user import ApiVersion, User, sample_body
 from wirings import deep_in_six, variants
 
@@ -21,22 +22,6 @@ async def a_cluster(user: User, *, level: str = "smallest") -> str:
     cluster_id = await user.create(await user.sample("cluster"))
     await user.do(cluster_id, "instantiate", user.cluster(level=level))
     return cluster_id
-
-
-async def nodes_of(user: User, lab: LabControl, cluster_id: str) -> set[str]:
-    """Return the names of the nodes, after checking that the instance shows the same ones and that all are Ready."""
-    vnfcs = (await user.instance(cluster_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
-    names = {str(vnfc["metadata"]["node_name"]) for vnfc in vnfcs}
-    assert len(names) == len(vnfcs)
-    # By its nodes, because machines of other packages have other names, and floating addresses.
-    clusters = (await lab.inventory())["clusters"]
-    assert names in [{node["name"] for node in one["nodes"] if node["ready"]} for one in clusters], (names, clusters)
-    return names
-
-
-def tasks_of(view: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the tasks of an operation by name and node."""
-    return {(task["task"], node["name"]): task for node in view["nodes"] for task in node["tasks"]}
 
 
 async def heal_a_worker(user: User, caller: User, lab: LabControl, cluster_id: str, name: str) -> None:

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 from lab_process import LabControl
+from shown_clusters import tasks_of, volumes_of
 from storage_clusters import NUMBERS, VDU, VOLUME, storage_cluster, storage_request
 from user import ApiVersion, User, sample_body
 from wirings import variants
@@ -17,22 +18,6 @@ PLACE = "additionalParams/k8s_cluster_installation_param"
 
 def _in_every_run(wiring: str, version: str) -> bool:
     return (wiring, version) == ("single", "v2")
-
-
-def tasks_of(view: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the tasks of an operation by name and node."""
-    return {(task["task"], node["name"]): task for node in view["nodes"] for task in node["tasks"]}
-
-
-async def volumes_of(user: User, lab: LabControl, cluster_id: str) -> dict[str, str]:
-    """Return uid by name of the persistent volumes of the VNF."""
-    endpoint = (await user.vim_of_cluster(cluster_id))["interfaceInfo"]["endpoint"]
-    (cluster,) = [one for one in (await lab.inventory())["clusters"] if one["endpoint"] == endpoint]
-    return {
-        place.rpartition("/")[2]: one["uid"]
-        for place, one in cluster["objects"].items()
-        if place.startswith("PersistentVolume/") and one["labels"]["kubevnfm.io/vnf-instance-id"] == cluster_id
-    }
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from kubevnfm_events import Event
 from kubevnfm_events.common import ClusterAccess, PackageRef
 from kubevnfm_events.mgmt import ManagedNode, Phase, PhaseDone, RunPhase, TaskProgressed
 from kubevnfm_kit.clock import SystemClock
+from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.ids import new_id
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabClusters
@@ -59,8 +60,9 @@ class OneFolder:
     async def folder(self, package: PackageRef) -> Path:
         return self.root
 
-    def stream(self, package: PackageRef, path: str) -> AsyncIterator[bytes]:
-        raise NotImplementedError
+    async def stream(self, package: PackageRef, path: str) -> AsyncIterator[bytes]:
+        raise NotFound(f"no file {path}")
+        yield b""  # makes it an async generator
 
 
 @dataclass

@@ -27,11 +27,17 @@ def storage_cluster(vnfd_id: str) -> bytes:
     files["TOSCA-Metadata/TOSCA.meta"] = files["TOSCA-Metadata/TOSCA.meta"].split(b"\n\n")[0] + b"\n"
     for flavour in _FLAVOURS:
         descriptor, template = f"Definitions/cluster_df_{flavour}.yaml", f"BaseHOT/{flavour}/cluster_hot.yaml"
-        files[descriptor] = _flavour(files[descriptor])
-        files[template] = _hot(files[template])
-    for number in NUMBERS:
-        files[manifest_path(number)] = yaml.safe_dump(manifest(number)).encode()
-    return zipped(files)
+        whole, top = (yaml.safe_load(files[path]) for path in (descriptor, template))
+        add_storage_to_flavour(whole["topology_template"])
+        _add_aspect(whole["topology_template"])
+        add_storage_to_template(top)
+        files |= {descriptor: yaml.safe_dump(whole).encode(), template: yaml.safe_dump(top).encode()}
+    return zipped({**files, **manifests()})
+
+
+def manifests() -> Files:
+    """Return the manifests of the persistent volumes by path in the package."""
+    return {manifest_path(number): yaml.safe_dump(manifest(number)).encode() for number in NUMBERS}
 
 
 def manifest_path(number: int) -> str:
@@ -83,9 +89,9 @@ def storage_request(lab: LabProcess, *, request: str = "instantiate") -> dict[st
     return body
 
 
-def _flavour(text: bytes) -> bytes:
-    whole = yaml.safe_load(text)
-    nodes = whole["topology_template"]["node_templates"]
+def add_storage_to_flavour(topology: dict[str, Any]) -> None:
+    """Add the storage server to the topology_template of a flavour with workers."""
+    nodes = topology["node_templates"]
     worker = nodes["workerNode"]
     nodes[VDU] = {
         **worker,
@@ -106,40 +112,40 @@ def _flavour(text: bytes) -> bytes:
         "properties": {"layer_protocols": ["ipv4"], "order": 0},
         "requirements": [{"virtual_binding": VDU}],
     }
-    policies = {name: one for entry in whole["topology_template"]["policies"] for name, one in entry.items()}
-    # An aspect that no request can use: the storage server is not scaled (SEQ-087).
+    topology["policies"].append(_policy("initial_delta", "VduInitialDelta", initial_delta={"number_of_instances": 1}))
+
+
+def _add_aspect(topology: dict[str, Any]) -> None:
+    """Add an aspect that no request can use: the storage server is not scaled (SEQ-087)."""
+    policies = {name: one for entry in topology["policies"] for name, one in entry.items()}
     aspect = {"name": VDU, "description": VDU, "max_scale_level": 1, "step_deltas": ["delta_1"]}
     policies["scaling_aspects"]["properties"]["aspects"][VDU] = aspect
     for level in policies["instantiation_levels"]["properties"]["levels"].values():
         level["scale_info"][VDU] = {"scale_level": 0}
-    one = {"number_of_instances": 1}
-    for name, kind, properties in (
-        ("initial_delta", "VduInitialDelta", {"initial_delta": one}),
-        ("deltas", "VduScalingAspectDeltas", {"aspect": VDU, "deltas": {"delta_1": one}}),
-    ):
-        policies[f"{VDU}_{name}"] = {
-            "type": f"tosca.policies.nfv.{kind}",
-            "properties": properties,
-            "targets": [VDU],
-        }
-    whole["topology_template"]["policies"] = [{name: one} for name, one in policies.items()]
-    dumped: str = yaml.safe_dump(whole)
-    return dumped.encode()
+    deltas = {"delta_1": {"number_of_instances": 1}}
+    topology["policies"].append(_policy("deltas", "VduScalingAspectDeltas", aspect=VDU, deltas=deltas))
 
 
-def _hot(text: bytes) -> bytes:
-    whole = yaml.safe_load(text)
-    whole["resources"] |= {
+def _policy(name: str, kind: str, **properties: Any) -> dict[str, Any]:
+    return {f"{VDU}_{name}": {"type": f"tosca.policies.nfv.{kind}", "properties": properties, "targets": [VDU]}}
+
+
+def add_storage_to_template(
+    top: dict[str, Any], *, flavor: str = "flavor", image: str = "image", network: str | None = None
+) -> None:
+    """Add the storage server to a top template.
+
+    ``flavor``, ``image``: the names by which user data give them. ``network``: that of the port; None: user data give it.
+    """
+    given = {"get_param": ["nfv", "CP", PORT, "network"]}
+    top["resources"] |= {
         VOLUME: {"type": "OS::Cinder::Volume", "properties": {"size": 5}},
-        PORT: {
-            "type": "OS::Neutron::Port",
-            "properties": {"network": {"get_param": ["nfv", "CP", PORT, "network"]}},
-        },
+        PORT: {"type": "OS::Neutron::Port", "properties": {"network": network or given}},
         VDU: {
             "type": "OS::Nova::Server",
             "properties": {
-                "flavor": {"get_param": ["nfv", "VDU", VDU, "flavor"]},
-                "image": {"get_param": ["nfv", "VDU", VDU, "image"]},
+                "flavor": {"get_param": ["nfv", "VDU", VDU, flavor]},
+                "image": {"get_param": ["nfv", "VDU", VDU, image]},
                 "networks": [{"port": {"get_resource": PORT}}],
                 "block_device_mapping_v2": [
                     {"device_name": "vdb", "volume_id": {"get_resource": VOLUME}, "boot_index": -1}
@@ -147,5 +153,3 @@ def _hot(text: bytes) -> bytes:
             },
         },
     }
-    dumped: str = yaml.safe_dump(whole)
-    return dumped.encode()
