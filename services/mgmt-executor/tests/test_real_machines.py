@@ -5,6 +5,7 @@ The real ones had systemd, dpkg and kubeadm 1.34.10.
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
@@ -88,6 +89,8 @@ async def test_a_slow_control_plane_has_the_time_that_the_request_gives_to_nodes
 
 FLANNEL = "ghcr.io/flannel-io/flannel:v0.26.3"
 LONG = {"ssh_ready": 20, "node_install": 600, "command": 20, "node_ready": 300}
+LOOKS_FOR_AN_IMAGE = 5
+"""After so many looks, a pod without image has failed the phase."""
 SHOWN = "==== what the machine shows after the failure ===="
 
 
@@ -134,6 +137,24 @@ async def test_a_pod_that_keeps_a_node_from_being_ready_fails_the_last_task_in_s
     assert caught.value.task == "verify"
     assert "daemonset/kube-proxy in namespace kube-system: pod kube-proxy-" in str(caught.value)
     assert "cannot start: ImagePullBackOff" in str(caught.value)
+
+
+async def test_pods_that_a_kubelet_refuses_while_it_starts_are_waited_for(lab: MgmtLab) -> None:
+    """Seen on real machines after a heal; the kubelet refuses all pods until it has read the Services."""
+    nodes = await lab.boot_cluster(workers=1)
+    why = "services have not yet been read at least once, cannot construct envvars"
+    refused = lab.faults.add(part="program", verb="config *kube-proxy*", node=lab.name(nodes[1]), status=1, message=why)
+    work = asyncio.create_task(lab.run(lab.command(nodes, changes={"x_timeouts": LONG})))
+    await lab.running(nodes[1], "kubeadm join")
+    for _ in range(LOOKS_FOR_AN_IMAGE):
+        seen = lab.calls(nodes[0], "kubectl rollout")
+        while lab.calls(nodes[0], "kubectl rollout") == seen and not work.done():  # noqa: ASYNC110  # a count, no event
+            await asyncio.sleep(0.01)
+    assert not work.done()
+    lab.faults.remove(refused.fault_id)
+    done = await work
+    assert done.cluster is not None
+    await lab.assert_ready(done.cluster, ["master10", "worker20"])
 
 
 async def test_secrets_in_what_is_shown_after_a_failure_are_masked(lab: MgmtLab) -> None:

@@ -631,14 +631,15 @@ stuck_pods() { # NAMESPACE KIND/NAME: prints name and status of its pods that ca
   done
 }
 
-# One failed start may be a matter of moments: an image gets some ten seconds, a crash half a minute of back-offs.
+# One failed start may be a matter of moments: an image gets some ten seconds, a crash half a minute of back-offs. So does what
+# kubelet refuses itself: one that has just started refuses all pods until it has read the Services.
 refuse_stuck_pods() { # NAMESPACE KIND/NAME
   local name status limit listed why
   listed=$(stuck_pods "$@" 2>/dev/null) || return 0 # an API that does not answer is a matter of the time limit
   while read -r name status; do
     if [[ -z $name ]]; then continue; fi
     looks[$name]=$((${looks[$name]:-0} + 1))
-    case $status in *Crash*) limit=10 ;; *) limit=4 ;; esac
+    case $status in *Crash* | *Create*) limit=10 ;; *) limit=4 ;; esac
     if ((looks[$name] < limit)); then continue; fi
     why=$(kubectl_ -n "$1" get pod "$name" -o "jsonpath=$waiting") || why=
     # Without a log, kubectl's own error stands in its place: the failure to report is that of the pod.

@@ -115,6 +115,10 @@ class Kubelet:
             # The task sleeps between tries, like the kubelet's back-off; deleting the pod cancels it.
             await asyncio.sleep(back_off_s)
             back_off_s = min(back_off_s * 2, _LONGEST_BACK_OFF_S)
+        while (image_and_why := await self._misconfigured(key)) is not None:
+            image, message = image_and_why
+            self._set_waiting(key, reason="CreateContainerConfigError", message=message, image=image)
+            await asyncio.sleep(_FIRST_BACK_OFF_S)
         back_off_s, restarts = _FIRST_BACK_OFF_S, 0
         while (last_words := await self._crash(key)) is not None:
             self._set_crashed(key, last_words, restarts=restarts, back_off_s=back_off_s)
@@ -149,16 +153,26 @@ class Kubelet:
                 return image, str(error)
         return None
 
+    async def _misconfigured(self, key: Key) -> tuple[str, str] | None:
+        """Return the image of the first container whose configuration is not complete, and why.
+
+        A kubelet that has just started refuses all pods so until it has read the Services.
+        """
+        return await self._fault_of_container(key, "config")
+
     async def _crash(self, key: Key) -> str | None:
         """Return what the first container that crashes wrote at last; None if all of them run."""
+        crashed = await self._fault_of_container(key, "container")
+        return None if crashed is None else crashed[1]
+
+    async def _fault_of_container(self, key: Key, kind: str) -> tuple[str, str] | None:
         pod = self._plane.store.get("pods", key)
         for container in pod["spec"]["containers"] if pod is not None else ():
+            image = container["image"]
             try:
-                await self._faults.check(
-                    "program", f"container {container['image']}", node=value_at(pod or {}, "spec", "nodeName")
-                )
+                await self._faults.check("program", f"{kind} {image}", node=value_at(pod or {}, "spec", "nodeName"))
             except (FaultInjected, ConnectionDropped) as error:
-                return str(error)
+                return image, str(error)
         return None
 
     def _set_crashed(self, key: Key, last_words: str, *, restarts: int, back_off_s: float) -> None:
