@@ -11,7 +11,7 @@ from chaos import BROKER, IN_TURN, Chaos
 from holds import Hold
 from installations import SixInstallation
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.chaos, pytest.mark.deep, pytest.mark.timeout(900)]
 
 OUT: Final[Sequence[Hold]] = (
     Hold("asking for the update", "heat", "stack_update", "vnf-{id}*"),
@@ -56,25 +56,17 @@ async def out_and_in(chaos: Chaos, target: str) -> None:
     assert not any(cluster_id in name for name in await chaos.lab.names())
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        "mgmt-executor",
-        *(pytest.param(one, marks=pytest.mark.deep) for one in ("infra-openstack", "lcm-api", BROKER, IN_TURN)),
-    ],
-)
+@pytest.mark.parametrize("target", ["mgmt-executor", "infra-openstack", "lcm-api", BROKER, IN_TURN])
 async def test_a_process_killed_while_a_cluster_is_scaled_harms_nothing(six_chaos: Chaos, target: str) -> None:
     """SEQ-180, API-061."""
     await out_and_in(six_chaos, target)
 
 
-@pytest.mark.deep
 async def test_the_one_process_killed_while_a_cluster_is_scaled_harms_nothing(single_chaos: Chaos) -> None:
     """SEQ-180: the single node, on its data folder."""
     await out_and_in(single_chaos, "kubevnfm")
 
 
-@pytest.mark.deep
 async def test_every_message_of_a_scaling_delivered_twice_harms_nothing(six_chaos: Chaos) -> None:
     """SEQ-180."""
     assert isinstance(six_chaos.installation, SixInstallation)

@@ -66,7 +66,7 @@ async def heal_as_a_whole(user: User, caller: User, lab: LabControl, cluster_id:
 
 @pytest.mark.parametrize(
     ("installation", "form"),
-    variants(("v1", "v2"), every_run=lambda wiring, form: (wiring == "single") == (form == "v1")),
+    variants(("v1", "v2"), every_run=lambda wiring, form: (wiring, form) == ("single", "v1")),
     indirect=["installation"],
 )
 async def test_workers_come_and_go(user: User, v1: User, lab: LabControl, form: ApiVersion) -> None:
@@ -120,7 +120,7 @@ async def test_workers_come_and_go(user: User, v1: User, lab: LabControl, form: 
 
 @pytest.mark.parametrize(
     ("installation", "form"),
-    variants(("v1", "v2"), every_run=lambda wiring, _: wiring == "single"),
+    variants(("v1", "v2"), every_run=lambda wiring, form: (wiring, form) == ("six", "v2")),
     indirect=["installation"],
 )
 async def test_a_cluster_of_tackers_guide_is_scaled_and_its_masters_are_not(

@@ -59,7 +59,7 @@ class Recorded:
 
 @pytest.mark.parametrize(
     ("installation", "version"),
-    variants(("v1", "v2"), every_run=lambda wiring, version: (wiring == "six") == (version == "v1")),
+    variants(("v1", "v2"), every_run=lambda wiring, version: (wiring, version) == ("six", "v2")),
     indirect=["installation"],
 )
 async def test_every_operation_runs_the_scripts_of_its_phases(

@@ -31,3 +31,7 @@ deep_in_six: Final = pytest.mark.parametrize(
     "installation", variants(every_run=lambda wiring: wiring == "single"), indirect=True
 )
 """For a long test of what the wirings share, where a shorter one shows that it works over the message broker too."""
+deep_in_single: Final = pytest.mark.parametrize(
+    "installation", variants(every_run=lambda wiring: wiring == "six"), indirect=True
+)
+"""For a long test in which most can go wrong between processes."""

@@ -121,6 +121,7 @@ async def test_masters_are_healed_one_at_a_time_and_never_at_the_cost_of_the_maj
     assert both.left == nodes[2].vnfc_id, "the one that is down is replaced before one that runs"
 
 
+@pytest.mark.deep
 async def test_a_heal_of_a_master_that_is_killed_again_and_again_does_nothing_twice(lab: MgmtLab) -> None:
     """SEQ-180: at each step before and after the machine is replaced; the key of the certificates stays in files."""
     nodes, access = await a_cluster(lab)
