@@ -233,7 +233,8 @@ def heal_vm(draft: HealVmDraft) -> Plan[HealVmDraft]:
     """Heal a VNF of machines: replace some of them in place, or the whole stack.
 
     Nodes of a cluster leave it before their machines are replaced, and the new machines join it: masters one after another,
-    then workers. The persistent volumes of a storage server leave it first, and come back last (5.2). A cluster of which all machines are replaced is built again, and its VIM gets the new access data.
+    then workers. The persistent volumes of a storage server leave it first, and come back last (5.2). A cluster of which all
+    machines are replaced is built again, and its VIM gets the new access data.
     """
     plan = Plan[HealVmDraft]()
     _begin(plan, draft)
