@@ -1,4 +1,4 @@
-"""What stories of stored operations are made of: an instance, the operation, and what its steps meet."""
+"""The parts of stories of stored operations: an instance, the operation, and how its steps end."""
 
 from __future__ import annotations
 
