@@ -95,12 +95,23 @@ class ScriptEdit(Facts):
     """``{"value": ...}``, secrets sealed; empty: removed."""
 
 
+class DriverVim(Facts):
+    """The VIM that a driver class of Tacker's v1 has created for the cluster that it has built (sequences.md 6.7)."""
+
+    vim_id: str
+    """The id that the class was given for it."""
+    name: str
+    access: ClusterAccess
+
+
 class ScriptAnswer(Facts):
     """The answer of a script of the package on its stdout (sequences.md 6.5)."""
 
     edits: tuple[ScriptEdit, ...] = ()
     data: SecretParams = Field(default_factory=dict)
     """``user_script_err_handling_data``: what it wants to find again when it runs after a failure."""
+    vim: DriverVim | None = None
+    """None: the script is no driver class, or has created none."""
 
 
 class ScriptDone(Event, kind="mgmt.script.done"):

@@ -32,6 +32,8 @@ class RegisterVim(Command, kind="vim.register", service="vim-registry", reply=Vi
     connection: VimConnection
     is_default: bool = False
     extra: SecretParams = Field(default_factory=dict)
+    vim_id: str | None = None
+    """The id of a VIM that is new; None, or if another VIM has it: vim-registry makes one."""
 
 
 class VimDeregistered(Event, kind="vim.deregistered"):

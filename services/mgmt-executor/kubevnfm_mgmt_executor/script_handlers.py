@@ -12,11 +12,12 @@ from typing import Final, Protocol
 
 import structlog
 from kubevnfm_events.common import PackageRef
-from kubevnfm_events.mgmt import RunScript, ScriptAnswer, ScriptDone
+from kubevnfm_events.mgmt import DriverVim, RunScript, ScriptAnswer, ScriptDone
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_secrets import KeyRing, Secret, revealed
 from kubevnfm_worker import Done, Outcome, StepContext
 
+from kubevnfm_mgmt_executor.domain.driver_vims import read_vim, secrets_of, vim_id_of
 from kubevnfm_mgmt_executor.domain.masking import Mask
 from kubevnfm_mgmt_executor.domain.output import CollectedOutput
 from kubevnfm_mgmt_executor.domain.ports import Claim, CommandOutput, Earlier, Journal, OutputLog
@@ -83,7 +84,7 @@ class ScriptHandlers:
 
     async def run_script(self, command: RunScript, context: StepContext) -> Outcome:
         """Run the script; a repeat runs it again. The error of one that fails carries what it has answered."""
-        answers: list[Answer] = []
+        answers: list[tuple[Answer, DriverVim | None]] = []
 
         async def work(_: Earlier | None) -> TaskResult:
             answers.append(await self._run(command, context))
@@ -93,9 +94,10 @@ class ScriptHandlers:
         recorder = Recorder(self._journal, claim, vnf_instance_id=command.vnf_instance_id, publish=context.publish)
         recorder.total = 1
         await recorder.perform(_NODE, command.task, work)
-        return Done(ScriptDone(answer=ScriptAnswer.model_validate(answers[0].model_dump())))
+        answer, vim = answers[0]
+        return Done(ScriptDone(answer=ScriptAnswer.model_validate({**answer.model_dump(), "vim": vim})))
 
-    async def _run(self, command: RunScript, context: StepContext) -> Answer:
+    async def _run(self, command: RunScript, context: StepContext) -> tuple[Answer, DriverVim | None]:
         secrets = secrets_in(command.given, self._reveal)
         given = revealed(command.given, self._key_ring)
         timeout_s = self._time_left(context.deadline)
@@ -108,7 +110,7 @@ class ScriptHandlers:
             timeout_s=timeout_s,
             driver_class=command.driver_class,
         )
-        keep = self._keeper(command, context.operation_id, Mask(secrets))
+        keep = self._keeper(command, context.operation_id, secrets)
         cut_short: list[ScriptOutcome] = []
         try:
             outcome = await self._scripts.run(run, when_cancelled=cut_short.append)
@@ -123,12 +125,12 @@ class ScriptHandlers:
             raise ScriptTimedOut(f"{command.task}: {command.file} was killed after {timeout_s:g} s{last_output}")
         return self._judged(command, outcome, given, secrets, said)
 
-    def _keeper(self, command: RunScript, operation_id: str, mask: Mask) -> _Keep:
+    def _keeper(self, command: RunScript, operation_id: str, secrets: frozenset[str]) -> _Keep:
         """Return what puts the output of the script, which starts now, into the operation's log."""
         started_at, began = rfc3339(self._clock.now()), time.monotonic()
 
         async def keep(outcome: ScriptOutcome, *, is_killed: bool) -> _Said:
-            collected = CollectedOutput(mask)
+            collected = CollectedOutput(Mask(secrets | secrets_of(outcome.value)))
             collected.add(outcome.output)
             # Taken before stdout is added: the reason of a failure is in stderr, however much was printed.
             last_lines = collected.last_lines()
@@ -159,14 +161,23 @@ class ScriptHandlers:
         given: Mapping[str, object],
         secrets: frozenset[str],
         said: _Said,
-    ) -> Answer:
-        """Return the answer. Raises ScriptFailed, with the answer that a script gave before it failed."""
+    ) -> tuple[Answer, DriverVim | None]:
+        """Return the answer and the VIM that is to be registered.
+
+        Raises ScriptFailed, with the answer that a script gave before it failed.
+        """
         answer, problem = Answer(), ""
         if command.answers and outcome.unreadable and not said.is_printed:
             problem = f"its answer is not a pickle of plain values: {Mask(secrets)(outcome.unreadable)}"
         elif command.answers:
             try:
-                answer = read_answer(outcome.value, given, self._key_ring, marked=secrets)
+                answer = read_answer(
+                    outcome.value,
+                    given,
+                    self._key_ring,
+                    marked=secrets | secrets_of(outcome.value),
+                    vim_id=vim_id_of(outcome.value, command.vnf_instance_id) if command.driver_class else None,
+                )
             except ValueError as error:
                 problem = str(error)
         if outcome.status != 0:
@@ -178,7 +189,10 @@ class ScriptHandlers:
             )
         if problem:
             raise ScriptFailed(command.task, f"{command.file}: {problem}")
-        return answer
+        try:
+            return answer, read_vim(outcome.value, given, command.reach) if command.driver_class else None
+        except ValueError as error:
+            raise ScriptFailed(command.task, f"{command.file}: {error}", remains=answer) from None
 
     def _time_left(self, deadline: datetime | None) -> float:
         if deadline is None:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 from kubevnfm_events.common import PackageRef
 from kubevnfm_events.infra import PortFacts, ServerFacts, StackResources
 from kubevnfm_events.mgmt import RunScript, ScriptAnswer
 from kubevnfm_kit.clock import SystemClock
+from kubevnfm_kit.ids import derived_id
 from kubevnfm_mgmt_executor.adapters.journal import StoredJournal
 from kubevnfm_mgmt_executor.adapters.node_logs import StoredOutputLog
 from kubevnfm_mgmt_executor.adapters.script_process import ScriptProcess
+from kubevnfm_mgmt_executor.domain.certificates import public_key_hash
 from kubevnfm_mgmt_executor.domain.scripts import ScriptFailed
 from kubevnfm_mgmt_executor.script_handlers import ScriptHandlers
 from kubevnfm_mgmt_executor.wiring import INDEXES
@@ -64,6 +71,9 @@ INSTANCE = {
 CLASS = """
 import os, socket
 from tacker import objects
+from tacker.db.db_base import CommonDbMixin
+from tacker.db.nfvo import nfvo_db
+from tacker.nfvo.nfvo_plugin import NfvoPlugin
 from tacker.vnflcm import utils
 from tacker.vnfm.infra_drivers.openstack import heat_client as hc
 from tacker.vnfm.mgmt_drivers.vnflcm_abstract_driver import VnflcmMgmtAbstractDriver
@@ -71,6 +81,7 @@ from tacker.vnfm.mgmt_drivers.vnflcm_abstract_driver import VnflcmMgmtAbstractDr
 class Own(VnflcmMgmtAbstractDriver):
     def {phase}(self, context, vnf_instance, request, grant, grant_request=None, **kwargs):
         info, heat = vnf_instance.instantiated_vnf_info, hc.HeatClient(None)
+        nfvo, db = NfvoPlugin(), CommonDbMixin()
 {code}
 """
 
@@ -85,17 +96,20 @@ class Drivers:
         async def found(_: PackageRef) -> Path:
             return self.package
 
+        self.logs = StoredOutputLog(store)
         self.handlers = ScriptHandlers(
             scripts=ScriptProcess(Limits(timeout_s=30), ssh_port=22),
             folder=found,
             journal=StoredJournal(store, SystemClock()),
-            output_log=StoredOutputLog(store),
+            output_log=self.logs,
             key_ring=RING,
             clock=SystemClock(),
             timeout_s=30,
         )
 
-    async def run(self, code: str, *, phase: str = "scale_end", **given: Any) -> ScriptAnswer:
+    async def run(
+        self, code: str, *, phase: str = "scale_end", reach: tuple[str, ...] = (), **given: Any
+    ) -> ScriptAnswer:
         """Run the phase with the body of its method."""
         text = CLASS.format(phase=phase, code=indent(dedent(code), " " * 8))
         (self.package / "driver.py").write_text(text)
@@ -117,6 +131,7 @@ class Drivers:
             task=phase,
             given=hide({**facts, **given}),
             folders={"tmp_csar_dir": package},
+            reach=reach,
         )
 
         async def publish(_: Any) -> None: ...
@@ -128,6 +143,9 @@ class Drivers:
         outcome = await self.handlers.run_script(command, context)
         assert isinstance(outcome, Done)
         return outcome.event.answer  # type: ignore[attr-defined, no-any-return]
+
+    async def log(self) -> str:
+        return b"".join([part async for part in self.logs.log("op-1")]).decode()
 
     async def refused(self, code: str, **given: Any) -> str:
         """Return the error of a driver that fails."""
@@ -242,3 +260,126 @@ async def test_a_driver_that_fails_leaves_what_it_has_saved_and_its_own_tracebac
     assert [(edit.path, edit.change) for edit in failed.value.remains.edits] == [
         (("metadata", "tried"), {"value": "1"})
     ]
+
+
+def a_certificate() -> str:
+    key = Ed25519PrivateKey.generate()
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubernetes")])
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    made = x509.CertificateBuilder(name, name, key.public_key(), 1, begin, begin + timedelta(days=9)).sign(key, None)
+    return made.public_bytes(Encoding.PEM).decode()
+
+
+CA = a_certificate()
+CREATE = f"""
+def wanted(**changes):
+    credentials = {{"bearer_token": "token-of-the-cluster", "ssl_ca_cert": {CA!r}, "username": "None", "password": "None"}}
+    vim = {{"name": "edge", "type": "kubernetes", "auth_url": "https://10.0.0.5:6443", "vim_project": {{"name": "default"}}}}
+    return {{"vim": {{**vim, "tenant_id": context.project_id, "auth_cred": {{**credentials, **changes.pop("auth_cred", {{}})}}, **changes}}}}
+"""
+
+
+async def test_the_vim_that_a_driver_creates_is_for_the_vnfm_to_register(drivers: Drivers) -> None:
+    code = """
+    assert db._get_by_name(context, nfvo_db.Vim, "edge") is None
+    made = nfvo.create_vim(context, wanted())
+    vnf_instance.vim_connection_info.append(objects.VimConnectionInfo(
+        id="own", vim_id=made["id"], vim_type="kubernetes", access_info={"auth_url": "https://10.0.0.5:6443"}))
+    vnf_instance.vnf_metadata["token"] = "token-of-the-cluster"
+    assert db._get_by_name(context, nfvo_db.Vim, "edge").id == made["id"]
+    assert nfvo.get_vim(context, made["id"])["type"] == "kubernetes"
+    assert "token-of-the-cluster" not in str(nfvo.get_vim(context, made["id"]))
+    print("the token is token-of-the-cluster")
+    """
+    answer = await drivers.run(CREATE + dedent(code), phase="instantiate_end", reach=("10.0.0.5",))
+    assert answer.vim is not None
+    assert (answer.vim.name, answer.vim.access.server) == ("edge", "https://10.0.0.5:6443")
+    assert answer.vim.vim_id == derived_id("driver-vim", "inst-1", "edge")
+    assert answer.vim.access.bearer_token.reveal(RING) == "token-of-the-cluster"
+    assert answer.vim.access.ssl_ca_cert_hash == public_key_hash(CA)
+    # The entry that the class has added is left to the registration, which adds one that is complete.
+    assert [edit.path for edit in answer.edits] == [("metadata", "token")]
+    assert "token-of-the-cluster" not in str(answer)
+    assert "token-of-the-cluster" not in await drivers.log()
+
+
+async def test_a_vim_that_is_deleted_again_is_not_registered(drivers: Drivers) -> None:
+    code = 'made = nfvo.create_vim(context, wanted())\nnfvo.delete_vim(context, made["id"])'
+    assert (await drivers.run(CREATE + code, phase="instantiate_end", reach=("10.0.0.5",))).vim is None
+
+
+OWN = {"vimId": "vim-own", "vimType": "ETSINFV.KUBERNETES.V_1", "extra": {"created_by": "inst-1"}}
+WITH_OWN: dict[str, Any] = {**INSTANCE, "vimConnectionInfo": {**INSTANCE["vimConnectionInfo"], "edge": OWN}}  # type: ignore[dict-item]
+
+
+async def test_a_driver_deletes_the_vim_that_was_created_for_its_instance(drivers: Drivers) -> None:
+    code = """
+    vim = db._get_by_name(context, nfvo_db.Vim, "edge")
+    nfvo.delete_vim(context, vim.id)
+    assert db._get_by_name(context, nfvo_db.Vim, "edge") is None
+    assert nfvo.get_vim(context, "v")["name"] == "vim1"
+    others = [one for one in vnf_instance.vim_connection_info if one.vim_id != vim.id]
+    vnf_instance.vim_connection_info = others
+    """
+    answer = await drivers.run(code, phase="terminate_end", vnf_instance=WITH_OWN)
+    assert [(edit.path, edit.change) for edit in answer.edits] == [(("vimConnectionInfo", "edge"), {})]
+
+
+@pytest.mark.parametrize(
+    ("phase", "code", "reason"),
+    [
+        (
+            "instantiate_end",
+            'wanted(auth_url="https://192.0.2.9:6443")',
+            "192.0.2.9 is no address of the VNF's machines",
+        ),
+        ("instantiate_end", 'wanted(auth_url="http://10.0.0.5:8080")', "auth_url: https://<address>:<port> expected"),
+        ("instantiate_end", 'wanted(auth_url="https://a@10.0.0.5")', "auth_url: https://<address>:<port> expected"),
+        ("instantiate_end", 'wanted(type="openstack")', "type kubernetes expected, not openstack"),
+        ("instantiate_end", 'wanted(name="vim1")', "the instance has a VIM vim1 already"),
+        ("instantiate_end", 'wanted(name="")', "name: 1 to 255 printable characters expected"),
+        ("instantiate_end", 'wanted(auth_cred={"bearer_token": ""})', "auth_cred/bearer_token: the token of"),
+        (
+            "instantiate_end",
+            'wanted(auth_cred={"ssl_ca_cert": "None"})',
+            "auth_cred/ssl_ca_cert: the CA of the cluster",
+        ),
+        ("heal_end", "wanted()", "create_vim is not available at heal_end, only at instantiate_end"),
+    ],
+)
+async def test_a_vim_of_others_and_a_malformed_one_are_refused(
+    drivers: Drivers, phase: str, code: str, reason: str
+) -> None:
+    text = await drivers.refused(f"{CREATE}nfvo.create_vim(context, {code})", phase=phase, reach=("10.0.0.5",))
+    assert reason in text
+    assert "token-of-the-cluster" not in text
+
+
+@pytest.mark.parametrize(
+    ("phase", "code", "reason"),
+    [
+        ("terminate_end", 'nfvo.delete_vim(context, "v")', "VIM v was not created for this instance"),
+        ("terminate_end", 'nfvo.delete_vim(context, "other")', "VIM other was not created for this instance"),
+        ("heal_start", 'nfvo.delete_vim(context, "vim-own")', "delete_vim is not available at heal_start"),
+        ("terminate_end", 'nfvo.get_vim(context, "other")', "the instance has no VIM other"),
+        ("terminate_end", "nfvo.update_vim(context, {})", "NfvoPlugin.update_vim is not available"),
+        ("terminate_end", 'db._get_by_name(context, objects.VnfInstance, "n")', "_get_by_name of VnfInstance is not"),
+    ],
+)
+async def test_the_vims_of_others_cannot_be_read_or_deleted(
+    drivers: Drivers, phase: str, code: str, reason: str
+) -> None:
+    assert reason in await drivers.refused(code, phase=phase, vnf_instance=WITH_OWN)
+
+
+async def test_a_driver_that_fails_registers_nothing_and_leaves_no_entry_for_its_vim(drivers: Drivers) -> None:
+    code = """
+    made = nfvo.create_vim(context, wanted())
+    vnf_instance.vim_connection_info.append(objects.VimConnectionInfo(id="own", vim_id=made["id"], vim_type="kubernetes"))
+    vnf_instance.save()
+    raise ValueError("no entry for token-of-the-cluster")
+    """
+    with pytest.raises(ScriptFailed, match=r"no entry for \*\*\*$") as failed:
+        await drivers.run(CREATE + dedent(code), phase="instantiate_end", reach=("10.0.0.5",))
+    assert failed.value.remains is not None
+    assert failed.value.remains.edits == ()

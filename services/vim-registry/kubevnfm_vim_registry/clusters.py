@@ -48,7 +48,7 @@ class ClusterVims:
         if namesake is not None and namesake.vim.owner != command.vnf_instance_id:
             raise NameTaken(f"another VIM is named {command.name} ({namesake.vim.id})")
         vim = self._record(
-            new_id() if namesake is None else namesake.vim.id,
+            await self._new_id(command.vim_id) if namesake is None else namesake.vim.id,
             name=command.name,
             owner=command.vnf_instance_id,
             connection=command.connection,
@@ -56,6 +56,11 @@ class ClusterVims:
             is_default=command.is_default,
         )
         return await self._store(namesake, vim, publishes=False)
+
+    async def _new_id(self, wanted: str | None) -> str:
+        """Return the wanted id, or a random one if a VIM has that: an operator may have given the VIM another name."""
+        is_free = wanted is not None and await self._records.find_one(wanted) is None
+        return wanted if is_free and wanted is not None else new_id()
 
     async def register_received(self, event: Credentials) -> VimRecord:
         """Register the cluster whose credentials were called back, or update its VIM (capi.md CR-079, CR-081).

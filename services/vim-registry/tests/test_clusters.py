@@ -105,6 +105,18 @@ async def test_registering_again_updates_the_same_vim(
     assert len(await world.vims.list({})) == 1
 
 
+async def test_a_new_vim_gets_the_id_that_is_asked_for_unless_another_has_it(world: World, cluster: LabCluster) -> None:
+    """The class of a package that has built the cluster knows the id before the VIM is registered (sequences.md 6.7)."""
+    ids = []
+    for name in ("edge", "edge", "edge-2"):
+        asked = a_register(cluster, name=name).model_copy(update={"vim_id": "vim-of-the-class"})
+        done = await world.ask(asked)
+        assert isinstance(done, VimRegistered)
+        ids.append(done.vim_id)
+    assert ids[:2] == ["vim-of-the-class"] * 2
+    assert ids[2] != "vim-of-the-class"
+
+
 async def test_a_name_of_another_owner_is_rejected(world: World, cluster: LabCluster) -> None:
     await world.ask(a_register(cluster))
     answer = await world.ask(a_register(cluster, owner="vnf-2"))

@@ -3,6 +3,8 @@
 No call leaves the process. What the facts do not have, another stack or another package, is refused by name.
 """
 
+import uuid
+
 from tacker.common import exceptions
 from tacker.objects.fields import Record
 
@@ -11,12 +13,19 @@ class Refused(exceptions.TackerException):
     """The driver asks for something that is not its instance's, or that this VNFM does not have for drivers."""
 
 
+_KUBERNETES = ("kubernetes", "ETSINFV.KUBERNETES.V_1")
+_CREATING, _DELETING = ("instantiate_end",), ("instantiate_end", "terminate_start", "terminate_end")
 _facts = {}
+_created = {}
+"""The VIM that the driver has created, as it gave it. The VNFM judges it and registers it."""
+_deleted = set()
 
 
 def begin(given):
     """Take the facts: what the driver got as a whole."""
     _facts.update(given)
+    _created.clear()
+    _deleted.clear()
 
 
 def refused(what):
@@ -38,6 +47,97 @@ def vim(entries):
         if entry.id in known or entry.vim_id in ids:
             return {**entry._fields(), "vim_name": entry.vim_id}
     raise Refused("the instance has no such VIM")
+
+
+class Vim(Record):
+    """A row of the table of VIMs, without secrets."""
+
+    def __getitem__(self, name):
+        return getattr(self, name)
+
+    def get(self, name, default=None):
+        return self._fields().get(name, default)
+
+
+def vim_by_name(name):
+    return next((one for one in _vims() if one.name == name), None)
+
+
+def vim_by_id(vim_id):
+    """Return the VIM as the plugin gives it. VIMs of others do not exist for the driver."""
+    for one in _vims():
+        if one.id == vim_id:
+            return {part: value for part, value in one._fields().items() if part not in ("vim_auth", "is_own")}
+    raise Refused("the instance has no VIM %s" % vim_id)
+
+
+def create_vim(body):
+    """Keep what the VNFM is to register, and return the VIM as it will be."""
+    _check_phase("create_vim", _CREATING)
+    wanted = dict(body.get("vim") or body)
+    if wanted.get("type") not in _KUBERNETES:
+        raise Refused("create_vim: type kubernetes expected, not %s" % wanted.get("type"))
+    if _created and _created["name"] != wanted.get("name"):
+        raise Refused("create_vim: a driver creates one VIM, and it has created %s" % _created["name"])
+    credentials = wanted.get("auth_cred") or {}
+    _created.update(
+        name=wanted.get("name"), auth_url=wanted.get("auth_url"), bearer_token=credentials.get("bearer_token"),
+        ssl_ca_cert=credentials.get("ssl_ca_cert"),
+    )
+    return vim_by_id(_created_id())
+
+
+def delete_vim(vim_id):
+    """Forget the VIM that this driver, or the instance's instantiation, has created."""
+    _check_phase("delete_vim", _DELETING)
+    found = next((one for one in _vims() if one.id == vim_id), None)
+    if found is None or not found.is_own:
+        raise Refused("delete_vim: VIM %s was not created for this instance" % vim_id)
+    if _created and vim_id == _created_id():
+        _created.clear()
+    else:
+        _deleted.add(vim_id)
+    return vim_id
+
+
+def created_vim():
+    """Return what the VNFM is to register; None: nothing."""
+    return dict(_created) or None
+
+
+def _check_phase(call, phases):
+    if _facts["operation"] not in phases:
+        raise Refused("%s is not available at %s, only at %s" % (call, _facts["operation"], " and ".join(phases)))
+
+
+def _created_id():
+    # As the VNFM derives it: the driver puts the id into the instance before the VIM is registered.
+    facts = "kubevnfm:driver-vim|%s|%s" % (_facts["vnf_instance"]["id"], _created["name"])
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, facts))
+
+
+def _vims():
+    """Return the VIMs of the instance, those that its request names, and the one that the driver has created."""
+    instance, request = _facts["vnf_instance"], _facts.get("request") or {}
+    entries = {**(request.get("vimConnectionInfo") or {}), **(instance.get("vimConnectionInfo") or {})}
+    found = []
+    for key, one in entries.items():
+        extra, interface, access = (one.get(name) or {} for name in ("extra", "interfaceInfo", "accessInfo"))
+        is_own = extra.get("created_by") == instance["id"]
+        url = interface.get("endpoint") or access.get("auth_url") or access.get("authUrl")
+        kind = "kubernetes" if one.get("vimType") in _KUBERNETES else "openstack"
+        found.append(_vim(one.get("vimId") or key, key, kind, url, is_own=is_own, extra=dict(extra)))
+    if _created:
+        found.append(_vim(_created_id(), _created["name"], "kubernetes", _created["auth_url"], is_own=True, extra={}))
+    return [one for one in found if one.id not in _deleted]
+
+
+def _vim(vim_id, name, kind, url, *, is_own, extra):
+    return Vim(
+        id=vim_id, name=name, type=kind, auth_url=url, auth_cred={}, vim_project={"name": ""}, tenant_id="",
+        description="", is_default=False, status="ACTIVE", placement_attr={"regions": []}, extra=extra,
+        vim_auth=Record(auth_url=url, auth_cred={}), is_own=is_own,
+    )
 
 
 def stack(stack_id):

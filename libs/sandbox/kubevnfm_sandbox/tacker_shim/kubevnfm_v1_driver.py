@@ -155,8 +155,10 @@ def main(given):
         ours = (__file__.rpartition("/")[0], "<frozen importlib")
         trace.stack[:] = [one for one in trace.stack if not one.filename.startswith(ours)]
         print("".join(trace.format()), file=sys.stderr, end="")
-        return 1, {"vnf_instance": saved[-1] if saved else None, "user_script_err_handling_data": data}
-    return 0, {"vnf_instance": body_of(instance, given), "user_script_err_handling_data": data}
+        body, status = saved[-1] if saved else None, 1
+    else:
+        body, status = body_of(instance, given), 0
+    return status, {"vnf_instance": body, "user_script_err_handling_data": data, "vim": broker.created_vim()}
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ async def test_a_script_that_a_cnf_cannot_run_is_a_warning_of_its_package_and_re
 
 
 @pytest.mark.parametrize(
-    ("driver", "needs"), [("ansible_driver", "ansible_runner"), ("mgmt-drivers-kubespray", "tacker.common.rpc")]
+    ("driver", "needs"), [("ansible_driver", "ansible_runner"), ("own_driver", "tacker.common.rpc")]
 )
 async def test_a_driver_class_that_cannot_run_is_refused_by_name(world: World, driver: str, needs: str) -> None:
     code = (

@@ -15,7 +15,8 @@ from kubevnfm_events.infra import (
     StackResources,
     UpdateObjects,
 )
-from kubevnfm_events.mgmt import RunScript, ScriptAnswer, ScriptDone, ScriptEdit
+from kubevnfm_events.mgmt import DriverVim, RunScript, ScriptAnswer, ScriptDone, ScriptEdit
+from kubevnfm_events.vim import DeregisterVim, RegisterVim
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ConnectVmDraft,
     ModifyScriptedDraft,
@@ -33,6 +34,7 @@ from kubevnfm_lcm_api.lifecycle.domain.views import step_views
 from kubevnfm_secrets import Secret, hide, sealed
 from kubevnfm_sol.lcm import OperationState
 from kubevnfm_sol.vim import VimConnectionInfo
+from lcm_builders import ACCESS as ACCESS_OF_CLUSTER
 from lcm_builders import (
     NOW,
     PACKAGE,
@@ -400,6 +402,33 @@ def test_what_a_failed_script_kept_is_given_to_the_next_try() -> None:
     data = script_of(again).given["user_script_err_handling_data"]
     assert data["alarm"] == "a-1"
     assert data["password"].reveal(RING) == "of the alarm"
+
+
+def test_the_vim_that_a_driver_class_creates_is_registered_and_recorded() -> None:
+    """6.7: after the class, before what else comes at the end; a rollback removes it."""
+    draft = scripted(PLAIN, "instantiate", "end", "rollback_start", instance=NEW)
+    draft = draft.model_copy(update={"scripts": {**draft.scripts, "instantiate_end": "Scripts/own.py::Own"}})
+    move, sent = run(granted(draft), until="instantiate_end")
+    done = ScriptDone(answer=ScriptAnswer(vim=DriverVim(vim_id="vim-own", name="edge", access=ACCESS_OF_CLUSTER)))
+    move = answered(move, sent[-1].follow_up(done, source="/kubevnfm/twin"))
+    (command,) = commands_of(move)
+    asked = command.data
+    assert isinstance(asked, RegisterVim)
+    assert (asked.name, asked.vim_id, asked.vnf_instance_id) == ("edge", "vim-own", "inst-1")
+    assert asked.connection.interface_info["endpoint"] == ACCESS_OF_CLUSTER.server
+    refused = answered(move, failed(command))
+    _, back = run(SAGA.rollback(reread(refused.record), later(5)))
+    assert [one.stepid for one in back] == ["instantiate_rollback_start", "register_vim", "create_resources"]
+    removal = back[1].data
+    assert isinstance(removal, DeregisterVim)
+    assert (removal.name, removal.vnf_instance_id, removal.force) == ("edge", "inst-1", True)
+
+    move = answered(move, answer_to(command))
+    assert move.record.occ.operation_state is OperationState.COMPLETED
+    completed = SEQUENCES.draft(move.record.plan, move.record.draft).completed(an_instance())
+    entry = completed.vnf.vim_connection_info["edge"]
+    assert (entry.vim_id, entry.access_info["bearer_token"].reveal(RING)) == ("vim-2", "token-of-the-cluster")
+    assert (completed.internals.cluster_vim_id, completed.internals.cluster_vim_key) == ("vim-2", "edge")
 
 
 def test_what_a_script_changes_is_in_the_instance_and_in_what_the_next_script_gets() -> None:

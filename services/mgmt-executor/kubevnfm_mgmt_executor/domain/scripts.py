@@ -111,11 +111,13 @@ def is_text(stdout: bytes) -> bool:
         return False
 
 
-def read_answer(value: object, given: Mapping[str, Any], ring: KeyRing, *, marked: frozenset[str]) -> Answer:
+def read_answer(
+    value: object, given: Mapping[str, Any], ring: KeyRing, *, marked: frozenset[str], vim_id: str | None = None
+) -> Answer:
     """Return what the script has changed, and what it wants to keep.
 
-    ``given``: what it got, in clear. ``marked``: texts that were secret there. Attributes that Tacker does not read are
-    ignored as there. Raises ValueError with the attribute that a script may not change, or that is malformed.
+    ``given``: what it got, in clear. ``marked``: texts that were secret there. ``vim_id``: the VIM that it has created, of
+    which its own entry is left out. Attributes that Tacker does not read are ignored as there. Raises ValueError with the attribute that a script may not change, or that is malformed.
     """
     if value is None:
         return Answer()
@@ -132,8 +134,18 @@ def read_answer(value: object, given: Mapping[str, Any], ring: KeyRing, *, marke
         hidden = _hidden(answered, marked)
         for path in _edited(_by_id(given[_INSTANCE]), _by_id(answered)):
             _check(path, answered)
+            if vim_id is not None and _is_entry_of(vim_id, path, answered):
+                continue
             edits.append(Edit(path=path, change=_change_at(_by_id(hidden), path, ring)))
     return Answer(edits=tuple(edits), data=sealed(_hidden(data, marked), ring))
+
+
+def _is_entry_of(vim_id: str, path: Path_, answered: Mapping[str, Any]) -> bool:
+    """Return whether the path is an entry for the VIM: the registration adds one that is complete."""
+    if path[0] != "vimConnectionInfo" or len(path) != 2:
+        return False
+    entry = (answered.get(path[0]) or {}).get(path[1])
+    return isinstance(entry, Mapping) and entry.get("vimId") == vim_id
 
 
 def _hidden(tree: Any, marked: frozenset[str]) -> Any:

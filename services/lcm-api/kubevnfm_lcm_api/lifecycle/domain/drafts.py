@@ -9,7 +9,7 @@ from kubevnfm_cluster import ClusterParameters, places_of_registries
 from kubevnfm_events import ClusterAccess, PackageRef, VimConnection
 from kubevnfm_events.infra import StackResources, UserData, VduTarget
 from kubevnfm_events.kuryr import KuryrNetwork
-from kubevnfm_events.mgmt import PhaseDone
+from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.lcm import InstantiationState, VnfInstance
@@ -169,6 +169,8 @@ class InstantiateVmDraft(InstantiateDraft):
     resources: StackResources | None = None
     cluster: ClusterAccess | None = None
     node_names: dict[str, str] = Field(default_factory=dict)
+    wanted_vim_id: str | None = None
+    """The id that a driver class of the package was given for the VIM that it has created; None: it has created none."""
     cluster_vim: VimRegistered | None = None
 
     @property
@@ -202,6 +204,19 @@ class InstantiateVmDraft(InstantiateDraft):
         if reply.cluster is None and not reply.node_names:
             return self
         return self.model_copy(update={"cluster": reply.cluster, "node_names": reply.node_names})
+
+    @property
+    def registers_vim(self) -> bool:
+        """Whether a driver class has created a VIM that is to be registered."""
+        return self.wanted_vim_id is not None
+
+    def with_script(self, answer: ScriptAnswer) -> Self:
+        """Return the draft with what a script has answered, and with the VIM that a driver class has created."""
+        draft, vim = super().with_script(answer), answer.vim
+        if vim is None:
+            return draft
+        update = {"cluster": vim.access, "cluster_vim_name": vim.name, "wanted_vim_id": vim.vim_id}
+        return draft.model_copy(update=update)
 
     def with_kuryr_network(self, network: KuryrNetwork) -> Self:
         """Return the draft with the network entities of a cluster with Kuryr."""

@@ -113,6 +113,10 @@ class HealVmDraft(ClusterChangeDraft):
         )
 
     @property
+    def wanted_vim_id(self) -> None:
+        """A cluster that is built again keeps the VIM that it has."""
+
+    @property
     def is_reversible(self) -> bool:
         """Never: a replaced machine cannot be restored."""
         return False

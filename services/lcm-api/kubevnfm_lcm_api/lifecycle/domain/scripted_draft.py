@@ -45,6 +45,11 @@ class ScriptedDraft(Draft):
     def stacks(self) -> tuple[StackResources | None, StackResources | None]:
         """The stack before the operation and its present state; None: there is none, or it is not known yet."""
 
+    @property
+    def registers_vim(self) -> bool:
+        """Whether a driver class has created a VIM that is to be registered."""
+        return False
+
     def with_script(self, answer: ScriptAnswer) -> Self:
         """Return the draft with what a script has answered."""
         return self.model_copy(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, cast
 
 from kubevnfm_events import Command, Event, PackageRef
 from kubevnfm_events.infra import ServerFacts, StackResources
@@ -17,10 +17,15 @@ from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsInstance
 from kubevnfm_lcm_api.lifecycle.domain.nodes import connection_address
 from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import Moment
 from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
+from kubevnfm_lcm_api.lifecycle.domain.steps.vims import RegisterClusterVim
+
+if TYPE_CHECKING:
+    from kubevnfm_lcm_api.lifecycle.domain.plan import Plan
 
 SCRIPT_TIMEOUT_S: Final = 7200.0
 """As long as a native driver has for a cluster. Tacker has no limit, and packages install whole applications."""
 _MODIFY_END: Final = "modify_information_end"
+_INSTANTIATE_END: Final = "instantiate_end"
 _OPERATION_ID: Final = "vnfLcmOpOccId"
 
 
@@ -61,6 +66,11 @@ class NeedsScripts(NeedsInstance, Protocol):
         """Return the VnfInstance in v2 form."""
         ...
 
+    @property
+    def registers_vim(self) -> bool:
+        """Whether a driver class has created a VIM that is to be registered."""
+        ...
+
     def with_script(self, answer: ScriptAnswer) -> Draft:
         """Return the draft with what a script has answered."""
         ...
@@ -93,6 +103,13 @@ class RunScriptPhase(Step[NeedsScripts, ScriptDone]):
     def fold_remains(self, draft: NeedsScripts, remains: Mapping[str, object]) -> Draft:
         """Keep what a script that failed has answered."""
         return draft.with_script(ScriptAnswer.model_validate(remains))
+
+    def extend(self, draft: NeedsScripts, plan: Plan[NeedsScripts]) -> None:
+        """Register the VIM that a driver class has created (sequences.md 6.7), before what comes after the script."""
+        if self.phase == _INSTANTIATE_END and draft.registers_vim:
+            phases = last_phases(draft)
+            # Only an instantiation of machines registers one, and its draft has what the step needs.
+            cast("Plan[Any]", plan).add(RegisterClusterVim(), before=phases[phases.index(self.phase) + 1 :][:1])
 
     def undo(self, draft: NeedsScripts) -> None:
         """The VNFD maps a rollback to scripts of its own (`RunRollbackScript`)."""

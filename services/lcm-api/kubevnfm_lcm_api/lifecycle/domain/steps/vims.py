@@ -23,6 +23,11 @@ class NeedsCluster(NeedsInstance, Protocol):
     @property
     def cluster_vim_name(self) -> str | None: ...
 
+    @property
+    def wanted_vim_id(self) -> str | None:
+        """The id that a driver class was given for its VIM; None: vim-registry makes one."""
+        ...
+
     def with_cluster_vim(self, vim: VimRegistered) -> Draft:
         """Return the draft with the VIM that the cluster was registered as."""
         ...
@@ -60,6 +65,7 @@ class RegisterClusterVim(Step[NeedsCluster, VimRegistered]):
             ),
             # The owner: terminate and rollback remove the VIMs with this id.
             extra={"vnf_instance_id": draft.vnf_instance_id},
+            vim_id=draft.wanted_vim_id,
         )
 
     def fold(self, draft: NeedsCluster, reply: VimRegistered) -> Draft:
