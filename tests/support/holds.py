@@ -33,6 +33,13 @@ INSTANTIATE_CLUSTER: Final[Sequence[Hold]] = (
     Hold("registering the VIM", "kubernetes", "get /version"),
 )
 """In the order in which they are reached."""
+_PREPARED: Final = 1 + next(at for at, hold in enumerate(INSTANTIATE_CLUSTER) if hold.name == "preparing nodes")
+INSTANTIATE_MASTERS: Final[Sequence[Hold]] = (
+    *INSTANTIATE_CLUSTER[:_PREPARED],
+    Hold("the balancer", "program", "systemctl reload-or-restart", "vnf-{id}*"),
+    *INSTANTIATE_CLUSTER[_PREPARED:],
+)
+"""Several masters have a balancer each, before the first is initialized."""
 TERMINATE_CLUSTER: Final[Sequence[Hold]] = (
     Hold("asking for the stack's deletion", "heat", "stack_delete"),
     Hold("the stack going away", "nova", "server_delete", "vnf-{id}*"),
