@@ -11,6 +11,7 @@ from kubevnfm_events.infra import ResourcesChanged, ResourcesCreated, StackResou
 from kubevnfm_events.mgmt import ManagedNode, PhaseDone, RunPhase
 from kubevnfm_lcm_api.lifecycle.domain.cluster_change_draft import ClusterChangeDraft
 from kubevnfm_lcm_api.lifecycle.domain.saga import Move
+from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
 from kubevnfm_secrets import hide
 from lcm_builders import (
     ACCESS,
@@ -18,6 +19,7 @@ from lcm_builders import (
     CLUSTER_PARAMETERS,
     RESOURCES,
     a_change_draft,
+    a_server,
     an_instance,
     an_instantiate_draft,
 )
@@ -26,6 +28,10 @@ from lcm_moves import answered, commands_of
 # The suffixes are of another address: names are kept, not made again.
 NAMES: Final = {"vnfc-m1": "master4", "vnfc-w1": "worker5", "vnfc-w2": "worker6-1f"}
 INSTANCE: Final = an_instantiate_draft(resources=RESOURCES, node_names=NAMES).completed(an_instance())
+GROWN: Final = RESOURCES.model_copy(
+    update={"servers": (*RESOURCES.servers, a_server("w3", "workerNode", "worker_instance", "10.10.0.7"))}
+)
+"""The stack with one worker more."""
 LIMITS: Final = {"x_timeouts": {"drain": 9000, "node_install": 20_000}}
 """Limits of tasks that are longer than the measured worst case of a phase."""
 
@@ -43,6 +49,11 @@ def a_cluster_change(kind: type[D], **known: Any) -> D:
         "node_names": NAMES,
     }
     return a_change_draft(kind, **{**facts, **known})
+
+
+def a_scaling(**known: Any) -> ScaleVmDraft:
+    """Return the draft of a scale out to `GROWN`, unless ``known`` says another one."""
+    return a_cluster_change(ScaleVmDraft, **{"counts": {"masterNode": 1, "workerNode": 3}, **known})
 
 
 def with_limits(draft: D) -> D:

@@ -31,7 +31,7 @@ from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_store.query import Stored
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import CommandWorker, Outbox, OutboxRelay
-from lcm_builders import ANSWERS, RING
+from lcm_builders import RING, answer_to
 from watched_store import WatchedStore
 
 SERVICES: Final = sorted({command.service for command in commands()} - {"lcm-api"})
@@ -107,18 +107,15 @@ class Twins:
 
     fails: Callable[[Envelope[Message]], bool] = lambda _: False
     waits: Callable[[Envelope[Message]], bool] = lambda _: False
+    reply: Callable[[Envelope[Message]], Envelope[Message]] = answer_to
+    """Asked once for each command that succeeds."""
     commands: list[Envelope[Message]] = field(default_factory=list)
     answers: dict[str, Envelope[Message]] = field(default_factory=dict)
     """By the command's id: a service stores its outcome and publishes the same event for each delivery."""
 
     def answer(self, command: Envelope[Message]) -> Envelope[Message]:
         if command.id not in self.answers:
-            event = ANSWERS[type(command.data).routing_key()]
-            if self.fails(command):
-                event = CommandFailed(
-                    command=command.type, code="stack-failed", title="Failed", detail="no host", status=422
-                )
-            self.answers[command.id] = command.follow_up(event, source="/kubevnfm/twin")
+            self.answers[command.id] = _failure(command) if self.fails(command) else self.reply(command)
         return self.answers[command.id]
 
     def asked(self) -> list[tuple[str, str, int]]:
@@ -269,6 +266,11 @@ class EngineWorld:
             await living.bus.consume_events(REPLIES.name, REPLIES.patterns, living.engine.resume_operation)
             await living.bus.consume_events("tests.events", EVENTS, receive)
             relay.start()
+
+
+def _failure(command: Envelope[Message]) -> Envelope[Message]:
+    failed = CommandFailed(command=command.type, code="stack-failed", title="Failed", detail="no host", status=422)
+    return command.follow_up(failed, source="/kubevnfm/twin")
 
 
 def _summary(envelope: Envelope[Message]) -> tuple[str, ...]:

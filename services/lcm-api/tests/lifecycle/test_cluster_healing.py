@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from cluster_moves import INSTANCE, NAMES, a_cluster_change, phase_of, run, shown_names, with_limits
-from kubevnfm_cluster import read_cluster_parameters
-from kubevnfm_events import Message
-from kubevnfm_events.infra import HealResources, PortFacts, StackResources, StorageFacts
+from cluster_heals import (
+    HA,
+    HA_NAMES,
+    Machines,
+    a_heal,
+    a_heal_of_masters,
+    a_mixed_heal,
+    a_whole_heal,
+    replaced,
+    with_storage,
+)
+from cluster_moves import INSTANCE, phase_of, run, shown_names, with_limits
 from kubevnfm_events.mgmt import RunPhase
 from kubevnfm_events.vim import RegisterVim
 from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided
 from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
 from kubevnfm_sol.lcm import OperationState
-from lcm_builders import ACCESS, CLUSTER_PARAMETERS, RESOURCES, a_server, later
+from lcm_builders import ACCESS, RESOURCES, later
 from lcm_moves import SAGA, granted, reread
-
-
-def replaced(*names: str, stack: StackResources = RESOURCES) -> StackResources:
-    """Return the stack after these machines were replaced: other ids at the same addresses."""
-    servers = tuple(
-        server.model_copy(update={"vnfc_id": f"{server.vnfc_id}b", "server_id": f"{server.server_id}b"})
-        if server.vnfc_id in names
-        else server
-        for server in stack.servers
-    )
-    new_id = {old.server_id: new.server_id for old, new in zip(stack.servers, servers, strict=True)}
-    volumes = tuple(one.model_copy(update={"server_id": new_id[one.server_id or ""]}) for one in stack.volumes)
-    return stack.model_copy(update={"servers": servers, "volumes": volumes})
-
-
-def a_heal(**known: Any) -> HealVmDraft:
-    return a_cluster_change(HealVmDraft, **{"servers": ("server-w1", "server-w2"), **known})
 
 
 def test_workers_leave_before_their_machines_are_replaced_and_the_new_ones_have_their_names() -> None:
@@ -67,42 +56,6 @@ def test_a_join_that_fails_is_retried_without_a_further_replacement() -> None:
     move, sent = run(SAGA.retry(reread(move.record), later(5)), stack)
     assert [command.stepid for command in sent] == ["heal_end"]
     assert [node.name for node in phase_of(sent[0]).nodes if node.is_target] == ["worker6-1f"]
-
-
-HA = RESOURCES.model_copy(
-    update={
-        "servers": (
-            RESOURCES.servers[0],
-            a_server("m2", "masterNode", "master_instance", "10.10.0.8"),
-            a_server("m3", "masterNode", "master_instance", "10.10.0.9"),
-            *RESOURCES.servers[1:],
-        ),
-        "ports": (PortFacts(name="masterNode_CP1", resource_id="port-vip", addresses=("10.10.0.100",)),),
-    }
-)
-HA_NAMES = {**NAMES, "vnfc-m2": "master8", "vnfc-m3": "master9"}
-
-
-class Machines:
-    """The stack of a cluster with three masters, in which machines are replaced as commands ask."""
-
-    def __init__(self, stack: StackResources = HA) -> None:
-        self.stack = stack
-        self.asked: list[tuple[str, ...]] = []
-        self.new_volumes: list[tuple[str, ...]] = []
-
-    def __call__(self, command: Message) -> StackResources:
-        if isinstance(command, HealResources):
-            self.asked.append(command.servers)
-            self.new_volumes.append(command.volumes)
-            names = [one.vnfc_id for one in self.stack.servers if one.server_id in command.servers]
-            self.stack = replaced(*names, stack=self.stack)
-        return self.stack
-
-
-def a_heal_of_masters(*servers: str) -> HealVmDraft:
-    masters = tuple(one for one in servers if "-m" in one)
-    return a_heal(before=HA, node_names=HA_NAMES, masters=masters, servers=servers)
 
 
 def test_masters_are_replaced_one_after_another_in_the_order_of_the_driver_and_before_workers() -> None:
@@ -144,39 +97,6 @@ def test_a_heal_of_masters_continues_where_it_has_stopped(fails: str) -> None:
     assert machines.asked == [("server-m3",), ("server-m1",)]
 
 
-def with_storage(stack: StackResources) -> StackResources:
-    """Return the stack with a storage server and its volume."""
-    server = a_server("s1", "storage_server", "storage", "10.10.0.20")
-    server = server.model_copy(update={"ports": (server.ports[0].model_copy(update={"name": "storage_CP"}),)})
-    disk = StorageFacts(name="disk", resource_id="volume-1", server_id=server.server_id)
-    return stack.model_copy(
-        update={
-            "servers": (*stack.servers, server),
-            "ports": (*stack.ports, *server.ports),
-            "volumes": (disk,),
-        }
-    )
-
-
-STORAGE: dict[str, Any] = {
-    "storage_server": {
-        "ssh_cp_name": "storage_CP",
-        "username": "u",
-        "password": "p",
-        "cinder_volume_setup_params": [{"volume_resource_id": "disk", "mount_to": "/volume"}],
-        "nfs_server_setup_params": [{"export_dir": "/volume/a", "export_to": "10.10.0.0/24"}],
-    }
-}
-
-
-def a_mixed_heal(*servers: str) -> HealVmDraft:
-    """Return the heal of a storage server and other machines."""
-    given = {**CLUSTER_PARAMETERS["k8s_cluster_installation_param"], **STORAGE}
-    cluster = read_cluster_parameters({"k8s_cluster_installation_param": given})
-    known: dict[str, Any] = {"cluster_parameters": cluster, "storage": "server-s1", "volumes": ("volume-1",)}
-    return a_heal_of_masters(*servers).model_copy(update={"before": with_storage(HA), **known})
-
-
 @pytest.mark.parametrize("workers", [(), ("server-w1",)])
 def test_a_mix_gives_up_the_volumes_first_and_gets_them_back_last(workers: tuple[str, ...]) -> None:
     """5.2: storage, masters, workers leave in this order; masters, workers, storage come back in this one."""
@@ -212,17 +132,6 @@ def test_a_heal_of_a_mix_continues_where_it_has_stopped(fails: str) -> None:
     assert after[0].stepid == before[-1].stepid == fails
     assert move.record.occ.operation_state is OperationState.COMPLETED
     assert machines.asked == [("server-m3",), ("server-m1",), ("server-s1",)]
-
-
-def a_whole_heal(**known: Any) -> HealVmDraft:
-    facts: dict[str, Any] = {
-        "is_whole": True,
-        "cluster_vim_id": "vim-2",
-        "cluster_vim_name": "cluster-1",
-        "max_nodes": 7,
-        "servers": tuple(server.server_id for server in RESOURCES.servers),
-    }
-    return a_heal(**{**facts, **known})
 
 
 @pytest.mark.parametrize("is_recreated", [False, True])

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster_moves import a_cluster_change, answer, phase_of, run, shown_names, with_limits
+from cluster_moves import GROWN, a_scaling, answer, phase_of, run, shown_names, with_limits
 from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
 from kubevnfm_sol.lcm import OperationState
-from lcm_builders import RESOURCES, a_change_draft, a_server, later
+from lcm_builders import RESOURCES, a_change_draft, later
 from lcm_moves import SAGA, answered, commands_of, granted, reread
 
-NEW = a_server("w3", "workerNode", "worker_instance", "10.10.0.7")
-GROWN = RESOURCES.model_copy(update={"servers": (*RESOURCES.servers, NEW)})
 SHRUNK = RESOURCES.model_copy(update={"servers": RESOURCES.servers[:-1]})
-
-
-def a_scaling(**known: Any) -> ScaleVmDraft:
-    return a_cluster_change(ScaleVmDraft, **{"counts": {"masterNode": 1, "workerNode": 3}, **known})
 
 
 def scale_in(**known: Any) -> ScaleVmDraft:
@@ -82,7 +76,7 @@ def test_a_rollback_before_any_machine_was_added_asks_the_driver_for_nothing() -
 
 
 def test_a_new_machine_without_address_does_not_hold_up_the_rollback() -> None:
-    bare = NEW.model_copy(update={"ports": ()})
+    bare = GROWN.servers[-1].model_copy(update={"ports": ()})
     move = granted(a_scaling())
     (command,) = commands_of(move)
     stack = RESOURCES.model_copy(update={"servers": (*RESOURCES.servers, bare)})

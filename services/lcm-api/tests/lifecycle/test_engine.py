@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import cluster_moves
 import pytest
+from cluster_heals import HA, Machines, a_mixed_heal, a_whole_heal, with_storage
+from cluster_moves import GROWN, INSTANCE, Stacks, a_scaling
 from engine_world import COLLECTIONS, EngineWorld, Living
 from kubevnfm_events import Envelope, Message
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
@@ -18,6 +21,7 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.stacks import CreateVnfResources
 from kubevnfm_sol.lcm import InstantiationState, OperationState
 from kubevnfm_store.query import Query
 from lcm_builders import (
+    RESOURCES,
     a_cnf_draft,
     a_cnf_terminate_draft,
     a_terminate_draft,
@@ -72,6 +76,21 @@ async def terminate_cluster(user: Living) -> None:
 
 async def terminate_cnf(user: Living) -> None:
     await user.accept(an_operation_of(a_cnf_terminate_draft()))
+    await user.reaches("op-1", S.COMPLETED)
+
+
+async def scale_a_cluster(user: Living) -> None:
+    await user.accept(an_operation_of(a_scaling()))
+    await user.reaches("op-1", S.COMPLETED)
+
+
+async def heal_a_mix(user: Living) -> None:
+    await user.accept(an_operation_of(a_mixed_heal("server-m1", "server-s1", "server-w1", "server-m3")))
+    await user.reaches("op-1", S.COMPLETED)
+
+
+async def heal_a_whole_cluster(user: Living) -> None:
+    await user.accept(an_operation_of(a_whole_heal()))
     await user.reaches("op-1", S.COMPLETED)
 
 
@@ -148,8 +167,16 @@ class Story:
     fails: Callable[[Envelope[Message]], bool] = field(default=never)
     asks: tuple[tuple[str, int], ...] = ()
     """Steps and attempts, sorted: each is sent exactly once, whatever is killed."""
+    stack: Callable[[], Stacks] | None = None
+    """Makes the stack of a cluster, which changes as commands ask; otherwise its machines stay as they are."""
 
 
+def replies_of(machines: Stacks) -> Callable[[Envelope[Message]], Envelope[Message]]:
+    """Return the replies of services to the operations of a cluster with these machines."""
+    return lambda command: cluster_moves.answer(command, machines(command.data))
+
+
+TURNS = tuple((f"{step}/{turn}", 1) for step in ("heal_start", "heal_resources", "heal_end") for turn in (1, 2))
 TERMINATION = (("delete_resources", 1), ("deregister_vim", 1), ("forget_machines", 1))
 STORIES = {
     "instantiate a cluster": Story(
@@ -158,6 +185,31 @@ STORIES = {
     "instantiate a CNF": Story(instantiate_cnf, ends=LIVE, asks=(("apply_objects", 1),)),
     "terminate a cluster": Story(terminate_cluster, begins=LIVE, asks=TERMINATION),
     "terminate a CNF": Story(terminate_cnf, begins=LIVE, asks=(("delete_objects", 1),)),
+    "scale out of a cluster": Story(
+        scale_a_cluster,
+        begins=LIVE,
+        ends=LIVE,
+        asks=(("scale_end", 1), ("scale_resources", 1)),
+        stack=lambda: lambda _: GROWN,
+    ),
+    "heal two masters, a worker and the storage server": Story(
+        heal_a_mix,
+        begins=LIVE,
+        ends=LIVE,
+        asks=tuple(
+            sorted(
+                (*TURNS, ("heal_start/storage", 1), ("heal_start", 1), ("heal_resources", 1), ("heal_end", 1)),
+            )
+        ),
+        stack=lambda: Machines(with_storage(HA)),
+    ),
+    "heal a whole cluster": Story(
+        heal_a_whole_cluster,
+        begins=LIVE,
+        ends=LIVE,
+        asks=(("heal_end", 1), ("heal_resources", 1), ("register_vim", 1)),
+        stack=lambda: Machines(RESOURCES),
+    ),
     "retry": Story(
         fail_and_retry,
         ends=LIVE,
@@ -202,7 +254,9 @@ async def play(story: Story, world: EngineWorld, *, killed_at: int | None = None
     Raises AssertionError unless the instance is unclaimed and in the expected state at the end.
     """
     world.twins.fails = story.fails
-    await world.put(an_instance(instantiation_state=story.begins))
+    if story.stack is not None:
+        world.twins.reply = replies_of(story.stack())
+    await world.put(an_instance(instantiation_state=story.begins) if story.stack is None else INSTANCE)
     if killed_at is not None:
         async with world.life(ends_at=killed_at) as user:
             await story.does(user)
@@ -223,13 +277,16 @@ async def play(story: Story, world: EngineWorld, *, killed_at: int | None = None
     return killed_at is not None
 
 
-IN_EVERY_RUN = {"instantiate a cluster"}
-"""The stories that every test run plays with a kill at each moment; the others use the same code and are ``deep``."""
+def stories(*in_every_run: str) -> pytest.MarkDecorator:
+    """Parametrise a test with all stories; those that are not named use the same code and are ``deep``."""
+    names = [name if name in in_every_run else pytest.param(name, marks=pytest.mark.deep) for name in STORIES]
+    return pytest.mark.parametrize("name", names)
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in IN_EVERY_RUN else pytest.param(name, marks=pytest.mark.deep) for name in STORIES]
-)
+MOST = [name for name, story in STORIES.items() if story.stack is None]
+
+
+@stories("instantiate a cluster")
 async def test_a_kill_between_any_two_writes_or_sends_does_not_change_the_events(name: str, new: NewWorld) -> None:
     story = STORIES[name]
     undisturbed = new()
@@ -242,7 +299,7 @@ async def test_a_kill_between_any_two_writes_or_sends_does_not_change_the_events
     assert moment > 10
 
 
-@pytest.mark.parametrize("name", STORIES)
+@stories(*MOST)
 async def test_every_message_delivered_twice_changes_nothing(name: str, new: NewWorld) -> None:
     undisturbed, world = new(), new()
     world.twice = True
@@ -251,7 +308,7 @@ async def test_every_message_delivered_twice_changes_nothing(name: str, new: New
     assert world.events() == undisturbed.events()
 
 
-@pytest.mark.parametrize("name", STORIES)
+@stories(*MOST)
 async def test_messages_that_are_redelivered_after_the_end_write_nothing(name: str, new: NewWorld) -> None:
     world = new()
     await play(STORIES[name], world)
