@@ -1,4 +1,4 @@
-"""What packages in the form of Tacker's guides have in common, for clusters and registries (sequences.md chapter 6)."""
+"""The common parts of packages in the form of Tacker's guides, for clusters and registries (sequences.md chapter 6)."""
 
 from __future__ import annotations
 

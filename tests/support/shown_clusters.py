@@ -1,4 +1,4 @@
-"""What the API and the lab show of a cluster VNF."""
+"""The view that the API and the lab give of a cluster VNF."""
 
 from __future__ import annotations
 
