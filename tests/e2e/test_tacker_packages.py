@@ -11,12 +11,13 @@ from uuid import uuid4
 import aiohttp
 import pytest
 from certificates import Authority
-from guide_clusters import PODAFFINITY, REGISTRY_NAME, guide_package, guide_request
+from guide_clusters import PODAFFINITY, PODAFFINITY_HA, REGISTRY_NAME, guide_package, guide_request
 from guide_registries import PORT_NO, guide_registry, guide_registry_request
 from kubevnfm_lab.machines.registry import RegistryPort, RegistrySettings
 from lab_process import LabControl
 from shown_clusters import cluster_of, nodes_of, nodes_with, volumes_of
-from storage_clusters import NUMBERS, VDU
+from storage_clusters import NUMBERS
+from storage_clusters import VDU as STORAGE
 from user import GRACEFUL, ApiVersion, User
 
 pytestmark = pytest.mark.parametrize("installation", ["single"], indirect=True)
@@ -53,9 +54,9 @@ async def registries(tmp_path: Path) -> AsyncIterator[list[dict[str, Any]]]:
 @pytest.mark.parametrize(
     ("form", "api", "flavour"),
     [
-        *((form, form, flavour) for form in ("v1", "v2") for flavour in ("simple", "complex", PODAFFINITY)),
-        ("v1", "v2", "simple"),
-        ("v2", "v1", "simple"),
+        *((form, form, flavour) for form in ("v1", "v2") for flavour in ("simple", "complex", PODAFFINITY_HA)),
+        ("v1", "v2", PODAFFINITY),
+        ("v2", "v1", "complex"),
     ],
 )
 async def test_a_cluster_package_lives_its_whole_life(
@@ -77,65 +78,68 @@ async def test_a_cluster_package_lives_its_whole_life(
     body = guide_request(
         form, caller.installation.lab, vim_id, flavour=flavour, api=api, has_storage=True, registries=registries
     )
+    vim_name = body["additionalParams"]["k8s_cluster_installation_param"]["vim_name"] = f"vim {vnfd_id}"
     cluster_id = await caller.create(vnfd_id)
     view = await caller.do(cluster_id, "instantiate", body)
     first = await nodes_of(user, lab, cluster_id)
-    assert len(first) == (5 if flavour == "complex" else 3)
+    is_ha = flavour in ("complex", PODAFFINITY_HA)
+    assert len(first) == (5 if is_ha else 3)
     assert nodes_with(view, "registries") == nodes_with(view, "nfs_client") == first
     volumes = await volumes_of(user, lab, cluster_id)
     assert set(volumes) == {f"nfs-pv{number}" for number in NUMBERS}
-    vim = (await caller.vims())["kubernetes_vim"]
+    vim = (await caller.vims())[vim_name]
     assert "pull-word" not in str(view) + str(await user.instance(cluster_id)) + await user.log(view["id"])
 
-    scaling = {"aspectId": ASPECT[form], "numberOfSteps": "1" if api == "v1" else 1}
+    # As the guides: v1 has numbers as texts, and the requests of v2 send all parameters again.
+    scaling: dict[str, Any] = {"aspectId": ASPECT[form], "numberOfSteps": "1"}
+    more: dict[str, Any] = {}
+    if api == "v2":
+        more = {"additionalParams": body["additionalParams"]}
+        scaling |= {"numberOfSteps": 1, **more}
     view = await caller.do(cluster_id, "scale", {"type": "SCALE_OUT", **scaling})
     (new,) = await nodes_of(user, lab, cluster_id) - first
     assert nodes_with(view, "registries", "nfs_client", "join") == {new}
-    await heal(user, caller, lab, cluster_id, new)
-    if flavour == "complex":
-        await heal(user, caller, lab, cluster_id, min(name for name in first if name.startswith("master")))
-    if flavour == PODAFFINITY:
+    await heal(user, caller, lab, cluster_id, [new], more)
+    if flavour in (PODAFFINITY, PODAFFINITY_HA):
         labels = {each["name"]: each["labels"] for each in (await cluster_of(user, lab, cluster_id))["nodes"]}
         workers = [name for name in labels if name.startswith("worker")]
         assert len({labels[name]["CIS-node"] for name in workers}) == len(workers) == 3
-    assert await volumes_of(user, lab, cluster_id) == volumes
     await caller.do(cluster_id, "scale", {"type": "SCALE_IN", **scaling})
-    assert len(await nodes_of(user, lab, cluster_id)) == len(first)
+    left = await nodes_of(user, lab, cluster_id)
+    assert len(left) == len(first)
 
-    await heal_the_storage_server(user, caller, lab, cluster_id)
+    machines = [STORAGE]
+    if is_ha:
+        machines += [min(name for name in left if name.startswith(role)) for role in ("master", "worker")]
+    await heal(user, caller, lab, cluster_id, machines, more)
     view = await caller.do(cluster_id, "heal", {})
     again = await nodes_of(user, lab, cluster_id)
     assert len(again) == len(first)
     assert nodes_with(view, "registries") == nodes_with(view, "nfs_client") == again
     assert set(await volumes_of(user, lab, cluster_id)) == set(volumes)
-    after = (await caller.vims())["kubernetes_vim"]
+    after = (await caller.vims())[vim_name]
     assert (after["id"], after["status"]) == (vim["id"], "ACTIVE")
     await caller.terminate(cluster_id)
     assert set(await caller.vims()) == {"lab"}
 
 
-async def heal(user: User, caller: User, lab: LabControl, cluster_id: str, name: str) -> None:
-    """Heal one node: its machine is new, all others stay, and it has its name again."""
-    before = await nodes_of(user, lab, cluster_id)
+async def heal(
+    user: User, caller: User, lab: LabControl, cluster_id: str, names: list[str], more: dict[str, Any]
+) -> None:
+    """Heal nodes, or the storage server: only their machines are new, and nodes and volumes have their names again."""
+    nodes, volumes = await nodes_of(user, lab, cluster_id), await volumes_of(user, lab, cluster_id)
     machines = (await user.instance(cluster_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
-    (ill,) = [one for one in machines if one.get("metadata", {}).get("node_name") == name]
-    view = await caller.do(cluster_id, "heal", {"vnfcInstanceId": [await named(user, caller, cluster_id, ill["id"])]})
-    assert nodes_with(view, "registries") == nodes_with(view, "nfs_client") == {name}
-    assert await nodes_of(user, lab, cluster_id) == before
-    assert await changed(user, cluster_id, machines) == [ill["vduId"]]
-
-
-async def heal_the_storage_server(user: User, caller: User, lab: LabControl, cluster_id: str) -> None:
-    """Heal it: its persistent volumes are registered again."""
-    before = await volumes_of(user, lab, cluster_id)
-    machines = (await user.instance(cluster_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
-    (server,) = [one for one in machines if one["vduId"] == VDU]
-    asked = {"vnfcInstanceId": [await named(user, caller, cluster_id, server["id"])]}
-    await caller.do(cluster_id, "heal", asked)
+    ill = [one for one in machines if one.get("metadata", {}).get("node_name", one["vduId"]) in names]
+    assert len(ill) == len(names)
+    ids = [await named(user, caller, cluster_id, one["id"]) for one in ill]
+    view = await caller.do(cluster_id, "heal", {"vnfcInstanceId": ids, **more})
+    assert nodes_with(view, "registries") == nodes_with(view, "nfs_client") == {*names} - {STORAGE}
+    assert await nodes_of(user, lab, cluster_id) == nodes
+    assert sorted(await changed(user, cluster_id, machines)) == sorted(one["vduId"] for one in ill)
     after = await volumes_of(user, lab, cluster_id)
-    assert set(after) == set(before)
-    assert not set(after.values()) & set(before.values())
-    assert await changed(user, cluster_id, machines) == [VDU]
+    assert set(after) == set(volumes)
+    is_same = [after[name] == uid for name, uid in volumes.items()]
+    assert is_same == [STORAGE not in names] * len(volumes)
 
 
 async def named(user: User, caller: User, instance_id: str, resource_id: str) -> str:
@@ -152,6 +156,24 @@ async def changed(user: User, instance_id: str, before: list[dict[str, Any]]) ->
     now = (await user.instance(instance_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
     assert len(now) == len(before)
     return [one["vduId"] for one in now if one["computeResource"]["resourceId"] not in servers]
+
+
+@pytest.mark.deep
+async def test_the_level_of_the_request_decides_the_sizes_of_groups_with_numbers(v1: User, lab: LabControl) -> None:
+    """SEQ-048, 6.3: the guide's groups have those of the smallest level; also five masters keep one address."""
+    vnfd_id = str(uuid4())
+    await v1.upload(guide_package("v1", vnfd_id))
+    vim_id = (await v1.vims())["lab"]["id"]
+    body = guide_request("v1", v1.installation.lab, vim_id, flavour="complex")
+    cluster_id = await v1.create(vnfd_id)
+    await v1.do(cluster_id, "instantiate", {**body, "instantiationLevelId": "instantiation_level_2"})
+    names = await nodes_of(v1, lab, cluster_id)
+    assert sorted(name.rstrip("0123456789") for name in names) == ["master"] * 5 + ["worker"] * 4
+    await v1.do(cluster_id, "scale", {"type": "SCALE_IN", "aspectId": ASPECT["v1"], "numberOfSteps": "1"})
+    assert len(names - await nodes_of(v1, lab, cluster_id)) == 1
+    await v1.do(cluster_id, "heal", {})
+    assert len(await nodes_of(v1, lab, cluster_id)) == 8
+    await v1.terminate(cluster_id)
 
 
 @pytest.mark.deep

@@ -26,7 +26,9 @@ WORKER_CP: Final[dict[ApiVersion, str]] = {"v1": "workerNode_CP2", "v2": "worker
 _DRIVER_FILE: Final[dict[ApiVersion, str]] = {"v1": "Scripts/kubernetes_mgmt.py", "v2": "Scripts/kubernetes_mgmt_v2.py"}
 PODAFFINITY: Final = "podaffinity"
 REGISTRY_NAME: Final = "registry.example.com"
-_MASTERS_OF: Final = {"simple": 1, "complex": 3, PODAFFINITY: 1}
+PODAFFINITY_HA: Final = "podaffinity_ha"
+_MASTERS_OF: Final = {"simple": 1, "complex": 3, PODAFFINITY: 1, PODAFFINITY_HA: 3}
+_WITH_AFFINITY: Final = (PODAFFINITY, PODAFFINITY_HA)
 _PHASES: Final = ("instantiate_end", "heal_start", "heal_end", "scale_start", "scale_end")
 _SCRIPT: Final = """\
 #!/bin/bash
@@ -69,8 +71,8 @@ def guide_package(
 ) -> bytes:
     """Return the package of the guide.
 
-    Its flavours are ``simple`` (one master, two workers), ``complex`` (three masters) and ``podaffinity`` (as ``simple``,
-    each worker on a compute host of its own). ``has_storage``: all have a storage server. ``more``: further files.
+    Its flavours are ``simple`` (one master, two workers), ``complex`` (three masters), ``podaffinity`` (as ``simple``, each
+    worker on a compute host of its own) and, which the guide does not have, ``podaffinity_ha`` (three masters). ``has_storage``: all have a storage server. ``more``: further files.
     """
     files: dict[str, str | bytes] = {
         "Scripts/install_k8s_cluster.sh": _SCRIPT,
@@ -172,7 +174,7 @@ def _flavour(form: ApiVersion, flavour: str, masters: int) -> dict[str, Any]:
     # v1 counts the driver's file from the package's root, v2 from Definitions/.
     driver_file = _DRIVER_FILE[form] if form == "v1" else f"../{_DRIVER_FILE[form]}"
     policies = _policies(form, masters)
-    if flavour == PODAFFINITY:
+    if flavour in _WITH_AFFINITY:
         policies.append(policy("apart", "AntiAffinityRule", "workerNode", scope="nfvi_node"))
     vdus = {"masterNode": ("masterNode_CP1", masters, masters + 2), "workerNode": (WORKER_CP[form], 2, 4)}
     phases = (*_PHASES, "terminate_end") if form == "v1" else _PHASES
@@ -232,7 +234,7 @@ def _hot(form: ApiVersion, flavour: str, masters: int) -> dict[str, Any]:
         }
         if role == "master" and masters > 1:
             member["properties"]["vip_port_ip"] = {"get_attr": ["vip_CP", "fixed_ips", 0, "ip_address"]}
-        if role == "worker" and flavour == PODAFFINITY:
+        if role == "worker" and flavour in _WITH_AFFINITY:
             member["properties"]["affinity"] = {"get_resource": "ServerGroup"}
         if form == "v2":
             resources[f"{role}Node"] = member
@@ -252,7 +254,7 @@ def _hot(form: ApiVersion, flavour: str, masters: int) -> dict[str, Any]:
         resources["vip_CP"] = {"type": "OS::Neutron::Port", "properties": {"network": "net0"}}
         if form == "v2":
             resources["vip_CP_floating_ip"] = _floating_ip("vip_CP")
-    if flavour == PODAFFINITY:
+    if flavour in _WITH_AFFINITY:
         apart = {"name": "ServerGroup", "policies": ["anti-affinity"]}
         resources["ServerGroup"] = {"type": "OS::Nova::ServerGroup", "properties": apart}
     return template(f"{flavour} Base HOT", {"nfv": "json"}, resources)
@@ -287,7 +289,7 @@ def _nested(form: ApiVersion, role: str, flavour: str) -> dict[str, Any]:
         "image": {"get_param": "image"},
         "networks": [{"port": {"get_resource": cp}}],
     }
-    if role == "worker" and flavour == PODAFFINITY:
+    if role == "worker" and flavour in _WITH_AFFINITY:
         parameters.append("affinity")
         server["scheduler_hints"] = {"group": {"get_param": "affinity"}}
     resources = {

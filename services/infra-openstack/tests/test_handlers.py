@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,7 +30,7 @@ from kubevnfm_sandbox.process import Limits
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import Done, NotYet
-from stack_world import FolderPackages, GivenVims, TwinClouds, a_context, a_create, a_delete
+from stack_world import PACKAGE, FolderPackages, GivenVims, TwinClouds, a_context, a_create, a_delete
 
 RING = KeyRing.from_text(KeyRing.new_key())
 
@@ -203,6 +204,30 @@ async def test_the_packages_user_data_decides_the_parameters(world: World) -> No
     (order,) = world.stacks.orders
     assert order.parameters["volume_size"] == 7
     assert order.parameters["nfv"]["VDU"]["workerNode"]["desired_capacity"] == 2
+
+
+@pytest.mark.parametrize("user_data", [None, UserData(path="UserData/cluster_v1.py", class_name="ClusterUserData")])
+async def test_a_size_that_the_template_sets_itself_is_that_of_the_level(
+    world: World, tmp_path: Path, user_data: UserData | None
+) -> None:
+    """sequences.md 6.3: the groups of Tacker's v1 guides have numbers, and the user data do not know the level."""
+    world.packages.root = Path(shutil.copytree(PACKAGE, tmp_path / "package"))
+    template = world.packages.root / "BaseHOT/simple/cluster.yaml"
+    sized = template.read_text().replace("{get_param: [nfv, VDU, workerNode, desired_capacity]}", "2")
+    template.write_text(sized)
+    if user_data is not None:
+        file = world.packages.root / user_data.path
+        file.write_text(file.read_text().replace('final["nfv"]["VDU"]["workerNode"]["desired_capacity"] = ', ""))
+    request = a_create().request
+    for number, asked in enumerate(({}, {"instantiationLevelId": "small"}, {"instantiationLevelId": "large"})):
+        command = a_create(
+            tag=f"inst-{number}", stack_name=f"vnf-{number}", user_data=user_data, request={**request, **asked}
+        )
+        await world.handlers.create_resources(command, a_context())
+    as_it_is, small, large = (order.template for order in world.stacks.orders)
+    assert as_it_is == small == sized
+    assert isinstance(large, dict)
+    assert large["resources"]["worker_instance"]["properties"]["desired_capacity"] == 4
 
 
 async def test_delete_removes_the_stack_in_any_state(world: World) -> None:

@@ -17,7 +17,7 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_infra_openstack.domain import quota
 from kubevnfm_infra_openstack.domain.default_parameters import heat_parameters, with_managed_links, with_requested
 from kubevnfm_infra_openstack.domain.errors import BaseHotMissing
-from kubevnfm_infra_openstack.domain.grant import Granted, granted_images
+from kubevnfm_infra_openstack.domain.grant import Granted, capacity_of, granted_images
 from kubevnfm_infra_openstack.domain.hot import Template, Templates
 from kubevnfm_infra_openstack.domain.images import image_identity, image_paths, package_images
 from kubevnfm_infra_openstack.domain.ports import (
@@ -27,6 +27,7 @@ from kubevnfm_infra_openstack.domain.ports import (
     PackageFlavours,
     UserDataPort,
 )
+from kubevnfm_infra_openstack.domain.scaling import with_sizes
 from kubevnfm_infra_openstack.domain.stack import StackOrder
 from kubevnfm_infra_openstack.domain.topology import template_of
 from kubevnfm_infra_openstack.domain.user_data import clear_texts, in_clear, user_data_input
@@ -56,7 +57,7 @@ class StackOrders:
         # Before the template is made, because the template contains their ids.
         images = await self.made_images(command, cloud, flavour.vnfd, granted_images(grant))
         given = Granted(request, grant, in_clear(command.grant_request, self.ring), images)
-        heat = await self._heat_input(command, flavour, given, cloud)
+        heat = _at_level(await self._heat_input(command, flavour, given, cloud), flavour, given)
         if is_new:
             await self._check_quota(cloud, flavour, heat)
         return StackOrder(
@@ -126,6 +127,23 @@ class StackOrders:
             except NotFound:
                 log.info("image_file_not_in_package", path=path, image=image.name)
         return None
+
+
+def _at_level(heat: HeatInput, flavour: PackageFlavour, given: Granted) -> HeatInput:
+    """Return the input with the sizes of the instantiation level that the request names, where the template sets them.
+
+    The classes of Tacker's v1 guides return parameters only, and their templates give the sizes of the smallest level.
+    """
+    hot, vnfd = flavour.hot, flavour.vnfd
+    if given.request.get("instantiationLevelId") is None or hot is None:
+        return heat
+    if isinstance(heat.template, str) and heat.template != hot.top_text:
+        return heat  # a template that a class has made is as the class wants it
+    body = hot.top.body if isinstance(heat.template, str) else heat.template
+    nested = {name: one.body for name, one in hot.nested.items()}
+    counts = {vdu: count for vdu in vnfd.vdus if (count := capacity_of(vdu, vnfd, given)) is not None}
+    changed = with_sizes(body, nested, vnfd, counts)
+    return heat if changed is None else replace(heat, template=changed)
 
 
 async def _templates(hot: BaseHot | None, heat: HeatInput) -> tuple[Template, Templates]:

@@ -76,6 +76,24 @@ def resized(
     return Resized(template, parameters)
 
 
+def with_sizes(template: Template, nested: Templates, vnfd: Flavour, counts: Mapping[str, int]) -> Template | None:
+    """Return the template of a new stack in which the groups that it gives a size itself have ``counts``.
+
+    None if nothing changes. A size that a parameter or a function gives is left to those who give it.
+    """
+    changed: dict[str, Any] | None = None
+    for name, group in resources_of(template).items():
+        size = _SIZE.get(str(group.get("type")))
+        value = properties_of(group).get(size) if size is not None else None
+        vdu = vdu_of_group(name, group, vnfd, nested) if isinstance(value, int | str) else None
+        if size is None or vdu is None or str(value) == str(counts.get(vdu, value)):
+            continue
+        if changed is None:
+            changed = copy.deepcopy(dict(template))
+        changed["resources"][name]["properties"][size] = counts[vdu]
+    return changed
+
+
 def vdu_of_group(name: str, group: Template, vnfd: Flavour, nested: Templates) -> str | None:
     """Return the VDU that a group scales; None if neither its size's parameter, its name nor its servers name one."""
     kind = str(group.get("type"))
