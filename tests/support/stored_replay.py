@@ -177,7 +177,7 @@ class _Run:
         twins.answers = {**ANSWERS, **{key: event(answer) for key, answer in self._story.answers.items()}}
         twins.remains = self._story.remains
         # A step of another kind cannot read what a script has kept.
-        if twins.remains is not None and twins.remains.keys() == ScriptAnswer.model_fields.keys():
+        if twins.remains is not None and twins.remains.keys() <= ScriptAnswer.model_fields.keys():
             twins.remains_of = {RunScript.routing_key()}
         if self._way != FORWARD:
             twins.failing = set(ANSWERS)
