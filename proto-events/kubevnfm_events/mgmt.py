@@ -15,7 +15,7 @@ from kubevnfm_events.kuryr import KuryrNetwork
 Phase = Literal[
     "instantiate_start", "instantiate_end", "terminate_start", "terminate_end", "scale_start", "scale_end",
     "scale_rollback_start", "scale_rollback_end", "heal_start", "heal_end", "change_external_connectivity_start", "change_external_connectivity_end",
-    "modify_information_start", "modify_information_end",
+    "modify_information_start", "modify_information_end", "read_admin",
 ]  # fmt: skip
 
 

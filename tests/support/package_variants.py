@@ -61,6 +61,19 @@ def keyed_cluster(folder: Path, **declaration: str) -> bytes:
     return archive.read_bytes()
 
 
+def scripted_cluster(folder: Path) -> bytes:
+    """Return ``cluster`` with a script of its own in the place of the driver."""
+    root = Path(mkdtemp(dir=folder)) / "package"
+    shutil.copytree(_SAMPLES / "cluster", root, ignore=shutil.ignore_patterns("requests"))
+    for file in (root / "Definitions").glob("*.yaml"):
+        text = file.read_text(encoding="utf-8").replace("mgmt-drivers-kubernetes", "own")
+        file.write_text(text.replace("Scripts/kubernetes_mgmt.py", "Scripts/own.py"), encoding="utf-8")
+    (root / "Scripts/own.py").write_text("print('a cluster')\n", encoding="utf-8")
+    archive = root.with_suffix(".zip")
+    pack(root, archive)
+    return archive.read_bytes()
+
+
 def variant(
     folder: Path,
     sample: str = "cnf",

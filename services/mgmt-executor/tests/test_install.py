@@ -475,6 +475,21 @@ async def test_files_of_the_package_are_used_without_a_remark(lab: MgmtLab) -> N
     assert not [news for news in lab.news if news.task == "files"]
 
 
+async def test_the_administrator_of_a_cluster_that_a_script_has_built_is_read(lab: MgmtLab) -> None:
+    """6.7.6: with the driver's own script, whatever the package's is."""
+    nodes = await lab.boot_cluster(workers=0)
+    built = await lab.run(lab.command(nodes))
+    (lab.packages.root / "Scripts/install_k8s_cluster.sh").write_text("#!/bin/bash\necho the script of the package\n")
+    present = [node.model_copy(update={"is_target": False}) for node in nodes]
+    read = await lab.run(lab.command(present).model_copy(update={"phase": "read_admin"}), operation="read")
+    assert built.cluster is not None
+    assert read.cluster is not None
+    assert (read.cluster.server, read.cluster.ssl_ca_cert) == (built.cluster.server, built.cluster.ssl_ca_cert)
+    assert (read.cluster.kubernetes_version, read.node_names) == (built.cluster.kubernetes_version, {})
+    assert await lab.ask_api(read.cluster, "/version")
+    assert "the script of the package" not in await lab.log()
+
+
 async def test_an_unknown_driver_is_named(lab: MgmtLab) -> None:
     nodes = await lab.boot_cluster(workers=0)
     with pytest.raises(DriverUnknown, match="'mgmt-drivers-magic'") as caught:

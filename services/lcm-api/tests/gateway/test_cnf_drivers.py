@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ from kubevnfm_events import ServiceFacts
 from kubevnfm_events.infra import UpdateObjects
 from kubevnfm_events.mgmt import RunPhase, RunScript, ScriptAnswer, ScriptDone, ScriptEdit
 from lcm_world import World, sample_request
-from package_variants import OTHER_CNF, variant
+from package_variants import OTHER_CNF, scripted_cluster, variant
 
 V1_VIM = [{"id": "cluster", "vimId": "VIM_ID", "vimType": "kubernetes"}]
 
@@ -360,3 +361,21 @@ async def test_a_load_balancer_that_cannot_be_used_is_refused_by_name(
     problem = (await world.lcm("POST", path, with_balancer(balancer))).problem(400)
     assert field in problem["detail"]
     assert world.twins.commands == []
+
+
+@pytest.mark.parametrize("aspect", ["master_instance", "none_of_the_vnfd"])
+async def test_a_cluster_that_a_script_builds_is_registered_if_the_request_describes_it(
+    world: World, aspect: str
+) -> None:
+    """6.7.6: parameters that are not those of a cluster are the script's own, and nothing is made of them."""
+    package = await world.upload(scripted_cluster(world.folder))
+    assert "warnings" not in package, package
+    instance_id = await world.create("cluster")
+    body = copy.deepcopy(sample_request("cluster", "instantiate"))
+    body["additionalParams"]["k8s_cluster_installation_param"]["master_node"]["aspect_id"] = aspect
+    is_cluster = aspect == "master_instance"
+    assert await ended(world, instance_id, "instantiate", body) == "COMPLETED"
+    assert await ended(world, instance_id, "terminate", {"terminationType": "FORCEFUL"}) == "COMPLETED"
+    sent = [type(command.data).__name__ for command in world.twins.commands]
+    registered = ["RunPhase", "RegisterVim", "DeregisterVim"] if is_cluster else []
+    assert [one for one in sent if one in ("RunPhase", "RegisterVim", "DeregisterVim")] == registered

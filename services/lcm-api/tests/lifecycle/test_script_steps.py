@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kubevnfm_cluster import read_cluster_parameters
 from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_events.infra import (
     ChangeTemplate,
@@ -15,7 +16,7 @@ from kubevnfm_events.infra import (
     StackResources,
     UpdateObjects,
 )
-from kubevnfm_events.mgmt import DriverVim, RunScript, ScriptAnswer, ScriptDone, ScriptEdit
+from kubevnfm_events.mgmt import DriverVim, RunPhase, RunScript, ScriptAnswer, ScriptDone, ScriptEdit
 from kubevnfm_events.vim import DeregisterVim, RegisterVim
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ConnectVmDraft,
@@ -429,6 +430,29 @@ def test_the_vim_that_a_driver_class_creates_is_registered_and_recorded() -> Non
     entry = completed.vnf.vim_connection_info["edge"]
     assert (entry.vim_id, entry.access_info["bearer_token"].reveal(RING)) == ("vim-2", "token-of-the-cluster")
     assert (completed.internals.cluster_vim_id, completed.internals.cluster_vim_key) == ("vim-2", "edge")
+
+
+def test_a_cluster_that_a_script_has_built_is_registered_although_the_script_says_nothing_of_it() -> None:
+    """6.7.6: the admin credentials are read on a master; a VIM that the script has left is registered by nothing else."""
+    cluster = read_cluster_parameters(PLAIN.parameters)
+    draft = scripted(PLAIN, "instantiate", "end", "rollback_start", instance=NEW)
+    draft = draft.model_copy(update={"cluster_parameters": cluster, "cluster_vim_name": "cluster-1"})
+    move, sent = run(granted(draft))
+    assert [one.stepid for one in sent] == ["create_resources", "instantiate_end", "read_admin", "register_vim"]
+    read = sent[2].data
+    assert isinstance(read, RunPhase)
+    assert read.cluster is not None
+    assert (read.driver, read.phase, read.cluster.script_path) == ("kubernetes", "read_admin", cluster.script_path)
+    assert {node.role for node in read.nodes if not node.is_target} == {"master", "worker"}
+    completed = SEQUENCES.draft(move.record.plan, move.record.draft).completed(an_instance())
+    assert completed.vnf.vim_connection_info["cluster-1"].vim_id == "vim-2"
+
+    entry = ScriptEdit(path=("vimConnectionInfo", "own"), change={"value": {"vimType": "ETSINFV.KUBERNETES.V_1"}})
+    move, sent = run(granted(draft), until="instantiate_end")
+    done = ScriptDone(answer=ScriptAnswer(edits=(entry,)))
+    move = answered(move, sent[-1].follow_up(done, source="/kubevnfm/twin"))
+    assert commands_of(move) == []
+    assert move.record.occ.operation_state is OperationState.COMPLETED
 
 
 def test_what_a_script_changes_is_in_the_instance_and_in_what_the_next_script_gets() -> None:

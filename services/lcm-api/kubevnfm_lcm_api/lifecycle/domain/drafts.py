@@ -31,6 +31,7 @@ from kubevnfm_lcm_api.lifecycle.domain.instance import (
 )
 from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import RegistryVnf
 from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
+from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTANTIATE_END
 
 
 class InstantiateFields(TypedDict):
@@ -209,6 +210,14 @@ class InstantiateVmDraft(InstantiateDraft):
     def registers_vim(self) -> bool:
         """Whether a driver class has created a VIM that is to be registered."""
         return self.wanted_vim_id is not None
+
+    @property
+    def reads_admin(self) -> bool:
+        """Whether a script has built the cluster that additionalParams describe, and has left no VIM for it."""
+        if self.cluster_vim_name is None or INSTANTIATE_END in self.phases:
+            return False
+        entries = [edit.change.get("value") for edit in self.script_edits if edit.path[:1] == ("vimConnectionInfo",)]
+        return not any(isinstance(one, Mapping) and "kubernetes" in str(one.get("vimType")).lower() for one in entries)
 
     def with_script(self, answer: ScriptAnswer) -> Self:
         """Return the draft with what a script has answered, and with the VIM that a driver class has created."""

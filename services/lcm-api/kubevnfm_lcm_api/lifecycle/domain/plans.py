@@ -121,7 +121,8 @@ def instantiate_vm(draft: InstantiateVmDraft) -> Plan[InstantiateVmDraft]:
         plan.then(InstallKuryrCluster(limit_s=_install_limit_s(draft)), id=INSTANTIATE_END)
     elif INSTANTIATE_END in draft.phases:
         plan.then(RunDriverPhase(INSTANTIATE_END, _install_limit_s(draft)), id=INSTANTIATE_END)
-    if draft.cluster_vim_name is not None:
+    # The cluster of a script is registered once the script has said how (`RunScriptPhase`).
+    if draft.cluster_vim_name is not None and INSTANTIATE_END in draft.phases:
         plan.then(RegisterClusterVim())
     _finish(plan, draft)
     return plan

@@ -50,6 +50,11 @@ class ScriptedDraft(Draft):
         """Whether a driver class has created a VIM that is to be registered."""
         return False
 
+    @property
+    def reads_admin(self) -> bool:
+        """Whether a script has built a cluster and has left no VIM for it."""
+        return False
+
     def with_script(self, answer: ScriptAnswer) -> Self:
         """Return the draft with what a script has answered."""
         return self.model_copy(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubevnfm_clients.ports import Vims
-from kubevnfm_cluster import ROOT, with_key_pair
+from kubevnfm_cluster import CLUSTER, ROOT, with_key_pair
 from kubevnfm_csar import Flavour
 from kubevnfm_events.infra import UserData
 from kubevnfm_kit.errors import Conflict, InvalidInput, Unprocessable
@@ -81,29 +81,35 @@ class VmDrafts:
             check_linked(fields["ext_virtual_links"], flavour, counts)
         cluster: CheckedCluster | None = None
         cluster_vim_name: str | None = None
+        scripts = scripts_of(flavour, OperationType.INSTANTIATE)
         registry = RegistryVnf.from_phases(phases, INSTANTIATE_END, parameters)
         if is_registry(flavour):
             await check_registry(
                 self._packages, package, parameters, flavour, base_hot, level_id=request.instantiation_level_id
             )
-        elif INSTANTIATE_END in phases:
-            # In a thread, because a private key may have to be opened with its passphrase.
-            cluster = await asyncio.to_thread(
-                check_cluster_parameters,
-                parameters,
-                flavour=flavour,
-                base_hot=base_hot,
-                file_names=names,
-                api_version=fields["api_version"],
-                has_user_data=user_data is not None,
-                instantiation_level_id=request.instantiation_level_id,
-                has_kuryr_driver=has_kuryr(phases),
-            )
-            await check_certificates(self._packages, package, cluster.parameters)
-            await check_manifests(self._packages, package, cluster.parameters)
-            cluster_vim_name = cluster.parameters.vim_name or f"kubernetes_vim_{record.vnf.id}"
-            await self._check_vim_name(cluster_vim_name, record.vnf.id)
-        scripts = scripts_of(flavour, OperationType.INSTANTIATE)
+        elif INSTANTIATE_END in phases or (INSTANTIATE_END in scripts and CLUSTER in parameters):
+            try:
+                # In a thread, because a private key may have to be opened with its passphrase.
+                cluster = await asyncio.to_thread(
+                    check_cluster_parameters,
+                    parameters,
+                    flavour=flavour,
+                    base_hot=base_hot,
+                    file_names=names,
+                    api_version=fields["api_version"],
+                    has_user_data=user_data is not None,
+                    instantiation_level_id=request.instantiation_level_id,
+                    has_kuryr_driver=has_kuryr(phases),
+                )
+            except (InvalidInput, Unprocessable):
+                # A script may have parameters of its own under this name. Then no VIM is made of what it builds.
+                if INSTANTIATE_END in phases:
+                    raise
+        if cluster is not None:
+            if INSTANTIATE_END in phases:
+                await check_certificates(self._packages, package, cluster.parameters)
+                await check_manifests(self._packages, package, cluster.parameters)
+            cluster_vim_name = await self._vim_name(cluster, record.vnf.id)
         return InstantiateVmDraft(
             **fields,
             stack_name=stack_name(record.vnf.id),
@@ -120,10 +126,12 @@ class VmDrafts:
             script_request=script_request(request, original, fields["api_version"]) if scripts else {},
         )
 
-    async def _check_vim_name(self, name: str, instance_id: str) -> None:
+    async def _vim_name(self, cluster: CheckedCluster, instance_id: str) -> str:
+        name = cluster.parameters.vim_name or f"kubernetes_vim_{instance_id}"
         for vim in await self._vims.list({"name": [name]}):
             if vim.get("extra", {}).get("vnf_instance_id") != instance_id:
                 raise Conflict(f"{ROOT}/vim_name: a VIM named {name} is registered already")
+        return name
 
 
 def stack_name(instance_id: str) -> str:

@@ -94,6 +94,11 @@ async def read_script(package: PackageFiles, own: PackageFiles, cluster: Cluster
     return InstallFiles(script, b"", (), tuple(remarks), registries, volumes, helm)
 
 
+async def read_own_script(package: PackageFiles, own: PackageFiles, cluster: Cluster) -> InstallFiles:
+    """Read the driver's own script, for a cluster that a script of another interface has built."""
+    return InstallFiles(await _installed(own, OWN_SCRIPT), b"", ())
+
+
 async def _helm(package: PackageFiles, own: PackageFiles, parameters: ClusterParameters) -> Mapping[str, bytes]:
     path = parameters.helm_installation_script_path
     if path is None:

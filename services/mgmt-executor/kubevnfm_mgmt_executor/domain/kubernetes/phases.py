@@ -22,7 +22,7 @@ from kubevnfm_secrets import Secret
 from kubevnfm_mgmt_executor.domain.driver import MACHINE_PHASES, Driver, PackageFiles, PhaseResult, PhaseWork, Tools
 from kubevnfm_mgmt_executor.domain.graph import Task, TaskId, run_graph
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster, read_cluster
-from kubevnfm_mgmt_executor.domain.kubernetes.package import InstallFiles, read_files, read_script
+from kubevnfm_mgmt_executor.domain.kubernetes.package import InstallFiles, read_files, read_own_script, read_script
 from kubevnfm_mgmt_executor.domain.kubernetes.state import ClusterRun
 from kubevnfm_mgmt_executor.domain.kubernetes.tasks import TASKS
 from kubevnfm_mgmt_executor.domain.ports import Earlier
@@ -247,6 +247,14 @@ def take_out_master(cluster: Cluster) -> Plan:
     return plan
 
 
+def read_admin(cluster: Cluster) -> Plan:
+    """Make the administrator of a cluster that a script of the package has built (sequences.md 6.7; 1.3, M11)."""
+    plan, master = Plan(cluster), cluster.master
+    copied = plan.add("copy", master, after=[plan.add("reach", master)])
+    plan.add("admin", master, after=[plan.add("facts", master, after=[copied])])
+    return plan
+
+
 def _without_targets(plan: Plan, cluster: Cluster, *, after: Sequence[TaskId] = ()) -> list[TaskId]:
     """Add the tasks that drain the targets and delete their Nodes; return the deletions."""
     master = cluster.master
@@ -330,6 +338,13 @@ def cluster_access(run: ClusterRun) -> PhaseResult:
         kubernetes_version=learned.version,
     )
     return PhaseResult(cluster=access, node_names=run.cluster.node_names)
+
+
+def admin_access(run: ClusterRun) -> PhaseResult:
+    """Return how to reach a cluster that exists, once ``facts`` and ``admin`` are done. Its nodes have names of their own."""
+    assert run.learned.built is not None
+    run.learned.version = f"v{run.learned.built.version}"
+    return PhaseResult(cluster=cluster_access(run).cluster)
 
 
 def node_names(run: ClusterRun) -> PhaseResult:
@@ -422,6 +437,7 @@ def node_phases(install: PhaseWork, files: FilesFunction = read_script) -> Drive
         "scale_rollback_end": on_machines(finish_scaling, no_facts, files, begin=find_master),
         "heal_start": begin_heal,
         "heal_end": finish_heal,
+        "read_admin": on_machines(read_admin, admin_access, read_own_script, begin=find_master),
     }
 
 

@@ -26,7 +26,10 @@ TERMINATE_START: Final = "terminate_start"
 TERMINATE_END: Final = "terminate_end"
 _BEFORE_MACHINES: Final = frozenset({INSTANTIATE_START})
 """Phases that run before any machine exists."""
-_BUILDING: Final = frozenset({INSTANTIATE_END})
+READ_ADMIN: Final = "read_admin"
+"""The phase of the native driver that reads the access data of a cluster that a script of the package has built (6.7)."""
+_NATIVE: Final = "kubernetes"
+_BUILDING: Final = frozenset({INSTANTIATE_END, READ_ADMIN})
 """Phases whose work a rollback removes: the machines go with the stack; journal, host keys and logs are purged."""
 
 
@@ -107,12 +110,13 @@ class RunDriverPhase(DriverPhase[NeedsDriver]):
         if self.phase not in _BEFORE_MACHINES:
             assert draft.resources is not None
             found = find_nodes(draft.resources, cluster, draft.granted_zones)
+        is_built = self.phase == READ_ADMIN
         return RunPhase(
             vnf_instance_id=draft.vnf_instance_id,
-            driver=draft.phases[self.phase],
+            driver=_NATIVE if is_built else draft.phases[self.phase],
             phase=self.phase,
             package=draft.package,
-            nodes=found.nodes,
+            nodes=tuple(node.model_copy(update={"is_target": not is_built}) for node in found.nodes),
             parameters=draft.parameters,
             cluster=cluster,
             cluster_address=found.cluster_address,

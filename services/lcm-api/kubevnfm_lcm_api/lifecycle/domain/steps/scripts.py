@@ -17,6 +17,7 @@ from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsInstance
 from kubevnfm_lcm_api.lifecycle.domain.nodes import connection_address
 from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import Moment
 from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
+from kubevnfm_lcm_api.lifecycle.domain.steps.machines import READ_ADMIN, RunDriverPhase
 from kubevnfm_lcm_api.lifecycle.domain.steps.vims import RegisterClusterVim
 
 if TYPE_CHECKING:
@@ -71,6 +72,11 @@ class NeedsScripts(NeedsInstance, Protocol):
         """Whether a driver class has created a VIM that is to be registered."""
         ...
 
+    @property
+    def reads_admin(self) -> bool:
+        """Whether a script has built a cluster and has left no VIM for it."""
+        ...
+
     def with_script(self, answer: ScriptAnswer) -> Draft:
         """Return the draft with what a script has answered."""
         ...
@@ -105,11 +111,17 @@ class RunScriptPhase(Step[NeedsScripts, ScriptDone]):
         return draft.with_script(ScriptAnswer.model_validate(remains))
 
     def extend(self, draft: NeedsScripts, plan: Plan[NeedsScripts]) -> None:
-        """Register the VIM that a driver class has created (sequences.md 6.7), before what comes after the script."""
-        if self.phase == _INSTANTIATE_END and draft.registers_vim:
-            phases = last_phases(draft)
-            # Only an instantiation of machines registers one, and its draft has what the step needs.
-            cast("Plan[Any]", plan).add(RegisterClusterVim(), before=phases[phases.index(self.phase) + 1 :][:1])
+        """Register the cluster that the script has built (sequences.md 6.7), before what comes after the script.
+
+        Its access data are those of the VIM that a driver class has created, or are read on a master.
+        """
+        if self.phase != _INSTANTIATE_END or not (draft.registers_vim or draft.reads_admin):
+            return
+        phases = last_phases(draft)
+        # Only an instantiation of machines registers one, and its draft has what the steps need.
+        steps = cast("Plan[Any]", plan)
+        read = [] if draft.registers_vim else [steps.add(RunDriverPhase(READ_ADMIN), id=READ_ADMIN)]
+        steps.add(RegisterClusterVim(), after=read, before=phases[phases.index(self.phase) + 1 :][:1])
 
     def undo(self, draft: NeedsScripts) -> None:
         """The VNFD maps a rollback to scripts of its own (`RunRollbackScript`)."""
