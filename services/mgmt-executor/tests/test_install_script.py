@@ -81,6 +81,7 @@ def a_cluster(**changes: str) -> Cluster:
 
 
 async def test_the_packages_script_takes_the_place_of_the_drivers_own_only_if_it_is_asked_for() -> None:
+    """SEQ-005: and runs although it does not declare its interface."""
     package = _Package(UNDECLARED)
     found = await read_script(package, OwnFiles(), a_cluster())
     assert (found.script, found.remarks) == (
