@@ -117,7 +117,9 @@ def read_answer(
     """Return what the script has changed, and what it wants to keep.
 
     ``given``: what it got, in clear. ``marked``: texts that were secret there. ``vim_id``: the VIM that it has created, of
-    which its own entry is left out. Attributes that Tacker does not read are ignored as there. Raises ValueError with the attribute that a script may not change, or that is malformed.
+    which its own entry is left out. Attributes that Tacker does not read are ignored as there.
+
+    Raises: ValueError with the attribute that a script may not change, or that is malformed.
     """
     if value is None:
         return Answer()
