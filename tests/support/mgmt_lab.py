@@ -29,7 +29,7 @@ from kubevnfm_lab.machines import SshMachines as LabMachines
 from kubevnfm_lab.machines.machine import Machine
 from kubevnfm_lab.ports import MachineSpec, Nic
 from kubevnfm_mgmt_executor.adapters.host_keys import StoredHostKeys
-from kubevnfm_mgmt_executor.adapters.journal import StoredJournal
+from kubevnfm_mgmt_executor.adapters.journal import TASKS, StoredJournal
 from kubevnfm_mgmt_executor.adapters.node_logs import StoredOutputLog
 from kubevnfm_mgmt_executor.adapters.own_files import OwnFiles
 from kubevnfm_mgmt_executor.adapters.package_files import FetchedPackage
@@ -38,6 +38,7 @@ from kubevnfm_mgmt_executor.domain.drivers import DRIVERS
 from kubevnfm_mgmt_executor.handlers import MgmtHandlers
 from kubevnfm_mgmt_executor.wiring import INDEXES
 from kubevnfm_secrets import KeyRing, hide
+from kubevnfm_store.query import by
 from kubevnfm_store.sqlite import SqliteStore
 from kubevnfm_worker import Done, StepContext
 
@@ -221,8 +222,14 @@ class MgmtLab:
         begun = asyncio.create_task(self.begun(task, node))
         await asyncio.wait({work, begun}, return_when=asyncio.FIRST_COMPLETED, timeout=300)
         assert begun.done(), f"{task} on {node} did not begin: {work}"
+        await self.kill(work)
+
+    async def kill(self, work: asyncio.Task[Any]) -> None:
+        """Cancel a phase; return once all that it has asked of the store is written, as no process writes after its end."""
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
+        # Writes are done one after another, so those before are done with this one, which deletes nothing.
+        await self.store.delete_many(TASKS, by(vnfInstanceId=""))
 
     async def begun(self, task: str, node: str) -> None:
         """Return once a task was reported as started on a node."""

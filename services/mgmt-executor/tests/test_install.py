@@ -193,8 +193,7 @@ async def test_a_phase_that_is_killed_while_a_program_runs_cleans_up_and_continu
     work = asyncio.create_task(lab.handlers.run_phase(command, lab.context()))
     async with asyncio.timeout(300):
         await lab.running(machine, program)
-    work.cancel()
-    await asyncio.gather(work, return_exceptions=True)
+    await lab.kill(work)
     lab.faults.clear()
     done = await lab.run(command, fencing=2)
     assert done.cluster is not None
