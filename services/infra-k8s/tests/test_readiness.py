@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from kubevnfm_infra_k8s.domain.readiness import Observation, Status, judge, last_condition
+from kubevnfm_infra_k8s.domain.readiness import judge, last_condition
+from kubevnfm_infra_k8s.domain.verdicts import Observation, Status
 
 NOW = datetime(2025, 6, 1, 12, 0, tzinfo=UTC)
 OK, WAIT, BAD, GOING = Status.CURRENT, Status.IN_PROGRESS, Status.FAILED, Status.TERMINATING

@@ -1,16 +1,17 @@
 """Decides whether an object is ready: one pure function for all kinds, like kstatus (capi.md CR-026 to CR-029).
 
+The rules of Cluster API are in `capi.readiness`.
+
 Source: kstatus (sigs.k8s.io/cli-utils) for the verdicts and the generic rules; the API reference for status fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Final
 
+from kubevnfm_infra_k8s.domain.capi.readiness import RULES as CAPI_RULES
 from kubevnfm_infra_k8s.domain.objects import (
     BUILT_IN_GROUPS,
     READY_WHEN_ANNOTATION,
@@ -22,52 +23,8 @@ from kubevnfm_infra_k8s.domain.objects import (
     group_of,
 )
 from kubevnfm_infra_k8s.domain.ready_when import parse
+from kubevnfm_infra_k8s.domain.verdicts import CURRENT, NOT_FOUND, Observation, Status, Verdict, in_progress
 
-
-class Status(StrEnum):
-    """kstatus's name for the state of an object."""
-
-    CURRENT = "Current"
-    """The object matches its manifest and works."""
-    IN_PROGRESS = "InProgress"
-    FAILED = "Failed"
-    TERMINATING = "Terminating"
-    NOT_FOUND = "NotFound"
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The decision for one object."""
-
-    status: Status
-    message: str = ""
-    """For people: ``1 of 2 ready``."""
-    is_final: bool = False
-    """Waiting cannot end this failure."""
-    again_in_s: float | None = None
-    """After this time the verdict can change although the object does not."""
-
-    @property
-    def is_current(self) -> bool:
-        return self.status is Status.CURRENT
-
-
-@dataclass(frozen=True)
-class Observation:
-    """The facts about an object that it does not contain itself."""
-
-    now: datetime
-    unchanged_s: float = 0.0
-    """Time since the object's last change."""
-    has_status: bool = True
-    """Whether its kind has a status subresource."""
-    waits_for_consumer: frozenset[str] = frozenset()
-    """Storage classes that bind a claim only when a pod uses it; "" if the default class is one."""
-    settle_s: float = 5.0
-
-
-CURRENT: Final = Verdict(Status.CURRENT)
-NOT_FOUND: Final = Verdict(Status.NOT_FOUND, "does not exist")
 _GRACE_S: Final = 60.0
 """A pod that crashes, lacks its image or finds no node counts as failed only after this time."""
 _TROUBLES: Final = frozenset(
@@ -84,14 +41,14 @@ def judge(body: Body | None, seen: Observation) -> Verdict:
     generation, observed = field_at(body, "metadata", "generation"), field_at(body, "status", "observedGeneration")
     # Until the controller has seen the latest change, the rest of the status describes the previous version.
     if observed is not None and generation is not None and observed != generation:
-        return _progress(f"generation {observed} of {generation} observed")
+        return in_progress(f"generation {observed} of {generation} observed")
     if _is_true(body, "Stalled"):
         return _failed(body, "Stalled")
     if _is_true(body, "Reconciling"):
-        return _progress(_in_words(body, "Reconciling"))
+        return in_progress(_in_words(body, "Reconciling"))
     own = annotations_of(body).get(READY_WHEN_ANNOTATION)
     if own is not None:
-        return CURRENT if parse(own)(body) else _progress(f"waits for {own}")
+        return CURRENT if parse(own)(body) else in_progress(f"waits for {own}")
     rule = _RULES.get((group_of(str(body.get("apiVersion"))), str(body.get("kind"))))
     if rule is not None:
         return rule(body, seen)
@@ -100,7 +57,7 @@ def judge(body: Body | None, seen: Observation) -> Verdict:
 
 def _by_ready_condition(body: Body, seen: Observation) -> Verdict:
     if condition(body, "Ready") is not None:
-        return CURRENT if _is_true(body, "Ready") else _progress(_in_words(body, "Ready"))
+        return CURRENT if _is_true(body, "Ready") else in_progress(_in_words(body, "Ready"))
     is_custom = group_of(str(body.get("apiVersion"))) not in BUILT_IN_GROUPS
     left_s = seen.settle_s - seen.unchanged_s
     # A new custom resource has no status until its controller has seen it; some controllers never write one.
@@ -110,10 +67,6 @@ def _by_ready_condition(body: Body, seen: Observation) -> Verdict:
 
 
 # --- helpers of the rules ---------------------------------------------------------------------------------------------
-
-
-def _progress(message: str) -> Verdict:
-    return Verdict(Status.IN_PROGRESS, message)
 
 
 def _is(body: Body, type: str, status: str) -> bool:
@@ -150,7 +103,7 @@ def _is_unobserved(body: Body) -> bool:
     return field_at(body, "status", "observedGeneration") is None
 
 
-_UNOBSERVED: Final = _progress("not observed yet")
+_UNOBSERVED: Final = in_progress("not observed yet")
 
 # --- the rules of the kinds -------------------------------------------------------------------------------------------
 
@@ -167,12 +120,12 @@ def _deployment(body: Body, _: Observation) -> Verdict:
         _count(body, name) for name in ("updatedReplicas", "readyReplicas", "availableReplicas")
     )
     if updated < wanted:
-        return _progress(f"{updated} of {wanted} updated")
+        return in_progress(f"{updated} of {wanted} updated")
     if _count(body, "replicas") > updated:
-        return _progress(f"{_count(body, 'replicas') - updated} old replicas left")
+        return in_progress(f"{_count(body, 'replicas') - updated} old replicas left")
     # Ready pods become available after minReadySeconds.
     if min(ready, available) < wanted:
-        return _progress(f"{min(ready, available)} of {wanted} ready")
+        return in_progress(f"{min(ready, available)} of {wanted} ready")
     return CURRENT
 
 
@@ -181,7 +134,7 @@ def _stateful_set(body: Body, _: Observation) -> Verdict:
         return _UNOBSERVED
     wanted, ready = _wanted(body), _count(body, "readyReplicas")
     if ready < wanted or _count(body, "replicas") != wanted:
-        return _progress(f"{ready} of {wanted} ready")
+        return in_progress(f"{ready} of {wanted} ready")
     strategy = field_at(body, "spec", "updateStrategy") or {}
     # The controller replaces no pod by itself, so old pods stay until an operator deletes them.
     if strategy.get("type") == "OnDelete":
@@ -191,7 +144,7 @@ def _stateful_set(body: Body, _: Observation) -> Verdict:
     updated = _count(body, "updatedReplicas")
     is_whole = field_at(body, "status", "currentRevision") == field_at(body, "status", "updateRevision")
     if updated < to_update and not is_whole:
-        return _progress(f"{updated} of {to_update} updated")
+        return in_progress(f"{updated} of {to_update} updated")
     return CURRENT
 
 
@@ -199,7 +152,7 @@ def _replica_set(body: Body, _: Observation) -> Verdict:
     if _is_unobserved(body):
         return _UNOBSERVED
     wanted, ready = _wanted(body), min(_count(body, "readyReplicas"), _count(body, "availableReplicas"))
-    return CURRENT if ready >= wanted else _progress(f"{ready} of {wanted} ready")
+    return CURRENT if ready >= wanted else in_progress(f"{ready} of {wanted} ready")
 
 
 def _daemon_set(body: Body, _: Observation) -> Verdict:
@@ -209,8 +162,8 @@ def _daemon_set(body: Body, _: Observation) -> Verdict:
     ready = min(_count(body, "numberReady"), _count(body, "numberAvailable"))
     updated = _count(body, "updatedNumberScheduled")
     if field_at(body, "spec", "updateStrategy", "type") != "OnDelete" and updated < wanted:
-        return _progress(f"{updated} of {wanted} updated")
-    return CURRENT if ready >= wanted else _progress(f"{ready} of {wanted} ready")
+        return in_progress(f"{updated} of {wanted} updated")
+    return CURRENT if ready >= wanted else in_progress(f"{ready} of {wanted} ready")
 
 
 def _pod(body: Body, seen: Observation) -> Verdict:
@@ -222,7 +175,7 @@ def _pod(body: Body, seen: Observation) -> Verdict:
         return Verdict(Status.FAILED, str(reason), is_final=True)
     trouble = _trouble(body)
     if trouble is None:
-        return _progress(f"phase {phase or 'unknown'}")
+        return in_progress(f"phase {phase or 'unknown'}")
     # A container often fails a few times until the objects that it needs exist.
     left_s = _GRACE_S - _age_s(body, seen)
     if left_s > 0:
@@ -255,13 +208,13 @@ def _job(body: Body, _: Observation) -> Verdict:
         return CURRENT
     if _is_true(body, "Failed"):
         return _failed(body, "Failed")
-    return _progress(f"{_count(body, 'succeeded')} of {field_at(body, 'spec', 'completions') or 1} completed")
+    return in_progress(f"{_count(body, 'succeeded')} of {field_at(body, 'spec', 'completions') or 1} completed")
 
 
 def _service(body: Body, _: Observation) -> Verdict:
     if field_at(body, "spec", "type") != "LoadBalancer" or field_at(body, "status", "loadBalancer", "ingress"):
         return CURRENT
-    return _progress("no load balancer address yet")
+    return in_progress("no load balancer address yet")
 
 
 def _claim(body: Body, seen: Observation) -> Verdict:
@@ -274,7 +227,7 @@ def _claim(body: Body, seen: Observation) -> Verdict:
     storage_class = field_at(body, "spec", "storageClassName")
     if ("" if storage_class is None else storage_class or None) in seen.waits_for_consumer:
         return CURRENT
-    return _progress("not bound yet")
+    return in_progress("not bound yet")
 
 
 def _phase(good: frozenset[str]) -> Callable[[Body, Observation], Verdict]:
@@ -282,7 +235,7 @@ def _phase(good: frozenset[str]) -> Callable[[Body, Observation], Verdict]:
         phase = field_at(body, "status", "phase")
         if phase == "Failed":
             return Verdict(Status.FAILED, str(field_at(body, "status", "message") or "phase Failed"), is_final=True)
-        return CURRENT if phase in good else _progress(f"phase {phase or 'unknown'}")
+        return CURRENT if phase in good else in_progress(f"phase {phase or 'unknown'}")
 
     return rule
 
@@ -290,11 +243,11 @@ def _phase(good: frozenset[str]) -> Callable[[Body, Observation], Verdict]:
 def _definition(body: Body, _: Observation) -> Verdict:
     if _is(body, "NamesAccepted", "False"):
         return _failed(body, "NamesAccepted")
-    return CURRENT if _is_true(body, "Established") else _progress("not established yet")
+    return CURRENT if _is_true(body, "Established") else in_progress("not established yet")
 
 
 def _by_condition(type: str) -> Callable[[Body, Observation], Verdict]:
-    return lambda body, _: CURRENT if _is_true(body, type) else _progress(_in_words(body, type))
+    return lambda body, _: CURRENT if _is_true(body, type) else in_progress(_in_words(body, type))
 
 
 def _observed(body: Body, _: Observation) -> Verdict:
@@ -318,6 +271,7 @@ _RULES: Final[Mapping[tuple[str, str], Callable[[Body, Observation], Verdict]]] 
     ("autoscaling", "HorizontalPodAutoscaler"): _by_condition("AbleToScale"),
     # Many clusters have no Ingress controller that reports an address.
     ("networking.k8s.io", "Ingress"): lambda body, seen: CURRENT,
+    **CAPI_RULES,
 }
 
 

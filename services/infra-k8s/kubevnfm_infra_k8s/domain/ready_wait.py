@@ -14,8 +14,9 @@ from kubevnfm_infra_k8s.domain.errors import ObjectFailed, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, annotations_of, field_at
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
-from kubevnfm_infra_k8s.domain.readiness import Observation, Status, Verdict, judge
+from kubevnfm_infra_k8s.domain.readiness import judge
 from kubevnfm_infra_k8s.domain.report import not_ready
+from kubevnfm_infra_k8s.domain.verdicts import Observation, Status, Verdict
 from kubevnfm_infra_k8s.domain.waiting import Awaited, View, soonest, viewing
 
 _STORAGE_CLASSES: Final = Resource("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)

@@ -8,8 +8,9 @@ from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at, uid_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
-from kubevnfm_infra_k8s.domain.readiness import Verdict, last_condition
+from kubevnfm_infra_k8s.domain.readiness import last_condition
 from kubevnfm_infra_k8s.domain.together import each_of
+from kubevnfm_infra_k8s.domain.verdicts import Verdict
 
 _EVENTS = Resource("v1", "Event", "events", namespaced=True)
 

@@ -11,7 +11,7 @@ from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster
-from kubevnfm_infra_k8s.domain.readiness import Verdict
+from kubevnfm_infra_k8s.domain.verdicts import Verdict
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Cluster API: its contracts, conditions and readiness, and the wait for workload clusters."""

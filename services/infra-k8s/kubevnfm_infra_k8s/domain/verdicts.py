@@ -1,0 +1,59 @@
+"""The verdicts about objects, as kstatus names them, and what a verdict needs to know beside the object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+
+class Status(StrEnum):
+    """kstatus's name for the state of an object."""
+
+    CURRENT = "Current"
+    """The object matches its manifest and works."""
+    IN_PROGRESS = "InProgress"
+    FAILED = "Failed"
+    TERMINATING = "Terminating"
+    NOT_FOUND = "NotFound"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The decision for one object."""
+
+    status: Status
+    message: str = ""
+    """For people: ``1 of 2 ready``."""
+    is_final: bool = False
+    """Waiting cannot end this failure."""
+    again_in_s: float | None = None
+    """After this time the verdict can change although the object does not."""
+
+    @property
+    def is_current(self) -> bool:
+        return self.status is Status.CURRENT
+
+
+@dataclass(frozen=True)
+class Observation:
+    """The facts about an object that it does not contain itself."""
+
+    now: datetime
+    unchanged_s: float = 0.0
+    """Time since the object's last change."""
+    has_status: bool = True
+    """Whether its kind has a status subresource."""
+    waits_for_consumer: frozenset[str] = frozenset()
+    """Storage classes that bind a claim only when a pod uses it; "" if the default class is one."""
+    settle_s: float = 5.0
+
+
+CURRENT: Final = Verdict(Status.CURRENT)
+NOT_FOUND: Final = Verdict(Status.NOT_FOUND, "does not exist")
+
+
+def in_progress(message: str) -> Verdict:
+    """Return the verdict that the object still changes."""
+    return Verdict(Status.IN_PROGRESS, message)
