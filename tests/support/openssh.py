@@ -7,14 +7,17 @@ import getpass
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import asyncssh
 import pytest
-from servers.ports import free_port
+from servers.ports import PortTaken, free_port
+
+_TRIES = 5
+"""How many ports are tried, if programs outside of the tests take one after the other."""
 
 
 @dataclass
@@ -27,8 +30,20 @@ class OpenSsh:
     private_key: str = field(repr=False)
     process: asyncio.subprocess.Process | None = None
 
+    def configure(self, *, forwards: bool) -> None:
+        """Write the configuration file. ``forwards``: whether it can be a bastion."""
+        folder = self.folder
+        (folder / "sshd_config").write_text(
+            f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {folder}/host_key\nPidFile none\n"
+            f"AuthorizedKeysFile {folder}/authorized_keys\nStrictModes no\nPermitRootLogin prohibit-password\n"
+            f"AllowTcpForwarding {'yes' if forwards else 'no'}\n"
+            "PasswordAuthentication no\nKbdInteractiveAuthentication no\nUsePAM no\nSubsystem sftp internal-sftp\n"
+            # Bash reads ~/.bashrc for commands over SSH: the output of the developer's own is not the command's.
+            f"SetEnv HOME={folder}\n"
+        )
+
     async def start(self) -> None:
-        """Start, and wait until it listens."""
+        """Start, and wait until it listens. Raises PortTaken."""
         program = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin")
         if program is None:
             reason = "OpenSSH's sshd is missing: apt-get install openssh-server"
@@ -37,16 +52,17 @@ class OpenSsh:
             pytest.skip(reason)
         if os.getuid() == 0:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd requires it regardless of its configuration
-        self.process = await asyncio.create_subprocess_exec(
-            program, "-D", "-e", "-f", str(self.folder / "sshd_config"), stderr=asyncio.subprocess.DEVNULL
-        )
+        log = self.folder / "sshd.log"
+        with log.open("wb") as output:
+            self.process = await asyncio.create_subprocess_exec(
+                program, "-D", "-e", "-f", str(self.folder / "sshd_config"), stderr=output
+            )
         async with asyncio.timeout(300):
-            while True:
-                with suppress(OSError):
-                    _, writer = await asyncio.open_connection("127.0.0.1", self.port)
-                    writer.close()
-                    return
-                assert self.process.returncode is None, "sshd ended at once: see its configuration"
+            # Its own line, because a connection could reach the server of another program that took the port.
+            while b"Server listening on" not in log.read_bytes():
+                if self.process.returncode is not None:
+                    said = log.read_text()
+                    raise (PortTaken if "Address already in use" in said else AssertionError)(f"sshd ended: {said}")
                 await asyncio.sleep(0.02)
 
     async def stop(self) -> None:
@@ -80,23 +96,26 @@ def _descendants(pid: int) -> list[int]:
 
 
 @asynccontextmanager
-async def openssh(folder: Path, *, forwards: bool = True) -> AsyncIterator[OpenSsh]:
-    """Yield a running sshd whose files are in ``folder``; ``forwards``: whether it can be a bastion."""
+async def openssh(
+    folder: Path, *, forwards: bool = True, choose_port: Callable[[], int] = free_port
+) -> AsyncIterator[OpenSsh]:
+    """Yield a running sshd whose files are in ``folder``; ``forwards``: whether it can be a bastion.
+
+    If another program takes the chosen port before sshd listens, sshd gets another port.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     key = asyncssh.generate_private_key("ssh-ed25519")
     (folder / "authorized_keys").write_bytes(key.export_public_key())
-    port = free_port()
-    (folder / "sshd_config").write_text(
-        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host_key\nPidFile none\n"
-        f"AuthorizedKeysFile {folder}/authorized_keys\nStrictModes no\nPermitRootLogin prohibit-password\n"
-        f"AllowTcpForwarding {'yes' if forwards else 'no'}\n"
-        "PasswordAuthentication no\nKbdInteractiveAuthentication no\nUsePAM no\nSubsystem sftp internal-sftp\n"
-        # Bash reads ~/.bashrc for commands over SSH: the output of the developer's own is not the command's.
-        f"SetEnv HOME={folder}\n"
-    )
-    server = OpenSsh(folder, port, getpass.getuser(), key.export_private_key().decode())
-    server.new_host_key()
-    await server.start()
+    for tries_left in reversed(range(_TRIES)):
+        server = OpenSsh(folder, choose_port(), getpass.getuser(), key.export_private_key().decode())
+        server.configure(forwards=forwards)
+        server.new_host_key()
+        try:
+            await server.start()
+            break
+        except PortTaken:
+            if not tries_left:
+                raise
     try:
         yield server
     finally:

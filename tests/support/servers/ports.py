@@ -13,18 +13,26 @@ from typing import Final
 _PORTS: Final = range(10_000, 20_000)
 """Below the ports of the lab's machines, and below the range from which the kernel takes a port for `bind` to 0 (ip_local_port_range begins at 32768): a program
 that is slow to start would find its port taken by any test's server, and the test would talk to that server."""
-_TAKEN: Final[list[int]] = []
-"""Descriptors of the locks: they are held until this process ends, for programs that it restarts."""
+_TAKEN: Final[list[tuple[int, socket.socket]]] = []
+"""Descriptor of the lock and socket of each port: both are held until this process ends, for programs that it restarts."""
+
+
+class PortTaken(AssertionError):
+    """A server could not listen, because a program outside of the tests took its port first."""
 
 
 def free_port() -> int:
-    """Return a TCP port on 127.0.0.1 that is free, and that no other process of the tests gets."""
+    """Return a TCP port on 127.0.0.1 that is free, and that no other process of the tests gets.
+
+    A socket that does not listen keeps the port until this process ends. Servers that set SO_REUSEADDR, as all servers of the
+    tests do, can listen beside it; the kernel gives the port to no other program.
+    """
     folder = Path(tempfile.gettempdir()) / f"kubevnfm-test-ports-{os.getuid()}"
     folder.mkdir(exist_ok=True)
     for port in random.sample(_PORTS, len(_PORTS)):
         lock = os.open(folder / str(port), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        if _is_ours(lock) and _is_free(port):
-            _TAKEN.append(lock)
+        if _is_ours(lock) and (holder := _hold(port)) is not None:
+            _TAKEN.append((lock, holder))
             return port
         os.close(lock)
     raise AssertionError("no free port")
@@ -45,10 +53,14 @@ def _is_ours(lock: int) -> bool:
     return True
 
 
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
+def _hold(port: int) -> socket.socket | None:
+    """Return a socket that keeps the port; None if another program has it."""
+    holder = socket.socket()
+    try:
+        holder.bind(("127.0.0.1", port))
+    except OSError:
+        holder.close()
+        return None
+    # Only now: with it, the bind would succeed beside another holder.
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    return holder

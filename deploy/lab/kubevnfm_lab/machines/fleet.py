@@ -86,6 +86,7 @@ class SshMachines:
         self._machines: dict[str, Machine] = {}
         self._sshd: dict[str, Sshd] = {}
         self._ssh_port = settings.ssh_port
+        self._port_holder: socket.socket | None = None
         self._shell = _host_program("bash") or "/bin/bash"
         self._host_bin = self._state_dir / "host-bin"
         self._stand_ins: StandIns | None = None
@@ -286,7 +287,8 @@ class SshMachines:
 
     async def _open(self) -> None:
         if not self._ssh_port:
-            self._ssh_port = _free_port()
+            self._port_holder = _free_port()
+            self._ssh_port = int(self._port_holder.getsockname()[1])
         gate_port = await self._gate.open()
         self._stand_ins = self._write_stand_ins(gate_port)
         self._host_bin.mkdir(exist_ok=True)
@@ -334,6 +336,8 @@ class SshMachines:
         await self.control_planes.close()
         await self._gate.close()
         await self.apis.close()
+        if self._port_holder is not None:
+            self._port_holder.close()
         await asyncio.gather(*self._removals, return_exceptions=True)
         for leftover in ("stand-ins", "host-bin"):
             await asyncio.to_thread(shutil.rmtree, self._state_dir / leftover, ignore_errors=True)
@@ -343,13 +347,19 @@ def _host_program(name: str) -> str | None:
     return shutil.which(name, path=":".join(HOST_FOLDERS))
 
 
-def _free_port() -> int:
-    """Return a port that is free on every address of this host."""
+def _free_port() -> socket.socket:
+    """Return a socket with a port that is free on every address of this host.
+
+    It does not listen, and keeps the port: the sshd of a machine can listen beside it, at the address of the machine.
+    """
     for port in random.sample(range(LOWEST_PORT, HIGHEST_PORT), 200):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("", port))
-            except OSError:
-                continue
-            return port
+        holder = socket.socket()
+        try:
+            holder.bind(("", port))
+        except OSError:
+            holder.close()
+            continue
+        # Only now: with it, the bind would succeed beside another holder.
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        return holder
     raise OSError("no free port for the machines' sshd")
