@@ -15,7 +15,7 @@ OTHER_CNF: Final = "8a7c3c6d-0e22-4b74-9a1f-4c2d8e6f3ba1"
 """A VNFD id for another version of the sample `cnf`."""
 OTHER_VM: Final = "d1b8f2a4-55c6-4e0b-9d3f-6f2b7c8e9a02"
 """A VNFD id for another version of the sample `vm`."""
-_SAMPLES: Final = Path(__file__).parents[2] / "deploy/samples"
+SAMPLES: Final = Path(__file__).parents[2] / "deploy/samples"
 
 
 KEYED_CLUSTER: Final = "0d7c5c5e-3c0b-4d4e-8a35-5f7a3d0f4a11"
@@ -34,7 +34,7 @@ def keyed_cluster(folder: Path, **declaration: str) -> bytes:
     ``declaration``: more attributes of the parameter.
     """
     root = Path(mkdtemp(dir=folder)) / "package"
-    shutil.copytree(_SAMPLES / "cluster", root, ignore=shutil.ignore_patterns("requests"))
+    shutil.copytree(SAMPLES / "cluster", root, ignore=shutil.ignore_patterns("requests"))
     hot = root / "BaseHOT/simple"
     top = yaml.safe_load((hot / "cluster_hot.yaml").read_text(encoding="utf-8"))
     top["parameters"]["ssh_public_key"] = {"type": "string", **declaration}
@@ -61,10 +61,21 @@ def keyed_cluster(folder: Path, **declaration: str) -> bytes:
     return archive.read_bytes()
 
 
+def changed_package(folder: Path, sample: str, files: Mapping[str, str]) -> bytes:
+    """Return a sample package with other files."""
+    root = Path(mkdtemp(dir=folder)) / "package"
+    shutil.copytree(SAMPLES / sample, root, ignore=shutil.ignore_patterns("requests"))
+    for name, text in files.items():
+        (root / name).write_text(text, encoding="utf-8")
+    archive = root.with_suffix(".zip")
+    pack(root, archive)
+    return archive.read_bytes()
+
+
 def scripted_cluster(folder: Path) -> bytes:
     """Return ``cluster`` with a script of its own in the place of the driver."""
     root = Path(mkdtemp(dir=folder)) / "package"
-    shutil.copytree(_SAMPLES / "cluster", root, ignore=shutil.ignore_patterns("requests"))
+    shutil.copytree(SAMPLES / "cluster", root, ignore=shutil.ignore_patterns("requests"))
     for file in (root / "Definitions").glob("*.yaml"):
         text = file.read_text(encoding="utf-8").replace("mgmt-drivers-kubernetes", "own")
         file.write_text(text.replace("Scripts/kubernetes_mgmt.py", "Scripts/own.py"), encoding="utf-8")
@@ -88,7 +99,7 @@ def variant(
     ``vdus``: ``properties.name`` by VDU. As in packages for Tacker, each driver is an artifact with a script.
     """
     root = Path(mkdtemp(dir=folder)) / "package"
-    shutil.copytree(_SAMPLES / sample, root, ignore=shutil.ignore_patterns("requests"))
+    shutil.copytree(SAMPLES / sample, root, ignore=shutil.ignore_patterns("requests"))
     descriptor = root / f"Definitions/{sample}.vnfd.yaml"
     whole = yaml.safe_load(descriptor.read_text(encoding="utf-8"))
     nodes = whole["topology_template"]["node_templates"]

@@ -121,7 +121,10 @@ def but(base: Object, *path: str, value: Any) -> Object:
 def with_condition(base: Object, type: str, status: str, **more: Any) -> Object:
     changed = deepcopy(base)
     others = [each for each in changed["status"].get("conditions", []) if each["type"] != type]
-    changed["status"]["conditions"] = [*others, {"type": type, "status": status, "reason": "Why", "message": "m", **more}]
+    changed["status"]["conditions"] = [
+        *others,
+        {"type": type, "status": status, "reason": "Why", "message": "m", **more},
+    ]
     return changed
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+import yaml
 from kubevnfm_events.infra import (
     CancelOpenstackStep,
     ChangeConnections,
@@ -19,6 +20,7 @@ from kubevnfm_events.infra import (
 )
 from lcm_builders import RESOURCES
 from lcm_world import World
+from package_variants import SAMPLES, changed_package
 from vm_packages import OTHER_IMAGE, TWO_FLAVOURS, other_image, two_flavours
 
 SCALE = "infra.openstack.scale_resources"
@@ -325,6 +327,30 @@ async def test_a_cluster_has_scale_heal_and_terminate(world: World) -> None:
     for task in ("operate", "change_ext_conn"):
         problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", TASKS[task])).problem(404)
         assert "clusters support instantiate, scale, scale to level, heal and terminate only" in problem["detail"]
+
+
+async def test_a_size_that_heat_would_refuse_is_refused_before_anything_is_drained(world: World) -> None:
+    """The Base HOT allows two or three workers, the VNFD one to ten."""
+    name = "BaseHOT/simple/cluster_hot.yaml"
+    top = yaml.safe_load((SAMPLES / "cluster" / name).read_text(encoding="utf-8"))
+    top["resources"]["worker_instance"]["properties"].update(min_size=2, max_size=3)
+    await world.upload(changed_package(world.folder, "cluster", {name: yaml.safe_dump(top)}))
+    instance_id = await world.create("cluster")
+    await world.reached(await world.instantiate(instance_id, "cluster"), "COMPLETED")
+    workers = {"type": "SCALE_OUT", "aspectId": "worker_instance"}
+    await world.reached(await world.ask(instance_id, "scale", workers), "COMPLETED")
+    sent = len(world.twins.commands)
+    # The twin still has two workers.
+    to_level = {"scaleInfo": [{"aspectId": "worker_instance", "scaleLevel": 4}]}
+    for task, body, place in (
+        ("scale", {**workers, "numberOfSteps": 2}, "aspectId: 4"),
+        ("scale", {**workers, "type": "SCALE_IN"}, "aspectId: 1"),
+        ("scale_to_level", to_level, "scaleInfo: 4"),
+    ):
+        problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", body)).problem(422)
+        limits = "machines of workerNode: group worker_instance of the Base HOT has min_size 2, max_size 3"
+        assert problem["detail"] == f"{place} {limits}"
+    assert len(world.twins.commands) == sent
 
 
 async def test_a_heal_that_a_cluster_does_not_survive_is_refused_before_anything_changes(world: World) -> None:

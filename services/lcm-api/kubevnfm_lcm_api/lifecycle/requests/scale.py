@@ -13,6 +13,7 @@ from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import OperationType, ScaleVnfRequest, ScaleVnfToLevelRequest
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields
+from kubevnfm_lcm_api.lifecycle.domain.group_sizes import check_group_sizes, stack_values
 from kubevnfm_lcm_api.lifecycle.domain.inventory import index_of
 from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
@@ -100,6 +101,7 @@ class Scale:
         leaving = _leaving(vnf, wanted, is_newest_first=_newest_first(request.additional_params, version))
         # In a thread, because a private key may have to be opened with its passphrase.
         cluster = await asyncio.to_thread(cluster_fields, vnf, wanted, request.additional_params, _chosen_by(request))
+        await self._check_sizes(vnf, wanted, _chosen_by(request))
         files = await self._vnfs.files(vnf.package.package_id)
         body = {**_direction(vnf.counts, wanted), **hide(original)}
         fields: ChangeFields = {
@@ -118,6 +120,17 @@ class Scale:
         return await self._acceptance.accept(
             vnf.stored, vnf.record, operation, draft, original=original, version=version, flavour=vnf.flavour
         )
+
+    async def _check_sizes(self, vnf: VnfUnderChange, wanted: Mapping[str, int], field: str) -> None:
+        """Raise Unprocessable for a size that a group of the Base HOT does not allow."""
+        hot = await self._vnfs.base_hot(vnf)
+        if hot is None:
+            return
+        internals = vnf.record.internals
+        values = stack_values(
+            hot.top, vnf.resources, internals.parameters, has_user_data=internals.user_data is not None
+        )
+        check_group_sizes(field, hot, vnf.resources, present=vnf.counts, wanted=wanted, values=values)
 
 
 def _chosen_by(request: ScaleVnfRequest | ScaleVnfToLevelRequest) -> str:
