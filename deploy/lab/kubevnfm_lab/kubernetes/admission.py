@@ -5,8 +5,9 @@ from __future__ import annotations
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Final
 
+from kubevnfm_lab.kubernetes import capi_rules
 from kubevnfm_lab.kubernetes.errors import forbidden, invalid, wrong
-from kubevnfm_lab.kubernetes.objects import Key, Obj, value_at
+from kubevnfm_lab.kubernetes.objects import Key, Obj, key_of, value_at
 from kubevnfm_lab.kubernetes.resources import Resource
 from kubevnfm_lab.kubernetes.store import Store
 
@@ -37,6 +38,8 @@ class Admission:
             _add_finalizer(obj, "kubernetes.io/pv-protection")
         elif resource.name == "customresourcedefinitions.apiextensions.k8s.io":
             _add_finalizer(obj, "customresourcecleanup.apiextensions.k8s.io")
+        elif capi_rules.is_of_cluster_api(resource.group):
+            capi_rules.check(resource, obj, self._store.get(resource.store_name, key_of(obj)))
 
     def populate_namespace(self, registry: Registry, namespace: str) -> None:
         """Put the default service account and the CA's certificate into a new namespace."""

@@ -9,7 +9,7 @@ import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kubevnfm_lab import yaml_text
 from kubevnfm_lab.kubernetes.admission import Admission
@@ -25,6 +25,9 @@ from kubevnfm_lab.kubernetes.server import ApiServer
 from kubevnfm_lab.kubernetes.store import Store
 from kubevnfm_lab.kubernetes.tokens import MASTERS, Tokens, bootstrap_secret, bootstrap_secret_holds
 from kubevnfm_lab.ports import Faults, Ledger
+
+if TYPE_CHECKING:
+    from kubevnfm_lab.kubernetes.clusters import LabClusters
 
 _NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 _TOKEN_LETTERS: Final = string.ascii_lowercase + string.digits
@@ -46,7 +49,12 @@ class LabCluster:
         faults: Faults,
         ledger: Ledger,
         delay_s: float,
+        has_network: bool = True,
+        clusters: LabClusters | None = None,
     ) -> None:
+        """``has_network``: False leaves nodes unready until a DaemonSet brings the network; ``clusters``: see
+        `all_controllers`.
+        """
         self.address, self.port, self.pod_cidr, self.service_cidr = address, port, pod_cidr, service_cidr
         self._version = version if version.startswith("v") else f"v{version}"
         self._authority = Authority()
@@ -59,7 +67,14 @@ class LabCluster:
         self._admin_kubeconfig: str | None = None
         self.plane = ControlPlane(self.registry, delay_s=delay_s)
         all_controllers(
-            self.plane, tokens=self._tokens, ca_pem=self._authority.pem, pod_cidr=pod_cidr, faults=faults, ledger=ledger
+            self.plane,
+            tokens=self._tokens,
+            ca_pem=self._authority.pem,
+            pod_cidr=pod_cidr,
+            has_network=has_network,
+            clusters=clusters,
+            faults=faults,
+            ledger=ledger,
         )
         self._server = ApiServer(
             self.registry,

@@ -27,9 +27,17 @@ class LabClusters:
         await asyncio.gather(*(cluster.close() for cluster in clusters))
 
     async def create(
-        self, *, address: str, port: int = 6443, version: str, pod_cidr: str, service_cidr: str, san: Sequence[str] = ()
+        self,
+        *,
+        address: str,
+        port: int = 6443,
+        version: str,
+        pod_cidr: str,
+        service_cidr: str,
+        san: Sequence[str] = (),
+        has_network: bool = True,
     ) -> LabCluster:
-        """See `ports.Clusters`."""
+        """See `ports.Clusters`; without ``has_network``, nodes are ready once a DaemonSet brings the pods' network."""
         cluster = LabCluster(
             address=address,
             port=port,
@@ -40,6 +48,8 @@ class LabClusters:
             faults=self._faults,
             ledger=self._ledger,
             delay_s=self._delay_s,
+            has_network=has_network,
+            clusters=self,
         )
         try:
             await cluster.start()

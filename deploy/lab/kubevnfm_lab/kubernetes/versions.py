@@ -1,10 +1,12 @@
 """One object in several versions: stored in one, read and written in any that is served.
 
-Custom resources change only their apiVersion (conversion strategy None). Two built-in kinds really differ.
+Custom resources change only their apiVersion (conversion strategy None); those of Cluster API change their status too, as
+their webhooks do. Two built-in kinds really differ.
 """
 
 from __future__ import annotations
 
+from kubevnfm_lab.kubernetes.capi_rules import is_of_cluster_api, status_in_v1beta1, status_in_v1beta2
 from kubevnfm_lab.kubernetes.objects import Obj, copy_of, value_at
 from kubevnfm_lab.kubernetes.resources import Resource
 
@@ -30,6 +32,9 @@ def in_version(obj: Obj, resource: Resource) -> Obj:
     if resource.name == "events.events.k8s.io":
         back = {old: new for new, old in _EVENT_FIELDS.items()}
         return {back.get(name, name): value for name, value in shown.items()}
+    # The newer form is the stored one.
+    if is_of_cluster_api(resource.group) and resource.version == "v1beta1" and shown.get("status"):
+        return {**shown, "status": status_in_v1beta1(shown["status"])}
     return shown
 
 
@@ -42,6 +47,8 @@ def for_storage(obj: Obj, resource: Resource) -> Obj:
         return _autoscaler_v2(stored)
     if resource.name == "events.events.k8s.io":
         return {_EVENT_FIELDS.get(name, name): value for name, value in stored.items()}
+    if is_of_cluster_api(resource.group) and resource.version == "v1beta1" and stored.get("status"):
+        return {**stored, "status": status_in_v1beta2(resource.kind, stored["status"])}
     return stored
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kubevnfm_lab.kubernetes.controllers.accounts import AccountSecrets
+from kubevnfm_lab.kubernetes.controllers.capi import capi_controllers
 from kubevnfm_lab.kubernetes.controllers.daemonsets import DaemonSets
 from kubevnfm_lab.kubernetes.controllers.definitions import Definitions
 from kubevnfm_lab.kubernetes.controllers.deployments import Deployments
@@ -21,17 +24,28 @@ from kubevnfm_lab.kubernetes.controllers.volumes import Claims, Volumes
 from kubevnfm_lab.kubernetes.tokens import Tokens
 from kubevnfm_lab.ports import Faults, Ledger
 
+if TYPE_CHECKING:
+    from kubevnfm_lab.kubernetes.clusters import LabClusters
+
 
 def all_controllers(
-    plane: ControlPlane, *, tokens: Tokens, ca_pem: str, pod_cidr: str, faults: Faults, ledger: Ledger
+    plane: ControlPlane,
+    *,
+    tokens: Tokens,
+    ca_pem: str,
+    pod_cidr: str,
+    has_network: bool,
+    clusters: LabClusters | None,
+    faults: Faults,
+    ledger: Ledger,
 ) -> None:
-    """Register every controller with the control plane."""
+    """Register every controller with the control plane; ``clusters``: starts the workload clusters of Cluster API."""
     GarbageCollector(plane)
     for controller in (
         Namespaces(plane),
         Definitions(plane),
         AccountSecrets(plane, tokens, ca_pem=ca_pem),
-        Nodes(plane),
+        Nodes(plane, has_network=has_network),
         Claims(plane),
         Volumes(plane),
         Deployments(plane),
@@ -47,3 +61,5 @@ def all_controllers(
         Kubelet(plane, pod_cidr=pod_cidr, faults=faults, ledger=ledger),
     ):
         plane.add(controller)
+    if clusters is not None:
+        capi_controllers(plane, clusters, faults)

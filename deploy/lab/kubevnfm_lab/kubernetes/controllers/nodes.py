@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane, Keys, itself
 from kubevnfm_lab.kubernetes.objects import Key, Obj, condition_is_true, key_of, value_at, with_condition
+from kubevnfm_lab.kubernetes.store import Change
 
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
@@ -13,13 +14,17 @@ _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 class Nodes:
     """Marks nodes as ready, and the pods of those that are not ready as not ready, as kube-controller-manager does."""
 
-    def __init__(self, plane: ControlPlane) -> None:
-        self._plane = plane
+    def __init__(self, plane: ControlPlane, *, has_network: bool = True) -> None:
+        """``has_network``: whether pods have a network from the start; otherwise the first DaemonSet brings it."""
+        self._plane, self._has_network = plane, has_network
         self._waiting: set[str] = set()
 
     def watched(self) -> Mapping[str, Keys]:
         """See `Controller`."""
-        return {"nodes": itself}
+        return {"nodes": itself} if self._has_network else {"nodes": itself, "daemonsets.apps": self._all}
+
+    def _all(self, _: Change) -> Iterable[Key]:
+        return [key_of(node) for node in self._plane.store.list("nodes")]
 
     def reconcile(self, key: Key) -> None:
         """See `Controller`."""
@@ -28,6 +33,9 @@ class Nodes:
             self._settle_pods(key.name, ready=condition_is_true(node, "Ready"))
         # Only a node that was never ready: a node that a client marked NotReady stays so.
         if node is None or (node.get("status") or {}).get("conditions") or node["metadata"]["uid"] in self._waiting:
+            return
+        # The network plugin of a cluster (CNI) comes as a DaemonSet, and without one no node is ready.
+        if not self._has_network and not self._plane.store.list("daemonsets.apps"):
             return
         self._waiting.add(node["metadata"]["uid"])
         self._plane.later(self._plane.delay_s, lambda: self._become_ready(key))
