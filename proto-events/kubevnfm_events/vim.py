@@ -36,6 +36,23 @@ class RegisterVim(Command, kind="vim.register", service="vim-registry", reply=Vi
     """The id of a VIM that is new; None, or if another VIM has it: vim-registry makes one."""
 
 
+class RegisterReceived(Command, kind="vim.register_received", service="vim-registry", reply=VimRegistered):
+    """Register the workload cluster whose credentials credentials-receiver has stored (capi.md chapter 11).
+
+    The event ``credentials.received`` causes the same registration. Both find the VIM by instance and uid of the cluster, so
+    there is one VIM; the command lets an operation wait for it and learn why it failed.
+    """
+
+    vnf_instance_id: str
+    """The owner."""
+    cluster_name: str
+    cluster_uid: str
+    vim_name: str | None = None
+    """None: the name of the cluster."""
+    vim_default: bool = False
+    management_vim_id: str | None = None
+
+
 class VimDeregistered(Event, kind="vim.deregistered"):
     """The VIMs are removed."""
 

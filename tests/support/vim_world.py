@@ -44,8 +44,14 @@ class Credentials:
     """The twin of credentials-receiver."""
 
     by_id: dict[str, str] = field(default_factory=dict)
+    reads_left: int | None = None
+    """After so many reads, everything is erased; None: never."""
 
     async def kubeconfig(self, credentials_id: str) -> Secret:
+        if self.reads_left == 0:
+            self.by_id.clear()
+        elif self.reads_left is not None:
+            self.reads_left -= 1
         if credentials_id not in self.by_id:
             raise NotFound(f"no credentials have the id {credentials_id}")
         return Secret(self.by_id[credentials_id])

@@ -10,6 +10,8 @@ import hmac
 from collections.abc import Mapping
 from typing import Final
 
+from kubevnfm_kit.ids import derived_id
+
 PATH: Final = "/credentials/v1/workload-clusters"
 LARGEST_BODY: Final = 256 * 1024
 
@@ -22,6 +24,12 @@ IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 
 _SCHEME: Final = "VNFM-HMAC-SHA256"
 _VERSION: Final = "v1="
+
+
+def credentials_id(vnf_instance_id: str, cluster_uid: str) -> str:
+    """Return the id that credentials-receiver gives the credentials of a cluster, which is the same for every call-back."""
+    # Derived, so that two replicas that store the same cluster at the same time write the same document.
+    return derived_id("credentials", vnf_instance_id, cluster_uid)
 
 
 def instance_key(master_key: bytes, vnf_instance_id: str) -> bytes:

@@ -20,7 +20,7 @@ from kubevnfm_worker import Outbox
 
 from kubevnfm_credentials_receiver.domain.callback_body import Callback
 from kubevnfm_credentials_receiver.domain.errors import CredentialsUnknown, KeyReused, NameTaken
-from kubevnfm_credentials_receiver.domain.record import Record, Request, new_record, record_id
+from kubevnfm_credentials_receiver.domain.record import Record, Request, new_record
 
 log = structlog.get_logger()
 
@@ -97,7 +97,7 @@ class Receiver:
         return self._ring.seal(record.kubeconfig(self._ring))
 
     async def _store_callback(self, callback: Callback, records: Sequence[_StoredRecord], request: Request) -> Answer:
-        wanted_id = record_id(callback.vnf_instance_id, callback.cluster.uid)
+        wanted_id = signing.credentials_id(callback.vnf_instance_id, callback.cluster.uid)
         same = next((one for one in records if one.record.id == wanted_id), None)
         if callback.event == "DELETED":
             return await self._erase(callback, same, request)
@@ -196,6 +196,7 @@ def _received(record: Record) -> CredentialsReceived:
         register_vim=record.register_vim,
         vim_name=record.vim_name,
         vim_default=record.vim_default,
+        management_vim_id=record.management_vim_id,
     )
 
 

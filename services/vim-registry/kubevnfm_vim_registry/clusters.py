@@ -3,28 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import structlog
+from kubevnfm_clients.callback import credentials_id, sha256_hex
 from kubevnfm_clients.kubeconfig import kubeconfig_connection
 from kubevnfm_clients.ports import CredentialsStore
 from kubevnfm_events import VimConnection
 from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived, CredentialsRotated
-from kubevnfm_events.vim import DeregisterVim, RegisterVim
-from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_events.vim import DeregisterVim, RegisterReceived, RegisterVim
+from kubevnfm_kit.errors import InvalidInput, NotFound
 from kubevnfm_kit.ids import derived_id, new_id
 from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.vim import KUBERNETES, long_vim_type
 from kubevnfm_store.port import AlreadyExists, RevisionConflict
 
-from kubevnfm_vim_registry.domain.errors import NameTaken
+from kubevnfm_vim_registry.domain.errors import CredentialsMissing, NameTaken
 from kubevnfm_vim_registry.domain.record import VimRecord, auth_cred_of
 from kubevnfm_vim_registry.records import StoredVim, VimRecords
 from kubevnfm_vim_registry.registry import DEFAULT_TENANT, VimRegistry, registered, status_events, with_facts
 
 log = structlog.get_logger()
 
-Credentials = CredentialsReceived | CredentialsRotated
+
+@dataclass(frozen=True)
+class ReceivedCluster:
+    """A workload cluster whose credentials credentials-receiver has stored."""
+
+    credentials_id: str
+    vnf_instance_id: str
+    cluster_name: str
+    cluster_uid: str
+    vim_name: str | None
+    vim_default: bool
+    management_vim_id: str | None
+
+    @classmethod
+    def from_message(cls, message: CredentialsReceived | CredentialsRotated | RegisterReceived) -> Self:
+        """Return the cluster that an event or a command is about."""
+        return cls(
+            credentials_id(message.vnf_instance_id, message.cluster_uid)
+            if isinstance(message, RegisterReceived)
+            else message.credentials_id,
+            message.vnf_instance_id,
+            message.cluster_name,
+            message.cluster_uid,
+            message.vim_name,
+            message.vim_default,
+            message.management_vim_id,
+        )
 
 
 class ClusterVims:
@@ -62,23 +90,51 @@ class ClusterVims:
         is_free = wanted is not None and await self._records.find_one(wanted) is None
         return wanted if is_free and wanted is not None else new_id()
 
-    async def register_received(self, event: Credentials) -> VimRecord:
-        """Register the cluster whose credentials were called back, or update its VIM (capi.md CR-079, CR-081).
+    async def register_received(self, cluster: ReceivedCluster, *, publishes: bool) -> VimRecord:
+        """Register the cluster whose credentials were received, or update its VIM (capi.md CR-079, CR-081).
 
-        Raises what VimProbe raises, NameTaken, NotFound (the credentials were deleted) and Unprocessable (the kubeconfig).
+        ``publishes``: whether this publishes VimRegistered, which otherwise is the answer to a command.
+        Raises what VimProbe raises, NameTaken, CredentialsMissing and Unprocessable (the kubeconfig).
         """
-        kubeconfig = await self._credentials.kubeconfig(event.credentials_id)
-        vim_id = vim_id_of(event.vnf_instance_id, event.cluster_uid)
+        kubeconfig = await self._kubeconfig(cluster)
+        content_sha256 = sha256_hex(kubeconfig.encode())
+        vim_id = vim_id_of(cluster.vnf_instance_id, cluster.cluster_uid)
+        name = cluster.vim_name or cluster.cluster_name
         found = await self._records.find_one(vim_id)
+        # The event and the command of the same call-back: the second one has nothing left to do.
+        if found is not None and found.vim.is_registered_with(content_sha256, name):
+            return found.vim
+        extra = {"vnf_instance_id": cluster.vnf_instance_id, "cluster": cluster.cluster_name}
+        if cluster.management_vim_id is not None:
+            extra["management_vim_id"] = cluster.management_vim_id
         vim = self._record(
             vim_id,
-            name=event.vim_name or event.cluster_name,
-            owner=event.vnf_instance_id,
-            connection=kubeconfig_connection(kubeconfig.reveal(self._ring)),
-            extra={"vnf_instance_id": event.vnf_instance_id, "cluster": event.cluster_name},
-            is_default=event.vim_default,
-        ).model_copy(update={"cluster_uid": event.cluster_uid, "credentials_id": event.credentials_id})
-        return await self._store(found, vim, publishes=True)
+            name=name,
+            owner=cluster.vnf_instance_id,
+            connection=kubeconfig_connection(kubeconfig),
+            extra=extra,
+            is_default=cluster.vim_default,
+        ).model_copy(
+            update={
+                "cluster_uid": cluster.cluster_uid,
+                "credentials_id": cluster.credentials_id,
+                "content_sha256": content_sha256,
+            }
+        )
+        vim = await self._store(found, vim, publishes=publishes)
+        # The verification takes time. Credentials that were erased meanwhile have no event any more that would remove the VIM.
+        try:
+            await self._kubeconfig(cluster)
+        except CredentialsMissing:
+            await self._records.delete(vim.id)
+            raise
+        return vim
+
+    async def _kubeconfig(self, cluster: ReceivedCluster) -> str:
+        try:
+            return (await self._credentials.kubeconfig(cluster.credentials_id)).reveal(self._ring)
+        except NotFound as error:
+            raise CredentialsMissing(cluster.cluster_name) from error
 
     async def deregister(self, command: DeregisterVim) -> Sequence[str]:
         """Remove the owner's VIMs; return their ids. Raises VimInUse unless forced."""
@@ -127,6 +183,10 @@ class ClusterVims:
         """Verify the record and write it."""
         # Verified first, so that wrong new access data do not replace the working ones.
         vim = with_facts(vim, await self._registry.verified(vim))
+        namesake = await self._records.find_by_name(vim.tenant_id, vim.name)
+        # Before the default is removed, which would otherwise be lost with a registration that fails.
+        if namesake is not None and namesake.vim.id != vim.id:
+            raise NameTaken(f"another VIM is named {vim.name} ({namesake.vim.id})")
         # In this order, because the unique index allows only one default at any time.
         if vim.is_default:
             await self._records.remove_default(vim.tenant_id, new_default=vim.id)

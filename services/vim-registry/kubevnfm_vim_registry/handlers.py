@@ -8,12 +8,12 @@ import structlog
 from kubevnfm_bus.port import Ack, Again, Delivery, MessageBus, Verdict
 from kubevnfm_events import Envelope, Event
 from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived, CredentialsRotated
-from kubevnfm_events.vim import DeregisterVim, RegisterVim, VimDeregistered, VimRegistrationFailed
+from kubevnfm_events.vim import DeregisterVim, RegisterReceived, RegisterVim, VimDeregistered, VimRegistrationFailed
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
-from kubevnfm_vim_registry.clusters import LOST_RACES, ClusterVims, Credentials
+from kubevnfm_vim_registry.clusters import LOST_RACES, ClusterVims, ReceivedCluster
 from kubevnfm_vim_registry.domain.errors import VimInUse
 from kubevnfm_vim_registry.records import SOURCE
 from kubevnfm_vim_registry.registry import registered
@@ -37,6 +37,14 @@ class VimHandlers:
         except LOST_RACES:
             return NotYet(again_in_s=0.2)
 
+    async def register_received(self, command: RegisterReceived, _: StepContext) -> Outcome:
+        """Register the workload cluster whose credentials were received, for the operation that waits for it."""
+        try:
+            cluster = ReceivedCluster.from_message(command)
+            return Done(registered(await self._clusters.register_received(cluster, publishes=False)))
+        except LOST_RACES:
+            return NotYet(again_in_s=0.2)
+
     async def deregister_vim(self, command: DeregisterVim, _: StepContext) -> Outcome:
         """Remove the VIMs of an instance."""
         return Done(VimDeregistered(vim_ids=tuple(await self._clusters.deregister(command))))
@@ -50,9 +58,9 @@ class VimHandlers:
                 return await self._forget(delivery, event)
         return Ack()
 
-    async def _register(self, delivery: Delivery, event: Credentials) -> Verdict:
+    async def _register(self, delivery: Delivery, event: CredentialsReceived | CredentialsRotated) -> Verdict:
         try:
-            await self._clusters.register_received(event)
+            await self._clusters.register_received(ReceivedCluster.from_message(event), publishes=True)
         # Not a command but an event: without an inbox, delivery is repeated by the bus until Ack.
         except LOST_RACES:
             return Again(0.2)

@@ -9,16 +9,19 @@ from pathlib import Path
 
 import pytest
 import yaml
+from kubevnfm_clients.callback import credentials_id
 from kubevnfm_events import CommandFailed, Envelope, VimConnection
 from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived, CredentialsRotated
 from kubevnfm_events.vim import (
     DeregisterVim,
+    RegisterReceived,
     RegisterVim,
     VimDeregistered,
     VimRegistered,
     VimRegistrationFailed,
 )
 from kubevnfm_kit.errors import NotFound
+from kubevnfm_kit.ids import derived_id
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import Secret, revealed
@@ -297,3 +300,101 @@ async def test_the_vim_of_a_deleted_cluster_is_removed_unless_others_use_it(worl
     assert world.events.data[2] == VimDeregistered(vim_ids=(registered.vim_id,))
     with pytest.raises(NotFound):
         await world.vims.get(registered.vim_id)
+
+
+# --- called-back credentials, for an operation that waits -------------------------------------------------------------
+
+
+def a_received(*, name: str | None = "workload", is_default: bool = False) -> RegisterReceived:
+    return RegisterReceived(
+        vnf_instance_id="vnf-1",
+        cluster_name="capi-cluster",
+        cluster_uid="uid-1",
+        vim_name=name,
+        vim_default=is_default,
+        management_vim_id="vim-0",
+    )
+
+
+CREDENTIALS_ID = credentials_id("vnf-1", "uid-1")
+
+
+async def test_an_operation_learns_the_vim_of_the_cluster_whose_credentials_were_received(
+    world: World, cluster: LabCluster
+) -> None:
+    """CR-079, CR-083: id from instance and cluster, CA and token from the kubeconfig, no secret in the answer."""
+    world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(cluster)
+    answer = await world.ask(a_received())
+    again = await world.ask(a_received())
+
+    assert isinstance(answer, VimRegistered)
+    assert answer == again
+    assert answer.vim_id == derived_id("vim", "vnf-1", "uid-1")
+    assert (answer.name, answer.endpoint, answer.vim_type) == ("workload", cluster.endpoint, KUBERNETES)
+    shown = await world.vims.get(answer.vim_id)
+    assert shown["extra"] == {"vnf_instance_id": "vnf-1", "cluster": "capi-cluster", "management_vim_id": "vim-0"}
+    connection = await world.directory.connection(VimConnection(vim_id=answer.vim_id))
+    assert revealed(connection.access_info, RING) == {"bearer_token": cluster.admin_token}
+    assert connection.interface_info["ssl_ca_cert"] == cluster.ca_pem
+    assert cluster.admin_token not in str([envelope.document(RING) for envelope in world.events.envelopes])
+    stored = await world.store.get("vims", answer.vim_id)
+    assert stored is not None
+    assert cluster.admin_token not in str(stored.body)
+
+
+async def test_the_event_and_the_command_of_one_call_back_make_one_vim(world: World, cluster: LabCluster) -> None:
+    """CR-081."""
+    world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(cluster)
+    event = received(credentials_id=CREDENTIALS_ID)
+    await asyncio.gather(publish(world, event), world.bus.publish(Envelope(a_received(), source="/kubevnfm/lcm-api")))
+    answer = await world.ask(a_received())
+
+    assert isinstance(answer, VimRegistered)
+    assert len(await world.vims.list({})) == 1
+    assert {event.vim_id for event in world.events.data if isinstance(event, VimRegistered)} == {answer.vim_id}
+    assert not [event for event in world.events.data if not isinstance(event, VimRegistered)]
+
+
+async def test_an_operation_learns_why_its_cluster_was_not_registered(
+    world: World, make_cluster: Callable[..., Awaitable[LabCluster]]
+) -> None:
+    """CR-001, CR-080, CR-082, CR-085."""
+    missing = await world.ask(a_received())
+    assert isinstance(missing, CommandFailed)
+    assert (missing.code, missing.status) == ("credentials-missing", 404)
+    assert "capi.register_vim" in missing.detail
+
+    world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(await make_cluster(version="1.24.17"))
+    old = await world.ask(a_received())
+    assert isinstance(old, CommandFailed)
+    assert (old.code, old.status) == ("kubernetes-too-old", 422)
+    assert "v1.24.17" in old.detail
+
+    operators = await world.vims.create(world.openstack(name="workload", is_default=True))
+    world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(await make_cluster())
+    taken = await world.ask(a_received(is_default=True))
+    assert isinstance(taken, CommandFailed)
+    assert (taken.code, taken.status) == ("vim-name-taken", 409)
+    assert (await world.vims.default() or {})["id"] == operators["id"], "a refused registration changed the default"
+
+
+async def test_the_registration_for_an_operation_is_retried_while_the_cluster_is_silent(
+    world: World, cluster: LabCluster
+) -> None:
+    """CR-080."""
+    world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(cluster)
+    world.lab.faults.add(part="kubernetes", effect="fail", status=503, times=2)
+    assert isinstance(await world.ask(a_received()), VimRegistered)
+
+
+async def test_credentials_that_are_erased_during_the_registration_leave_no_vim(
+    world: World, cluster: LabCluster
+) -> None:
+    """CR-072."""
+    world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(cluster)
+    world.credentials.reads_left = 1
+    answer = await world.ask(a_received())
+
+    assert isinstance(answer, CommandFailed)
+    assert answer.code == "credentials-missing"
+    assert await world.vims.list({}) == []

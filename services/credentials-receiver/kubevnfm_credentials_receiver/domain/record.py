@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from kubevnfm_kit.ids import derived_id
+from kubevnfm_clients.callback import credentials_id
 from kubevnfm_secrets import KeyRing
 from pydantic import BaseModel, ConfigDict
 
@@ -74,18 +74,12 @@ class Record(BaseModel):
         return self.model_copy(update={"status": "DELETED", "sealed": "", "content_sha256": "", "updated_at": now})
 
 
-def record_id(vnf_instance_id: str, cluster_uid: str) -> str:
-    """Return the id of a cluster's credentials."""
-    # Derived, so that two replicas that store the same cluster at the same time write the same document.
-    return derived_id("credentials", vnf_instance_id, cluster_uid)
-
-
 def new_record(callback: Callback, *, sealed: str, content_sha256: str, now: str) -> Record:
     """Return the record for a CREATED or ROTATED call-back."""
     credentials = callback.credentials
     expires_at = credentials.expires_at if credentials else None
     return Record(
-        id=record_id(callback.vnf_instance_id, callback.cluster.uid),
+        id=credentials_id(callback.vnf_instance_id, callback.cluster.uid),
         vnf_instance_id=callback.vnf_instance_id,
         cluster_name=callback.cluster.name,
         cluster_namespace=callback.cluster.namespace,

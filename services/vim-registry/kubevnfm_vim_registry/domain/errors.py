@@ -87,3 +87,17 @@ class VimInUse(Conflict):
     def __init__(self, vim_id: str, users: Sequence[str]) -> None:
         super().__init__(f"VIM {vim_id} is used by the VNF instances {', '.join(users)}")
         self.vim_id, self.users = vim_id, tuple(users)
+
+
+class CredentialsMissing(NotFound):
+    """The receiver of kubevnfm has no credentials of the cluster."""
+
+    code = "credentials-missing"
+    title = "Credentials missing"
+
+    def __init__(self, cluster: str) -> None:
+        super().__init__(
+            f"credentials-receiver has no credentials of cluster {cluster}: they were erased, or they were sent to another "
+            "receiver, from which no VIM can be registered (set capi.register_vim to false)"
+        )
+        self.cluster = cluster

@@ -17,7 +17,9 @@ JsonObject = dict[str, Any]
 """An object of a request or record. Clients and VIMs decide its content, so each use checks the type of a value."""
 
 _LONG_TYPE: Final[dict[VimType, str]] = {"openstack": OPENSTACK, "kubernetes": KUBERNETES}
-_INTERNAL: Final = {"owner", "default_of", "cluster_uid", "credentials_id", "kubernetes_version", "status_reason"}
+_INTERNAL: Final = {
+    *("owner", "default_of", "cluster_uid", "credentials_id", "content_sha256", "kubernetes_version", "status_reason"),
+}
 """Stored attributes that Tacker's record does not have, so they are not shown."""
 
 
@@ -47,6 +49,8 @@ class VimRecord(BaseModel):
     """The tenant, set only on its default VIM. A unique index on it prevents a second default."""
     cluster_uid: str | None = None
     credentials_id: str | None = None
+    content_sha256: str = ""
+    """Hash of the kubeconfig that was called back, from which the access data are."""
     kubernetes_version: str = ""
     status_reason: str = ""
     """The reason why it is UNREACHABLE or in ERROR."""
@@ -59,6 +63,10 @@ class VimRecord(BaseModel):
         """Return the record as clients see it; every secret is ``***``."""
         record: JsonObject = mask(self.model_dump(exclude=_INTERNAL))
         return record
+
+    def is_registered_with(self, content_sha256: str, name: str) -> bool:
+        """Return whether a registration with this kubeconfig and name would change nothing."""
+        return self.status == "ACTIVE" and (self.content_sha256, self.name) == (content_sha256, name)
 
     @property
     def connection(self) -> VimConnection:
