@@ -31,7 +31,7 @@ class CredentialsSent(Event, kind="mgmt.credentials.sent"):
     infrastructure_provider: str = ""
     """``openstack`` for OpenStackCluster, and so on: the kind of the infrastructure, in lower case."""
     content_sha256: str
-    """Of the kubeconfig that was sent, hex."""
+    """Hash of the kubeconfig that was sent, hex."""
     auth_type: Literal["bearer_token", "client_certificate"]
     expires_at: str | None = None
     """RFC 3339; None: they do not expire."""

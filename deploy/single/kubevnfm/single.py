@@ -21,6 +21,7 @@ from kubevnfm_clients import (
     HttpVimUsers,
     internal_session,
 )
+from kubevnfm_clients.callback import PATH as CALLBACK_PATH
 from kubevnfm_credentials_receiver.settings import Settings as CredentialsReceiverSettings
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
 from kubevnfm_infra_k8s.settings import Settings as InfraK8sSettings
@@ -32,6 +33,7 @@ from kubevnfm_kit.settings import ListenerTls
 from kubevnfm_lcm_api.settings import Settings as LcmApiSettings
 from kubevnfm_lcm_api.settings import SubjectSettings
 from kubevnfm_lcm_api.wiring import lcm_api
+from kubevnfm_mgmt_executor.settings import ReceiverSettings
 from kubevnfm_mgmt_executor.settings import Settings as MgmtExecutorSettings
 from kubevnfm_mgmt_executor.wiring import mgmt_executor
 from kubevnfm_store import SqliteStore
@@ -78,11 +80,13 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
         backends = Backends(bus, store, ring, sockets=sockets)
         packages = HttpPackages(gateway_url, token, session, cache_dir=settings.data_dir / "cache")
         directory = HttpVimDirectory(vims_url, token, session)
+        credentials_url = f"http://127.0.0.1:{credentials_port}"
+        callback_keys = SecretStr(keys.callback_master_key(settings.data_dir))
         async with (
             credentials_receiver(
                 CredentialsReceiverSettings(
                     port=credentials_port,
-                    master_keys=SecretStr(keys.callback_master_key(settings.data_dir)),
+                    master_keys=callback_keys,
                     lcm_api_url=gateway_url,
                     **shared,
                 ),
@@ -93,7 +97,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 VimRegistrySettings(port=vims_port, lease_s=settings.lease_s, **shared),
                 backends,
                 users=HttpVimUsers(gateway_url, token, session),
-                credentials=HttpCredentials(f"http://127.0.0.1:{credentials_port}", token, session),
+                credentials=HttpCredentials(credentials_url, token, session),
             ),
             mgmt_executor(
                 MgmtExecutorSettings(
@@ -101,10 +105,14 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                     ssh_port=settings.ssh_port,
                     lease_s=settings.lease_s,
                     trust_packages=settings.trust_packages,
+                    receiver_url=f"{credentials_url}{CALLBACK_PATH}",
+                    callback_master_keys=callback_keys,
+                    **{name: getattr(settings, name) for name in ReceiverSettings.model_fields},
                     **shared,
                 ),
                 backends,
                 packages=packages,
+                vims=directory,
             ),
             infra_openstack(
                 InfraOpenstackSettings(lease_s=settings.lease_s, trust_packages=settings.trust_packages, **shared),

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from base64 import urlsafe_b64decode
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kubevnfm_kit.ids import derived_id
@@ -24,6 +25,7 @@ IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 
 _SCHEME: Final = "VNFM-HMAC-SHA256"
 _VERSION: Final = "v1="
+_KEY_BYTES: Final = 32
 
 
 def credentials_id(vnf_instance_id: str, cluster_uid: str) -> str:
@@ -38,6 +40,22 @@ def instance_key(master_key: bytes, vnf_instance_id: str) -> bytes:
     info = f"kubevnfm/callback/v1|{vnf_instance_id}".encode()
     # One block of 32 bytes is the whole key, so the block counter of HKDF-Expand is the single byte 1.
     return hmac.digest(pseudo_random, info + b"\x01", "sha256")
+
+
+def key_id(vnf_instance_id: str, key_number: int) -> str:
+    """Return the value of X-Vnfm-Key-Id: ``vnf-<id>``, or ``vnf-<id>.k2`` for the second master key."""
+    return f"vnf-{vnf_instance_id}" + (f".k{key_number}" if key_number > 1 else "")
+
+
+def master_keys(text: str) -> Sequence[bytes]:
+    """Read one or two base64 keys of 32 bytes, separated by a comma. Raises ValueError without showing them."""
+    try:
+        keys = [urlsafe_b64decode(part.strip()) for part in text.split(",") if part.strip()]
+    except ValueError as error:
+        raise ValueError("master keys: base64 expected") from error
+    if not 1 <= len(keys) <= 2 or any(len(key) != _KEY_BYTES for key in keys):
+        raise ValueError(f"master keys: one or two keys of {_KEY_BYTES} bytes expected")
+    return keys
 
 
 def sha256_hex(body: bytes) -> str:
@@ -61,13 +79,17 @@ def signed_headers(
     idempotency_key: str,
     method: str = "POST",
     target: str = PATH,
+    key_number: int = 1,
 ) -> Mapping[str, str]:
-    """Return the headers of a call-back; a repeated try has a new timestamp and nonce and the same idempotency key."""
+    """Return the headers of a call-back; a repeated try has a new timestamp and nonce and the same idempotency key.
+
+    ``key_number``: which of the receiver's master keys ``key`` is derived from, 1 or 2 (CR-070).
+    """
     content_sha256 = sha256_hex(body)
     return {
         "Content-Type": "application/json",
         IDEMPOTENCY_KEY: idempotency_key,
-        KEY_ID: f"vnf-{vnf_instance_id}",
+        KEY_ID: key_id(vnf_instance_id, key_number),
         TIMESTAMP: str(timestamp),
         NONCE: nonce,
         CONTENT_SHA256: content_sha256,

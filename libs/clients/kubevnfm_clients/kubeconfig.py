@@ -54,6 +54,29 @@ def kubeconfig_connection(text: str, *, field: str = "kubeconfig") -> VimConnect
     )
 
 
+def check_self_contained(text: str, *, field: str = "kubeconfig") -> None:
+    """Raise Unprocessable if the kubeconfig has several users, or refers to files or programs anywhere (capi.md CR-063).
+
+    `kubeconfig_connection` reads the current context only, and ignores references beside which the data are present.
+    """
+    try:
+        config = _mapping(yaml.safe_load(text), field)
+    except yaml.YAMLError as error:
+        raise Unprocessable(field, "YAML expected") from error
+    for kind, one in (("users", "user"), ("clusters", "cluster")):
+        entries = config.get(kind)
+        listed = entries if isinstance(entries, list) else []
+        if kind == "users" and len(listed) != 1:
+            raise Unprocessable(f"{field}.users", f"exactly one user expected, {len(listed)} found")
+        for entry in listed:
+            holder = _mapping(_mapping(entry, f"{field}.{kind}[]").get(one), f"{field}.{kind}[].{one}")
+            for name, instead in _ELSEWHERE.items():
+                if name in holder:
+                    raise Unprocessable(
+                        f"{field}.{kind}[].{one}.{name}", f"works on its machine only; {instead} expected"
+                    )
+
+
 def _access(user: JsonMapping, field: str) -> JsonObject:
     token = user.get("token")
     if isinstance(token, str) and token:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from kubevnfm_clients.callback import master_keys
 from kubevnfm_clients.ports import Instances
 from kubevnfm_kit.run import background
 from kubevnfm_worker import Outbox, OutboxRelay
@@ -13,7 +14,6 @@ from kubevnfm_worker.backends import Backends
 
 from kubevnfm_credentials_receiver.adapters.failures import Failures
 from kubevnfm_credentials_receiver.adapters.http import CallbackApi
-from kubevnfm_credentials_receiver.domain.proof import master_keys
 from kubevnfm_credentials_receiver.nonces import Nonces
 from kubevnfm_credentials_receiver.receiver import COLLECTION, Receiver
 from kubevnfm_credentials_receiver.settings import Settings

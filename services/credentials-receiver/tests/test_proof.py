@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 from kubevnfm_clients import callback
+from kubevnfm_clients.callback import master_keys
 from kubevnfm_credentials_receiver.domain.errors import NotSigned
-from kubevnfm_credentials_receiver.domain.proof import SKEW_S, VerifiedSender, master_keys, verify
+from kubevnfm_credentials_receiver.domain.proof import SKEW_S, VerifiedSender, verify
 from kubevnfm_secrets import KeyRing
 
 FIRST, SECOND = bytes(range(32)), bytes(range(32, 64))

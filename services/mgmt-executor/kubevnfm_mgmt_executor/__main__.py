@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
-from kubevnfm_clients import HttpPackages, Peers
+from kubevnfm_clients import HttpPackages, HttpVimDirectory, Peers
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.service import run_service
 
@@ -15,7 +15,8 @@ from kubevnfm_mgmt_executor.wiring import SERVICE, MgmtExecutor, mgmt_executor
 def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncContextManager[MgmtExecutor]:
     """Return the service with its clients of other services."""
     packages = HttpPackages(settings.lcm_api_url, *peers.credentials("lcm-api"), cache_dir=settings.cache_dir)
-    return mgmt_executor(settings, backends, packages=packages)
+    vims = HttpVimDirectory(settings.vim_registry_url, *peers.credentials("vim-registry"))
+    return mgmt_executor(settings, backends, packages=packages, vims=vims)
 
 
 if __name__ == "__main__":

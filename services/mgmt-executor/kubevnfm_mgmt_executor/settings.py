@@ -2,14 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
+from kubevnfm_clients.callback import PATH, master_keys
 from kubevnfm_kit.settings import ProcessSettings
-from pydantic import Field
+from kubevnfm_kit.tls import ClientTls
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 
-class Settings(ProcessSettings):
+class ReceiverSettings(BaseModel):
+    """The settings of calls of receivers of credentials; a part of those of the single process too."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    receiver_hosts: str = ""
+    """Hosts that a request may name as another receiver (``capi.callback_url``), as ``host`` or ``host:port``, by commas."""
+    receiver_ca_file: Path | None = None
+    """PEM of the CAs that must have issued the receivers' certificates; None: the CAs of the machine."""
+    receiver_certificate: Path | None = None
+    """PEM of the certificate to present to receivers (mTLS); with ``receiver_key``."""
+    receiver_key: Path | None = None
+    """PEM of its key."""
+
+    @model_validator(mode="after")
+    def _receiver_pair_is_whole(self) -> Self:
+        if (self.receiver_certificate is None) != (self.receiver_key is None):
+            raise ValueError("receiver_certificate and receiver_key: set both or none")
+        return self
+
+    @property
+    def receiver_tls(self) -> ClientTls:
+        """The TLS of calls of receivers."""
+        return ClientTls(self.receiver_ca_file, self.receiver_certificate, self.receiver_key)
+
+    @property
+    def allowed_receivers(self) -> frozenset[str]:
+        """The hosts of ``receiver_hosts``."""
+        return frozenset(host.strip() for host in self.receiver_hosts.split(",") if host.strip())
+
+
+class Settings(ProcessSettings, ReceiverSettings):
     """Environment variables ``KUBEVNFM_MGMT_EXECUTOR_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_MGMT_EXECUTOR_")
@@ -19,6 +54,14 @@ class Settings(ProcessSettings):
     port: int = 9892
     lcm_api_url: str = "http://127.0.0.1:9890"
     """lcm-api, from which VNF packages are fetched."""
+    vim_registry_url: str = "http://127.0.0.1:9891"
+    """vim-registry, which has the access data of management clusters."""
+    receiver_url: str | None = f"http://127.0.0.1:9893{PATH}"
+    """The receiver to which the credentials of workload clusters are sent; ``${vnfInstanceId}`` is filled in. HTTPS, but for a
+    loopback address. The default is credentials-receiver on the same host. Empty: none."""
+    callback_master_keys: SecretStr | None = None
+    """The same as ``master_keys`` of credentials-receiver: one or two base64 keys of 32 bytes, by a comma. With two, the second
+    one signs, as the newer of a rotation (docs/credentials-receiver.md). None: no credentials can be sent."""
     cache_dir: Path = Path("/var/cache/kubevnfm/mgmt-executor")
     """Unpacked VNF packages. The folder may be emptied at any time."""
     ssh_port: int = Field(default=22, ge=1, le=65_535)
@@ -36,3 +79,21 @@ class Settings(ProcessSettings):
     then read what this service can read: the key ring, the token of the services and the database."""
     lease_s: float = Field(default=15.0, gt=0)
     """How long a command stays with a worker that died: short for tests, long for slow databases."""
+
+    @field_validator("receiver_url", "callback_master_keys", mode="before")
+    @classmethod
+    def _empty_is_none(cls, given: object) -> object:
+        return None if given in ("", None) else given
+
+    @field_validator("callback_master_keys")
+    @classmethod
+    def _are_keys(cls, given: SecretStr | None) -> SecretStr | None:
+        if given is not None:
+            master_keys(given.get_secret_value())
+        return given
+
+    @property
+    def callback_keys(self) -> Sequence[bytes]:
+        """The master keys; empty: none."""
+        given = self.callback_master_keys
+        return () if given is None else master_keys(given.get_secret_value())

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hmac
 import re
-from base64 import urlsafe_b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,7 +19,6 @@ SKEW_S: Final = 300
 _NONCE: Final = re.compile(r"[A-Za-z0-9_-]{22,64}")
 _KEY_ID: Final = re.compile(r"vnf-(?P<instance>[A-Za-z0-9._~-]{1,128}?)(?:\.k(?P<number>[12]))?")
 _HEX: Final = re.compile(r"[0-9a-f]{64}")
-_KEY_BYTES: Final = 32
 
 
 @dataclass(frozen=True)
@@ -30,17 +28,6 @@ class VerifiedSender:
     vnf_instance_id: str
     nonce: str
     """The caller still has to check that it is new."""
-
-
-def master_keys(text: str) -> Sequence[bytes]:
-    """Read one or two base64 keys of 32 bytes, separated by a comma. Raises ValueError without showing them."""
-    try:
-        keys = [urlsafe_b64decode(part.strip()) for part in text.split(",") if part.strip()]
-    except ValueError as error:
-        raise ValueError("master keys: base64 expected") from error
-    if not 1 <= len(keys) <= 2 or any(len(key) != _KEY_BYTES for key in keys):
-        raise ValueError(f"master keys: one or two keys of {_KEY_BYTES} bytes expected")
-    return keys
 
 
 def verify(

@@ -42,11 +42,11 @@ class NeedsWorkloadCluster(NeedsVim, Protocol):
 
     @property
     def credentials_sent(self) -> CredentialsSent | None:
-        """What was sent last, in this operation or, in a later one, as the instance has stored it."""
+        """The facts of what was sent last: in this operation, or as the instance has stored them."""
         ...
 
     def with_credentials_sent(self, sent: CredentialsSent | None) -> Draft:
-        """Return the draft with what the receiver has accepted; None: it was erased."""
+        """Return the draft with the facts of what the receiver has accepted; None: it was erased."""
         ...
 
 

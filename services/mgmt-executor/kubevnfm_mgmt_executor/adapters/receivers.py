@@ -1,0 +1,83 @@
+"""Receivers of call-backs over HTTP."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, Self
+
+import aiohttp
+from kubevnfm_clients.bounded import AnswerTooLarge, read_json
+from kubevnfm_kit.printable import printable
+from kubevnfm_kit.tls import ClientTls, client_context, tls_failure
+from yarl import URL
+
+from kubevnfm_mgmt_executor.domain.capi.answers import Answer, Silence
+
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=30.0, sock_connect=10.0)
+_LARGEST: Final = 64 * 1024
+"""Bytes of an answer: a receipt or ProblemDetails."""
+
+
+class HttpReceivers:
+    """`domain.capi.delivery.Receivers`."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    @classmethod
+    @asynccontextmanager
+    async def connected(cls, tls: ClientTls) -> AsyncIterator[Self]:
+        """Yield the receivers; ``tls``: the CAs that they are verified with (TLS 1.2 or later), and a certificate to present."""
+        async with (
+            client_context(tls) as context,
+            # A proxy of the environment would get the credentials if the receiver is on a loopback address.
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context), trust_env=False) as session,
+        ):
+            yield cls(session)
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer | Silence:
+        """See the port."""
+        try:
+            async with self._session.post(
+                # Encoded: the path is signed as it is sent.
+                URL(url, encoded=True),
+                data=body,
+                headers=headers,
+                timeout=_TIMEOUT,
+                allow_redirects=False,
+            ) as response:
+                return _answer(response, await read_json(response, limit_bytes=_LARGEST))
+        except AnswerTooLarge as error:
+            return Silence(f"the receiver sent {error}")
+        except (ssl.SSLError, aiohttp.ClientSSLError) as error:
+            return Silence(tls_failure(str(error)))
+        except TimeoutError:
+            return Silence("the receiver did not answer in time")
+        except (aiohttp.ClientError, OSError) as error:
+            return Silence(f"the receiver did not answer ({type(error).__name__})")
+
+
+def _answer(response: aiohttp.ClientResponse, body: Any) -> Answer:
+    problem: Mapping[str, object] = body if isinstance(body, Mapping) else {}
+    return Answer(
+        status=response.status,
+        problem_type=str(problem.get("type") or ""),
+        # Whole: what repeats the request is masked before it is cut.
+        detail=printable(str(problem.get("detail") or "")),
+        retry_after_s=_seconds(response.headers.get("Retry-After", "")),
+        date=_moment(response.headers.get("Date", "")),
+    )
+
+
+def _seconds(text: str) -> float | None:
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 9 else None
+
+
+def _moment(text: str) -> float | None:
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, OverflowError):
+        return None
