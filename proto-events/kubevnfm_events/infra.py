@@ -405,6 +405,30 @@ class UpdateObjects(Command, kind="infra.k8s.update_objects", service="infra-k8s
     wait_timeout_s: float | None = None
 
 
+class ObjectCount(Facts):
+    """An object and its wanted number of replicas."""
+
+    api_version: str
+    kind: str
+    namespace: str | None = None
+    name: str
+    count: int = Field(ge=0)
+
+
+class ObjectsScaled(ObjectsApplied, kind="infra.resources.scaled"):
+    """Each object has the number of replicas that was asked for, and all of them are ready."""
+
+
+class ScaleObjects(Command, kind="infra.k8s.scale_objects", service="infra-k8s", reply=ObjectsScaled):
+    """Set the number of replicas of objects of any kind that has a ``scale`` subresource; a repeat changes nothing more."""
+
+    vnf_instance_id: str
+    vim: VimConnection
+    objects: tuple[ObjectCount, ...]
+    """Objects of the instance's inventory."""
+    wait_timeout_s: float | None = None
+
+
 class ObjectsDeleted(Event, kind="infra.resources.removed"):
     """Nothing of the CNF is left."""
 

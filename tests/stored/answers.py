@@ -11,6 +11,7 @@ from kubevnfm_events.infra import (
     NetworkFacts,
     ObjectFacts,
     ObjectsApplied,
+    ObjectsScaled,
     ObjectsUpdated,
     PodFacts,
     PortFacts,
@@ -146,7 +147,13 @@ RESTARTED: Final = ObjectsUpdated(
     pods=tuple(pod.model_copy(update={"name": "vdu1-2", "uid": "uid-4"}) for pod in RELEASE.pods),
     def_files=("Files/kubernetes/deployment.yaml",),
 )
+SCALED: Final = ObjectsScaled(
+    namespace="default",
+    objects=RELEASE.objects,
+    pods=(*RELEASE.pods, *(pod.model_copy(update={"name": "vdu1-2", "uid": "uid-4"}) for pod in RELEASE.pods)),
+)
 CNF_ANSWERS: Final[Mapping[str, Event]] = {
+    "infra.k8s.scale_objects": SCALED,
     "infra.k8s.apply_objects": RELEASE,
     "infra.k8s.update_objects": RESTARTED,
     "mgmt.run_script": VM_ANSWERS["mgmt.run_script"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from answers import CNF_ANSWERS, NODE_PORT_ANSWERS, RELEASE, RESTARTED, SCRIPT_LEFT
+from answers import CNF_ANSWERS, NODE_PORT_ANSWERS, RELEASE, RESTARTED, SCALED, SCRIPT_LEFT
 from instances import (
     balanced_body,
     cnf,
@@ -27,6 +27,8 @@ async def modify_cnf(script: Script) -> None:
     await script.modify({"vnfdId": OTHER_CNF, "metadata": {"changed": "images"}})
 
 
+_OUT: Final = {"type": "SCALE_OUT", "aspectId": "web_aspect", "numberOfSteps": 1}
+_LEVEL: Final = {"instantiationLevelId": "instantiation_level_2"}
 _ASK_BALANCED: Final = ask("instantiate", balanced_body())
 _ASK_CNF: Final = ask("instantiate", cnf_body())
 _RELEASE_LEFT: Final[dict[str, object]] = RELEASE.model_dump(mode="json")
@@ -101,6 +103,20 @@ CONTAINER_STORIES: Final[Mapping[str, Story]] = {
         play(live_cnf, ask("terminate", GRACEFUL), retry("delete_objects")), CNF_ANSWERS
     ),
     "terminate-cnf-forceful": Story(play(live_cnf, ask("terminate", FORCEFUL), succeed("delete_objects")), CNF_ANSWERS),
+    "scale-out-cnf": Story(
+        play(live_cnf, ask("scale", _OUT), retry("scale_objects")), CNF_ANSWERS, SCALED.model_dump(mode="json")
+    ),
+    "scale-out-cnf-rolled-back": Story(
+        play(
+            live_cnf,
+            ask("scale", _OUT),
+            fail("scale_objects", "rollback"),
+            succeed("scale_objects"),
+            ends="ROLLED_BACK",
+        ),
+        CNF_ANSWERS,
+    ),
+    "scale-cnf-to-level": Story(play(live_cnf, ask("scale_to_level", _LEVEL), retry("scale_objects")), CNF_ANSWERS),
     "modify-cnf": Story(
         play(updatable_cnf, modify_cnf, retry("update_objects")), CNF_ANSWERS, RESTARTED.model_dump(mode="json")
     ),

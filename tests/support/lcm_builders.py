@@ -7,8 +7,11 @@ from typing import Any, TypeVar
 
 from kubevnfm_events import ClusterAccess, Envelope, Event, Message, PackageRef, VimConnection
 from kubevnfm_events.infra import (
+    ObjectCount,
+    ObjectFacts,
     ObjectsApplied,
     ObjectsDeleted,
+    ObjectsScaled,
     ObjectsUpdated,
     PodFacts,
     PortFacts,
@@ -31,6 +34,7 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     OperateVmDraft,
     ReplaceVmDraft,
 )
+from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ChangeCnfDraft, ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     InstantiateCnfDraft,
     InstantiateVmDraft,
@@ -152,6 +156,33 @@ def a_cnf_modification(**known: Any) -> ModifyCnfDraft:
     return ModifyCnfDraft(**{**facts, **known})
 
 
+CNF_BEFORE = Release(
+    namespace="default",
+    objects=(
+        ObjectFacts(api_version="apps/v1", kind="Deployment", namespace="default", name="web", uid="o", vdu_id="web"),
+    ),
+    pods=(PodFacts(vdu_id="web", name="web-1", namespace="default", uid="u", owner_kind="Deployment"),),
+)
+"""A CNF of one Deployment with one pod."""
+D = TypeVar("D", bound=ChangeCnfDraft)
+
+
+def web_count(count: int) -> ObjectCount:
+    """Return the wanted number of replicas of the object of `CNF_BEFORE`."""
+    return ObjectCount(api_version="apps/v1", kind="Deployment", namespace="default", name="web", count=count)
+
+
+def a_cnf_change(kind: type[D], **known: Any) -> D:
+    """Return a change of the CNF of `CNF_BEFORE`; a scaling adds a pod."""
+    facts: dict[str, Any] = {
+        "vnf_instance_id": "inst-1", "package": PACKAGE, "vim_key": "k", "vim": VIM, "flavour_id": "simple",
+        "def_files": ("Files/kubernetes/a.yaml",), "before": CNF_BEFORE,
+    }  # fmt: skip
+    if kind is ScaleCnfDraft:
+        facts.update(counts=(web_count(2),), counts_before=(web_count(1),), vdu_counts={"web": 1})
+    return kind(**{**facts, **known})
+
+
 C = TypeVar("C", bound=ChangeVmDraft)
 
 
@@ -182,6 +213,7 @@ _OPERATION_BY_PLAN = {
     ReplaceVmDraft.plan: OperationType.CHANGE_FLAVOUR,
     ModifyCnfDraft.plan: OperationType.MODIFY_INFO,
     ModifyScriptedDraft.plan: OperationType.MODIFY_INFO,
+    ScaleCnfDraft.plan: OperationType.SCALE,
 }
 
 
@@ -237,6 +269,14 @@ ANSWERS: dict[str, Event] = {
         namespace="default",
         pods=(PodFacts(vdu_id="web", name="web-2", namespace="default", uid="u2", owner_kind="Deployment"),),
         def_files=("Files/kubernetes/b.yaml",),
+    ),
+    "infra.k8s.scale_objects": ObjectsScaled(
+        namespace="default",
+        objects=CNF_BEFORE.objects,
+        pods=(
+            *CNF_BEFORE.pods,
+            PodFacts(vdu_id="web", name="web-2", namespace="default", uid="u2", owner_kind="Deployment"),
+        ),
     ),
     "infra.k8s.delete_objects": ObjectsDeleted(),
     "mgmt.run_phase": PhaseDone(

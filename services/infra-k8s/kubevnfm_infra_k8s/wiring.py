@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kubevnfm_clients.ports import Packages, VimDirectory
-from kubevnfm_events.infra import ApplyObjects, DeleteObjects, UpdateObjects
+from kubevnfm_events.infra import ApplyObjects, DeleteObjects, ScaleObjects, UpdateObjects
 from kubevnfm_worker import CommandWorker
 from kubevnfm_worker.backends import Backends
 
 from kubevnfm_infra_k8s.adapters import documents, sources
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
+from kubevnfm_infra_k8s.change_handlers import ChangeHandlers
 from kubevnfm_infra_k8s.handlers import InfraK8sHandlers
 from kubevnfm_infra_k8s.settings import Settings
 
@@ -46,10 +47,12 @@ async def infra_k8s(
             cluster_ready_timeout_s=settings.cluster_ready_timeout_s,
             gone_timeout_s=settings.gone_timeout_s,
         )
+        changes = ChangeHandlers(**vars(handlers))
         worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
         worker.handle(ApplyObjects, handlers.apply_objects)
         worker.handle(UpdateObjects, handlers.update_objects)
         worker.handle(DeleteObjects, handlers.delete_objects)
+        worker.handle(ScaleObjects, changes.scale_objects)
         async with worker:
             await worker.start()
             yield worker

@@ -17,9 +17,13 @@ from kubevnfm_events import Event, PackageRef, VimConnection
 from kubevnfm_events.infra import (
     ApplyObjects,
     DeleteObjects,
+    ObjectCount,
+    ObjectFacts,
     ObjectsApplied,
     ObjectsDeleted,
+    ObjectsScaled,
     ObjectsUpdated,
+    ScaleObjects,
     UpdateObjects,
     VduTarget,
 )
@@ -27,6 +31,7 @@ from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_infra_k8s.adapters import documents, sources
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
+from kubevnfm_infra_k8s.change_handlers import ChangeHandlers
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.handlers import InfraK8sHandlers
 from kubevnfm_kit.clock import SystemClock
@@ -212,6 +217,22 @@ class Site:
                 assert isinstance(outcome.event, ObjectsUpdated)
                 return outcome.event
 
+    async def scale(
+        self, counts: Mapping[ObjectFacts, int], *, instance: str = "i1", operation: str = "op2", **more: Any
+    ) -> ObjectsScaled:
+        """Bring objects to these numbers of replicas."""
+        self.step = "scale"
+        objects = tuple(
+            ObjectCount(api_version=one.api_version, kind=one.kind, namespace=one.namespace, name=one.name, count=count)
+            for one, count in counts.items()
+        )
+        command = ScaleObjects(vnf_instance_id=instance, vim=self.vim, objects=objects, **more)
+        while True:
+            outcome = await self.changes.scale_objects(command, self.context(operation=operation))
+            if isinstance(outcome, Done):
+                assert isinstance(outcome.event, ObjectsScaled)
+                return outcome.event
+
     async def delete(self, *, instance: str = "i1", operation: str = "op2", **more: Any) -> ObjectsDeleted:
         self.step = "delete"
         command = DeleteObjects(vnf_instance_id=instance, vim=self.vim, **more)
@@ -220,6 +241,10 @@ class Site:
             if isinstance(outcome, Done):
                 assert isinstance(outcome.event, ObjectsDeleted)
                 return outcome.event
+
+    @property
+    def changes(self) -> ChangeHandlers:
+        return ChangeHandlers(**vars(self.handlers))
 
     def with_changes(self, **changes: Any) -> Site:
         return replace(self, handlers=replace(self.handlers, **changes))

@@ -223,7 +223,7 @@ class LabCluster:
         return self.store.get("secrets", Key("kube-system", f"bootstrap-token-{token.partition('.')[0]}"))
 
     def inventory(self) -> Mapping[str, Any]:
-        """Return the cluster's part of the lab's inventory; its objects are those that came in over the API."""
+        """Return the cluster's part of the lab's inventory: its pods, and the objects that came in over the API."""
         objects: dict[str, Any] = {}
         for resource in self.store.resources_with_objects():
             for obj in self.store.list(resource):
@@ -246,4 +246,13 @@ class LabCluster:
             ],
             "joins": dict(self._joins),
             "objects": objects,
+            "pods": [
+                {
+                    "namespace": pod["metadata"]["namespace"],
+                    "name": pod["metadata"]["name"],
+                    "labels": dict(labels_of(pod)),
+                    "images": [each["image"] for each in pod["spec"]["containers"]],
+                }
+                for pod in self.store.list("pods")
+            ],
         }

@@ -190,6 +190,18 @@ class KubernetesCluster:
         )
         return None if answer.status == 404 else self._object(answer, key)
 
+    async def scale(self, resource: Resource, key: ObjectKey, *, replicas: int | None = None) -> Body | None:
+        path, subject = f"{_path(resource, key)}/scale", f"scale of {key}"
+        if replicas is None:
+            answer = await self._transport.call("GET", path, subject=subject)
+        else:
+            # A merge patch without a version: the count is absolute, and the last one that is set holds.
+            answer = await self._transport.call(
+                "PATCH", path, query={"fieldManager": FIELD_MANAGER}, body={"spec": {"replicas": replicas}},
+                content_type=_MERGE, subject=subject,
+            )  # fmt: skip
+        return None if answer.status == 404 else self._object(answer, key)
+
     async def delete(
         self, resource: Resource, key: ObjectKey, *, uid: str = "", grace_period_s: int | None = None
     ) -> bool:

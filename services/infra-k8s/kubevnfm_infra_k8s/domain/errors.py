@@ -54,6 +54,30 @@ class AccessRefused(VnfmError):
     status = 422
 
 
+class NotScalable(VnfmError):
+    """Objects of this kind have no number of replicas (capi.md CR-086)."""
+
+    code = "kind-not-scalable"
+    title = "Kubernetes kind cannot be scaled"
+    status = 422
+
+    def __init__(self, key: ObjectKey) -> None:
+        super().__init__(f"{key}: kind {key.kind} ({key.api_version}) has no subresource scale in this cluster")
+        self.key = key
+
+
+class ObjectMissing(VnfmError):
+    """An object of the instance was deleted by another party; a heal of the whole VNF creates it again."""
+
+    code = "object-missing"
+    title = "Kubernetes object does not exist"
+    status = 422
+
+    def __init__(self, key: ObjectKey) -> None:
+        super().__init__(f"{key}: does not exist; a heal without vnfcInstanceId creates it again")
+        self.key = key
+
+
 class ForeignObjects(Conflict):
     """Objects of these names exist and do not belong to this instance."""
 

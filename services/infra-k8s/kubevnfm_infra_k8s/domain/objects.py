@@ -77,6 +77,11 @@ class Resource:
         return "status" in self.subresources
 
     @property
+    def is_scalable(self) -> bool:
+        """Whether the kind has a number of replicas that the ``scale`` subresource sets."""
+        return "scale" in self.subresources
+
+    @property
     def is_persistent(self) -> bool:
         """Whether objects of the kind are stored. A TokenReview, for example, is only a question to the server."""
         return "patch" in self.verbs and "get" in self.verbs

@@ -59,6 +59,10 @@ class Cluster(Protocol):
         """Merge a change into the object (RFC 7396); return the server's version of it, None if it does not exist."""
         ...
 
+    async def scale(self, resource: Resource, key: ObjectKey, *, replicas: int | None = None) -> Body | None:
+        """Return the object's Scale (autoscaling/v1), None if it does not exist; set its ``replicas`` first if given."""
+        ...
+
     async def delete(
         self, resource: Resource, key: ObjectKey, *, uid: str = "", grace_period_s: int | None = None
     ) -> bool:

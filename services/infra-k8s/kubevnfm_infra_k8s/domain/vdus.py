@@ -52,19 +52,25 @@ def pods_of_vdus(
 
     ``workloads``: (VDU id, uid) by key.
     """
-    deployment_of = {uid_of(each): owner_uid(each) for each in replica_sets}
     by_uid = {uid: (key, vdu_id) for key, (vdu_id, uid) in workloads.items()}
     facts = [
         _facts(pod, *by_uid[owner])
-        for pod in pods
-        if _is_running(pod)
-        for owner in _owners(pod, deployment_of)
-        if owner in by_uid
+        for pod, owner in owned_pods(by_uid, pods=pods, replica_sets=replica_sets)
+        if is_running(pod)
     ]
     return sorted(facts, key=lambda each: (each.vdu_id, each.name))
 
 
-def _is_running(pod: Body) -> bool:
+def owned_pods(
+    uids: Collection[str], *, pods: Sequence[Body], replica_sets: Sequence[Body]
+) -> Sequence[tuple[Body, str]]:
+    """Return the pods of these workloads, each with the uid of its workload; a pod can be the workload itself."""
+    deployment_of = {uid_of(each): owner_uid(each) for each in replica_sets}
+    return [(pod, owner) for pod in pods for owner in _owners(pod, deployment_of) if owner in uids]
+
+
+def is_running(pod: Body) -> bool:
+    """Return whether the pod neither has ended nor is being deleted."""
     return not field_at(pod, "metadata", "deletionTimestamp") and field_at(pod, "status", "phase") not in (
         "Failed",
         "Succeeded",

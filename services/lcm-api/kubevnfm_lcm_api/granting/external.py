@@ -27,6 +27,7 @@ from kubevnfm_sol.problem import ProblemDetails
 from kubevnfm_lcm_api.granting.domain.grant_request import nfvo_grant_request
 from kubevnfm_lcm_api.granting.domain.granted_drafts import granted
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ChangeCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateDraft
 from kubevnfm_lcm_api.lifecycle.domain.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.domain.granting import (
@@ -247,7 +248,7 @@ class ExternalGrants:
         draft = SEQUENCES.draft(record.plan, record.draft)
         flavour: Flavour | None = None
         # Only these add resources of the flavour; a terminate must work even if its package is gone.
-        if isinstance(draft, InstantiateDraft | ChangeVmDraft):
+        if isinstance(draft, InstantiateDraft | ChangeVmDraft | ChangeCnfDraft):
             vnfd = await self._descriptors.vnfd(draft.package.package_id, draft.package.checksum)
             try:
                 flavour = vnfd.flavour(draft.flavour_id)

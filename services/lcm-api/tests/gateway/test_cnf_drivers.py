@@ -35,11 +35,15 @@ async def ended(world: World, instance_id: str, task: str, body: Mapping[str, An
     [
         ("instantiate_end", "mgmt-drivers-kubernetes", "for CNFs this VNFM knows mgmt-container-update"),
         ("terminate_rollback_end", "kubernetes", "for CNFs this VNFM knows mgmt-container-update"),
-        ("scale_end", "own-script", "before and after instantiate, modify_information, terminate, not at scale_end"),
+        (
+            "operate_end",
+            "own-script",
+            "before and after instantiate, scale, scale_to_level, modify_information, terminate, not at operate_end",
+        ),
         (
             "instantiate",
             "own-script",
-            "before and after instantiate, modify_information, terminate, not at instantiate",
+            "before and after instantiate, scale, scale_to_level, modify_information, terminate, not at instantiate",
         ),
         ("heal_start", "mgmt-drivers-kubespray", "for CNFs, a script is run before and after instantiate"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import pytest_asyncio
@@ -14,8 +14,13 @@ from kubevnfm_events.infra import (
     ChangeConnections,
     ChangeTemplate,
     HealResources,
+    ObjectFacts,
+    ObjectsApplied,
+    ObjectsScaled,
     OperateServers,
+    PodFacts,
     RestoreResources,
+    ScaleObjects,
     ScaleResources,
 )
 from lcm_builders import RESOURCES
@@ -26,6 +31,8 @@ from vm_packages import OTHER_IMAGE, TWO_FLAVOURS, other_image, two_flavours
 SCALE = "infra.openstack.scale_resources"
 OUT = {"type": "SCALE_OUT", "aspectId": "VDU1_scale"}
 CHANGE = {"extVirtualLinks": [{"id": "external", "resourceId": "net1", "extCps": [{"cpdId": "VDU1_CP1"}]}]}
+WEB_OUT = {"type": "SCALE_OUT", "aspectId": "web_aspect"}
+E = TypeVar("E", bound=ObjectsApplied)
 TASKS: Mapping[str, Any] = {
     "scale": OUT,
     "scale_to_level": {"instantiationLevelId": "three"},
@@ -303,18 +310,103 @@ async def test_one_of_many_tasks_at_once_is_accepted(world: World) -> None:
     await world.twins.release()
 
 
-async def test_a_cnf_has_terminate_alone(world: World) -> None:
-    """API-033, API-060."""
-    await world.sample("cnf")
+WEB = "infra.k8s.scale_objects"
+OBJECTS = (
+    ObjectFacts(api_version="apps/v1", kind="Deployment", namespace="default", name="web", uid="o", vdu_id="VDU1"),
+    ObjectFacts(api_version="v1", kind="ConfigMap", namespace="default", name="web-pages", uid="c"),
+)
+
+
+def of_pods(kind: type[E], count: int, **known: Any) -> E:
+    """Return the answer of infra-k8s for a CNF with this number of pods."""
+    pods = (
+        PodFacts(vdu_id="VDU1", name=f"web-{n}", namespace="default", uid=f"u{n}", owner_kind="Deployment")
+        for n in range(count)
+    )
+    return kind(namespace="default", objects=OBJECTS, pods=tuple(pods), **known)
+
+
+async def deployed(world: World, *objects: ObjectFacts, content: bytes | None = None) -> str:
+    """Return the sample CNF, INSTANTIATED with two pods of a Deployment, or with these objects."""
+    applied = of_pods(ObjectsApplied, 2)
+    world.twins.answers["infra.k8s.apply_objects"] = (
+        applied.model_copy(update={"objects": objects}) if objects else applied
+    )
+    if content is None:
+        await world.sample("cnf")
+    else:
+        await world.upload(content)
     world.vims.add("k8s", "kubernetes")
     instance_id = await world.create("cnf")
     vims = {"k": {"vimId": "k8s", "vimType": "kubernetes"}}
     await world.reached(await world.instantiate(instance_id, "cnf", vimConnectionInfo=vims), "COMPLETED")
+    return instance_id
+
+
+async def test_a_cnf_has_the_tasks_of_containers(world: World) -> None:
+    """API-033, API-060."""
+    instance_id = await deployed(world)
     shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
-    assert set(shown["_links"]) == {"self", "terminate"}
-    for task in ("scale", "heal", "operate"):
+    assert set(shown["_links"]) == {"self", "terminate", "scale", "scaleToLevel"}
+    for task in ("operate", "change_ext_conn", "change_flavour"):
         problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", TASKS[task])).problem(404)
         assert "CNF" in problem["detail"]
+
+
+async def test_the_scaling_of_a_cnf_asks_for_the_count_of_its_level(world: World) -> None:
+    """CR-033, CR-087, API-055: the initial delta and the steps, whatever number of pods runs."""
+    instance_id = await deployed(world)
+    world.twins.answers[WEB] = of_pods(ObjectsScaled, 4)
+    operation_id = await world.ask(instance_id, "scale", {**WEB_OUT, "numberOfSteps": 2})
+    await world.reached(operation_id, "COMPLETED")
+    command = await asked(world, ScaleObjects)
+    assert [(one.kind, one.name, one.count) for one in command.objects] == [("Deployment", "web", 4)]
+    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
+    assert shown["scaleStatus"] == [{"aspectId": "web_aspect", "scaleLevel": 2}]
+    assert [one["id"] for one in shown["vnfcInfo"]] == [f"VDU1-web-{n}" for n in range(4)]
+    changes = (await world.lcm("GET", f"/vnf_lcm_op_occs/{operation_id}")).json["resourceChanges"]["affectedVnfcs"]
+    assert [(one["id"], one["changeType"]) for one in changes] == [("web-2", "ADDED"), ("web-3", "ADDED")]
+
+    world.twins.answers[WEB] = of_pods(ObjectsScaled, 5)
+    level = {"instantiationLevelId": "instantiation_level_2"}
+    await world.reached(await world.ask(instance_id, "scale_to_level", level), "COMPLETED")
+    assert [one.count for one in (await asked(world, ScaleObjects)).objects] == [5]
+    world.twins.answers[WEB] = of_pods(ObjectsScaled, 4)
+    await world.reached(await world.ask(instance_id, "scale", {**WEB_OUT, "type": "SCALE_IN"}), "COMPLETED")
+    assert [one.count for one in (await asked(world, ScaleObjects)).objects] == [4]
+
+
+async def test_a_cnf_scaled_out_goes_back_to_its_count_and_one_scaled_in_does_not(world: World) -> None:
+    """CR-093, API-051: what exists after a failure is shown, with the level that it amounts to."""
+    instance_id = await deployed(world)
+    world.twins.failing = {WEB}
+    world.twins.remains = of_pods(ObjectsScaled, 3).model_dump(mode="json")
+    operation_id = await world.ask(instance_id, "scale", {**WEB_OUT, "numberOfSteps": 2})
+    await world.reached(operation_id, "FAILED_TEMP")
+    world.twins.failing = set()
+    world.twins.answers[WEB] = of_pods(ObjectsScaled, 2)
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)
+    await world.reached(operation_id, "ROLLED_BACK")
+    assert [one.count for one in (await asked(world, ScaleObjects)).objects] == [2]
+    world.twins.failing = {WEB}
+    operation_id = await world.ask(instance_id, "scale", {**WEB_OUT, "numberOfSteps": 2})
+    await world.reached(operation_id, "FAILED_TEMP")
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/fail")).must(200)
+    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
+    assert shown["scaleStatus"] == [{"aspectId": "web_aspect", "scaleLevel": 1}]
+    assert len(shown["vnfcResourceInfo"]) == 3
+    operation_id = await world.ask(instance_id, "scale", {**WEB_OUT, "type": "SCALE_IN"})
+    await world.reached(operation_id, "FAILED_TEMP")
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).problem(404)
+
+
+async def test_a_vdu_whose_kind_has_no_replicas_is_refused_before_anything_is_sent(world: World) -> None:
+    """CR-086."""
+    agent = OBJECTS[0].model_copy(update={"kind": "DaemonSet", "name": "agent"})
+    instance_id = await deployed(world, agent)
+    problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/scale", WEB_OUT)).problem(422)
+    assert "VDU VDU1 is the DaemonSet agent" in problem["detail"]
+    assert WEB not in world.twins.asked()
 
 
 async def test_a_cluster_has_scale_heal_and_terminate(world: World) -> None:

@@ -8,6 +8,7 @@ import pytest
 from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_events.lcm import OperationChanged, StepChanged
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ConnectVmDraft, ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release
@@ -28,6 +29,7 @@ from lcm_builders import (
     RESOURCES,
     RING,
     a_change_draft,
+    a_cnf_change,
     a_cnf_draft,
     a_cnf_modification,
     a_cnf_terminate_draft,
@@ -68,6 +70,9 @@ DRAFTS = {
     "rolling change": a_change_draft(ReplaceVmDraft, rolling=("master_instance", "worker_instance")),
     "operate": an_operate_draft(),
     "modify cnf": a_cnf_modification(),
+    "scale out cnf": a_cnf_change(ScaleCnfDraft),
+    "scale in cnf": a_cnf_change(ScaleCnfDraft, vdu_counts={"web": -1}),
+    "scale cnf with scripts": scripted(a_cnf_change(ScaleCnfDraft), "scale"),
     "cnf behind a load balancer": a_cnf_draft(phases=NODE_PORTS),
     "terminate cnf behind a load balancer": a_cnf_terminate_draft(phases=NODE_PORTS, package=PACKAGE),
     "cnf with scripts": scripted(a_cnf_draft(), "instantiate"),

@@ -14,6 +14,7 @@ from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.vim import VimConnectionInfo, long_vim_type
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeVmDraft, OperateVmDraft, ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ChangeCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateDraft, InstantiateVmDraft, TerminateDraft
 from kubevnfm_lcm_api.lifecycle.domain.granting import GrantUnusable, merged
@@ -81,7 +82,8 @@ def _change(draft: ChangeVmDraft, grant: Grant, request: Mapping[str, Any]) -> D
 
 @granted.register(TerminateDraft)
 @granted.register(OperateVmDraft)
-def _access(draft: TerminateDraft | OperateVmDraft, grant: Grant, request: Mapping[str, Any]) -> Draft:
+@granted.register(ChangeCnfDraft)
+def _access(draft: TerminateDraft | OperateVmDraft | ChangeCnfDraft, grant: Grant, request: Mapping[str, Any]) -> Draft:
     given = _connections(grant, None)
     changes: Json = {}
     if isinstance(draft, ScriptedDraft) and draft.scripts:

@@ -23,6 +23,7 @@ from kubevnfm_lcm_api.lifecycle.domain import inventory
 from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
+from kubevnfm_lcm_api.lifecycle.domain.releases import changes_between, showing
 from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
 
 VmState = Literal["STARTED", "STOPPED"]
@@ -492,14 +493,7 @@ class ModifyCnfDraft(ModifyDraft, ScriptedDraft):
 
     def changes(self) -> ResourceChanges:
         """Pods that were started again are other VNFCs: the earlier ones are removed, the present ones added."""
-        if self.release is None:
-            return ResourceChanges()
-        earlier, present = {pod.uid for pod in self.before.pods}, {pod.uid for pod in self.release.pods}
-        gone = [pod for pod in self.before.pods if pod.uid not in present]
-        new = [pod for pod in self.release.pods if pod.uid not in earlier]
-        return inventory.changes_of_pods(
-            {"REMOVED": gone, "ADDED": new}, vnfd_id=self.wanted_package.vnfd_id, vim_key=self.vim_key
-        )
+        return changes_between(self.before, self.release, vnfd_id=self.wanted_package.vnfd_id, vim_key=self.vim_key)
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """Return the instance with its information changed, and with the pods that run now."""
@@ -514,36 +508,7 @@ class ModifyCnfDraft(ModifyDraft, ScriptedDraft):
         return self._with_release(instance, self.package)
 
     def _with_release(self, instance: InstanceRecord, package: PackageRef) -> InstanceRecord:
-        info = instance.vnf.instantiated_vnf_info
-        if self.release is None or info is None:
-            return instance
-        shown = inventory.info_of_release(
-            self.release,
-            vnfd_id=package.vnfd_id,
-            vim_key=self.vim_key,
-            flavour_id=info.flavour_id,
-            scale_status=info.scale_status or (),
-            max_scale_levels=info.max_scale_levels or (),
-            def_files=self.files,
-        )
-        # Scripts leave metadata with the pods; those that stay keep it.
-        left = {one.id: one.metadata or {} for one in info.vnfc_resource_info}
-        pods = tuple(
-            one.model_copy(update={"metadata": {**left.get(one.id, {}), **(one.metadata or {})}})
-            for one in shown.vnfc_resource_info
-        )
-        properties = {one.id: one.vnfc_configurable_properties for one in info.vnfc_info}
-        vnfcs = tuple(
-            one.model_copy(update={"vnfc_configurable_properties": properties.get(one.id)}) for one in shown.vnfc_info
-        )
-        present = info.model_copy(
-            update={
-                "vnfc_resource_info": pods,
-                "vnfc_info": vnfcs,
-                "metadata": {**(info.metadata or {}), **(shown.metadata or {})},
-            }
-        )
-        return instance.with_vnf(instantiated_vnf_info=present).with_release(self.release)
+        return showing(instance, self.release, package, self.vim_key, self.files)
 
 
 def _vnf_state(vnfcs: Sequence[VnfcInfo]) -> VmState:

@@ -12,7 +12,7 @@ from functools import singledispatch
 from typing import Any, Final
 
 from kubevnfm_csar import Cp, Flavour
-from kubevnfm_events.infra import ServerFacts, StackResources
+from kubevnfm_events.infra import PodFacts, ServerFacts, StackResources
 from kubevnfm_sol.lcm import OperationType, VnfLcmOpOcc
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
@@ -21,6 +21,7 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     OperateVmDraft,
     ReplaceVmDraft,
 )
+from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     InstantiateDraft,
@@ -172,6 +173,16 @@ def _heal(draft: HealVmDraft, flavour: Flavour | None) -> Resources:
 
 
 @resource_definitions.register
+def _scale_cnf(draft: ScaleCnfDraft, flavour: Flavour | None) -> Resources:
+    leaving: list[PodFacts] = []
+    for vdu_id, difference in draft.vdu_counts.items():
+        pods = [pod for pod in draft.before.pods if pod.vdu_id == vdu_id]
+        # Kubernetes chooses the pods when it removes them; until then, these stand for their number.
+        leaving += pods[max(0, len(pods) + difference) :] if difference < 0 else []
+    return Resources(add=list(_added(draft.vdu_counts, flavour)), remove=list(_pods(leaving, draft.vim_key)))
+
+
+@resource_definitions.register
 def _connect(draft: ConnectVmDraft, flavour: Flavour | None) -> Resources:
     ports = [port for server in draft.before.servers for port in (*server.ports, *draft.before.ports)]
     touched = {port.resource_id: draft.external_cps[port.name] for port in ports if port.name in draft.external_cps}
@@ -204,12 +215,7 @@ def _terminate(draft: TerminateDraft, flavour: Flavour | None) -> Resources:
         ]
         return Resources(remove=[*_removed({s.server_id for s in present.servers}, present, draft.vim_key), *links])
     if isinstance(draft, TerminateCnfDraft) and draft.release is not None:
-        return Resources(
-            remove=[
-                {**_existing(pod.vdu_id, number, "COMPUTE", pod.name, draft.vim_key), "vduId": pod.vdu_id}
-                for number, pod in enumerate(draft.release.pods)
-            ]
-        )
+        return Resources(remove=list(_pods(draft.release.pods, draft.vim_key)))
     return Resources()
 
 
@@ -266,6 +272,11 @@ def _servers(servers: Iterable[ServerFacts], what: str, vim_key: str) -> Iterato
     for number, server in enumerate(servers):
         one = _existing(server.vdu_id, number, "COMPUTE", server.server_id, vim_key, what=what)
         yield {**one, "vduId": server.vdu_id}
+
+
+def _pods(pods: Iterable[PodFacts], vim_key: str) -> Iterator[Json]:
+    for number, pod in enumerate(pods):
+        yield {**_existing(pod.vdu_id, number, "COMPUTE", pod.name, vim_key), "vduId": pod.vdu_id}
 
 
 def _existing(name: str, number: int, kind: str, resource_id: str, vim_key: str, *, what: str = "remove") -> Json:

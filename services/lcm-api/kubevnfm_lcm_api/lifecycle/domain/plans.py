@@ -19,6 +19,7 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     OperateVmDraft,
     ReplaceVmDraft,
 )
+from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     InstantiateCnfDraft,
     InstantiateVmDraft,
@@ -41,6 +42,7 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.changes import (
     RestoreScale,
     ScaleVnf,
 )
+from kubevnfm_lcm_api.lifecycle.domain.steps.cnf_changes import ScaleCnfObjects
 from kubevnfm_lcm_api.lifecycle.domain.steps.healing import (
     HEAL_END,
     HEAL_START,
@@ -357,6 +359,15 @@ def modify_cnf(draft: ModifyCnfDraft) -> Plan[ModifyCnfDraft]:
     return plan
 
 
+def scale_cnf(draft: ScaleCnfDraft) -> Plan[ScaleCnfDraft]:
+    """Change the number of a CNF's pods."""
+    plan = Plan[ScaleCnfDraft]()
+    _begin(plan, draft)
+    plan.then(ScaleCnfObjects(draft.wait_timeout_s))
+    _finish(plan, draft)
+    return plan
+
+
 SEQUENCES: Final = Sequences(
     [
         Operation(InstantiateVmDraft, instantiate_vm),
@@ -371,6 +382,7 @@ SEQUENCES: Final = Sequences(
         Operation(ModifyDraft, modify_info),
         Operation(ModifyScriptedDraft, modify_scripted),
         Operation(ModifyCnfDraft, modify_cnf),
+        Operation(ScaleCnfDraft, scale_cnf),
     ],
     [
         RemoveRemains,
@@ -391,6 +403,7 @@ SEQUENCES: Final = Sequences(
         ForgetMachines,
         DeleteCnfObjects,
         UpdateCnfObjects,
+        ScaleCnfObjects,
         RunCnfPhase,
         ScaleVnf,
         RunScalePhase,

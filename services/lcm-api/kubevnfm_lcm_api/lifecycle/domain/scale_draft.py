@@ -12,6 +12,7 @@ from pydantic import Field
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import scale_status_of
 from kubevnfm_lcm_api.lifecycle.domain.cluster_change_draft import ClusterChangeDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.scale_levels import reached_levels
 
 
 class ScaleVmDraft(ClusterChangeDraft):
@@ -41,22 +42,10 @@ class ScaleVmDraft(ClusterChangeDraft):
 
     def reached_scale_status(self, instance: InstanceRecord, resources: StackResources) -> tuple[ScaleInfo, ...]:
         """Return for each aspect the highest level, from the old to the wanted one, whose machines all exist."""
-        count_now = Counter(server.vdu_id for server in resources.servers)
-        count_before = Counter(server.vdu_id for server in self.before.servers)
-        old_levels = {one.aspect_id: one.scale_level for one in scale_status_of(instance)}
-        found = []
-        for one in self.scale_status:
-            levels = self.steps_of.get(one.aspect_id, ())
-            old = old_levels.get(one.aspect_id, 0)
-            # Relative to the machines before, as the request's counts are (`requests.scale`).
-            reached = [
-                level
-                for level in range(min(old, one.scale_level), max(old, one.scale_level) + 1)
-                if level < len(levels)
-                and all(
-                    count_now[vdu] >= count_before[vdu] + amount - levels[old].get(vdu, 0)
-                    for vdu, amount in levels[level].items()
-                )
-            ]
-            found.append(one.model_copy(update={"scale_level": max(reached, default=min(old, one.scale_level))}))
-        return tuple(found)
+        return reached_levels(
+            self.scale_status,
+            scale_status_of(instance),
+            self.steps_of,
+            now=Counter(server.vdu_id for server in resources.servers),
+            before=Counter(server.vdu_id for server in self.before.servers),
+        )

@@ -50,11 +50,6 @@ async def cnf_draft(
     namespace = parameters.get("namespace")
     if namespace is not None and not isinstance(namespace, str):
         raise InvalidInput("additionalParams/namespace", "a text expected")
-    wait = parameters.get("wait_timeout")
-    if wait is not None and (
-        not isinstance(wait, int | float) or isinstance(wait, bool) or not 0 < wait <= _LONGEST_WAIT_S
-    ):
-        raise InvalidInput("additionalParams/wait_timeout", f"seconds above 0, at most {_LONGEST_WAIT_S}, expected")
     phases = executor_phases(flavour)
     if phases:
         await check_load_balancer(parameters, files)
@@ -69,9 +64,19 @@ async def cnf_draft(
         multi_namespace=_flag(parameters, "multi_namespace"),
         adopt=_flag(parameters, "adopt"),
         vdus=vdu_targets(flavour, parameters, request.instantiation_level_id),
-        wait_timeout_s=float(wait) if wait is not None else None,
+        wait_timeout_s=wait_timeout(parameters),
         phases=phases,
     )
+
+
+def wait_timeout(parameters: Mapping[str, Any]) -> float | None:
+    """Return the time in seconds to wait for readiness that additionalParams name. Raises InvalidInput."""
+    wait = parameters.get("wait_timeout")
+    if wait is None:
+        return None
+    if not isinstance(wait, int | float) or isinstance(wait, bool) or not 0 < wait <= _LONGEST_WAIT_S:
+        raise InvalidInput("additionalParams/wait_timeout", f"seconds above 0, at most {_LONGEST_WAIT_S}, expected")
+    return float(wait)
 
 
 async def check_load_balancer(parameters: Mapping[str, Any], files: frozenset[str]) -> None:
@@ -130,8 +135,12 @@ def _mapped(vdu_id: str, entry: object, *, place: str) -> VduTarget:
 
 def _replicas(flavour: Flavour, vdu_id: str, counts: Mapping[str, int]) -> int | None:
     """Return the workload's number of replicas in the VNFD; None if the VNFD has none and the manifest decides."""
-    is_in_vnfd = vdu_id in flavour.initial_deltas or any(vdu_id in level.counts for level in flavour.levels.values())
-    return counts.get(vdu_id) if is_in_vnfd else None
+    return counts.get(vdu_id) if declares_count(flavour, vdu_id) else None
+
+
+def declares_count(flavour: Flavour, vdu_id: str) -> bool:
+    """Return whether the VNFD says how many instances of the VDU there are."""
+    return vdu_id in flavour.initial_deltas or any(vdu_id in level.counts for level in flavour.levels.values())
 
 
 def manifest_files(listed: object, files: frozenset[str], *, place: str) -> tuple[str, ...]:

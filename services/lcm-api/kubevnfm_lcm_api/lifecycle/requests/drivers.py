@@ -68,7 +68,15 @@ class _VnfKind:
 
 _MACHINES: Final = _VnfKind("VNFs of machines", MACHINE_DRIVERS, tuple(_PHASES))
 _CNFS: Final = _VnfKind(
-    "CNFs", CNF_DRIVERS, (OperationType.INSTANTIATE, OperationType.MODIFY_INFO, OperationType.TERMINATE)
+    "CNFs",
+    CNF_DRIVERS,
+    (
+        OperationType.INSTANTIATE,
+        OperationType.SCALE,
+        OperationType.SCALE_TO_LEVEL,
+        OperationType.MODIFY_INFO,
+        OperationType.TERMINATE,
+    ),
 )
 
 

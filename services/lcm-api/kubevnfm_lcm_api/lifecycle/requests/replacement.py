@@ -19,6 +19,7 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import Age, ChangeFields, R
 from kubevnfm_lcm_api.lifecycle.domain.inventory import part_of
 from kubevnfm_lcm_api.lifecycle.domain.nodes import NodeNotFound, connection_address
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.domain.scale_levels import scale_status
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.connectivity import check_points, merged_links
 from kubevnfm_lcm_api.lifecycle.requests.drivers import check_machine_drivers, machine_phases, scripts_of
@@ -29,7 +30,6 @@ from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
     CHANGE_VNFPKG,
     ChangeableVnfs,
     VnfUnderChange,
-    scale_status,
     supported_tasks,
 )
 

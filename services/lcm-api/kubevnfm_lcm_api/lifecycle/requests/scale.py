@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from kubevnfm_csar import ScalingAspect, UnknownLevel
+from kubevnfm_csar import UnknownLevel
 from kubevnfm_events.infra import ServerFacts
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import hide
@@ -16,14 +16,16 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields
 from kubevnfm_lcm_api.lifecycle.domain.group_sizes import check_group_sizes, stack_values
 from kubevnfm_lcm_api.lifecycle.domain.inventory import index_of
 from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.scale_levels import level_steps, scale_status
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.cluster_scaling import cluster_fields
+from kubevnfm_lcm_api.lifecycle.requests.cnf_scaling import scaled_cnf
+from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
     SCALE,
     SCALE_TO_LEVEL,
     ChangeableVnfs,
     VnfUnderChange,
-    scale_status,
 )
 
 
@@ -40,7 +42,7 @@ class Scale:
 
         Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for an unknown aspect or steps beyond its levels.
         """
-        vnf = await self._vnfs.find(instance_id, SCALE)
+        vnf = await self._vnfs.find_any(instance_id, SCALE)
         aspect = vnf.flavour.aspects.get(request.aspect_id)
         if aspect is None:
             known = ", ".join(vnf.flavour.aspects)
@@ -63,7 +65,7 @@ class Scale:
 
         Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for a level or aspect that the VNFD does not have.
         """
-        vnf = await self._vnfs.find(instance_id, SCALE_TO_LEVEL)
+        vnf = await self._vnfs.find_any(instance_id, SCALE_TO_LEVEL)
         flavour = vnf.flavour
         if request.instantiation_level_id is not None:
             try:
@@ -88,7 +90,7 @@ class Scale:
 
     async def _begin(
         self,
-        vnf: VnfUnderChange,
+        vnf: VnfUnderChange | CnfUnderChange,
         operation: OperationType,
         levels: Mapping[str, int],
         counts: Mapping[str, int] | None,
@@ -97,6 +99,25 @@ class Scale:
         version: ApiVersion,
     ) -> str:
         """``counts``: machines by VDU of an instantiation level; None: present machines and what the levels add."""
+        draft = (
+            scaled_cnf(vnf, operation, levels, request, original, version)
+            if isinstance(vnf, CnfUnderChange)
+            else await self._machines(vnf, operation, levels, counts, request, original, version)
+        )
+        return await self._acceptance.accept(
+            vnf.stored, vnf.record, operation, draft, original=original, version=version, flavour=vnf.flavour
+        )
+
+    async def _machines(
+        self,
+        vnf: VnfUnderChange,
+        operation: OperationType,
+        levels: Mapping[str, int],
+        counts: Mapping[str, int] | None,
+        request: ScaleVnfRequest | ScaleVnfToLevelRequest,
+        original: Mapping[str, object],
+        version: ApiVersion,
+    ) -> ScaleVmDraft:
         wanted = {**vnf.counts, **(counts if counts is not None else _counts(vnf, levels))}
         leaving = _leaving(vnf, wanted, is_newest_first=_newest_first(request.additional_params, version))
         # In a thread, because a private key may have to be opened with its passphrase.
@@ -110,15 +131,12 @@ class Scale:
             "scale_status": scale_status(levels),
         }
         await self._vnfs.check(fields)
-        draft = ScaleVmDraft(
+        return ScaleVmDraft(
             **fields,
             **cluster,
             leaving=tuple(server.server_id for servers in leaving.values() for server in servers),
             # Stored, so that the level that a failed scaling has reached is found without the package.
-            steps_of={name: _steps(aspect) for name, aspect in vnf.flavour.aspects.items()},
-        )
-        return await self._acceptance.accept(
-            vnf.stored, vnf.record, operation, draft, original=original, version=version, flavour=vnf.flavour
+            steps_of=level_steps(vnf.flavour),
         )
 
     async def _check_sizes(self, vnf: VnfUnderChange, wanted: Mapping[str, int], field: str) -> None:
@@ -161,13 +179,6 @@ def _direction(present: Mapping[str, int], wanted: Mapping[str, int]) -> dict[st
     if min(differences, default=0) < 0:
         return {} if max(differences) > 0 else {"type": "SCALE_IN"}
     return {"type": "SCALE_OUT"}
-
-
-def _steps(aspect: ScalingAspect) -> tuple[dict[str, int], ...]:
-    return tuple(
-        {vdu_id: aspect.delta(vdu_id, level=level) for vdu_id in aspect.vdu_ids}
-        for level in range(aspect.max_scale_level + 1)
-    )
 
 
 def _newest_first(parameters: Mapping[str, Any], version: ApiVersion) -> bool:

@@ -13,7 +13,7 @@ from kubevnfm_events.infra import StackResources, UserData
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import InstantiationState, OperationType
-from kubevnfm_sol.resources import InstantiatedVnfInfo, ScaleInfo
+from kubevnfm_sol.resources import InstantiatedVnfInfo
 from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_store.query import Stored
 
@@ -22,9 +22,11 @@ from kubevnfm_lcm_api.lifecycle.domain.drift import check_stack_exists
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, StackDeployment
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import REGISTRY_DRIVERS
+from kubevnfm_lcm_api.lifecycle.domain.scale_levels import declared_counts, levels_of
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.requests.drivers import cluster_phases, is_registry, scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.package_fit import check_user_data
 from kubevnfm_lcm_api.lifecycle.requests.scripts import script_request
@@ -53,9 +55,10 @@ class TaskUnsupported(VnfmError):
 
 def supported_tasks(vnfd: Vnfd, flavour: Flavour, *, is_cnf: bool) -> tuple[str, ...]:
     """Return the operations that an instance of this flavour supports, without terminate."""
-    if is_cnf:
-        return ()
     scales = bool(flavour.aspects)
+    if is_cnf:
+        of_cnf = {SCALE: scales, SCALE_TO_LEVEL: scales or len(flavour.levels) > 1}
+        return tuple(task for task, is_supported in of_cnf.items() if is_supported)
     phases = cluster_phases(flavour)
     if phases:
         # A cluster's nodes need the driver's phases for each change; those of other changes do not exist yet.
@@ -87,6 +90,13 @@ _REASONS: Final[Mapping[str, str]] = {
 }
 
 
+_CNF_REASONS: Final[Mapping[str, str]] = {
+    SCALE: "it was instantiated by an earlier version, or its VNFD has no scaling aspect",
+    SCALE_TO_LEVEL: "it was instantiated by an earlier version, or its VNFD has neither scaling aspects nor several levels",
+    OPERATE: "the containers of a CNF are not stopped and started; scale the VNF instead",
+}
+
+
 @dataclass(frozen=True)
 class VnfUnderChange:
     """A VNF of plain machines that is INSTANTIATED and free."""
@@ -114,19 +124,12 @@ class VnfUnderChange:
     @property
     def declared_counts(self) -> dict[str, int]:
         """The number of machines of every VDU that its descriptor gives for the present scale levels."""
-        level_id, counts = self.record.internals.instantiation_level_id, {}
-        first = self.flavour.scale_levels(level_id)
-        for vdu_id, initial in self.flavour.initial_counts(level_id).items():
-            counts[vdu_id] = initial + sum(
-                aspect.delta(vdu_id, level=self.scale_levels.get(name, 0)) - aspect.delta(vdu_id, level=first[name])
-                for name, aspect in self.flavour.aspects.items()
-            )
-        return counts
+        return declared_counts(self.flavour, self.record.internals.instantiation_level_id, self.scale_levels)
 
     @property
     def scale_levels(self) -> dict[str, int]:
         """Scale level by aspect."""
-        return {one.aspect_id: one.scale_level for one in self.info.scale_status or ()}
+        return levels_of(self.info)
 
     def vim(self, connections: Mapping[str, VimConnectionInfo]) -> VimConnection:
         """Return the access data of the VNF's VIM; entries of ``connections`` replace those of the instance."""
@@ -187,6 +190,12 @@ class ChangeableVnfs:
         self._vim_entries = vim_entries
 
     async def find(self, instance_id: str, task: str) -> VnfUnderChange:
+        """Return the VNF of machines that ``task``, which no CNF supports, changes. Raises as `find_any`."""
+        vnf = await self.find_any(instance_id, task)
+        assert isinstance(vnf, VnfUnderChange)
+        return vnf
+
+    async def find_any(self, instance_id: str, task: str) -> VnfUnderChange | CnfUnderChange:
         """Return the VNF that ``task`` changes.
 
         Raises: NotFound; TaskUnsupported; Conflict while NOT_INSTANTIATED or while an operation runs; Drifted if the
@@ -202,13 +211,14 @@ class ChangeableVnfs:
             check_stack_exists(record, task)
         package = await self._packages.reference(record.vnf.vnf_pkg_id)
         vnfd = await self._packages.vnfd(package.package_id, package.checksum)
-        info, stack = record.vnf.instantiated_vnf_info, record.stack
+        info, stack, containers = record.vnf.instantiated_vnf_info, record.stack, record.release
         assert info is not None
+        flavour = vnfd.flavour(info.flavour_id)
+        if containers is not None and containers.release is not None:
+            return CnfUnderChange(stored, record, package, vnfd, flavour, info, containers.vim_key, containers.release)
         assert stack is not None
         assert stack.resources is not None
-        return VnfUnderChange(
-            stored, record, package, vnfd, vnfd.flavour(info.flavour_id), info, stack, stack.resources
-        )
+        return VnfUnderChange(stored, record, package, vnfd, flavour, info, stack, stack.resources)
 
     async def connections(
         self, vnf: VnfUnderChange, given: Mapping[str, VimConnectionInfo], version: ApiVersion
@@ -235,7 +245,9 @@ def check_supported(record: InstanceRecord, task: str) -> None:
     if task in record.internals.tasks:
         return
     if record.stack is None:
-        raise TaskUnsupported(task, "CNFs support instantiate and terminate only")
+        raise TaskUnsupported(
+            task, _CNF_REASONS.get(task, "CNFs support instantiate, scale, scale to level and terminate only")
+        )
     if REGISTRY_DRIVERS.intersection(record.internals.phases.values()):
         raise TaskUnsupported(task, "it is a private registry, which is one machine of one package")
     if record.internals.phases:
@@ -247,8 +259,3 @@ def check_supported(record: InstanceRecord, task: str) -> None:
             raise TaskUnsupported(task, "its VNFD maps heal_start or heal_end to no driver of clusters")
         raise TaskUnsupported(task, "clusters support instantiate, scale, scale to level, heal and terminate only")
     raise TaskUnsupported(task, _REASONS.get(task, "it was instantiated by an earlier version"))
-
-
-def scale_status(levels: Mapping[str, int]) -> tuple[ScaleInfo, ...]:
-    """Return SOL003's form of the levels."""
-    return tuple(ScaleInfo(aspect_id=name, scale_level=level) for name, level in levels.items())

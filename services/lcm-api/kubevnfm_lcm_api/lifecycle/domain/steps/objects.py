@@ -30,7 +30,7 @@ _APPLY_S: Final = 600.0
 
 
 @dataclass(frozen=True)
-class _AwaitedObjects(Step[N, R]):
+class AwaitedObjects(Step[N, R]):
     """The common part: objects that must be ready within a time that the instantiate request gives."""
 
     wait_timeout_s: float | None = None
@@ -74,7 +74,7 @@ class NeedsManifests(NeedsVim, Protocol):
 
 
 @dataclass(frozen=True)
-class ApplyCnfObjects(_AwaitedObjects[NeedsManifests, ObjectsApplied]):
+class ApplyCnfObjects(AwaitedObjects[NeedsManifests, ObjectsApplied]):
     """Apply the CNF's manifests in order and wait until all is ready (capi.md chapter 3).
 
     Adds: the release.
@@ -153,7 +153,7 @@ class NeedsUpdate(NeedsVim, Protocol):
 
 
 @dataclass(frozen=True)
-class UpdateCnfObjects(_AwaitedObjects[NeedsUpdate, ObjectsUpdated]):
+class UpdateCnfObjects(AwaitedObjects[NeedsUpdate, ObjectsUpdated]):
     """Change ConfigMaps, Secrets and images to those of the package; restart what uses them.
 
     Adds: the pods that run now.

@@ -1,0 +1,75 @@
+"""Reads from a cluster what events report about a release: its objects, the pods that run VDUs, and node ports."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kubevnfm_events import ServiceFacts
+from kubevnfm_events.infra import ObjectFacts, ObjectsApplied
+
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.release import Release
+from kubevnfm_infra_k8s.domain.together import each_of
+from kubevnfm_infra_k8s.domain.vdus import pods_of_vdus
+
+PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
+_SERVICES: Final = Resource("v1", "Service", "services", namespaced=True)
+_REPLICA_SETS: Final = Resource("apps/v1", "ReplicaSet", "replicasets", namespaced=True)
+
+
+@dataclass(frozen=True)
+class InstancePods:
+    """The pods of an instance, those that end included, and the ReplicaSets that connect them with Deployments."""
+
+    pods: Sequence[Body]
+    replica_sets: Sequence[Body]
+
+
+async def instance_pods(cluster: Cluster, vnf_instance_id: str, workloads: Collection[ObjectKey]) -> InstancePods:
+    """Return the instance's pods in the namespaces of these workloads."""
+    selector = f"{INSTANCE_LABEL}={vnf_instance_id}"
+    pods, replica_sets = [], []
+    for namespace in sorted({key.namespace for key in workloads}):
+        pods += list(await cluster.list(PODS, namespace=namespace, labels=selector))
+        # A Deployment's pods belong to its ReplicaSets, and only those name the Deployment.
+        if any(key.kind == "Deployment" for key in workloads):
+            replica_sets += list(await cluster.list(_REPLICA_SETS, namespace=namespace, labels=selector))
+    return InstancePods(pods, replica_sets)
+
+
+async def facts_of(cluster: Cluster, release: Release) -> ObjectsApplied:
+    """Return the event with the objects of the inventory and the pods that run VDUs."""
+    workloads = {entry.key: (entry.vdu_id, entry.uid) for entry in release.entries if entry.vdu_id is not None}
+    found = await instance_pods(cluster, release.vnf_instance_id, workloads)
+    return ObjectsApplied(
+        namespace=release.namespace,
+        objects=tuple(
+            ObjectFacts(
+                api_version=entry.key.api_version,
+                kind=entry.key.kind,
+                namespace=entry.key.namespace or None,
+                name=entry.key.name,
+                uid=entry.uid,
+                vdu_id=entry.vdu_id,
+            )
+            for entry in release.entries
+        ),
+        pods=tuple(pods_of_vdus(workloads, pods=found.pods, replica_sets=found.replica_sets)),
+        services=await _node_ports(cluster, release),
+    )
+
+
+async def _node_ports(cluster: Cluster, release: Release) -> tuple[ServiceFacts, ...]:
+    """Return the node ports of the release's Services, those that the cluster has chosen included."""
+    keys = [entry.key for entry in release.entries if (entry.key.api_version, entry.key.kind) == ("v1", "Service")]
+    bodies = await each_of(keys, lambda key: cluster.get(_SERVICES, key))
+    found: list[ServiceFacts] = []
+    for key, body in zip(keys, bodies, strict=True):
+        spec = (body or {}).get("spec") or {}
+        if spec.get("type") == "NodePort":
+            ports = tuple(int(port["nodePort"]) for port in spec.get("ports") or [] if port.get("nodePort"))
+            found.append(ServiceFacts(namespace=key.namespace, name=key.name, node_ports=ports))
+    return tuple(found)

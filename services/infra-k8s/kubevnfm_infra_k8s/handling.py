@@ -1,0 +1,81 @@
+"""The common part of the handlers of infra-k8s: their ports and limits, and what several commands need of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from kubevnfm_clients.ports import VimDirectory
+from kubevnfm_events import PackageRef
+from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.errors import NotFound
+from kubevnfm_worker import StepContext
+
+from kubevnfm_infra_k8s.domain.manifests import Manifest, read_manifests
+from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, Releases, SharedObjects, Sources, StartTimes
+from kubevnfm_infra_k8s.domain.ready_wait import ReadinessWait
+from kubevnfm_infra_k8s.domain.release import Release
+
+AGAIN_S: Final = 0.2
+"""Pause after a full wait. Meanwhile other commands get a worker; the next call starts its watches from a new list."""
+ENDING_S: Final = 1.0
+"""Pause while pods end, which takes their grace period."""
+_REPORT_S: Final = 5.0
+"""The wait ends this long before the command's deadline, so that the failure names the objects it waited for."""
+
+
+@dataclass(frozen=True)
+class Handling:
+    """The ports of the handlers, and the limits of their waits."""
+
+    clusters: Clusters
+    vims: VimDirectory
+    sources: Sources
+    releases: Releases
+    shared: SharedObjects
+    start_times: StartTimes
+    clock: Clock
+    wait_s: float = 20.0
+    settle_s: float = 5.0
+    ready_timeout_s: float = 500.0
+    cluster_ready_timeout_s: float = 1800.0
+    gone_timeout_s: float = 500.0
+
+    async def release_of(self, vnf_instance_id: str) -> Release:
+        """Return the instance's inventory. Raises NotFound."""
+        release = await self.releases.get(vnf_instance_id)
+        if release is None:
+            raise NotFound(f"VNF instance {vnf_instance_id} has no Kubernetes objects")
+        return release
+
+    async def manifests(
+        self, package: PackageRef, names: Sequence[str], vnf_instance_id: str, operation_id: str
+    ) -> Sequence[Manifest]:
+        """Return the manifests of a package's files and of URLs."""
+        files = await self.sources.read(package, names, vnf_instance_id=vnf_instance_id, operation_id=operation_id)
+        # In a thread, because large YAML files take longer than other commands should wait.
+        return await asyncio.to_thread(read_manifests, files)
+
+    async def readiness(
+        self, cluster: Cluster, context: StepContext, vnf_instance_id: str, wait_s: float | None
+    ) -> ReadinessWait:
+        """Return the wait of a step; ``wait_s``: its limit, None for the default one."""
+        began = await self.start_times.started_at(context, vnf_instance_id)
+        deadline = deadline_of(context, began, wait_s or self.ready_timeout_s)
+        return ReadinessWait(cluster, vnf_instance_id, self.clock, deadline, self.settle_s)
+
+
+def deadline_of(context: StepContext, began: datetime, wait_s: float) -> datetime:
+    """Return the end of the wait: ``wait_s`` after it began, but always before the command's own deadline."""
+    wanted = began + timedelta(seconds=wait_s)
+    if context.deadline is None:
+        return wanted
+    return min(wanted, context.deadline - timedelta(seconds=_REPORT_S))
+
+
+def attempt_of(context: StepContext) -> str:
+    """Return the identity of a step's attempt."""
+    return f"{context.operation_id}/{context.step_id}/{context.attempt}"

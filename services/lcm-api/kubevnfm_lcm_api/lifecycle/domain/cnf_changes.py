@@ -1,0 +1,122 @@
+"""The drafts of the operations that change a CNF's objects: their facts, and their result for the instance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import ClassVar, Self, TypedDict
+
+from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_events.infra import ObjectCount
+from kubevnfm_secrets import SecretParams
+from kubevnfm_sol.resources import ResourceChanges, ScaleInfo
+from pydantic import Field
+
+from kubevnfm_lcm_api.lifecycle.domain.change_drafts import scale_status_of
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
+from kubevnfm_lcm_api.lifecycle.domain.releases import changes_between, showing
+from kubevnfm_lcm_api.lifecycle.domain.scale_levels import reached_levels
+from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
+
+
+class ChangeCnfFields(TypedDict):
+    """The fields that a request gives `ChangeCnfDraft`."""
+
+    vnf_instance_id: str
+    package: PackageRef
+    vim_key: str
+    vim: VimConnection
+    flavour_id: str
+    def_files: tuple[str, ...]
+    before: Release
+    wait_timeout_s: float | None
+    scripts: dict[str, str]
+    script_request: SecretParams
+    instance: SecretParams
+
+
+class ChangeCnfDraft(ScriptedDraft):
+    """The common part: the objects and pods as they were, and as they are now."""
+
+    package: PackageRef
+    vim_key: str
+    vim: VimConnection
+    flavour_id: str
+    def_files: tuple[str, ...]
+    """The files that describe the CNF, in order."""
+    before: Release
+    wait_timeout_s: float | None = None
+
+    release: Release | None = None
+    """The objects and pods that exist now; None until they are reported."""
+
+    @property
+    def stacks(self) -> tuple[None, None]:
+        """Containers have no stack."""
+        return None, None
+
+    def with_release(self, release: Release | None) -> Self:
+        """Return the draft with what exists now."""
+        return self.model_copy(update={"release": release})
+
+    def changes(self) -> ResourceChanges:
+        """Return the pods that were added and removed."""
+        return changes_between(self.before, self.release, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key)
+
+    def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance with the pods that run after the reversal."""
+        return showing(instance, self.release, self.package, self.vim_key, self.def_files)
+
+    def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+        """Return the instance with the pods that were reported last."""
+        return showing(instance, self.release, self.package, self.vim_key, self.def_files)
+
+
+class ScaleCnfDraft(ChangeCnfDraft):
+    """SCALE, SCALE_TO_LEVEL of a CNF."""
+
+    plan: ClassVar[str] = "scale_cnf"
+
+    counts: tuple[ObjectCount, ...]
+    """The objects that are scaled, with their wanted numbers of replicas."""
+    counts_before: tuple[ObjectCount, ...]
+    """The same objects with the numbers of replicas that they had by the scale levels before."""
+    vdu_counts: dict[str, int] = Field(default_factory=dict)
+    """The difference of VNFCs by VDU."""
+    scale_status: tuple[ScaleInfo, ...] = ()
+    """The wanted scale levels."""
+    instantiation_level_id: str | None = None
+    """The instantiation level that the VNF is scaled to; None: scaled by aspects."""
+    steps_of: dict[str, tuple[dict[str, int], ...]] = Field(default_factory=dict)
+    """By aspect: for each level, the VNFCs by VDU in addition to those of level 0."""
+
+    @property
+    def is_reversible(self) -> bool:
+        """Whether no VNFC is removed: Kubernetes creates others in their place, with other names."""
+        return all(difference >= 0 for difference in self.vdu_counts.values())
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance at its new scale levels."""
+        done = showing(
+            instance,
+            self.release,
+            self.package,
+            self.vim_key,
+            self.def_files,
+            scale_status=self.scale_status or None,
+        )
+        if self.instantiation_level_id is None:
+            return done
+        return done.with_internals(instantiation_level_id=self.instantiation_level_id)
+
+    def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+        """Return the instance at the scale levels that the pods amount to that were reported last."""
+        if self.release is None:
+            return instance
+        reached = reached_levels(
+            self.scale_status,
+            scale_status_of(instance),
+            self.steps_of,
+            now=Counter(pod.vdu_id for pod in self.release.pods),
+            before=Counter(pod.vdu_id for pod in self.before.pods),
+        )
+        return showing(instance, self.release, self.package, self.vim_key, self.def_files, scale_status=reached or None)

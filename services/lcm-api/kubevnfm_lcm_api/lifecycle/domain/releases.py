@@ -1,0 +1,67 @@
+"""The effect of changes of a CNF's objects on its instance: the VNFCs that it shows, and resourceChanges. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kubevnfm_events import PackageRef
+from kubevnfm_sol.resources import ResourceChanges
+
+from kubevnfm_lcm_api.lifecycle.domain import inventory
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
+
+
+def changes_between(before: Release, after: Release | None, *, vnfd_id: str, vim_key: str) -> ResourceChanges:
+    """Return the pods that were added and removed; a pod that was started again is another VNFC. None: not known."""
+    if after is None:
+        return ResourceChanges()
+    earlier, present = {pod.uid for pod in before.pods}, {pod.uid for pod in after.pods}
+    gone = [pod for pod in before.pods if pod.uid not in present]
+    new = [pod for pod in after.pods if pod.uid not in earlier]
+    return inventory.changes_of_pods({"REMOVED": gone, "ADDED": new}, vnfd_id=vnfd_id, vim_key=vim_key)
+
+
+def showing(
+    instance: InstanceRecord,
+    release: Release | None,
+    package: PackageRef,
+    vim_key: str,
+    def_files: Sequence[str],
+    **attributes: Any,
+) -> InstanceRecord:
+    """Return the instance with the pods that run now; ``attributes`` are further ones of instantiatedVnfInfo.
+
+    Unchanged if ``release`` is None: nothing was reported.
+    """
+    info = instance.vnf.instantiated_vnf_info
+    if release is None or info is None:
+        return instance
+    shown = inventory.info_of_release(
+        release,
+        vnfd_id=package.vnfd_id,
+        vim_key=vim_key,
+        flavour_id=info.flavour_id,
+        scale_status=info.scale_status or (),
+        max_scale_levels=info.max_scale_levels or (),
+        def_files=def_files,
+    )
+    # Scripts leave metadata with the pods; those that stay keep it.
+    left = {one.id: one.metadata or {} for one in info.vnfc_resource_info}
+    pods = tuple(
+        one.model_copy(update={"metadata": {**left.get(one.id, {}), **(one.metadata or {})}})
+        for one in shown.vnfc_resource_info
+    )
+    properties = {one.id: one.vnfc_configurable_properties for one in info.vnfc_info}
+    vnfcs = tuple(
+        one.model_copy(update={"vnfc_configurable_properties": properties.get(one.id)}) for one in shown.vnfc_info
+    )
+    present = info.model_copy(
+        update={
+            "vnfc_resource_info": pods,
+            "vnfc_info": vnfcs,
+            "metadata": {**(info.metadata or {}), **(shown.metadata or {})},
+            **attributes,
+        }
+    )
+    return instance.with_vnf(instantiated_vnf_info=present).with_release(release)

@@ -1,0 +1,58 @@
+"""A CNF is scaled with SIGKILL at each step; its pods are those that were asked for, and the instance shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pytest
+from broker import everything_twice
+from chaos import BROKER, IN_TURN, Chaos
+from holds import Hold
+from installations import SixInstallation
+
+pytestmark = [pytest.mark.chaos, pytest.mark.deep, pytest.mark.timeout(900)]
+
+SCALE: Final[Sequence[Hold]] = (Hold("setting the count", "kubernetes", "patch deployments"),)
+OUT: Final = {"type": "SCALE_OUT", "aspectId": "web_aspect", "numberOfSteps": 2}
+IN: Final = {"type": "SCALE_IN", "aspectId": "web_aspect", "numberOfSteps": 1}
+
+
+async def pods_agree(chaos: Chaos, cluster_id: str, cnf_id: str) -> set[str]:
+    """Return the names of the CNF's pods, after checking that cluster and instance show the same."""
+    pods = (await chaos.lab.cluster_of(cluster_id))["pods"]
+    there = {pod["name"] for pod in pods if cnf_id in pod["labels"].values()}
+    info = (await chaos.user.instance(cnf_id))["instantiatedVnfInfo"]
+    assert {one["id"] for one in info["vnfcResourceInfo"]} == there
+    return there
+
+
+async def changed(chaos: Chaos, target: str) -> None:
+    """Scale a CNF out and in, while the target is hit."""
+    cluster_id = await chaos.build_cluster(target, ())
+    cnf_id = await chaos.build_cnf(cluster_id, target, ())
+    await chaos.run(cnf_id, "scale", OUT, SCALE, target)
+    more = await pods_agree(chaos, cluster_id, cnf_id)
+    await chaos.run(cnf_id, "scale", IN, SCALE, target)
+    less = await pods_agree(chaos, cluster_id, cnf_id)
+    assert (len(more), len(less), less < more) == (4, 3, True)
+    await chaos.end_cnf(cnf_id, cluster_id, target, ())
+    await chaos.end_cluster(cluster_id, target, ())
+
+
+@pytest.mark.parametrize("target", ["infra-k8s", "lcm-api", BROKER, IN_TURN])
+async def test_a_process_killed_while_a_cnf_is_changed_harms_nothing(six_chaos: Chaos, target: str) -> None:
+    """CR-033, CR-093."""
+    await changed(six_chaos, target)
+
+
+async def test_the_one_process_killed_while_a_cnf_is_changed_harms_nothing(single_chaos: Chaos) -> None:
+    """CR-033: the single node, on its data folder."""
+    await changed(single_chaos, "kubevnfm")
+
+
+async def test_every_message_of_a_changed_cnf_delivered_twice_harms_nothing(six_chaos: Chaos) -> None:
+    """CR-033: the counts are absolute."""
+    assert isinstance(six_chaos.installation, SixInstallation)
+    async with everything_twice(six_chaos.installation.rabbit):
+        await changed(six_chaos, "nothing")

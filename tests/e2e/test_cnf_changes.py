@@ -1,0 +1,90 @@
+"""A CNF that is scaled, over both versions of the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lab_process import LabControl
+from user import FORCEFUL, User, sample_body
+from wirings import deep_in_six
+
+OUT = {"type": "SCALE_OUT", "aspectId": "web_aspect"}
+IN = {"type": "SCALE_IN", "aspectId": "web_aspect"}
+
+
+async def a_cnf(user: User, cluster_id: str) -> str:
+    """Return the sample CNF, with two pods, on the cluster."""
+    vim = await user.vim_of_cluster(cluster_id)
+    cnf_id = await user.create(await user.sample("cnf"))
+    await user.do(cnf_id, "instantiate", user.on_vim(sample_body("cnf", "instantiate"), vim))
+    return cnf_id
+
+
+async def pods_of(user: User, lab: LabControl, cluster_id: str, cnf_id: str) -> set[str]:
+    """Return the names of the CNF's pods, after checking that cluster and instance show the same."""
+    pods = (await lab.cluster_of(cluster_id))["pods"]
+    there = {pod["name"] for pod in pods if cnf_id in pod["labels"].values()}
+    info = (await user.instance(cnf_id))["instantiatedVnfInfo"]
+    assert {one["computeResource"]["resourceId"] for one in info["vnfcResourceInfo"]} == there
+    assert {one["id"] for one in info["vnfcInfo"]} == {f"VDU1-{name}" for name in there}
+    return there
+
+
+async def level_of(user: User, cnf_id: str) -> int:
+    (one,) = (await user.instance(cnf_id))["instantiatedVnfInfo"]["scaleStatus"]
+    return int(one["scaleLevel"])
+
+
+async def affected(user: User, operation_id: str) -> dict[str, set[str]]:
+    """Return the pods of an operation's resourceChanges, by what happened to them."""
+    changes = (await user.occurrence(operation_id)).get("resourceChanges") or {}
+    found: dict[str, set[str]] = {}
+    for one in changes.get("affectedVnfcs", ()):
+        found.setdefault(one["changeType"], set()).add(one["computeResource"]["resourceId"])
+    return found
+
+
+async def is_scaled(user: User, v1: User, lab: LabControl, cluster_id: str, cnf_id: str) -> None:
+    """CR-033, CR-087, CR-093: out by two, in by one, to a level; beyond the aspect's bounds nothing is sent."""
+    first = await pods_of(user, lab, cluster_id, cnf_id)
+    view = await user.do(cnf_id, "scale", {**OUT, "numberOfSteps": 2})
+    assert [step["name"] for step in view["steps"]] == ["scale_objects"]
+    more = await pods_of(user, lab, cluster_id, cnf_id)
+    assert (len(first), len(more), first < more, await level_of(user, cnf_id)) == (2, 4, True, 2)
+    assert await affected(user, view["id"]) == {"ADDED": more - first}
+
+    view = await v1.do(cnf_id, "scale", {**IN, "numberOfSteps": "1"})
+    less = await pods_of(user, lab, cluster_id, cnf_id)
+    assert (len(less), less < more, await level_of(user, cnf_id)) == (3, True, 1)
+    assert await affected(user, view["id"]) == {"REMOVED": more - less}
+
+    await user.do(cnf_id, "scale_to_level", {"instantiationLevelId": "instantiation_level_2"})
+    assert (len(await pods_of(user, lab, cluster_id, cnf_id)), await level_of(user, cnf_id)) == (5, 3)
+    refusals: list[tuple[str, dict[str, Any], str]] = [
+        ("scale", OUT, "numberOfSteps"),
+        ("scale", {**IN, "numberOfSteps": 4}, "numberOfSteps"),
+        ("scale", {**OUT, "aspectId": "x"}, "web_aspect"),
+        ("scale_to_level", {"scaleInfo": [{"aspectId": "web_aspect", "scaleLevel": 4}]}, "scaleInfo[0]/scaleLevel"),
+        ("scale", {**IN, "additionalParams": {"wait_timeout": -1}}, "additionalParams/wait_timeout"),
+    ]
+    for caller in (user, v1):
+        for task, body, place in refusals:
+            assert place in (await caller.ask(cnf_id, task, body)).must(400).detail
+        assert (
+            "not stopped and started"
+            in (await caller.ask(cnf_id, "operate", {"changeStateTo": "STOPPED"})).must(404).detail
+        )
+    await v1.do(cnf_id, "scale_to_level", {"scaleInfo": [{"aspectId": "web_aspect", "scaleLevel": "1"}]})
+    assert (len(await pods_of(user, lab, cluster_id, cnf_id)), await level_of(user, cnf_id)) == (3, 1)
+
+
+@deep_in_six
+async def test_a_cnf_is_changed_and_shows_the_pods_that_run(user: User, v1: User, lab: LabControl) -> None:
+    """CR-033, CR-087, CR-093, API-055, API-056."""
+    cluster_id = await user.create(await user.sample("cluster"))
+    await user.do(cluster_id, "instantiate", user.cluster())
+    cnf_id = await a_cnf(user, cluster_id)
+    await is_scaled(user, v1, lab, cluster_id, cnf_id)
+    await user.do(cnf_id, "terminate", FORCEFUL)
+    await user.delete(cnf_id)
+    await user.terminate(cluster_id)
