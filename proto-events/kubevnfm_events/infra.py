@@ -429,6 +429,30 @@ class ScaleObjects(Command, kind="infra.k8s.scale_objects", service="infra-k8s",
     wait_timeout_s: float | None = None
 
 
+class ObjectsHealed(ObjectsApplied, kind="infra.resources.healed"):
+    """The pods were replaced by as many new ones, which are ready."""
+
+
+class HealObjects(Command, kind="infra.k8s.heal_objects", service="infra-k8s", reply=ObjectsHealed):
+    """Delete pods and wait for as many new ready ones; a pod without a workload is created again from its manifest.
+
+    A repeat replaces those that are left: a pod with another uid is a new one.
+    """
+
+    vnf_instance_id: str
+    package: PackageRef
+    vim: VimConnection
+    def_files: tuple[str, ...]
+    """Package paths or URLs of the CNF's manifests, in order."""
+    namespace: str
+    """The namespace of objects that name none."""
+    multi_namespace: bool = False
+    vdus: tuple[VduTarget, ...] = ()
+    pods: tuple[PodFacts, ...]
+    """The pods to replace."""
+    wait_timeout_s: float | None = None
+
+
 class ObjectsDeleted(Event, kind="infra.resources.removed"):
     """Nothing of the CNF is left."""
 

@@ -1,4 +1,4 @@
-"""A CNF that is scaled, over both versions of the API."""
+"""A CNF that is scaled and healed, over both versions of the API."""
 
 from __future__ import annotations
 
@@ -78,13 +78,36 @@ async def is_scaled(user: User, v1: User, lab: LabControl, cluster_id: str, cnf_
     assert (len(await pods_of(user, lab, cluster_id, cnf_id)), await level_of(user, cnf_id)) == (3, 1)
 
 
+async def is_healed(user: User, v1: User, lab: LabControl, cluster_id: str, cnf_id: str) -> None:
+    """CR-034: named pods, by both forms of their ids, then everything; the number of pods is that of the scale level."""
+    first, level = await pods_of(user, lab, cluster_id, cnf_id), await level_of(user, cnf_id)
+    ill, other = sorted(first)[:2]
+    assert "has no VNFC gone" in (await user.ask(cnf_id, "heal", {"vnfcInstanceId": [ill, "gone"]})).must(400).detail
+    view = await user.do(cnf_id, "heal", {"vnfcInstanceId": [f"VDU1-{ill}"]})
+    assert [step["name"] for step in view["steps"]] == ["heal_objects"]
+    now = await pods_of(user, lab, cluster_id, cnf_id)
+    assert (first - now, len(now)) == ({ill}, len(first))
+    assert await affected(user, view["id"]) == {"REMOVED": {ill}, "ADDED": now - first}
+    await v1.do(cnf_id, "heal", {"vnfcInstanceId": [other], "cause": "ill"})
+    before = await pods_of(user, lab, cluster_id, cnf_id)
+    assert now - before == {other}
+    for caller in (v1, user):
+        view = await caller.do(cnf_id, "heal", {})
+        assert [step["name"] for step in view["steps"]] == ["delete_objects", "apply_objects"]
+        after = await pods_of(user, lab, cluster_id, cnf_id)
+        assert (after & before, len(after), await level_of(user, cnf_id)) == (set(), len(first), level)
+        assert await affected(user, view["id"]) == {"REMOVED": before, "ADDED": after}
+        before = after
+
+
 @deep_in_six
 async def test_a_cnf_is_changed_and_shows_the_pods_that_run(user: User, v1: User, lab: LabControl) -> None:
-    """CR-033, CR-087, CR-093, API-055, API-056."""
+    """CR-033, CR-034, CR-087, CR-093, API-055, API-056."""
     cluster_id = await user.create(await user.sample("cluster"))
     await user.do(cluster_id, "instantiate", user.cluster())
     cnf_id = await a_cnf(user, cluster_id)
     await is_scaled(user, v1, lab, cluster_id, cnf_id)
+    await is_healed(user, v1, lab, cluster_id, cnf_id)
     await user.do(cnf_id, "terminate", FORCEFUL)
     await user.delete(cnf_id)
     await user.terminate(cluster_id)

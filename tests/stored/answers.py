@@ -11,6 +11,7 @@ from kubevnfm_events.infra import (
     NetworkFacts,
     ObjectFacts,
     ObjectsApplied,
+    ObjectsHealed,
     ObjectsScaled,
     ObjectsUpdated,
     PodFacts,
@@ -152,7 +153,9 @@ SCALED: Final = ObjectsScaled(
     objects=RELEASE.objects,
     pods=(*RELEASE.pods, *(pod.model_copy(update={"name": "vdu1-2", "uid": "uid-4"}) for pod in RELEASE.pods)),
 )
+HEALED: Final = ObjectsHealed(namespace="default", objects=RELEASE.objects, pods=SCALED.pods[1:])
 CNF_ANSWERS: Final[Mapping[str, Event]] = {
+    "infra.k8s.heal_objects": HEALED,
     "infra.k8s.scale_objects": SCALED,
     "infra.k8s.apply_objects": RELEASE,
     "infra.k8s.update_objects": RESTARTED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from answers import CNF_ANSWERS, NODE_PORT_ANSWERS, RELEASE, RESTARTED, SCALED, SCRIPT_LEFT
+from answers import CNF_ANSWERS, HEALED, NODE_PORT_ANSWERS, RELEASE, RESTARTED, SCALED, SCRIPT_LEFT
 from instances import (
     balanced_body,
     cnf,
@@ -117,6 +117,20 @@ CONTAINER_STORIES: Final[Mapping[str, Story]] = {
         CNF_ANSWERS,
     ),
     "scale-cnf-to-level": Story(play(live_cnf, ask("scale_to_level", _LEVEL), retry("scale_objects")), CNF_ANSWERS),
+    "heal-cnf": Story(
+        play(live_cnf, ask("heal", {"vnfcInstanceId": ["VDU1-vdu1-1"]}), retry("heal_objects")),
+        CNF_ANSWERS,
+        HEALED.model_dump(mode="json"),
+    ),
+    "heal-whole-cnf": Story(play(live_cnf, ask("heal", {}), retry("delete_objects", "apply_objects")), CNF_ANSWERS),
+    "heal-whole-cnf-node-ports": Story(
+        play(
+            live_cnf_with_node_ports,
+            ask("heal", {}),
+            succeed("terminate_end", "delete_objects", "apply_objects", "instantiate_end"),
+        ),
+        NODE_PORT_ANSWERS,
+    ),
     "modify-cnf": Story(
         play(updatable_cnf, modify_cnf, retry("update_objects")), CNF_ANSWERS, RESTARTED.model_dump(mode="json")
     ),

@@ -11,6 +11,7 @@ from kubevnfm_events.infra import (
     ObjectFacts,
     ObjectsApplied,
     ObjectsDeleted,
+    ObjectsHealed,
     ObjectsScaled,
     ObjectsUpdated,
     PodFacts,
@@ -34,7 +35,7 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     OperateVmDraft,
     ReplaceVmDraft,
 )
-from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ChangeCnfDraft, ScaleCnfDraft
+from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ChangeCnfDraft, HealCnfDraft, ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     InstantiateCnfDraft,
     InstantiateVmDraft,
@@ -180,6 +181,8 @@ def a_cnf_change(kind: type[D], **known: Any) -> D:
     }  # fmt: skip
     if kind is ScaleCnfDraft:
         facts.update(counts=(web_count(2),), counts_before=(web_count(1),), vdu_counts={"web": 1})
+    if kind is HealCnfDraft:
+        facts.update(namespace="default")
     return kind(**{**facts, **known})
 
 
@@ -214,6 +217,7 @@ _OPERATION_BY_PLAN = {
     ModifyCnfDraft.plan: OperationType.MODIFY_INFO,
     ModifyScriptedDraft.plan: OperationType.MODIFY_INFO,
     ScaleCnfDraft.plan: OperationType.SCALE,
+    HealCnfDraft.plan: OperationType.HEAL,
 }
 
 
@@ -277,6 +281,11 @@ ANSWERS: dict[str, Event] = {
             *CNF_BEFORE.pods,
             PodFacts(vdu_id="web", name="web-2", namespace="default", uid="u2", owner_kind="Deployment"),
         ),
+    ),
+    "infra.k8s.heal_objects": ObjectsHealed(
+        namespace="default",
+        objects=CNF_BEFORE.objects,
+        pods=(PodFacts(vdu_id="web", name="web-2", namespace="default", uid="u2", owner_kind="Deployment"),),
     ),
     "infra.k8s.delete_objects": ObjectsDeleted(),
     "mgmt.run_phase": PhaseDone(

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubevnfm_events.infra import ObjectsScaled, ScaleObjects
+from kubevnfm_events.infra import HealObjects, ObjectsHealed, ObjectsScaled, ScaleObjects
+from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
-from kubevnfm_infra_k8s.domain.errors import ObjectFailed, ObjectsNotReady
+from kubevnfm_infra_k8s.domain.errors import ObjectFailed, ObjectMissing, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.facts import facts_of
+from kubevnfm_infra_k8s.domain.healing import BARE, HealRun
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted
+from kubevnfm_infra_k8s.domain.planning import plan
+from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.scaling import ScaleRun
-from kubevnfm_infra_k8s.handling import ENDING_S, Handling
+from kubevnfm_infra_k8s.handling import AGAIN_S, ENDING_S, Handling
 
 
 @dataclass(frozen=True)
@@ -36,3 +41,42 @@ class ChangeHandlers(Handling):
                 return NotYet(ENDING_S)
             await progress.finished("all counts are reached", total=len(objects))
             return Done(ObjectsScaled(**dict(await facts_of(cluster, release))))
+
+    async def heal_objects(self, command: HealObjects, context: StepContext) -> Outcome:
+        """Replace pods, and wait for as many new ready ones; a repeated call replaces those that are left."""
+        mine = command.vnf_instance_id
+        release = await self.release_of(mine)
+        async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
+            wait = await self.readiness(cluster, context, mine, command.wait_timeout_s)
+            progress = Progress("heal", context.publish)
+            run = HealRun(wait, self.releases, progress, command.pods)
+            # Read before a pod is deleted, because a pod whose manifest is gone could not be created again.
+            bare = await self._bare(command, cluster, context)
+            try:
+                if not await run.end():
+                    return NotYet(ENDING_S)
+                release = await run.create_bare(bare, release)
+                if not await run.is_whole(release, within_s=self.wait_s):
+                    return NotYet(ENDING_S)
+            except RevisionConflict:
+                # A worker that lost this command has written the release meanwhile; the next call reads it.
+                return NotYet(AGAIN_S)
+            except (ObjectFailed, ObjectsNotReady, ObjectMissing) as error:
+                error.remains = await facts_of(cluster, release)
+                raise
+            await progress.finished("all pods are replaced", total=len(command.pods))
+            return Done(ObjectsHealed(**dict(await facts_of(cluster, release))))
+
+    async def _bare(self, command: HealObjects, cluster: Cluster, context: StepContext) -> dict[ObjectKey, Wanted]:
+        """Return the pods of the manifests. Raises ObjectMissing for a bare pod that they do not have."""
+        if not any(pod.owner_kind == BARE for pod in command.pods):
+            return {}
+        mine, operation_id = command.vnf_instance_id, context.operation_id
+        manifests = await self.manifests(command.package, command.def_files, mine, operation_id)
+        planned = await plan(command, manifests, cluster, operation_id=operation_id)
+        found = {each.key: each for each in planned.objects if each.key.kind == BARE}
+        for pod in command.pods:
+            key = ObjectKey("v1", BARE, pod.namespace, pod.name)
+            if pod.owner_kind == BARE and key not in found:
+                raise ObjectMissing(key)
+        return found

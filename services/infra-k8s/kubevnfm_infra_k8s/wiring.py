@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kubevnfm_clients.ports import Packages, VimDirectory
-from kubevnfm_events.infra import ApplyObjects, DeleteObjects, ScaleObjects, UpdateObjects
+from kubevnfm_events.infra import ApplyObjects, DeleteObjects, HealObjects, ScaleObjects, UpdateObjects
 from kubevnfm_worker import CommandWorker
 from kubevnfm_worker.backends import Backends
 
@@ -53,6 +53,7 @@ async def infra_k8s(
         worker.handle(UpdateObjects, handlers.update_objects)
         worker.handle(DeleteObjects, handlers.delete_objects)
         worker.handle(ScaleObjects, changes.scale_objects)
+        worker.handle(HealObjects, changes.heal_objects)
         async with worker:
             await worker.start()
             yield worker

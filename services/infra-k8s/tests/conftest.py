@@ -17,12 +17,15 @@ from kubevnfm_events import Event, PackageRef, VimConnection
 from kubevnfm_events.infra import (
     ApplyObjects,
     DeleteObjects,
+    HealObjects,
     ObjectCount,
     ObjectFacts,
     ObjectsApplied,
     ObjectsDeleted,
+    ObjectsHealed,
     ObjectsScaled,
     ObjectsUpdated,
+    PodFacts,
     ScaleObjects,
     UpdateObjects,
     VduTarget,
@@ -231,6 +234,21 @@ class Site:
             outcome = await self.changes.scale_objects(command, self.context(operation=operation))
             if isinstance(outcome, Done):
                 assert isinstance(outcome.event, ObjectsScaled)
+                return outcome.event
+
+    async def heal(
+        self, pods: Sequence[PodFacts], *, def_files: Sequence[str] = (), operation: str = "op2", **more: Any
+    ) -> ObjectsHealed:
+        """Replace pods of instance ``i1``."""
+        self.step = "heal"
+        command = HealObjects(
+            vnf_instance_id="i1", package=self.packages.named("p-i1"), vim=self.vim, def_files=tuple(def_files),
+            namespace="default", pods=tuple(pods), **more,
+        )  # fmt: skip
+        while True:
+            outcome = await self.changes.heal_objects(command, self.context(operation=operation))
+            if isinstance(outcome, Done):
+                assert isinstance(outcome.event, ObjectsHealed)
                 return outcome.event
 
     async def delete(self, *, instance: str = "i1", operation: str = "op2", **more: Any) -> ObjectsDeleted:

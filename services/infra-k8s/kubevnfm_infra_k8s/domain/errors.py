@@ -73,6 +73,9 @@ class ObjectMissing(VnfmError):
     title = "Kubernetes object does not exist"
     status = 422
 
+    remains: ObjectsApplied | None = None
+    """The objects that exist."""
+
     def __init__(self, key: ObjectKey) -> None:
         super().__init__(f"{key}: does not exist; a heal without vnfcInstanceId creates it again")
         self.key = key

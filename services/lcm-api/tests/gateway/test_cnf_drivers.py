@@ -38,14 +38,14 @@ async def ended(world: World, instance_id: str, task: str, body: Mapping[str, An
         (
             "operate_end",
             "own-script",
-            "before and after instantiate, scale, scale_to_level, modify_information, terminate, not at operate_end",
+            "before and after instantiate, scale, scale_to_level, heal, modify_information, terminate, not at operate_end",
         ),
         (
             "instantiate",
             "own-script",
-            "before and after instantiate, scale, scale_to_level, modify_information, terminate, not at instantiate",
+            "before and after instantiate, scale, scale_to_level, heal, modify_information, terminate, not at instantiate",
         ),
-        ("heal_start", "mgmt-drivers-kubespray", "for CNFs, a script is run before and after instantiate"),
+        ("operate_start", "mgmt-drivers-kubespray", "for CNFs, a script is run before and after instantiate"),
     ],
 )
 async def test_a_driver_that_cannot_run_for_a_cnf_is_refused_by_name(

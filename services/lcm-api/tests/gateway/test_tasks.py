@@ -10,12 +10,15 @@ import pytest
 import pytest_asyncio
 import yaml
 from kubevnfm_events.infra import (
+    ApplyObjects,
     CancelOpenstackStep,
     ChangeConnections,
     ChangeTemplate,
+    HealObjects,
     HealResources,
     ObjectFacts,
     ObjectsApplied,
+    ObjectsHealed,
     ObjectsScaled,
     OperateServers,
     PodFacts,
@@ -311,6 +314,7 @@ async def test_one_of_many_tasks_at_once_is_accepted(world: World) -> None:
 
 
 WEB = "infra.k8s.scale_objects"
+APPLY = "infra.k8s.apply_objects"
 OBJECTS = (
     ObjectFacts(api_version="apps/v1", kind="Deployment", namespace="default", name="web", uid="o", vdu_id="VDU1"),
     ObjectFacts(api_version="v1", kind="ConfigMap", namespace="default", name="web-pages", uid="c"),
@@ -329,9 +333,7 @@ def of_pods(kind: type[E], count: int, **known: Any) -> E:
 async def deployed(world: World, *objects: ObjectFacts, content: bytes | None = None) -> str:
     """Return the sample CNF, INSTANTIATED with two pods of a Deployment, or with these objects."""
     applied = of_pods(ObjectsApplied, 2)
-    world.twins.answers["infra.k8s.apply_objects"] = (
-        applied.model_copy(update={"objects": objects}) if objects else applied
-    )
+    world.twins.answers[APPLY] = applied.model_copy(update={"objects": objects}) if objects else applied
     if content is None:
         await world.sample("cnf")
     else:
@@ -347,7 +349,7 @@ async def test_a_cnf_has_the_tasks_of_containers(world: World) -> None:
     """API-033, API-060."""
     instance_id = await deployed(world)
     shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
-    assert set(shown["_links"]) == {"self", "terminate", "scale", "scaleToLevel"}
+    assert set(shown["_links"]) == {"self", "terminate", "scale", "scaleToLevel", "heal"}
     for task in ("operate", "change_ext_conn", "change_flavour"):
         problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", TASKS[task])).problem(404)
         assert "CNF" in problem["detail"]
@@ -407,6 +409,63 @@ async def test_a_vdu_whose_kind_has_no_replicas_is_refused_before_anything_is_se
     problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/scale", WEB_OUT)).problem(422)
     assert "VDU VDU1 is the DaemonSet agent" in problem["detail"]
     assert WEB not in world.twins.asked()
+
+
+HEAL = "infra.k8s.heal_objects"
+
+
+@pytest.mark.parametrize("named", ["VDU1-web-1", "web-1"])
+async def test_the_heal_of_a_cnf_replaces_the_named_pods(world: World, named: str) -> None:
+    """CR-034: named by vnfcInfo, or by vnfcResourceInfo as by clients of Tacker's v1 API."""
+    instance_id = await deployed(world)
+    problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/heal", {"vnfcInstanceId": [named, "x"]})).problem(
+        400
+    )
+    assert "vnfcInstanceId[1]: the VNF has no VNFC x" in problem["detail"]
+    assert HEAL not in world.twins.asked()
+    new = of_pods(ObjectsHealed, 3)
+    world.twins.answers[HEAL] = new.model_copy(update={"pods": (new.pods[0], new.pods[2])})
+    operation_id = await world.ask(instance_id, "heal", {"vnfcInstanceId": [named]})
+    await world.reached(operation_id, "COMPLETED")
+    command = await asked(world, HealObjects)
+    assert [(pod.name, pod.uid) for pod in command.pods] == [("web-1", "u1")]
+    assert [(one.vdu_id, one.replicas) for one in command.vdus] == [("VDU1", 2)]
+    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
+    assert [one["id"] for one in shown["vnfcInfo"]] == ["VDU1-web-0", "VDU1-web-2"]
+    changes = (await world.lcm("GET", f"/vnf_lcm_op_occs/{operation_id}")).json["resourceChanges"]["affectedVnfcs"]
+    assert [(one["id"], one["changeType"]) for one in changes] == [("web-1", "REMOVED"), ("web-2", "ADDED")]
+
+
+async def test_the_heal_of_a_whole_cnf_creates_it_again_as_it_is_scaled(world: World) -> None:
+    """CR-034: also after a failure between the deletion and the creation, which a retry continues."""
+    instance_id = await deployed(world)
+    world.twins.answers[WEB] = of_pods(ObjectsScaled, 4)
+    await world.reached(await world.ask(instance_id, "scale", {**WEB_OUT, "numberOfSteps": 2}), "COMPLETED")
+    world.twins.answers[APPLY] = of_pods(ObjectsApplied, 4)
+    world.twins.failing = {APPLY}
+    operation_id = await world.ask(instance_id, "heal", {})
+    await world.reached(operation_id, "FAILED_TEMP")
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).problem(404)
+    world.twins.failing = set()
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/retry")).must(202)
+    await world.reached(operation_id, "COMPLETED")
+    assert world.twins.asked()[-3:] == ["infra.k8s.delete_objects", APPLY, APPLY]
+    command = await asked(world, ApplyObjects)
+    assert (command.namespace, [one.replicas for one in command.vdus]) == ("default", [4])
+    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
+    assert shown["scaleStatus"] == [{"aspectId": "web_aspect", "scaleLevel": 2}]
+    assert len(shown["vnfcInfo"]) == 4
+
+    world.twins.failing = {APPLY}
+    operation_id = await world.ask(instance_id, "heal", {})
+    await world.reached(operation_id, "FAILED_TEMP")
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/fail")).must(200)
+    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
+    assert "vnfcInfo" not in shown or shown["vnfcInfo"] == []
+    problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/heal", {"additionalParams": {"all": 1}})).problem(
+        400
+    )
+    assert "additionalParams/all" in problem["detail"]
 
 
 async def test_a_cluster_has_scale_heal_and_terminate(world: World) -> None:

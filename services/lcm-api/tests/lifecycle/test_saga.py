@@ -8,7 +8,7 @@ import pytest
 from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_events.lcm import OperationChanged, StepChanged
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ConnectVmDraft, ReplaceVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ScaleCnfDraft
+from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import HealCnfDraft, ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release
@@ -24,6 +24,7 @@ from lcm_builders import (
     ACCESS,
     ANSWERS,
     CLUSTER_PARAMETERS,
+    CNF_BEFORE,
     NOW,
     PACKAGE,
     RESOURCES,
@@ -73,6 +74,12 @@ DRAFTS = {
     "scale out cnf": a_cnf_change(ScaleCnfDraft),
     "scale in cnf": a_cnf_change(ScaleCnfDraft, vdu_counts={"web": -1}),
     "scale cnf with scripts": scripted(a_cnf_change(ScaleCnfDraft), "scale"),
+    "heal cnf": a_cnf_change(HealCnfDraft, pods=CNF_BEFORE.pods),
+    "heal whole cnf": a_cnf_change(HealCnfDraft, is_whole=True),
+    "heal whole cnf behind a load balancer": a_cnf_change(
+        HealCnfDraft, is_whole=True, phases=NODE_PORTS, release=CNF_BEFORE
+    ),
+    "heal cnf with scripts": scripted(a_cnf_change(HealCnfDraft, pods=CNF_BEFORE.pods), "heal"),
     "cnf behind a load balancer": a_cnf_draft(phases=NODE_PORTS),
     "terminate cnf behind a load balancer": a_cnf_terminate_draft(phases=NODE_PORTS, package=PACKAGE),
     "cnf with scripts": scripted(a_cnf_draft(), "instantiate"),

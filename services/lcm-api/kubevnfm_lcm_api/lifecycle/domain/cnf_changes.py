@@ -6,7 +6,7 @@ from collections import Counter
 from typing import ClassVar, Self, TypedDict
 
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_events.infra import ObjectCount
+from kubevnfm_events.infra import ObjectCount, PodFacts, VduTarget
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges, ScaleInfo
 from pydantic import Field
@@ -120,3 +120,49 @@ class ScaleCnfDraft(ChangeCnfDraft):
             before=Counter(pod.vdu_id for pod in self.before.pods),
         )
         return showing(instance, self.release, self.package, self.vim_key, self.def_files, scale_status=reached or None)
+
+
+class HealCnfDraft(ChangeCnfDraft):
+    """HEAL of a CNF."""
+
+    plan: ClassVar[str] = "heal_cnf"
+
+    namespace: str
+    """The namespace of objects that name none."""
+    multi_namespace: bool = False
+    vdus: tuple[VduTarget, ...] = ()
+    """The workloads of the VDUs, with their replicas at the present scale levels."""
+    parameters: SecretParams = Field(default_factory=dict)
+    """additionalParams of the instantiate request."""
+    phases: dict[str, str] = Field(default_factory=dict)
+    """Management driver by phase, as far as mgmt-executor runs it."""
+    pods: tuple[PodFacts, ...] = ()
+    """The pods to replace; their uids distinguish the old ones from the new ones."""
+    is_whole: bool = False
+    """All objects are deleted and created again."""
+    is_gone: bool = False
+    """Whether the old objects are deleted."""
+
+    @property
+    def adopt(self) -> bool:
+        """Never: what is of others by now stays theirs."""
+        return False
+
+    @property
+    def is_forceful(self) -> bool:
+        """Only a termination is."""
+        return False
+
+    @property
+    def is_reversible(self) -> bool:
+        """Never: a deleted pod cannot be restored."""
+        return False
+
+    def without_release(self) -> Self:
+        """Return the draft once nothing is left of the old objects."""
+        nothing = Release(namespace=self.before.namespace)
+        return self.model_copy(update={"is_gone": True, "release": nothing})
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance with the pods that run now."""
+        return showing(instance, self.release, self.package, self.vim_key, self.def_files)

@@ -6,6 +6,7 @@ user data find the zone that was granted to a resource.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatch
@@ -21,7 +22,7 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     OperateVmDraft,
     ReplaceVmDraft,
 )
-from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ScaleCnfDraft
+from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import HealCnfDraft, ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     InstantiateDraft,
@@ -180,6 +181,15 @@ def _scale_cnf(draft: ScaleCnfDraft, flavour: Flavour | None) -> Resources:
         # Kubernetes chooses the pods when it removes them; until then, these stand for their number.
         leaving += pods[max(0, len(pods) + difference) :] if difference < 0 else []
     return Resources(add=list(_added(draft.vdu_counts, flavour)), remove=list(_pods(leaving, draft.vim_key)))
+
+
+@resource_definitions.register
+def _heal_cnf(draft: HealCnfDraft, flavour: Flavour | None) -> Resources:
+    pods = draft.before.pods if draft.is_whole else draft.pods
+    return Resources(
+        add=list(_added(Counter(pod.vdu_id for pod in pods), flavour, with_storage=draft.is_whole)),
+        remove=list(_pods(pods, draft.vim_key)),
+    )
 
 
 @resource_definitions.register

@@ -19,7 +19,7 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     OperateVmDraft,
     ReplaceVmDraft,
 )
-from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ScaleCnfDraft
+from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import HealCnfDraft, ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     InstantiateCnfDraft,
     InstantiateVmDraft,
@@ -42,7 +42,7 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.changes import (
     RestoreScale,
     ScaleVnf,
 )
-from kubevnfm_lcm_api.lifecycle.domain.steps.cnf_changes import ScaleCnfObjects
+from kubevnfm_lcm_api.lifecycle.domain.steps.cnf_changes import HealCnfPods, ScaleCnfObjects
 from kubevnfm_lcm_api.lifecycle.domain.steps.healing import (
     HEAL_END,
     HEAL_START,
@@ -368,6 +368,23 @@ def scale_cnf(draft: ScaleCnfDraft) -> Plan[ScaleCnfDraft]:
     return plan
 
 
+def heal_cnf(draft: HealCnfDraft) -> Plan[HealCnfDraft]:
+    """Replace pods of a CNF, or create all its objects again; a load balancer in front of it gets the new node ports."""
+    plan = Plan[HealCnfDraft]()
+    _begin(plan, draft)
+    if not draft.is_whole:
+        plan.then(HealCnfPods(draft.wait_timeout_s))
+    else:
+        if TERMINATE_END in draft.phases:
+            plan.then(RunCnfPhase(TERMINATE_END), id=TERMINATE_END)
+        plan.then(DeleteCnfObjects())
+        plan.then(ApplyCnfObjects(draft.wait_timeout_s))
+        if INSTANTIATE_END in draft.phases:
+            plan.then(RunCnfPhase(INSTANTIATE_END), id=INSTANTIATE_END)
+    _finish(plan, draft)
+    return plan
+
+
 SEQUENCES: Final = Sequences(
     [
         Operation(InstantiateVmDraft, instantiate_vm),
@@ -383,6 +400,7 @@ SEQUENCES: Final = Sequences(
         Operation(ModifyScriptedDraft, modify_scripted),
         Operation(ModifyCnfDraft, modify_cnf),
         Operation(ScaleCnfDraft, scale_cnf),
+        Operation(HealCnfDraft, heal_cnf),
     ],
     [
         RemoveRemains,
@@ -404,6 +422,7 @@ SEQUENCES: Final = Sequences(
         DeleteCnfObjects,
         UpdateCnfObjects,
         ScaleCnfObjects,
+        HealCnfPods,
         RunCnfPhase,
         ScaleVnf,
         RunScalePhase,

@@ -63,7 +63,7 @@ async def cnf_draft(
         namespace=namespace,
         multi_namespace=_flag(parameters, "multi_namespace"),
         adopt=_flag(parameters, "adopt"),
-        vdus=vdu_targets(flavour, parameters, request.instantiation_level_id),
+        vdus=vdu_targets(flavour, parameters, flavour.initial_counts(request.instantiation_level_id)),
         wait_timeout_s=wait_timeout(parameters),
         phases=phases,
     )
@@ -88,9 +88,11 @@ async def check_load_balancer(parameters: Mapping[str, Any], files: frozenset[st
         raise InvalidInput(place, f"the package has no file {balancer.script_path}")
 
 
-def vdu_targets(flavour: Flavour, parameters: Mapping[str, Any], level_id: str | None) -> tuple[VduTarget, ...]:
-    """Return the workload and the replicas of each VDU; ``parameters``: additionalParams. Raises InvalidInput."""
-    counts = flavour.initial_counts(level_id)
+def vdu_targets(flavour: Flavour, parameters: Mapping[str, Any], counts: Mapping[str, int]) -> tuple[VduTarget, ...]:
+    """Return the workload and the replicas of each VDU.
+
+    ``parameters``: additionalParams; ``counts``: instances by VDU. Raises InvalidInput.
+    """
     return tuple(
         target.model_copy(update={"replicas": _replicas(flavour, target.vdu_id, counts)})
         for target in _targets(flavour, parameters)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kubevnfm_csar import Flavour, Vnfd
 from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_events.infra import VduTarget
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import OperationType
@@ -19,7 +20,7 @@ from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ChangeCnfFields
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
 from kubevnfm_lcm_api.lifecycle.domain.scale_levels import declared_counts, levels_of
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES, declares_count, wait_timeout
+from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES, declares_count, vdu_targets, wait_timeout
 from kubevnfm_lcm_api.lifecycle.requests.drivers import scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.scripts import script_request
 
@@ -69,6 +70,11 @@ class CnfUnderChange:
             )
             for vdu_id, count in declared.items()
         }
+
+    @property
+    def targets(self) -> tuple[VduTarget, ...]:
+        """The workload of each VDU, with its replicas at the present scale levels."""
+        return vdu_targets(self.flavour, self.record.internals.parameters, self.counts_at(self.scale_levels))
 
     def fields(
         self, original: Mapping[str, object], version: ApiVersion, *, operation: OperationType, asked: SolType

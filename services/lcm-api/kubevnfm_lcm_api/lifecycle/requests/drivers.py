@@ -74,6 +74,7 @@ _CNFS: Final = _VnfKind(
         OperationType.INSTANTIATE,
         OperationType.SCALE,
         OperationType.SCALE_TO_LEVEL,
+        OperationType.HEAL,
         OperationType.MODIFY_INFO,
         OperationType.TERMINATE,
     ),

@@ -9,7 +9,6 @@ from typing import Any, Final
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import HealVnfRequest, InstantiationState, OperationType
-from kubevnfm_sol.resources import InstantiatedVnfInfo
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields
 from kubevnfm_lcm_api.lifecycle.domain.drift import check_stack_exists, is_stack_missing
@@ -18,7 +17,10 @@ from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import RegistryVnf
 from kubevnfm_lcm_api.lifecycle.domain.steps.healing import HEAL_END
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.cluster_healing import healed_cluster
+from kubevnfm_lcm_api.lifecycle.requests.cnf_healing import healed_cnf
+from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import HEAL, ChangeableVnfs, VnfUnderChange
+from kubevnfm_lcm_api.lifecycle.requests.vnfcs import resource_ids
 
 _ALL: Final = "all"
 _WITH_STORAGE: Final = "tacker_extension_heal_include_block_storage"
@@ -39,9 +41,19 @@ class Heal:
         Raises: NotFound, TaskUnsupported, Conflict, Drifted; InvalidInput for an unknown VNFC or a malformed parameter;
         Unprocessable for nodes that a cluster cannot lose, and for volumes that cannot stay.
         """
-        vnf = await self._vnfs.find(instance_id, HEAL)
+        vnf = await self._vnfs.find_any(instance_id, HEAL)
         is_all = _flag(request.additional_params, _ALL)
-        chosen = server_ids(request.vnfc_instance_id, vnf.info) if request.vnfc_instance_id else None
+        if isinstance(vnf, CnfUnderChange):
+            return await self._acceptance.accept(
+                vnf.stored,
+                vnf.record,
+                OperationType.HEAL,
+                healed_cnf(vnf, request, original, version),
+                original=original,
+                version=version,
+                flavour=vnf.flavour,
+            )
+        chosen = resource_ids(request.vnfc_instance_id, vnf.info) if request.vnfc_instance_id else None
         is_missing = is_stack_missing(vnf.record)
         if chosen is not None:
             check_stack_exists(vnf.record, "heal of some machines")
@@ -89,19 +101,6 @@ class Heal:
             version=version,
             flavour=vnf.flavour,
         )
-
-
-def server_ids(vnfc_ids: tuple[str, ...], info: InstantiatedVnfInfo) -> list[str]:
-    """Return the Nova ids of VNFCs named by vnfcInfo or by vnfcResourceInfo. Raises InvalidInput for an unknown one."""
-    # SOL003 names vnfcInfo; clients of Tacker's v1 API send the id of vnfcResourceInfo.
-    server_by_id = {one.id: one.compute_resource.resource_id for one in info.vnfc_resource_info}
-    for vnfc in info.vnfc_info:
-        if vnfc.vnfc_resource_info_id in server_by_id:
-            server_by_id[vnfc.id] = server_by_id[vnfc.vnfc_resource_info_id]
-    for index, vnfc_id in enumerate(vnfc_ids):
-        if vnfc_id not in server_by_id:
-            raise InvalidInput(f"vnfcInstanceId[{index}]", f"the VNF has no VNFC {vnfc_id}")
-    return list(dict.fromkeys(server_by_id[vnfc_id] for vnfc_id in vnfc_ids))
 
 
 def _flag(parameters: Mapping[str, Any], name: str) -> bool | None:

@@ -24,6 +24,7 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.own_metadata import check_not_given, own_part
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.domain.scale_levels import declared_counts, levels_of
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import NO_CLAIMS, Acceptance, ApiVersion
@@ -219,7 +220,11 @@ class Modify:
             def_files=def_files,
             config_files=configs,
             multi_namespace=parameters.get("multi_namespace", False),
-            vdus=vdu_targets(flavour, parameters, record.internals.instantiation_level_id),
+            vdus=vdu_targets(
+                flavour,
+                parameters,
+                declared_counts(flavour, record.internals.instantiation_level_id, levels_of(info)),
+            ),
             wait_timeout_s=parameters.get("wait_timeout"),
             before=deployment.release,
         )

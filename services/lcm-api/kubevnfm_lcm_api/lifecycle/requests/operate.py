@@ -11,10 +11,10 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import OperateVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.drift import check_machines_exist
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.drivers import scripts_of
-from kubevnfm_lcm_api.lifecycle.requests.heal import server_ids
 from kubevnfm_lcm_api.lifecycle.requests.scripts import script_request
 from kubevnfm_lcm_api.lifecycle.requests.terminate import DEFAULT_GRACEFUL_S
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import OPERATE, ChangeableVnfs
+from kubevnfm_lcm_api.lifecycle.requests.vnfcs import resource_ids
 
 
 class Operate:
@@ -33,7 +33,7 @@ class Operate:
         """
         vnf = await self._vnfs.find(instance_id, OPERATE)
         named = request.vnfc_instance_id or tuple(one.id for one in vnf.info.vnfc_resource_info)
-        servers = server_ids(named, vnf.info)
+        servers = resource_ids(named, vnf.info)
         check_machines_exist(vnf.record, servers, "operate")
         state_by_vnfc = {one.vnfc_resource_info_id: one.vnfc_state for one in vnf.info.vnfc_info}
         present_states = {

@@ -1,4 +1,4 @@
-"""Steps that infra-k8s does to change the objects of a CNF: their number of replicas."""
+"""Steps that infra-k8s does to change a CNF that runs: its numbers of replicas, and its pods."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from kubevnfm_events import Command, Event
-from kubevnfm_events.infra import ObjectCount, ObjectsScaled, ScaleObjects
+from kubevnfm_events import Command, Event, PackageRef
+from kubevnfm_events.infra import (
+    HealObjects,
+    ObjectCount,
+    ObjectsHealed,
+    ObjectsScaled,
+    PodFacts,
+    ScaleObjects,
+    VduTarget,
+)
 
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release
@@ -71,3 +79,68 @@ class ScaleCnfObjects(AwaitedObjects[NeedsScaling, ObjectsScaled]):
         return ScaleObjects(
             vnf_instance_id=draft.vnf_instance_id, vim=draft.vim, objects=counts, wait_timeout_s=self.wait_timeout_s
         )
+
+
+class NeedsHealing(NeedsVim, Protocol):
+    """An operation that replaces pods of a CNF."""
+
+    @property
+    def package(self) -> PackageRef: ...
+
+    @property
+    def def_files(self) -> tuple[str, ...]: ...
+
+    @property
+    def namespace(self) -> str: ...
+
+    @property
+    def multi_namespace(self) -> bool: ...
+
+    @property
+    def vdus(self) -> tuple[VduTarget, ...]: ...
+
+    @property
+    def pods(self) -> tuple[PodFacts, ...]: ...
+
+    def with_release(self, release: Release | None) -> Draft:
+        """Return the draft with what exists now."""
+        ...
+
+
+@dataclass(frozen=True)
+class HealCnfPods(AwaitedObjects[NeedsHealing, ObjectsHealed]):
+    """Delete pods and wait for as many new ready ones (capi.md CR-034).
+
+    Adds: the pods that run now.
+    Again: safe; the pods are known by uid, so that a new one is not deleted.
+    Fails: a missing workload or manifest, refusals and timeouts name the object.
+    """
+
+    kind: ClassVar[str] = "heal_objects"
+    command: ClassVar[type[Command]] = HealObjects
+    label: ClassVar[str] = "Replace pods"
+
+    def ask(self, draft: NeedsHealing) -> HealObjects:
+        """Ask for the replacement."""
+        return HealObjects(
+            vnf_instance_id=draft.vnf_instance_id,
+            package=draft.package,
+            vim=draft.vim,
+            def_files=draft.def_files,
+            namespace=draft.namespace,
+            multi_namespace=draft.multi_namespace,
+            vdus=draft.vdus,
+            pods=draft.pods,
+            wait_timeout_s=self.wait_timeout_s,
+        )
+
+    def fold(self, draft: NeedsHealing, reply: ObjectsHealed) -> Draft:
+        """Keep what runs now."""
+        return draft.with_release(Release.from_applied(reply))
+
+    def fold_remains(self, draft: NeedsHealing, remains: Mapping[str, object]) -> Draft:
+        """Keep what runs after the failure."""
+        return self.fold(draft, ObjectsHealed.model_validate(remains))
+
+    def undo(self, draft: NeedsHealing) -> None:
+        """Heal has no rollback: a deleted pod cannot be restored (api.md 4.3)."""
