@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import ssl
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import aiohttp
 import pytest
-import yaml
 from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
 from kubevnfm_clients import HttpCredentials, callback
-from kubevnfm_credentials_receiver.settings import Settings
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
 from kubevnfm_events import Message
 from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived, CredentialsRotated
@@ -26,54 +23,10 @@ from kubevnfm_kit.errors import NotFound
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store import SqliteStore
 from kubevnfm_worker.backends import Backends
-from pydantic import SecretStr
+from receiver_twins import INSTANCE, MASTER, TOKEN, KnownInstances, a_body, a_kubeconfig, receiver_settings
 
 RING = KeyRing.from_text(KeyRing.new_key())
-MASTER = bytes(range(32))
-TOKEN = "internal"
-INSTANCE = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
-
-
-def a_kubeconfig(token: str = "swordfish") -> str:
-    return yaml.safe_dump(
-        {
-            "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {"server": "https://10.0.0.5:6443"}}],
-            "users": [{"name": "u", "user": {"token": token}}],
-        }
-    )
-
-
-def a_body(
-    *,
-    event: str = "CREATED",
-    instance: str = INSTANCE,
-    uid: str = "uid-1",
-    name: str = "workload",
-    kubeconfig: str | None = None,
-    register: bool = True,
-) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "schemaVersion": "1",
-        "event": event,
-        "vnfInstanceId": instance,
-        "cluster": {"name": name, "namespace": "default", "uid": uid, "endpoint": "https://10.0.0.5:6443"},
-        "vim": {"register": register, "name": "workload-vim"},
-    }
-    if event != "DELETED":
-        text = a_kubeconfig() if kubeconfig is None else kubeconfig
-        body["credentials"] = {"format": "kubeconfig", "kubeconfig": base64.b64encode(text.encode()).decode()}
-    return body
-
-
-@dataclass
-class KnownInstances:
-    known: set[str] = field(default_factory=lambda: {INSTANCE})
-
-    async def exists(self, vnf_instance_id: str) -> bool:
-        return vnf_instance_id in self.known
 
 
 @dataclass
@@ -135,21 +88,11 @@ async def events(bus: InProcessBus) -> list[Message]:
     return events
 
 
-def settings(**changes: Any) -> Settings:
-    return Settings(
-        port=0,
-        internal_token=SecretStr(TOKEN),
-        keys=SecretStr("unused"),
-        master_keys=SecretStr(base64.urlsafe_b64encode(MASTER).decode()),
-        **changes,
-    )
-
-
 @pytest.fixture
 async def sender(bus: InProcessBus, store: SqliteStore) -> AsyncIterator[Sender]:
     async with (
         credentials_receiver(
-            settings(failures_a_minute=5), Backends(bus, store, RING), instances=KnownInstances()
+            receiver_settings(failures_a_minute=5), Backends(bus, store, RING), instances=KnownInstances()
         ) as service,
         aiohttp.ClientSession() as session,
     ):
@@ -363,7 +306,7 @@ async def test_call_backs_are_accepted_over_tls(bus: InProcessBus, store: Sqlite
     certificate, key = self_signed(tmp_path)
     async with (
         credentials_receiver(
-            settings(tls_certificate=certificate, tls_key=key),
+            receiver_settings(tls_certificate=certificate, tls_key=key),
             Backends(bus, store, RING),
             instances=KnownInstances(),
         ) as service,

@@ -16,6 +16,7 @@ from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable, VnfmError
 from kubevnfm_kit.internal import internal_app
 
 from kubevnfm_credentials_receiver.adapters.failures import Failures
+from kubevnfm_credentials_receiver.adapters.metrics import CallbackMetrics
 from kubevnfm_credentials_receiver.domain.callback_body import read_callback
 from kubevnfm_credentials_receiver.domain.errors import (
     HeaderMissing,
@@ -53,6 +54,7 @@ class CallbackApi:
     ) -> None:
         self._receiver, self._nonces, self._failures, self._clock = receiver, nonces, failures, clock
         self._keys, self._token = master_keys, token
+        self._metrics = CallbackMetrics()
 
     def app(self) -> web.Application:
         """Return the application."""
@@ -64,12 +66,20 @@ class CallbackApi:
                 web.get(one, self.show),
                 web.delete(one, self.delete),
                 web.get("/internal/v1/credentials/{id}", self.content),
+                web.get("/metrics", self._metrics.show),
             ],
             token=self._token,
         )
 
     async def receive(self, request: web.Request) -> web.Response:
-        """POST: accept a call-back. The checks are in the order of CR-065."""
+        """POST: accept a call-back."""
+        async with self._metrics.counted() as by_status:
+            response = await self._received(request)
+            by_status[response.status] += 1
+            return response
+
+    async def _received(self, request: web.Request) -> web.Response:
+        """Make the checks, in the order of CR-065, and store."""
         try:
             body = await _body(request)
             # Everything before this line must be cheap, because anyone on the network can send it.
