@@ -79,6 +79,19 @@ class VimStatusChanged(Event, kind="vim.status.changed", by="vim-registry"):
     reason: str = ""
 
 
+class VimCredentialsExpiring(Event, kind="vim.credentials.expiring", by="vim-registry"):
+    """Access data of a VIM expire soon, or have expired. Published once for each of 30, 14, 7, 3, 1 and 0 days."""
+
+    vim_id: str
+    name: str
+    part: Literal["bearer_token", "client_certificate", "ssl_ca_cert"]
+    """The attribute that expires first."""
+    expires_at: str
+    """RFC 3339."""
+    days_left: int
+    """Whole days; 0: less than one, or expired."""
+
+
 class VimRegistrationFailed(Event, kind="vim.registration.failed", by="vim-registry"):
     """A cluster whose credentials were received could not be registered as a VIM."""
 

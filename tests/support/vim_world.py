@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
 from kubevnfm_clients import HttpVimDirectory, HttpVims
 from kubevnfm_events import Command, Envelope, Message
+from kubevnfm_kit.clock import Clock, SystemClock
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.lab import Lab
@@ -29,6 +31,19 @@ RING = KeyRing.from_text(KeyRing.new_key())
 TOKEN = "internal"
 
 
+class SetClock:
+    """A clock that stands still until a test sets it."""
+
+    def __init__(self, at: datetime) -> None:
+        self.at = at
+
+    def now(self) -> datetime:
+        return self.at
+
+    def advance(self, seconds: float) -> None:
+        self.at += timedelta(seconds=seconds)
+
+
 @dataclass
 class Users:
     """The twin of lcm-api: the instances that use each VIM."""
@@ -37,6 +52,16 @@ class Users:
 
     async def users(self, vim_id: str) -> Sequence[str]:
         return self.by_vim.get(vim_id, [])
+
+
+@dataclass
+class Operations:
+    """The twin of lcm-api: the operation that runs on each instance."""
+
+    by_instance: dict[str, str] = field(default_factory=dict)
+
+    async def running(self, vnf_instance_id: str) -> str | None:
+        return self.by_instance.get(vnf_instance_id)
 
 
 @dataclass
@@ -91,6 +116,7 @@ class World:
     users: Users
     credentials: Credentials
     events: Events
+    operations: Operations
 
     def openstack(self, **changes: Any) -> dict[str, Any]:
         """Return the request that registers the lab's OpenStack."""
@@ -108,6 +134,12 @@ class World:
             },
             **changes,
         }
+
+    async def until(self, is_true: Callable[[], bool]) -> None:
+        """Wait for something that has no event."""
+        async with asyncio.timeout(300):
+            while not is_true():  # noqa: ASYNC110 - see above
+                await asyncio.sleep(0.01)
 
     async def ask(self, command: Command) -> Message:
         """Send a command and return its answer."""
@@ -159,15 +191,21 @@ def settings() -> Settings:
 
 
 @asynccontextmanager
-async def running(lab: Lab, settings: Settings, folder: Path) -> AsyncIterator[World]:
-    users, credentials, events = Users(), Credentials(), Events()
+async def running(lab: Lab, settings: Settings, folder: Path, *, clock: Clock | None = None) -> AsyncIterator[World]:
+    users, credentials, events, operations = Users(), Credentials(), Events(), Operations()
     async with (
         SqliteStore.open(folder / "store.db") as store,
         InProcessBus(RING) as bus,
         aiohttp.ClientSession() as session,
     ):
         await bus.consume_events("test", ["vim.#", "service.command.failed"], events)
-        async with vim_registry(settings, Backends(bus, store, RING), users=users, credentials=credentials) as service:
+        async with vim_registry(
+            settings,
+            Backends(bus, store, RING, clock or SystemClock()),
+            users=users,
+            credentials=credentials,
+            operations=operations,
+        ) as service:
             url = f"http://127.0.0.1:{service.port}"
             yield World(
                 lab,
@@ -180,6 +218,7 @@ async def running(lab: Lab, settings: Settings, folder: Path) -> AsyncIterator[W
                 users,
                 credentials,
                 events,
+                operations,
             )
 
 

@@ -98,6 +98,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 backends,
                 users=HttpVimUsers(gateway_url, token, session),
                 credentials=HttpCredentials(credentials_url, token, session),
+                operations=HttpInstances(gateway_url, token, session),
             ),
             mgmt_executor(
                 MgmtExecutorSettings(

@@ -4,7 +4,16 @@ from kubevnfm_clients.http import InternalApi, ServiceUnavailable
 from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_clients.logs import HttpCredentials, HttpNodeLogs
 from kubevnfm_clients.packages import HttpPackages
-from kubevnfm_clients.ports import CredentialsStore, Instances, NodeLogs, Packages, VimDirectory, Vims, VimUsers
+from kubevnfm_clients.ports import (
+    CredentialsStore,
+    InstanceOperations,
+    Instances,
+    NodeLogs,
+    Packages,
+    VimDirectory,
+    Vims,
+    VimUsers,
+)
 from kubevnfm_clients.session import Peers, internal_session
 from kubevnfm_clients.vims import HttpVimDirectory, HttpVims, HttpVimUsers
 
@@ -17,6 +26,7 @@ __all__ = [
     "HttpVimDirectory",
     "HttpVimUsers",
     "HttpVims",
+    "InstanceOperations",
     "Instances",
     "InternalApi",
     "NodeLogs",

@@ -1,4 +1,4 @@
-"""A client for the existence of VNF instances (lcm-api)."""
+"""A client for the existence of VNF instances, and for the operations that run on them (lcm-api)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubevnfm_clients.http import InternalApi
 
 
 class HttpInstances:
-    """`ports.Instances` over HTTP."""
+    """`ports.Instances` and `ports.InstanceOperations` over HTTP."""
 
     def __init__(self, base_url: str, token: str, session: aiohttp.ClientSession) -> None:
         self._api = InternalApi("lcm-api", base_url, token, session)
@@ -21,3 +21,12 @@ class HttpInstances:
         except NotFound:
             return False
         return True
+
+    async def running(self, vnf_instance_id: str) -> str | None:
+        """See the port."""
+        try:
+            found = await self._api.call("GET", "instances", vnf_instance_id)
+        except NotFound:
+            return None
+        operation = found.get("operation")
+        return None if operation is None else str(operation)

@@ -50,6 +50,17 @@ class Instances(Protocol):
         ...
 
 
+class InstanceOperations(Protocol):
+    """Served by lcm-api: ``GET /internal/v1/instances/{id}``."""
+
+    async def running(self, vnf_instance_id: str) -> str | None:
+        """Return the id of the operation that runs on the VNF instance; None if none does, or there is no such instance.
+
+        Raises OutsideUnavailable.
+        """
+        ...
+
+
 class VimUsers(Protocol):
     """Served by lcm-api: ``GET /internal/v1/vims/{id}/users``."""
 

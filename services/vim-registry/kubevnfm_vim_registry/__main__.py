@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
-from kubevnfm_clients import HttpCredentials, HttpVimUsers, Peers
+from kubevnfm_clients import HttpCredentials, HttpInstances, HttpVimUsers, Peers
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.service import run_service
 
@@ -19,6 +19,7 @@ def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncC
         backends,
         users=HttpVimUsers(settings.lcm_api_url, *peers.credentials("lcm-api")),
         credentials=HttpCredentials(settings.credentials_receiver_url, *peers.credentials("credentials-receiver")),
+        operations=HttpInstances(settings.lcm_api_url, *peers.credentials("lcm-api")),
     )
 
 

@@ -1,15 +1,21 @@
-"""Monitors the VIMs: makes one light call to each in every round, and publishes a changed status."""
+"""Monitors the VIMs: makes one light call to each in every round, and publishes a changed status and access data that expire."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime
 
 import structlog
-from kubevnfm_events.vim import VimStatus
-from kubevnfm_kit.errors import VnfmError
+from kubevnfm_clients.ports import InstanceOperations
+from kubevnfm_events import Event
+from kubevnfm_events.vim import VimCredentialsExpiring, VimStatus
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
+from kubevnfm_secrets import KeyRing, revealed
 from kubevnfm_store.port import RevisionConflict, StoreUnavailable
 
+from kubevnfm_vim_registry.domain.expiry import first_expiry
 from kubevnfm_vim_registry.domain.ports import Probes
 from kubevnfm_vim_registry.domain.record import VimRecord
 from kubevnfm_vim_registry.records import StoredVim, VimRecords
@@ -18,14 +24,50 @@ from kubevnfm_vim_registry.registry import status_events
 log = structlog.get_logger()
 
 
+class _Silences:
+    """Since when VIMs are silent, and how long that is tolerated; in memory, as each replica makes its own calls."""
+
+    def __init__(self, clock: Clock, tolerated_s: float) -> None:
+        self._clock, self._tolerated_s = clock, tolerated_s
+        self._since: dict[str, datetime] = {}
+
+    def is_tolerable(self, vim_id: str) -> bool:
+        """Return whether the silence, which this call notes, is still short enough."""
+        since = self._since.setdefault(vim_id, self._clock.now())
+        return (self._clock.now() - since).total_seconds() < self._tolerated_s
+
+    def answered(self, vim_id: str) -> None:
+        """Forget the silence."""
+        self._since.pop(vim_id, None)
+
+    def forget_all_but(self, vim_ids: set[str]) -> None:
+        """Forget VIMs that were deleted."""
+        for gone in self._since.keys() - vim_ids:
+            del self._since[gone]
+
+
 class VimMonitor:
-    """Monitors all VIMs. Each replica does so; the first one that writes a changed status publishes it."""
+    """Monitors all VIMs. Each replica does so; the first one that writes a change publishes it."""
 
     def __init__(
-        self, records: VimRecords, probes: Probes, *, every_s: float, timeout_s: float, at_a_time: int
+        self,
+        records: VimRecords,
+        probes: Probes,
+        operations: InstanceOperations,
+        clock: Clock,
+        ring: KeyRing,
+        *,
+        every_s: float,
+        timeout_s: float,
+        at_a_time: int,
+        tolerated_s: float,
     ) -> None:
-        """``timeout_s``: time limit for the call to one VIM; ``at_a_time``: number of simultaneous calls."""
-        self._records, self._probes = records, probes
+        """``timeout_s``: time limit for the call to one VIM; ``at_a_time``: number of simultaneous calls; ``tolerated_s``:
+        how long a cluster may be silent during an operation of its instance.
+        """
+        self._records, self._probes, self._operations = records, probes, operations
+        self._clock, self._ring = clock, ring
+        self._silences = _Silences(clock, tolerated_s)
         self._every_s, self._timeout_s = every_s, timeout_s
         self._places = asyncio.Semaphore(at_a_time)
 
@@ -43,19 +85,60 @@ class VimMonitor:
 
     async def check_all(self) -> None:
         """Check each VIM once. Raises StoreUnavailable."""
-        await asyncio.gather(*(self._check(stored) for stored in await self._records.all()))
+        found = await self._records.all()
+        self._silences.forget_all_but({stored.vim.id for stored in found})
+        await asyncio.gather(*(self._check(stored) for stored in found))
 
     async def _check(self, stored: StoredVim) -> None:
         async with self._places:
             status, reason = await self._status(stored.vim)
-        if status == stored.vim.status:
+        if status != "UNREACHABLE":
+            self._silences.answered(stored.vim.id)
+        elif stored.vim.status == "ACTIVE" and await self._is_tolerated(stored.vim):
+            status, reason = stored.vim.status, stored.vim.status_reason
+        vim, events = stored.vim, list[Event]()
+        if status != vim.status:
+            vim = vim.model_copy(update={"status": status, "status_reason": reason})
+            events += status_events(stored.vim, vim)
+        vim, expiring = self._expiring(vim)
+        events += expiring
+        if not events:
             return
-        vim = stored.vim.model_copy(update={"status": status, "status_reason": reason})
         try:
-            await self._records.replace(stored, vim, status_events(stored.vim, vim))
+            await self._records.replace(stored, vim, events)
         except RevisionConflict:
             return  # changed, deleted or published by another replica meanwhile; the next round reads it again
-        log.warning("vim_status_changed", vim_id=vim.id, name=vim.name, status=status, reason=reason)
+        if status != stored.vim.status:
+            log.warning("vim_status_changed", vim_id=vim.id, name=vim.name, status=status, reason=reason)
+        for event in expiring:
+            log.warning("vim_credentials_expire", vim_id=vim.id, part=event.part, expires_at=event.expires_at)
+
+    async def _is_tolerated(self, vim: VimRecord) -> bool:
+        """Return whether the silence may be that of a control plane which an operation replaces (capi.md CR-101)."""
+        # Noted in any case: the silence may have begun before the operation.
+        if not self._silences.is_tolerable(vim.id) or vim.owner is None:
+            return False
+        try:
+            return await self._operations.running(vim.owner) is not None
+        except OutsideUnavailable:
+            return True  # unknown: the next round asks again, and the time is limited
+
+    def _expiring(self, vim: VimRecord) -> tuple[VimRecord, list[VimCredentialsExpiring]]:
+        """Return the record and the event, if a further threshold is reached."""
+        expiry = first_expiry(revealed(vim.auth_cred, self._ring)) if vim.type == "kubernetes" else None
+        threshold = expiry.threshold(self._clock.now()) if expiry is not None else None
+        if expiry is None or threshold is None:
+            return vim, []
+        if vim.expiry_reported_days is not None and vim.expiry_reported_days <= threshold:
+            return vim, []
+        event = VimCredentialsExpiring(
+            vim_id=vim.id,
+            name=vim.name,
+            part=expiry.part,
+            expires_at=rfc3339(expiry.at),
+            days_left=expiry.days_left(self._clock.now()),
+        )
+        return vim.model_copy(update={"expiry_reported_days": threshold}), [event]
 
     async def _status(self, vim: VimRecord) -> tuple[VimStatus, str]:
         try:

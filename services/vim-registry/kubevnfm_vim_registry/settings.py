@@ -26,6 +26,9 @@ class Settings(ProcessSettings):
     """Interval between two light calls to the same VIM."""
     monitor_timeout_s: float = Field(default=10.0, gt=0)
     """Time limit for such a call; a VIM that takes longer is UNREACHABLE."""
+    monitor_tolerance_s: float = Field(default=180.0, ge=0)
+    """How long a cluster may be silent while an operation runs on the instance that built it, before it is UNREACHABLE: its
+    control plane may be replaced (capi.md CR-101)."""
     monitor_parallel: int = Field(default=16, ge=1)
     """Number of VIMs that are called at the same time."""
     credentials_tries_s: float = Field(default=300.0, ge=0)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
-from kubevnfm_clients.ports import CredentialsStore, VimUsers
+from kubevnfm_clients.ports import CredentialsStore, InstanceOperations, VimUsers
 from kubevnfm_events.queues import CREDENTIALS
 from kubevnfm_events.vim import DeregisterVim, RegisterReceived, RegisterVim
 from kubevnfm_kit.run import background
@@ -43,7 +43,12 @@ class RunningVimRegistry:
 
 @asynccontextmanager
 async def vim_registry(
-    settings: Settings, backends: Backends, *, users: VimUsers, credentials: CredentialsStore
+    settings: Settings,
+    backends: Backends,
+    *,
+    users: VimUsers,
+    credentials: CredentialsStore,
+    operations: InstanceOperations,
 ) -> AsyncIterator[RunningVimRegistry]:
     """Yield the service, consuming, serving and watching; leaving the block drains and closes it."""
     bus, store, key_ring, clock = backends.bus, backends.store, backends.key_ring, backends.clock
@@ -76,9 +81,13 @@ async def vim_registry(
         monitor = VimMonitor(
             records,
             probes,
+            operations,
+            clock,
+            key_ring,
             every_s=settings.monitor_every_s,
             timeout_s=settings.monitor_timeout_s,
             at_a_time=settings.monitor_parallel,
+            tolerated_s=settings.monitor_tolerance_s,
         )
         async with (
             background(vim_monitor=monitor.watch()),

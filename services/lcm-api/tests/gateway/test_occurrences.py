@@ -242,3 +242,22 @@ async def users_of(world: World, vim_id: str) -> list[str]:
         (await world.call("GET", f"/internal/v1/vims/{vim_id}/users", headers=headers)).must(200).json["users"]
     )
     return users
+
+
+async def test_other_services_learn_which_operation_runs_on_an_instance(world: World) -> None:
+    """CR-101: vim-registry tolerates a silent cluster while one does."""
+    await world.sample()
+    operation_id = await world.an_operation_in("PROCESSING")
+    instance_id = (await world.operation(operation_id))["vnfInstanceId"]
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+
+    async def running() -> str | None:
+        answer = await world.call("GET", f"/internal/v1/instances/{instance_id}", headers=headers)
+        found: dict[str, str | None] = answer.must(200).json
+        assert found["id"] == instance_id
+        return found["operation"]
+
+    assert await running() == operation_id
+    await world.twins.release()
+    await world.reached(operation_id, "COMPLETED")
+    assert await running() is None

@@ -19,6 +19,7 @@ JsonObject = dict[str, Any]
 _LONG_TYPE: Final[dict[VimType, str]] = {"openstack": OPENSTACK, "kubernetes": KUBERNETES}
 _INTERNAL: Final = {
     *("owner", "default_of", "cluster_uid", "credentials_id", "content_sha256", "kubernetes_version", "status_reason"),
+    "expiry_reported_days",
 }
 """Stored attributes that Tacker's record does not have, so they are not shown."""
 
@@ -52,6 +53,8 @@ class VimRecord(BaseModel):
     content_sha256: str = ""
     """Hash of the kubeconfig that was called back, from which the access data are."""
     kubernetes_version: str = ""
+    expiry_reported_days: int | None = None
+    """The threshold of `domain.expiry` that was published last, for the present access data."""
     status_reason: str = ""
     """The reason why it is UNREACHABLE or in ERROR."""
 

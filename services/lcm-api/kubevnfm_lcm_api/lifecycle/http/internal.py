@@ -5,6 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from kubevnfm_lcm_api.http.internal import for_services
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.http.context import services
 
 
@@ -14,8 +15,10 @@ async def vim_users(request: web.Request) -> web.Response:
 
 
 async def instance(request: web.Request) -> web.Response:
-    """GET instances/{id}: 200 if the VNF instance exists, else 404."""
-    return web.json_response({"id": (await services(request).instances.get(request.match_info["id"])).id})
+    """GET instances/{id}: 200 if the VNF instance exists, with the id of the operation that runs on it, else 404."""
+    found = await services(request).instances.get(request.match_info["id"])
+    record = InstanceRecord.from_document(found.body)
+    return web.json_response({"id": found.id, "operation": record.internals.current_operation})
 
 
 def routes() -> list[web.RouteDef]:

@@ -1,0 +1,150 @@
+"""The monitor: clusters whose control plane is replaced, and access data that expire."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from kubevnfm_events import VimConnection
+from kubevnfm_events.vim import RegisterVim, VimCredentialsExpiring, VimRegistered, VimStatusChanged
+from kubevnfm_lab.kubernetes.cluster import LabCluster
+from kubevnfm_lab.lab import Lab
+from kubevnfm_secrets import Secret
+from kubevnfm_vim_registry.domain.expiry import first_expiry
+from kubevnfm_vim_registry.settings import Settings
+from vim_world import SetClock, World, running
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def a_register(cluster: LabCluster, **access: Secret | str) -> RegisterVim:
+    return RegisterVim(
+        vnf_instance_id="vnf-1",
+        name="edge",
+        connection=VimConnection(
+            vim_type="ETSINFV.KUBERNETES.V_1",
+            interface_info={"endpoint": cluster.endpoint, "ssl_ca_cert": cluster.ca_pem},
+            access_info={"bearer_token": Secret(cluster.admin_token), **access},
+        ),
+    )
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock(datetime.now(UTC))
+
+
+@pytest.fixture
+async def world(lab: Lab, settings: Settings, tmp_path: Path, clock: SetClock) -> AsyncIterator[World]:
+    async with running(lab, settings, tmp_path, clock=clock) as world:
+        yield world
+
+
+async def registered(world: World, cluster: LabCluster) -> str:
+    made = await world.ask(a_register(cluster))
+    assert isinstance(made, VimRegistered)
+    return made.vim_id
+
+
+def calls(world: World) -> int:
+    return sum(call["count"] for call in world.lab.ledger.calls() if call["part"] == "kubernetes")
+
+
+async def rounds(world: World, count: int) -> None:
+    """Wait until the monitor has called the cluster so many times more."""
+    before = calls(world)
+    await world.until(lambda: calls(world) >= before + count)
+
+
+async def test_a_cluster_whose_control_plane_is_replaced_may_be_silent_for_three_minutes(
+    world: World, cluster: LabCluster, clock: SetClock
+) -> None:
+    """CR-101."""
+    vim_id = await registered(world, cluster)
+    world.operations.by_instance["vnf-1"] = "op-7"
+    world.lab.faults.add(part="kubernetes", effect="fail", status=503)
+    await rounds(world, 4)
+    clock.advance(179)
+    await rounds(world, 4)
+    assert (await world.vims.get(vim_id))["status"] == "ACTIVE"
+    assert len(world.events.data) == 1
+
+    clock.advance(2)
+    await world.events.has(2)
+    gone = world.events.data[1]
+    assert isinstance(gone, VimStatusChanged)
+    assert (gone.vim_id, gone.status) == (vim_id, "UNREACHABLE")
+
+
+async def test_a_silence_without_an_operation_is_published_at_once_and_once(world: World, cluster: LabCluster) -> None:
+    """CR-101."""
+    await registered(world, cluster)
+    world.lab.faults.add(part="kubernetes", effect="fail", status=503)
+    await world.events.has(2)
+    await rounds(world, 4)
+    assert [event.type for event in world.events.data] == [VimRegistered.type, VimStatusChanged.type]
+
+
+async def test_a_silence_that_ended_does_not_count_for_the_next(
+    world: World, cluster: LabCluster, clock: SetClock
+) -> None:
+    """CR-101."""
+    vim_id = await registered(world, cluster)
+    world.operations.by_instance["vnf-1"] = "op-7"
+    for _ in range(2):
+        world.lab.faults.add(part="kubernetes", effect="fail", status=503)
+        await rounds(world, 3)
+        clock.advance(120)
+        await rounds(world, 3)
+        world.lab.faults.clear()
+        await rounds(world, 4)
+    assert (await world.vims.get(vim_id))["status"] == "ACTIVE"
+    assert len(world.events.data) == 1
+
+
+def a_token(expires_at: datetime) -> str:
+    payload = base64.urlsafe_b64encode(json.dumps({"exp": int(expires_at.timestamp())}).encode()).rstrip(b"=").decode()
+    return f"e30.{payload}.c2ln"
+
+
+def test_the_part_that_expires_first_is_found(cluster: LabCluster) -> None:
+    assert first_expiry({"bearer_token": "opaque", "ssl_ca_cert": "no PEM"}) is None
+    assert first_expiry({"bearer_token": "e30.e30.x"}) is None
+    soon = first_expiry({"bearer_token": a_token(NOW), "ssl_ca_cert": cluster.ca_pem})
+    assert soon is not None
+    assert (soon.part, soon.at) == ("bearer_token", NOW)
+    certificate = first_expiry({"ssl_ca_cert": cluster.ca_pem})
+    assert certificate is not None
+    assert certificate.part == "ssl_ca_cert"
+
+
+@pytest.mark.parametrize(
+    ("days", "threshold"), [(30.1, None), (30, 30), (14.5, 30), (8, 14), (6.9, 7), (2, 3), (0.5, 1), (0, 0), (-3, 0)]
+)
+def test_each_threshold_is_reached_when_so_many_days_are_left(days: float, threshold: int | None) -> None:
+    expiry = first_expiry({"bearer_token": a_token(NOW + timedelta(days=days))})
+    assert expiry is not None
+    assert expiry.threshold(NOW) == threshold
+    assert expiry.days_left(NOW) == max(int(days), 0)
+
+
+async def test_access_data_that_expire_are_published_once_for_each_threshold(
+    world: World, cluster: LabCluster, clock: SetClock
+) -> None:
+    vim_id = await registered(world, cluster)
+    end = first_expiry({"ssl_ca_cert": cluster.ca_pem})
+    assert end is not None
+    await rounds(world, 3)
+    assert len(world.events.data) == 1
+    for number, (days_before, days_left) in enumerate(((29.5, 29), (6.5, 6), (-1, 0)), start=2):
+        clock.at = end.at - timedelta(days=days_before)
+        await world.events.has(number)
+        await rounds(world, 3)
+        assert len(world.events.data) == number
+        event = world.events.data[-1]
+        assert isinstance(event, VimCredentialsExpiring)
+        assert (event.vim_id, event.name, event.part, event.days_left) == (vim_id, "edge", "ssl_ca_cert", days_left)
