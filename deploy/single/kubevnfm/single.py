@@ -101,15 +101,8 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 operations=HttpInstances(gateway_url, token, session),
             ),
             mgmt_executor(
-                MgmtExecutorSettings(
-                    port=machines_port,
-                    ssh_port=settings.ssh_port,
-                    lease_s=settings.lease_s,
-                    trust_packages=settings.trust_packages,
-                    receiver_url=f"{credentials_url}{CALLBACK_PATH}",
-                    callback_master_keys=callback_keys,
-                    **{name: getattr(settings, name) for name in ReceiverSettings.model_fields},
-                    **shared,
+                _mgmt_executor_settings(
+                    settings, machines_port, {"callback_master_keys": callback_keys, **shared}, receiver=credentials_url
                 ),
                 backends,
                 packages=packages,
@@ -138,6 +131,21 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
             await starting.aclose()
             log.info("kubevnfm_started", url=gateway_url, data_dir=str(settings.data_dir))
             yield SingleNode(gateway_url)
+
+
+def _mgmt_executor_settings(
+    settings: Settings, port: int, shared: dict[str, Any], *, receiver: str
+) -> MgmtExecutorSettings:
+    """Return the settings of mgmt-executor; ``receiver``: the root of credentials-receiver."""
+    return MgmtExecutorSettings(
+        port=port,
+        ssh_port=settings.ssh_port,
+        lease_s=settings.lease_s,
+        trust_packages=settings.trust_packages,
+        receiver_url=f"{receiver}{CALLBACK_PATH}",
+        **{name: getattr(settings, name) for name in ReceiverSettings.model_fields},
+        **shared,
+    )
 
 
 def _lcm_api_settings(settings: Settings, port: int, shared: dict[str, Any]) -> LcmApiSettings:
