@@ -1,6 +1,6 @@
 """The contract: every command and event of kubevnfm, as pydantic models carried by CloudEvents."""
 
-from kubevnfm_events import credentials, infra, kuryr, lcm, mgmt, vim
+from kubevnfm_events import capi, credentials, infra, kuryr, lcm, mgmt, vim
 from kubevnfm_events.base import (
     MESSAGES,
     Command,
@@ -28,6 +28,7 @@ __all__ = [
     "PackageRef",
     "ServiceFacts",
     "VimConnection",
+    "capi",
     "credentials",
     "decode",
     "from_document",

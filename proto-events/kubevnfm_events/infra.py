@@ -374,6 +374,10 @@ class ApplyObjects(Command, kind="infra.k8s.apply_objects", service="infra-k8s",
     parameters: SecretParams = Field(default_factory=dict)
     """additionalParams."""
     wait_timeout_s: float | None = None
+    cluster_apart: bool = False
+    """Whether objects of Cluster API are applied and not awaited: AwaitCluster waits for their cluster."""
+    cluster_name: str | None = None
+    """``additionalParams.capi.cluster_name``: which Cluster it is, if the files have several."""
 
 
 class ObjectsUpdated(ObjectsApplied, kind="infra.resources.updated"):

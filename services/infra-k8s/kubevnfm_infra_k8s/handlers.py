@@ -12,6 +12,8 @@ from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_infra_k8s.domain.applying import ApplyRun, awaited
+from kubevnfm_infra_k8s.domain.capi.contract import GROUPS as CAPI_GROUPS
+from kubevnfm_infra_k8s.domain.capi.topology import workload_cluster
 from kubevnfm_infra_k8s.domain.deleting import DeletionRun
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectFailed, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.facts import facts_of
@@ -19,7 +21,7 @@ from kubevnfm_infra_k8s.domain.objects import digest_of
 from kubevnfm_infra_k8s.domain.planning import plan
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
-from kubevnfm_infra_k8s.domain.release import Release
+from kubevnfm_infra_k8s.domain.release import Release, addons_release
 from kubevnfm_infra_k8s.domain.updating import UpdateRun, files_after
 from kubevnfm_infra_k8s.domain.waiting import Awaited
 from kubevnfm_infra_k8s.handling import AGAIN_S, ENDING_S, Handling, attempt_of, deadline_of
@@ -37,6 +39,9 @@ class InfraK8sHandlers(Handling):
         manifests = await self.manifests(command.package, command.def_files, mine, operation_id)
         async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
             planned = await plan(command, manifests, cluster, operation_id=operation_id)
+            if command.cluster_apart:
+                # Before anything is applied, as the name may be unclear.
+                workload_cluster([each.key for each in planned.objects], command.cluster_name)
             release = await self.releases.get(mine) or Release(mine, cluster.endpoint)
             wait_s = command.wait_timeout_s or (
                 self.cluster_ready_timeout_s if planned.has_cluster else self.ready_timeout_s
@@ -50,8 +55,11 @@ class InfraK8sHandlers(Handling):
                     # A worker that lost this command has written the release meanwhile; the next call reads it.
                     return NotYet(AGAIN_S)
             progress = Progress("ready", context.publish)
+            mine_to_await = awaited(planned, release)
+            if command.cluster_apart:
+                mine_to_await = [each for each in mine_to_await if each.key.group not in CAPI_GROUPS]
             try:
-                bodies = await wait.until_ready(awaited(planned, release), progress, within_s=self.wait_s)
+                bodies = await wait.until_ready(mine_to_await, progress, within_s=self.wait_s)
             # The failed operation shows what exists, so that an operator can decide between retry and rollback.
             except (ObjectFailed, ObjectsNotReady) as error:
                 error.remains = await facts_of(cluster, release)
@@ -122,6 +130,8 @@ class InfraK8sHandlers(Handling):
                 return NotYet(AGAIN_S)
             count = deleted
             await self.releases.delete(mine)
+            # The objects inside a workload cluster went with it.
+            await self.releases.delete(addons_release(mine))
         await self.sources.forget(mine)
         await self.start_times.forget(mine)
         return Done(ObjectsDeleted(count=count))

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kubevnfm_clients.ports import Packages, VimDirectory
+from kubevnfm_events.capi import ApplyAddons, AwaitCluster
 from kubevnfm_events.infra import ApplyObjects, DeleteObjects, HealObjects, ScaleObjects, UpdateObjects
 from kubevnfm_worker import CommandWorker
 from kubevnfm_worker.backends import Backends
@@ -13,7 +14,9 @@ from kubevnfm_worker.backends import Backends
 from kubevnfm_infra_k8s.adapters import documents, sources
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
+from kubevnfm_infra_k8s.capi_handlers import CapiHandlers
 from kubevnfm_infra_k8s.change_handlers import ChangeHandlers
+from kubevnfm_infra_k8s.domain.capi.watching import ClusterWatches
 from kubevnfm_infra_k8s.handlers import InfraK8sHandlers
 from kubevnfm_infra_k8s.settings import Settings
 
@@ -32,6 +35,7 @@ async def infra_k8s(
     async with (
         KubernetesClusters.open(key_ring) as clusters,
         Downloads.open(allow_inner=settings.fetch_inner_addresses) as downloads,
+        ClusterWatches.open(clusters) as watches,
     ):
         handlers = InfraK8sHandlers(
             clusters=clusters,
@@ -48,12 +52,15 @@ async def infra_k8s(
             gone_timeout_s=settings.gone_timeout_s,
         )
         changes = ChangeHandlers(**vars(handlers))
+        workload = CapiHandlers(**vars(handlers), watches=watches)
         worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
         worker.handle(ApplyObjects, handlers.apply_objects)
         worker.handle(UpdateObjects, handlers.update_objects)
         worker.handle(DeleteObjects, handlers.delete_objects)
         worker.handle(ScaleObjects, changes.scale_objects)
         worker.handle(HealObjects, changes.heal_objects)
+        worker.handle(AwaitCluster, workload.await_cluster)
+        worker.handle(ApplyAddons, workload.apply_addons)
         async with worker:
             await worker.start()
             yield worker

@@ -85,7 +85,7 @@ class KubernetesCluster:
         while True:
             try:
                 items, version = await self._list(resource, namespace=namespace, query=query)
-                objects = {str(item["metadata"]["name"]): item for item in items}
+                objects = {_name_in(item, namespace): item for item in items}
                 sizes: dict[str, int] = {}
                 yield objects
                 while version:
@@ -96,7 +96,7 @@ class KubernetesCluster:
                             version = version_of(body) or version
                             if change == "BOOKMARK":
                                 continue
-                            name_of = str(body["metadata"]["name"])
+                            name_of = _name_in(body, namespace)
                             if change == "DELETED":
                                 objects.pop(name_of, None)
                                 sizes.pop(name_of, None)
@@ -250,6 +250,12 @@ def _collection(resource: Resource, namespace: str) -> str:
     base = f"/apis/{resource.api_version}" if "/" in resource.api_version else f"/api/{resource.api_version}"
     place = f"/namespaces/{_segment(namespace)}" if resource.namespaced and namespace else ""
     return f"{base}{place}/{resource.plural}"
+
+
+def _name_in(body: Body, namespace: str) -> str:
+    """Return the name by which `follow` shows an object: with its namespace if all namespaces are followed."""
+    name, own = str(body["metadata"]["name"]), body["metadata"].get("namespace")
+    return f"{own}/{name}" if own and not namespace else name
 
 
 def _path(resource: Resource, key: ObjectKey) -> str:

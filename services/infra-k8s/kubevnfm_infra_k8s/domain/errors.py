@@ -146,3 +146,27 @@ class ObjectsNotGone(TimedOut):
     code = "objects-not-gone"
     title = "Kubernetes objects not deleted in time"
     status = 422
+
+
+class ClusterFailed(VnfmError):
+    """A workload cluster has failed for good; waiting would not help (capi.md CR-057)."""
+
+    code = "cluster-failed"
+    title = "Workload cluster failed"
+    status = 422
+
+
+class ClusterNotReady(TimedOut):
+    """A workload cluster did not come as far as was asked for in time; the message names the phase and what it said."""
+
+    code = "cluster-not-ready"
+    title = "Workload cluster not ready in time"
+    status = 422
+
+
+class KubeconfigInvalid(VnfmError):
+    """The Secret with a workload cluster's kubeconfig is not as Cluster API writes it."""
+
+    code = "kubeconfig-invalid"
+    title = "Kubeconfig of a workload cluster invalid"
+    status = 422

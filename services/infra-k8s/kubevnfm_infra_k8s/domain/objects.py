@@ -32,9 +32,11 @@ BUILT_IN_GROUPS: Final = frozenset(
 )  # fmt: skip
 """The API groups of kube-apiserver itself and its aggregator; all other groups are custom."""
 
-WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod"})
+MACHINE_OWNERS: Final = frozenset({"KubeadmControlPlane", "MachineDeployment", "MachinePool"})
+"""The kinds of Cluster API that can implement a VDU (capi.md CR-050)."""
+WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", *MACHINE_OWNERS})
 """The kinds that can implement a VDU (capi.md CR-030)."""
-SCALED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
+SCALED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", *MACHINE_OWNERS})
 """Those of them that have a field for the number of pods."""
 
 

@@ -8,9 +8,11 @@ from typing import Protocol
 
 from kubevnfm_events.infra import VduTarget
 
+from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
+from kubevnfm_infra_k8s.domain.capi.topology import topology_vdus, with_topology_replicas
 from kubevnfm_infra_k8s.domain.errors import UnknownKinds
 from kubevnfm_infra_k8s.domain.manifests import Manifest, check_names, defined_kinds, namespace_of_all
-from kubevnfm_infra_k8s.domain.objects import Resource, Wanted, digest_of, group_of
+from kubevnfm_infra_k8s.domain.objects import Body, Resource, Wanted, digest_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.preparing import placed, prepared
 from kubevnfm_infra_k8s.domain.vdus import replicas_of, vdus_without_workload, workload_of_vdus
@@ -32,9 +34,7 @@ class Plan:
     @property
     def has_cluster(self) -> bool:
         """Whether the objects create a cluster with Cluster API, which takes longer."""
-        return any(
-            each.key.kind == "Cluster" and group_of(each.key.api_version) == "cluster.x-k8s.io" for each in self.objects
-        )
+        return any(is_cluster(each.key) for each in self.objects)
 
 
 class Described(Protocol):
@@ -73,11 +73,12 @@ async def plan(command: Described, manifests: Sequence[Manifest], cluster: Clust
     namespaced = [each for each in manifests if known[each].namespaced]
     namespace = namespace_of_all(namespaced, asked=command.namespace, multi=command.multi_namespace)
     objects: list[Wanted] = []
+    implemented = list(vdus.values())
     for each in manifests:
         own = each.namespace if command.multi_namespace and each.namespace else namespace
         place = own if known[each].namespaced else ""
         vdu = vdus.get(each)
-        body = (
+        body: Body = (
             prepared(
                 each,
                 namespace=place,
@@ -88,6 +89,9 @@ async def plan(command: Described, manifests: Sequence[Manifest], cluster: Clust
             if known[each].is_persistent
             else placed(each, namespace=place)
         )
+        if is_cluster(each.key(place)):
+            body = with_topology_replicas(body, command.vdus)
+            implemented += topology_vdus(body, command.vdus)
         # The digest of the manifest as written: the prepared object contains the instance's id, so no two would be equal.
         digest = digest_of(each.body)
         objects.append(Wanted(each.key(place), body, known[each], each.file, digest, vdu.vdu_id if vdu else None))
@@ -95,7 +99,7 @@ async def plan(command: Described, manifests: Sequence[Manifest], cluster: Clust
         namespace,
         objects,
         all_served=all(served.values()),
-        without_workload=vdus_without_workload(vdus.values(), command.vdus),
+        without_workload=vdus_without_workload(implemented, command.vdus),
     )
 
 

@@ -45,7 +45,10 @@ class Cluster(Protocol):
     def follow(
         self, resource: Resource, *, namespace: str = "", labels: str = "", name: str = ""
     ) -> AsyncGenerator[Mapping[str, Body], None]:
-        """Yield the matching objects by name: at once, and again after each change. The caller has to close it."""
+        """Yield the matching objects by name: at once, and again after each change. The caller has to close it.
+
+        The name is ``namespace/name`` for a kind with namespaces if none is given: then all of them are followed.
+        """
         ...
 
     async def apply(self, resource: Resource, key: ObjectKey, body: Body, *, dry_run: bool = False) -> Body:

@@ -8,6 +8,11 @@ from dataclasses import dataclass, replace
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted
 
 
+def addons_release(vnf_instance_id: str) -> str:
+    """Return the id of the release with an instance's objects inside its own workload cluster (capi.md CR-048)."""
+    return f"{vnf_instance_id}.addons"
+
+
 @dataclass(frozen=True)
 class Entry:
     """One object of the inventory."""

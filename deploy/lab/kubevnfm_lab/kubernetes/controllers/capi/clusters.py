@@ -40,7 +40,16 @@ class CapiClusters:
 
     def watched(self) -> Mapping[str, Keys]:
         """See `Controller`."""
-        return {CLUSTERS: itself, **dict.fromkeys((INFRASTRUCTURES, PLANES, DEPLOYMENTS, SETS, MACHINES), _its_cluster)}
+        return {
+            CLUSTERS: itself,
+            **dict.fromkeys((INFRASTRUCTURES, PLANES, DEPLOYMENTS, SETS, MACHINES), self._its_clusters),
+        }
+
+    def _its_clusters(self, change: Change) -> Iterable[Key]:
+        name, namespace = cluster_name(change.obj), change.key.namespace
+        # An object that no Cluster owns yet may have come after the Cluster that refers to it.
+        names = [name] if name else [each["metadata"]["name"] for each in self._plane.store.list(CLUSTERS, namespace)]
+        return [Key(namespace, each) for each in names]
 
     def reconcile(self, key: Key) -> None:
         """See `Controller`."""
@@ -142,11 +151,6 @@ class CapiClusters:
             return
         self._plane.spawn(self._workloads.close(cluster["metadata"]["uid"]))
         remove_finalizer(self._plane, CLUSTERS, key, _FINALIZER)
-
-
-def _its_cluster(change: Change) -> Iterable[Key]:
-    name = cluster_name(change.obj)
-    return [Key(change.key.namespace, name)] if name else []
 
 
 def _message(obj: Obj | None, kind: str) -> str:

@@ -1,0 +1,81 @@
+"""Workload clusters of Cluster API: the wait for one, and the objects that are applied inside it (capi.md 7 and 8)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from kubevnfm_events.base import Command, Event, Facts
+from kubevnfm_events.common import PackageRef, VimConnection
+from kubevnfm_events.credentials import WorkloadCluster
+from kubevnfm_events.infra import VduTarget
+
+ClusterStage = Literal["initialized", "available"]
+
+
+class MachineFacts(Facts):
+    """A Machine that implements a VDU: one VNFC."""
+
+    vdu_id: str | None = None
+    """None: the VNFD has no VDU for its control plane, MachineDeployment or MachinePool."""
+    name: str
+    namespace: str
+    uid: str
+    owner_kind: str
+    """KubeadmControlPlane, MachineDeployment or MachinePool."""
+    node: str | None = None
+    provider_id: str | None = None
+    version: str | None = None
+    addresses: tuple[str, ...] = ()
+
+
+class ClusterTimeouts(Facts):
+    """``additionalParams.capi.timeouts``: how long each phase may take, in seconds."""
+
+    infrastructure: float = Field(default=900.0, gt=0)
+    control_plane: float = Field(default=1800.0, gt=0)
+    workers: float = Field(default=1800.0, gt=0)
+    delete: float = Field(default=1800.0, gt=0)
+
+
+class ClusterReached(Event, kind="infra.cluster.reached"):
+    """A workload cluster has come as far as was asked for."""
+
+    cluster: WorkloadCluster
+    uid: str
+    endpoint: str
+    """``https://host:port`` of its API server."""
+    stage: ClusterStage
+    machines: tuple[MachineFacts, ...] = ()
+
+
+class AwaitCluster(Command, kind="infra.k8s.await_cluster", service="infra-k8s", reply=ClusterReached):
+    """Wait for a workload cluster; a repeat continues."""
+
+    vnf_instance_id: str
+    vim: VimConnection
+    """The management cluster."""
+    cluster: WorkloadCluster
+    stage: ClusterStage
+    """``initialized``: the API server has answered; ``available``: control plane and workers are complete too."""
+    timeouts: ClusterTimeouts = ClusterTimeouts()
+    vdus: tuple[VduTarget, ...] = ()
+
+
+class AddonsApplied(Event, kind="infra.addons.applied"):
+    """The addons are applied inside the workload cluster; the nodes that they need may still come."""
+
+    count: int = 0
+
+
+class ApplyAddons(Command, kind="infra.k8s.apply_addons", service="infra-k8s", reply=AddonsApplied):
+    """Apply manifests of the package inside a workload cluster, with an inventory of their own; a repeat continues."""
+
+    vnf_instance_id: str
+    vim: VimConnection
+    """The management cluster, which has the Secret with the kubeconfig."""
+    cluster: WorkloadCluster
+    package: PackageRef
+    def_files: tuple[str, ...]
+    """``additionalParams.capi.addon-def-files``: package paths or URLs, in order."""

@@ -1,0 +1,153 @@
+"""The handlers of infra-k8s for workload clusters of Cluster API; each may be called again at any time."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+import structlog
+from kubevnfm_clients.kubeconfig import kubeconfig_connection
+from kubevnfm_events import VimConnection
+from kubevnfm_events.capi import AddonsApplied, ApplyAddons, AwaitCluster, ClusterReached
+from kubevnfm_events.credentials import WorkloadCluster
+from kubevnfm_events.infra import VduTarget
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_store.port import RevisionConflict
+from kubevnfm_worker import Done, NotYet, Outcome, StepContext
+
+from kubevnfm_infra_k8s.domain.applying import ApplyRun
+from kubevnfm_infra_k8s.domain.capi.assessment import Phase
+from kubevnfm_infra_k8s.domain.capi.contract import NAME_LABEL
+from kubevnfm_infra_k8s.domain.capi.machines import machine_facts
+from kubevnfm_infra_k8s.domain.capi.readiness import endpoint_of
+from kubevnfm_infra_k8s.domain.capi.waiting import ClusterWait, kinds_of
+from kubevnfm_infra_k8s.domain.capi.watching import ClusterWatches
+from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, KubeconfigInvalid
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, field_at, labels_of, uid_of
+from kubevnfm_infra_k8s.domain.planning import plan
+from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.progress import Progress
+from kubevnfm_infra_k8s.domain.release import Release, addons_release
+from kubevnfm_infra_k8s.handling import AGAIN_S, Handling, attempt_of
+
+log = structlog.get_logger()
+
+_ANSWER_S: Final = 120.0
+"""How long the API server of a workload cluster may take to answer (capi.md CR-060)."""
+_PAUSE_S: Final = 1.0
+_SECRETS: Final = Resource("v1", "Secret", "secrets", namespaced=True)
+_NAMESPACES: Final = Resource("v1", "Namespace", "namespaces", namespaced=False)
+_KUBECONFIG_KIND: Final = "cluster.x-k8s.io/secret"
+
+
+@dataclass(frozen=True)
+class _Addons:
+    """The addons as `planning.plan` describes objects: each in the namespace that its manifest names."""
+
+    vnf_instance_id: str
+    namespace: str | None = None
+    multi_namespace: bool = True
+    vdus: tuple[VduTarget, ...] = ()
+
+
+@dataclass(frozen=True)
+class CapiHandlers(Handling):
+    """Waits for workload clusters, and applies addons inside them."""
+
+    watches: ClusterWatches = field(kw_only=True, repr=False)
+
+    async def await_cluster(self, command: AwaitCluster, context: StepContext) -> Outcome:
+        """Wait until the workload cluster has come as far as the command asks for."""
+        mine = command.vnf_instance_id
+        vim = await self.vims.connection(command.vim)
+
+        async def began(phase: Phase) -> datetime:
+            return await self.start_times.started_at(replace(context, step_id=f"{context.step_id}/{phase}"), mine)
+
+        async with self.clusters.cluster(vim) as cluster:
+            kinds = await kinds_of(cluster, command.cluster, await self.releases.get(mine))
+            endpoint = cluster.endpoint
+        workload = command.cluster
+        async with self.watches.viewing(
+            vim, endpoint, kinds.all, namespace=workload.namespace, name=workload.name
+        ) as view:
+            wait = ClusterWait(view, kinds, workload, self.clock, command.timeouts, began, context.deadline)
+            progress = Progress(f"await/{command.stage}", context.publish)
+            objects = await wait.until(command.stage, progress, within_s=self.wait_s)
+        if objects is None:
+            return NotYet(AGAIN_S)
+        assert objects.cluster is not None
+        machines = machine_facts(objects.machines, command.vdus)
+        await progress.finished(f"Cluster {workload.name} is {command.stage}", total=len(machines))
+        return Done(
+            ClusterReached(
+                cluster=workload,
+                uid=uid_of(objects.cluster),
+                endpoint=f"https://{endpoint_of(objects.cluster)}",
+                stage=command.stage,
+                machines=machines,
+            )
+        )
+
+    async def apply_addons(self, command: ApplyAddons, context: StepContext) -> Outcome:
+        """Apply the addons inside the workload cluster; what they need of workers is not awaited here."""
+        mine = command.vnf_instance_id
+        name = addons_release(mine)
+        manifests = await self.manifests(command.package, command.def_files, mine, context.operation_id)
+        began = await self.start_times.started_at(context, mine)
+        async with self.clusters.cluster(await self.vims.connection(command.vim)) as management:
+            connection = await _connection(management, command.cluster)
+        async with self.clusters.cluster(connection) as cluster:
+            try:
+                await cluster.list(_NAMESPACES)
+            except ClusterUnavailable as error:
+                if (self.clock.now() - began).total_seconds() >= _ANSWER_S:
+                    raise
+                progress = Progress("addons", context.publish)
+                await progress.on(f"Cluster {command.cluster.name}", f"does not answer yet: {error}", done=0, total=1)
+                return NotYet(_PAUSE_S)
+            planned = await plan(_Addons(mine), manifests, cluster, operation_id=context.operation_id)
+            release = await self.releases.get(name) or Release(name, cluster.endpoint)
+            wait = await self.readiness(cluster, context, mine, None)
+            # Adopted: kubeadm and providers have made some objects of such manifests already (RBAC, kube-proxy).
+            run = ApplyRun(wait, self.releases, self.shared, Progress("addons", context.publish), adopt=True)
+            try:
+                await run.apply(planned, release, applied_by=attempt_of(context))
+            except RevisionConflict:
+                return NotYet(AGAIN_S)
+        log.info("addons_applied", cluster=command.cluster.name, objects=len(planned.objects))
+        return Done(AddonsApplied(count=len(planned.objects)))
+
+
+async def _connection(management: Cluster, workload: WorkloadCluster) -> VimConnection:
+    """Return the admin's access to the workload cluster, which stays in memory (capi.md CR-059, CR-063, CR-064).
+
+    Raises: KubeconfigInvalid for a Secret that is not as Cluster API writes it; ClusterUnavailable if it is not there.
+    """
+    key = ObjectKey("v1", "Secret", workload.namespace, f"{workload.name}-kubeconfig")
+    secret = await management.get(_SECRETS, key)
+    if secret is None:
+        raise ClusterUnavailable(f"{key}: does not exist yet")
+    if secret.get("type") != _KUBECONFIG_KIND or labels_of(secret).get(NAME_LABEL) != workload.name:
+        raise KubeconfigInvalid(f"{key}: type {_KUBECONFIG_KIND} and label {NAME_LABEL}: {workload.name} expected")
+    try:
+        text = base64.b64decode(str(field_at(secret, "data", "value") or ""), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise KubeconfigInvalid(f"{key}: data.value: base64 of a kubeconfig expected") from error
+    try:
+        connection = kubeconfig_connection(text, field="data.value")
+    except InvalidInput as error:
+        raise KubeconfigInvalid(f"{key}: {error}") from error
+    resource = await management.resource(workload.api_version, "Cluster")
+    body = None
+    if resource is not None:
+        cluster = ObjectKey(workload.api_version, "Cluster", workload.namespace, workload.name)
+        body = await management.get(resource, cluster)
+    expected = f"https://{endpoint_of(body or {})}"
+    # Otherwise a Secret of another origin could lead our requests, and later credentials, to another server.
+    if connection.interface_info.get("endpoint") != expected:
+        raise KubeconfigInvalid(f"{key}: the server {expected} of the Cluster expected")
+    return connection

@@ -1,0 +1,137 @@
+"""Judges how far a workload cluster has come, from all its objects (capi.md chapter 8): a pure function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from kubevnfm_events.capi import ClusterStage
+
+from kubevnfm_infra_k8s.domain.capi.contract import Conditions, is_paused
+from kubevnfm_infra_k8s.domain.capi.readiness import counts, endpoint_of, is_infrastructure_ready, is_initialized
+from kubevnfm_infra_k8s.domain.objects import Body, field_at
+from kubevnfm_infra_k8s.domain.readiness import judge
+from kubevnfm_infra_k8s.domain.verdicts import NOT_FOUND, Observation, Status, Verdict
+
+Phase = Literal["infrastructure", "control_plane", "workers"]
+"""What `additionalParams.capi.timeouts` limits."""
+
+NO_NETWORK = (
+    "the API server answers, but no node is Ready. Without a network plugin (CNI) none becomes so: name its manifests in "
+    "additionalParams.capi.addon-def-files, apply them by a ClusterResourceSet, or ask for capi.ready: initialized"
+)
+
+
+@dataclass(frozen=True)
+class ClusterObjects:
+    """The objects of one workload cluster as the API server shows them."""
+
+    cluster: Body | None = None
+    infrastructure: Body | None = None
+    control_plane: Body | None = None
+    workers: Sequence[Body] = field(default=())
+    """MachineDeployments and MachinePools."""
+    machines: Sequence[Body] = field(default=())
+
+    def __iter__(self) -> Iterator[Body]:
+        """Yield the objects in the order in which a cluster comes up."""
+        for each in (self.infrastructure, self.cluster, self.control_plane, *self.machines, *self.workers):
+            if each is not None:
+                yield each
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """How far the cluster has come."""
+
+    phase: Phase
+    message: str
+    """For people: the step, the replicas, and the message of the first False condition (CR-056)."""
+    wanted: int = 0
+    ready: int = 0
+    is_done: bool = False
+    failure: str = ""
+    """The permanent failure (CR-057); "" if there is none."""
+    again_in_s: float | None = None
+    """After this time the assessment can change although no object does."""
+
+
+def assess(objects: ClusterObjects, stage: ClusterStage, seen: Observation) -> Assessment:
+    """Return how far the cluster is on its way to ``stage``."""
+    cluster = objects.cluster
+    wanted, ready = _replicas(objects)
+    if cluster is None:
+        return Assessment("infrastructure", NOT_FOUND.message, wanted, ready)
+    verdicts = [(each, judge(each, seen)) for each in objects]
+    failed = [f"{_name(each)}: {verdict.message}" for each, verdict in verdicts if verdict.is_final]
+    again = [verdict.again_in_s for _, verdict in verdicts if verdict.again_in_s is not None]
+    phase = _phase(objects, seen)
+    if stage == "initialized":
+        is_done = is_infrastructure_ready(cluster) and bool(endpoint_of(cluster)) and is_initialized(cluster)
+    else:
+        # Machines count through their owners, since old ones may still be deleted; the infrastructure through its Cluster.
+        owners = [each for each in (cluster, objects.control_plane, *objects.workers) if each is not None]
+        is_done = all(judge(each, seen).is_current for each in owners)
+    return Assessment(
+        phase,
+        _message(cluster, verdicts, phase),
+        wanted,
+        ready,
+        is_done=is_done and not is_paused(cluster),
+        failure="; ".join(failed),
+        again_in_s=min(again) if again else None,
+    )
+
+
+def _phase(objects: ClusterObjects, seen: Observation) -> Phase:
+    assert objects.cluster is not None
+    if not is_infrastructure_ready(objects.cluster) or not endpoint_of(objects.cluster):
+        return "infrastructure"
+    if not is_initialized(objects.cluster):
+        return "control_plane"
+    control_plane = objects.control_plane
+    if control_plane is not None and not judge(control_plane, seen).is_current:
+        return "control_plane"
+    return "workers"
+
+
+def _message(cluster: Body, verdicts: Sequence[tuple[Body, Verdict]], phase: Phase) -> str:
+    if is_paused(cluster):
+        return "paused: Cluster API leaves the cluster alone until it is no longer paused"
+    verdict = next(verdict for each, verdict in verdicts if each is cluster)
+    said = verdict.message or verdict.status
+    why = next((text for text in _reasons(verdicts, phase) if text not in said), "")
+    return f"{said}; {why}" if why else said
+
+
+def _reasons(verdicts: Sequence[tuple[Body, Verdict]], phase: Phase) -> Iterator[str]:
+    """Yield what objects of the present phase say about the condition that is False."""
+    kinds = {
+        "infrastructure": ("OpenStackCluster",),
+        "control_plane": ("KubeadmControlPlane", "Machine"),
+        "workers": ("MachineDeployment", "MachinePool", "Machine"),
+    }[phase]
+    for each, verdict in verdicts:
+        is_of_phase = each.get("kind") in kinds or (phase == "infrastructure" and each.get("kind") != "Cluster")
+        if is_of_phase and verdict.status is not Status.CURRENT:
+            message = Conditions(each).first_false()
+            if message:
+                yield f"{_name(each)}: {message}"
+
+
+def _replicas(objects: ClusterObjects) -> tuple[int, int]:
+    found = [counts(each) for each in (objects.control_plane, *objects.workers) if each is not None]
+    return sum(each["wanted"] for each in found), sum(each["readyReplicas"] for each in found)
+
+
+def lacks_network(objects: ClusterObjects) -> bool:
+    """Return whether the API server answers and the node of no Machine is Ready (CR-047)."""
+    if objects.cluster is None or not is_initialized(objects.cluster):
+        return False
+    joined = [each for each in objects.machines if field_at(each, "status", "nodeRef")]
+    return bool(joined) and all(Conditions(each).is_against("NodeHealthy") for each in joined)
+
+
+def _name(body: Body) -> str:
+    return f"{body.get('kind')} {field_at(body, 'metadata', 'name')}"

@@ -1,0 +1,58 @@
+"""The Machines of a workload cluster as VNFCs (capi.md CR-050)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kubevnfm_events.capi import MachineFacts
+from kubevnfm_events.infra import VduTarget
+
+from kubevnfm_infra_k8s.domain.capi.contract import CONTROL_PLANE_LABEL
+from kubevnfm_infra_k8s.domain.objects import Body, field_at, labels_of, uid_of
+
+_DEPLOYMENT_LABEL = "cluster.x-k8s.io/deployment-name"
+_POOL_LABEL = "cluster.x-k8s.io/pool-name"
+TOPOLOGY_DEPLOYMENT_LABEL = "topology.cluster.x-k8s.io/deployment-name"
+CONTROL_PLANE_VDU = "controlPlane"
+"""The name of the VDU of a control plane that a ClusterClass makes."""
+
+
+def machine_facts(machines: Sequence[Body], vdus: Sequence[VduTarget]) -> tuple[MachineFacts, ...]:
+    """Return the Machines that are not being deleted, sorted by VDU and name."""
+    alive = [each for each in machines if not field_at(each, "metadata", "deletionTimestamp")]
+    return tuple(sorted((_facts(each, vdus) for each in alive), key=lambda one: (one.vdu_id or "", one.name)))
+
+
+def _facts(machine: Body, vdus: Sequence[VduTarget]) -> MachineFacts:
+    owners = list(_owners(machine))
+    vdu_by_name = {vdu.name: vdu.vdu_id for vdu in vdus}
+    return MachineFacts(
+        vdu_id=next((vdu_by_name[name] for _, name in owners if name in vdu_by_name), None),
+        name=str(field_at(machine, "metadata", "name")),
+        namespace=str(field_at(machine, "metadata", "namespace") or ""),
+        uid=uid_of(machine),
+        owner_kind=next((kind for kind, _ in owners), "Machine"),
+        node=field_at(machine, "status", "nodeRef", "name"),
+        provider_id=field_at(machine, "spec", "providerID"),
+        version=field_at(machine, "spec", "version"),
+        addresses=tuple(
+            str(each["address"]) for each in field_at(machine, "status", "addresses") or [] if each.get("address")
+        ),
+    )
+
+
+def _owners(machine: Body) -> Iterator[tuple[str, str]]:
+    """Yield the kind and the names by which a VDU can stand for the Machine's owner."""
+    labels = labels_of(machine)
+    if CONTROL_PLANE_LABEL in labels:
+        for reference in field_at(machine, "metadata", "ownerReferences") or []:
+            if reference.get("controller"):
+                yield str(reference.get("kind")), str(reference.get("name"))
+        yield "KubeadmControlPlane", CONTROL_PLANE_VDU
+    for label, kind in (
+        (_DEPLOYMENT_LABEL, "MachineDeployment"),
+        (TOPOLOGY_DEPLOYMENT_LABEL, "MachineDeployment"),
+        (_POOL_LABEL, "MachinePool"),
+    ):
+        if labels.get(label):
+            yield kind, labels[label]

@@ -1,0 +1,278 @@
+"""Workload clusters on the lab's stand-in for Cluster API: applied, awaited stage by stage, with addons inside."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubevnfm_events.capi import AddonsApplied, ApplyAddons, AwaitCluster, ClusterReached, ClusterStage, ClusterTimeouts
+from kubevnfm_events.credentials import WorkloadCluster
+from kubevnfm_events.infra import VduTarget
+from kubevnfm_infra_k8s.capi_handlers import CapiHandlers
+from kubevnfm_infra_k8s.domain.capi.watching import ClusterWatches
+from kubevnfm_infra_k8s.domain.errors import ClusterFailed, ClusterNotReady, ForeignObjects, KubeconfigInvalid
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.release import addons_release
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_lab.faults import CallLedger, FaultBook
+from kubevnfm_lab.kubernetes import LabCluster, LabClusters
+from kubevnfm_lab.kubernetes.objects import Key
+from kubevnfm_worker import Done
+
+SAMPLES = Path(__file__).parents[3] / "deploy" / "samples"
+VDUS = (
+    VduTarget(vdu_id="controlPlane", name="workload-control-plane", replicas=1),
+    VduTarget(vdu_id="worker", name="workload-md-0", replicas=2),
+)
+CLASS_VDUS = (
+    VduTarget(vdu_id="controlPlane", name="controlPlane", replicas=1),
+    VduTarget(vdu_id="worker", name="md-0", replicas=2),
+)
+ADDON = "Files/addons/cni.yaml"
+
+
+def files_of(sample: str, *, addons: bool = False) -> dict[str, str]:
+    """The manifests of a sample by their path in the package, the class of a cluster before the cluster."""
+    folder = SAMPLES / sample
+    found = sorted((folder / "Files" / ("addons" if addons else "kubernetes")).glob("*.yaml"))
+    return {str(path.relative_to(folder)): path.read_text() for path in found}
+
+
+@dataclass
+class Management:
+    """infra-k8s on a lab cluster in which Cluster API is installed."""
+
+    site: Any
+    handlers: CapiHandlers
+    lab: LabCluster
+    version: str = "v1beta2"
+    progress: list[Any] = field(default_factory=list)
+
+    def cluster_of(self, name: str = "workload", namespace: str = "default") -> WorkloadCluster:
+        return WorkloadCluster(name=name, namespace=namespace, api_version=f"cluster.x-k8s.io/{self.version}")
+
+    async def apply(self, sample: str = "capi-workload", *, instance: str = "i1", **more: Any) -> Any:
+        self.version = "v1beta1" if sample.endswith("v1beta1") else "v1beta2"
+        more = {"vdus": CLASS_VDUS if sample.endswith("class") else VDUS, **more}
+        files = more.pop("files", None) or files_of(sample)
+        package = {**files, **files_of("capi-workload", addons=True)}
+        self.site.step = "apply"
+        return await self.site.apply(package, def_files=list(files), instance=instance, cluster_apart=True, **more)
+
+    async def wait(self, stage: ClusterStage, *, instance: str = "i1", attempt: int = 1, **more: Any) -> ClusterReached:
+        self.site.step = f"await/{stage}"
+        command = AwaitCluster(
+            vnf_instance_id=instance,
+            vim=self.site.vim,
+            cluster=more.pop("cluster", self.cluster_of()),
+            stage=stage,
+            **{"vdus": VDUS, **more},
+        )
+        while True:
+            outcome = await self.handlers.await_cluster(command, self.site.context(operation=instance, attempt=attempt))
+            if isinstance(outcome, Done):
+                assert isinstance(outcome.event, ClusterReached)
+                return outcome.event
+
+    async def addons(self, *names: str, instance: str = "i1") -> AddonsApplied:
+        self.site.step = "addons"
+        command = ApplyAddons(
+            vnf_instance_id=instance,
+            vim=self.site.vim,
+            cluster=self.cluster_of(),
+            package=self.site.packages.named(f"p-{instance}"),
+            def_files=names or (ADDON,),
+        )
+        while True:
+            outcome = await self.handlers.apply_addons(command, self.site.context(operation=instance))
+            if isinstance(outcome, Done):
+                assert isinstance(outcome.event, AddonsApplied)
+                return outcome.event
+
+    def messages(self) -> Sequence[str]:
+        return [str(each.message) for each in self.site.progress]
+
+
+@pytest.fixture
+async def management(site: Any, lab: LabCluster) -> AsyncIterator[Management]:
+    definitions: dict[str, str] = {}
+    for name, text in files_of("capi-management").items():
+        documents = [each for each in yaml.safe_load_all(text) if each["kind"] == "CustomResourceDefinition"]
+        definitions[name] = yaml.safe_dump_all(documents)
+    await site.apply(definitions, instance="mgmt", operation="op0")
+    async with ClusterWatches.open(site.clusters) as watches:
+        yield Management(site, CapiHandlers(**vars(site.handlers), watches=watches), lab)
+
+
+@pytest.mark.parametrize("sample", ["capi-workload", "capi-workload-v1beta1", "capi-workload-class"])
+async def test_a_cluster_is_initialized_gets_its_addons_and_becomes_available(
+    management: Management, labs: LabClusters, sample: str
+) -> None:
+    """CR-036, CR-037, CR-048, CR-050, CR-051, CR-056: the stages of a cluster in each form of package."""
+    await management.apply(sample)
+    vdus = CLASS_VDUS if sample.endswith("class") else VDUS
+    initialized = await management.wait("initialized", vdus=vdus)
+    assert (await management.addons()).count == 2
+    reached = await management.wait("available", vdus=vdus)
+    assert initialized.uid == reached.uid
+    assert Counter(each.vdu_id for each in reached.machines) == {"controlPlane": 1, "worker": 2}
+    assert all(each.node == each.name and each.provider_id and each.addresses for each in reached.machines)
+    assert {each.owner_kind for each in reached.machines} == {"KubeadmControlPlane", "MachineDeployment"}
+    host, _, port = reached.endpoint.removeprefix("https://").partition(":")
+    workload = labs.find(host, int(port))
+    assert workload is not None
+    assert "DaemonSet/kube-system/cni" in workload.inventory()["objects"]
+    # The addons have an inventory of their own, which the deletion of the cluster takes with it.
+    releases = management.site.handlers.releases
+    assert [entry.key.name for entry in (await releases.get(addons_release("i1"))).entries] == ["cni", "cni"]
+    await management.site.delete()
+    assert await releases.get(addons_release("i1")) is None
+    assert labs.find(host, int(port)) is None
+
+
+async def test_addons_may_be_applied_twice(management: Management) -> None:
+    """CR-048: a repeat finds what an earlier delivery made."""
+    await management.apply()
+    await management.wait("initialized")
+    assert [(await management.addons()).count, (await management.addons()).count] == [2, 2]
+
+
+async def test_a_cluster_without_network_says_so_at_its_time_limit(management: Management) -> None:
+    """CR-047, CR-024: each phase has its own limit; nodes that are not Ready lead to the hint at addons."""
+    await management.apply()
+    await management.wait("initialized")
+    with pytest.raises(ClusterNotReady, match="addon-def-files") as late:
+        await management.wait("available", timeouts=ClusterTimeouts(control_plane=0.5, workers=0.5))
+    assert "ready: initialized" in str(late.value)
+
+
+async def test_a_slow_infrastructure_ends_with_its_own_limit_and_message(
+    management: Management, faults: FaultBook
+) -> None:
+    """CR-056: the failure names the phase and the message of the first False condition."""
+    faults.add(part="capi", verb="provision workload", effect="fail", message="no quota for routers")
+    await management.apply()
+    with pytest.raises(ClusterNotReady, match=r"phase infrastructure not done in 0\.5 s.*no quota for routers"):
+        await management.wait("initialized", timeouts=ClusterTimeouts(infrastructure=0.5))
+    assert any("no quota for routers" in message for message in management.messages())
+    faults.clear()
+    # A retry is another attempt, with limits of its own.
+    await management.wait("initialized", attempt=2)
+
+
+async def test_a_permanent_failure_ends_the_wait_early(management: Management, faults: FaultBook) -> None:
+    """CR-057: v1beta1's failureReason of a Machine, long before the limit."""
+    faults.add(part="capi", verb="boot workload-control-plane-*", effect="fail", status=422, message="no such flavor")
+    await management.apply("capi-workload-v1beta1")
+    with pytest.raises(ClusterFailed, match=r"Machine workload-control-plane-.*CreateError: no such flavor"):
+        await management.wait("initialized")
+
+
+async def test_a_paused_cluster_is_reported_and_awaited(management: Management) -> None:
+    """CR-057: the step waits, and its progress says that the cluster is paused."""
+    files = files_of("capi-workload")
+    paused = files["Files/kubernetes/cluster.yaml"].replace(
+        "spec:\n  clusterNetwork", "spec:\n  paused: true\n  clusterNetwork", 1
+    )
+    await management.apply(files={**files, "Files/kubernetes/cluster.yaml": paused})
+    waiting = asyncio.create_task(management.wait("initialized"))
+    try:
+        async with asyncio.timeout(30):
+            while not any("paused" in message for message in management.messages()):
+                assert not waiting.done()
+                await asyncio.sleep(0.02)
+        resource = Resource("cluster.x-k8s.io/v1beta2", "Cluster", "clusters", namespaced=True)
+        key = ObjectKey(resource.api_version, "Cluster", "default", "workload")
+        async with management.site.cluster() as cluster:
+            await cluster.patch(resource, key, {"spec": {"paused": None}})
+        await waiting
+    finally:
+        waiting.cancel()
+
+
+async def test_many_clusters_share_one_watch_of_each_kind(management: Management, ledger: CallLedger) -> None:
+    """CR-058: three waits for clusters of two instances in two namespaces list and watch each kind once."""
+    await management.apply(instance="i1")
+    management.lab.plane.create("namespaces", {"metadata": {"name": "other"}})
+    await management.apply(instance="i2", namespace="other", operation="op-i2")
+    other = management.cluster_of(namespace="other")
+    first, second = await asyncio.gather(
+        management.wait("initialized", instance="i1"), management.wait("initialized", instance="i2", cluster=other)
+    )
+    assert first.uid != second.uid
+    await management.wait("initialized", instance="i1", attempt=2)
+    lists = {each["verb"]: each["count"] for each in ledger.calls() if each["part"] == "kubernetes"}
+    kinds = ("clusters", "machines", "machinedeployments", "kubeadmcontrolplanes", "openstackclusters")
+    assert [lists[f"list {plural}"] for plural in kinds] == [1] * len(kinds)
+
+
+async def test_two_instances_cannot_have_the_same_cluster(management: Management) -> None:
+    """CR-052: same name, same namespace, same management cluster."""
+    await management.apply(instance="i1")
+    with pytest.raises(ForeignObjects, match="Cluster default/workload"):
+        await management.apply(instance="i2", operation="op-i2")
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "said"),
+    [
+        ("x" * 64, None, "at most 63"),
+        ("a.b", None, "RFC 1123"),
+        ("workload", "another", "no Cluster another"),
+    ],
+)
+async def test_unclear_names_are_refused_before_anything_is_applied(
+    management: Management, name: str, wanted: str | None, said: str
+) -> None:
+    """CR-052: the Cluster's name is an RFC 1123 label of at most 63 characters, and in the package."""
+    files = files_of("capi-workload")
+    cluster = files["Files/kubernetes/cluster.yaml"].replace(
+        "name: workload\nspec:\n  clusterNetwork", f"name: {name}\nspec:\n  clusterNetwork", 1
+    )
+    with pytest.raises(InvalidInput, match=said):
+        await management.apply(files={**files, "Files/kubernetes/cluster.yaml": cluster}, cluster_name=wanted)
+    async with management.site.cluster() as api:
+        secret = ObjectKey("v1", "Secret", "default", "workload-cloud-config")
+        assert await api.get(Resource("v1", "Secret", "secrets", namespaced=True), secret) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"type": "Opaque"}, "type cluster.x-k8s.io/secret"),
+        ({"metadata": {"labels": {"cluster.x-k8s.io/cluster-name": "other"}}}, "label cluster.x-k8s.io/cluster-name"),
+        ({"data": {"value": "%%"}}, "base64 of a kubeconfig"),
+        ({"server": "https://192.0.2.99:6443"}, "of the Cluster expected"),
+        ({"user": {"exec": {"command": "sh"}}}, "exec"),
+    ],
+)
+async def test_a_secret_that_is_not_as_cluster_api_writes_it_is_refused(
+    management: Management, change: dict[str, Any], said: str
+) -> None:
+    """CR-059, CR-063: type, label, content and server of the kubeconfig are checked before anything is sent."""
+    await management.apply()
+    await management.wait("initialized")
+    secret = management.lab.store.get("secrets", Key("default", "workload-kubeconfig"))
+    assert secret is not None
+    kubeconfig = yaml.safe_load(base64.b64decode(secret["data"]["value"]))
+    if "server" in change:
+        kubeconfig["clusters"][0]["cluster"]["server"] = change["server"]
+    if "user" in change:
+        kubeconfig["users"][0]["user"] = change["user"]
+
+    def write(obj: dict[str, Any]) -> None:
+        obj["data"] = {"value": base64.b64encode(yaml.safe_dump(kubeconfig).encode()).decode()}
+        for name in ("type", "data"):
+            obj[name] = change.get(name, obj[name])
+        obj["metadata"]["labels"] = {**obj["metadata"]["labels"], **change.get("metadata", {}).get("labels", {})}
+
+    management.lab.registry.change("secrets", Key("default", "workload-kubeconfig"), write)
+    with pytest.raises(KubeconfigInvalid, match=said):
+        await management.addons()
