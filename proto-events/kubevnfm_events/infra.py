@@ -472,6 +472,8 @@ class DeleteObjects(Command, kind="infra.k8s.delete_objects", service="infra-k8s
     """GRACEFUL: pods' grace period; None: the grace period of each pod; 0: FORCEFUL."""
     force: bool = False
     """The cluster may be gone or unreachable: give up on objects that cannot be reached (FORCEFUL termination)."""
+    cluster_gone_timeout_s: float | None = None
+    """How long a workload cluster among the objects may take to go; None: infra-k8s' own limit."""
 
 
 class CancelK8sStep(CancelStep, kind="infra.k8s.cancel_step", service="infra-k8s"):

@@ -13,6 +13,7 @@ from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_infra_k8s.domain.applying import ApplyRun, awaited
 from kubevnfm_infra_k8s.domain.capi.contract import GROUPS as CAPI_GROUPS
+from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
 from kubevnfm_infra_k8s.domain.capi.topology import workload_cluster
 from kubevnfm_infra_k8s.domain.deleting import DeletionRun
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectFailed, ObjectsNotReady
@@ -139,6 +140,12 @@ class InfraK8sHandlers(Handling):
     async def _delete(
         self, command: DeleteObjects, context: StepContext, release: Release, began: datetime
     ) -> int | None:
+        gone_s = self.gone_timeout_s
+        # Its machines are deleted one after another.
+        if any(is_cluster(entry.key) for entry in release.entries):
+            gone_s = max(gone_s, self.cluster_ready_timeout_s)
+        if command.cluster_gone_timeout_s is not None:
+            gone_s = command.cluster_gone_timeout_s
         async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
             deleting = DeletionRun(
                 cluster=cluster,
@@ -146,7 +153,7 @@ class InfraK8sHandlers(Handling):
                 shared=self.shared,
                 progress=Progress("delete", context.publish),
                 clock=self.clock,
-                deadline=deadline_of(context, began, self.gone_timeout_s + (command.grace_period_s or 0.0)),
+                deadline=deadline_of(context, began, gone_s + (command.grace_period_s or 0.0)),
                 grace_period_s=None if command.grace_period_s is None else int(command.grace_period_s),
             )
             return await deleting.delete(release, within_s=self.wait_s)

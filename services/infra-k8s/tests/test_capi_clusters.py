@@ -17,7 +17,13 @@ from kubevnfm_events.credentials import WorkloadCluster
 from kubevnfm_events.infra import VduTarget
 from kubevnfm_infra_k8s.capi_handlers import CapiHandlers
 from kubevnfm_infra_k8s.domain.capi.watching import ClusterWatches
-from kubevnfm_infra_k8s.domain.errors import ClusterFailed, ClusterNotReady, ForeignObjects, KubeconfigInvalid
+from kubevnfm_infra_k8s.domain.errors import (
+    ClusterFailed,
+    ClusterNotReady,
+    ForeignObjects,
+    KubeconfigInvalid,
+    ObjectsNotGone,
+)
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.release import addons_release
 from kubevnfm_kit.errors import InvalidInput
@@ -276,3 +282,41 @@ async def test_a_secret_that_is_not_as_cluster_api_writes_it_is_refused(
     management.lab.registry.change("secrets", Key("default", "workload-kubeconfig"), write)
     with pytest.raises(KubeconfigInvalid, match=said):
         await management.addons()
+
+
+async def test_a_deletion_takes_the_cluster_first_and_its_credentials_last(
+    management: Management, ledger: CallLedger
+) -> None:
+    """CR-106, CR-107, CR-108, CR-111: without the identity Secret the machines would stay for ever."""
+    await management.apply()
+    await management.wait("initialized")
+    await management.site.delete()
+    store = management.lab.store
+    left = [name for name in store.resources_with_objects() if "cluster.x-k8s.io" in name]
+    assert left == []
+    assert store.get("secrets", Key("default", "workload-cloud-config")) is None
+    assert any("Deleting True, WaitingFor" in message for message in management.messages())
+
+
+async def test_a_paused_cluster_is_deleted_too(management: Management) -> None:
+    """CR-110: the pause is removed first, and this is reported; CR-112: also if nothing was provisioned."""
+    files = files_of("capi-workload")
+    paused = files["Files/kubernetes/cluster.yaml"].replace(
+        "spec:\n  clusterNetwork", "spec:\n  paused: true\n  clusterNetwork", 1
+    )
+    await management.apply(files={**files, "Files/kubernetes/cluster.yaml": paused})
+    await management.site.delete()
+    assert any("was paused" in message for message in management.messages())
+
+
+async def test_a_deletion_that_does_not_end_names_the_finalizer(management: Management) -> None:
+    """CR-109: the failure names the object, its finalizer and what its controller says; a retry continues."""
+    await management.apply()
+    await management.wait("initialized")
+    management.lab.plane.delete("secrets", management.lab.store.get("secrets", Key("default", "workload-cloud-config")))  # type: ignore[arg-type]
+    with pytest.raises(ObjectsNotGone, match=r"Cluster default/workload: held by .*cluster\.cluster\.x-k8s\.io"):
+        await management.site.delete(cluster_gone_timeout_s=0.5)
+    secret = yaml.safe_load(files_of("capi-workload")["Files/kubernetes/cloud-config.yaml"])
+    secret["metadata"] |= {"namespace": "default", "labels": {"kubevnfm.io/vnf-instance-id": "i1"}}
+    management.lab.plane.create("secrets", secret)
+    await management.site.delete(operation="op3")

@@ -13,6 +13,7 @@ import structlog
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
 
+from kubevnfm_infra_k8s.domain.capi.contract import PAUSED_ANNOTATION, Conditions, is_cluster, is_paused
 from kubevnfm_infra_k8s.domain.errors import ObjectsNotGone
 from kubevnfm_infra_k8s.domain.objects import (
     INSTANCE_LABEL,
@@ -161,6 +162,11 @@ class DeletionRun:
         return claim is not None and uid_of(claim) == reference.get("uid")
 
     async def _begin(self, target: Target) -> None:
+        if is_cluster(target.key) and is_paused(target.body):
+            # Otherwise its controllers would never delete it (capi.md CR-110).
+            change = {"spec": {"paused": None}, "metadata": {"annotations": {PAUSED_ANNOTATION: None}}}
+            await self.cluster.patch(target.resource, target.key, change)
+            await self.progress.on(str(target.key), "was paused, which is removed", done=0, total=1)
         if field_at(target.body, "metadata", "deletionTimestamp"):
             return
         # Other kinds ignore the period; the pods of workloads get it from _shorten_grace_periods().
@@ -199,7 +205,8 @@ class DeletionRun:
                 while left := self._left(targets, view):
                     gone = len(targets) - len(left)
                     for each in left:
-                        await self.progress.on(str(each.key), "is being deleted", done=gone, total=len(targets))
+                        message = _deleting(each.key, view.bodies[each.key])
+                        await self.progress.on(str(each.key), message, done=gone, total=len(targets))
                     left_s = (self.deadline - self.clock.now()).total_seconds()
                     if left_s <= 0:
                         raise ObjectsNotGone("; ".join(_holding(each.key, view.bodies) for each in left))
@@ -248,6 +255,12 @@ def _is_cluster_scoped(key: ObjectKey) -> bool:
 
 def _has_label(target: Target, release: Release) -> bool:
     return labels_of(target.body).get(INSTANCE_LABEL) == release.vnf_instance_id
+
+
+def _deleting(key: ObjectKey, body: Body) -> str:
+    """Return how far a deletion is; Cluster API says it in a condition of the Cluster (capi.md CR-108)."""
+    said = Conditions(body)["Deleting"] if is_cluster(key) else None
+    return said.in_words if said is not None and said.is_true else "is being deleted"
 
 
 def _holding(key: ObjectKey, bodies: Mapping[ObjectKey, Body]) -> str:

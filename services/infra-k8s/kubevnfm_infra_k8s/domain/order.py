@@ -4,7 +4,7 @@ Applying begins with the namespaces and CRDs of the whole set. The other objects
 documents; neighbours that do not depend on each other are sent together. A webhook configuration for a Service of the
 set waits until the workloads of that Service are ready, because a webhook without pods would block all other objects.
 
-Deletion begins with custom resources, while their controllers are alive. The other objects follow in reverse order,
+Deletion begins with workload clusters and then other custom resources, while their controllers are alive. The other objects follow in reverse order,
 definitions and namespaces last.
 """
 
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
+from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Wanted, field_at
 
 _BUILT_IN_ORDER: Final = (
@@ -116,13 +117,15 @@ def deletion_stages(keys: Sequence[ObjectKey]) -> Sequence[Sequence[ObjectKey]]:
     """
     # An object can depend on those that were applied before it.
     backwards = list(reversed(keys))
+    # Cluster API deletes everything that belongs to a Cluster, and needs its templates and credentials for that (CR-106, CR-107).
+    clusters = [key for key in backwards if is_cluster(key)]
     definitions = [key for key in backwards if key.kind == "CustomResourceDefinition"]
     namespaces = [key for key in backwards if key.kind == "Namespace" and not key.is_custom]
-    custom = [key for key in backwards if key.is_custom]
+    custom = [key for key in backwards if key.is_custom and not is_cluster(key)]
     # Before the workloads: without its pods, a webhook would block every further request.
     webhooks = [key for key in backwards if key.kind in WEBHOOKS]
     # Kubernetes does not delete a volume while a claim is bound to it.
     volumes = [key for key in backwards if key.kind == "PersistentVolume"]
-    apart = {*definitions, *namespaces, *custom, *webhooks, *volumes}
+    apart = {*clusters, *definitions, *namespaces, *custom, *webhooks, *volumes}
     rest = [key for key in backwards if key not in apart]
-    return [stage for stage in (custom, webhooks, rest, volumes, definitions, namespaces) if stage]
+    return [stage for stage in (clusters, custom, webhooks, rest, volumes, definitions, namespaces) if stage]

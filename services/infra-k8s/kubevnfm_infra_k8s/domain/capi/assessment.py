@@ -15,7 +15,7 @@ from kubevnfm_infra_k8s.domain.readiness import judge
 from kubevnfm_infra_k8s.domain.verdicts import NOT_FOUND, Observation, Status, Verdict
 
 Phase = Literal["infrastructure", "control_plane", "workers"]
-"""What `additionalParams.capi.timeouts` limits."""
+"""A part of the way to a cluster that `additionalParams.capi.timeouts` limits."""
 
 NO_NETWORK = (
     "the API server answers, but no node is Ready. Without a network plugin (CNI) none becomes so: name its manifests in "

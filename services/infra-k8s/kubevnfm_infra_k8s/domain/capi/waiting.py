@@ -91,8 +91,8 @@ def objects_in(view: ClusterView, kinds: ClusterKinds, name: str) -> ClusterObje
         cluster=body,
         infrastructure=referred(kinds.infrastructure, "infrastructureRef"),
         control_plane=referred(kinds.control_plane, "controlPlaneRef"),
-        workers=[each for kind in kinds.workers for each in view.of(kind)],
-        machines=view.of(kinds.machines),
+        workers=[each for kind in kinds.workers for each in view.objects(kind)],
+        machines=view.objects(kinds.machines),
     )
 
 

@@ -49,7 +49,7 @@ class ClusterView:
         self._watches, self._changed = watches, changed
         self._namespace, self._name = namespace, name
 
-    def of(self, resource: Resource) -> Sequence[Body]:
+    def objects(self, resource: Resource) -> Sequence[Body]:
         """Return the objects of a kind that belong to the Cluster. Raises the error of a watch that has ended."""
         watch = self._watches[resource]
         if watch.error is not None:
