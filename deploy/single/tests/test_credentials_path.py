@@ -1,0 +1,210 @@
+"""The way of a workload cluster's credentials through the services: Secret -> mgmt-executor -> receiver -> vim-registry -> VIM."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
+from kubevnfm_clients import HttpCredentials, HttpVimDirectory, HttpVims
+from kubevnfm_clients.callback import PATH, credentials_id
+from kubevnfm_clients.cluster_api import ClusterApi
+from kubevnfm_credentials_receiver.wiring import credentials_receiver
+from kubevnfm_events import Command, Envelope, Message, VimConnection
+from kubevnfm_events.credentials import (
+    CredentialsReceived,
+    CredentialsSent,
+    CredentialsWithdrawn,
+    SendCredentials,
+    WithdrawCredentials,
+)
+from kubevnfm_events.vim import RegisterReceived, VimDeregistered, VimRegistered
+from kubevnfm_kit.ids import derived_id
+from kubevnfm_mgmt_executor.settings import Settings as MgmtExecutorSettings
+from kubevnfm_mgmt_executor.wiring import mgmt_executor
+from kubevnfm_secrets import KeyRing, revealed
+from kubevnfm_store import SqliteStore
+from kubevnfm_store.query import Query
+from kubevnfm_vim_registry.settings import Settings as VimRegistrySettings
+from kubevnfm_vim_registry.wiring import vim_registry
+from kubevnfm_worker.backends import Backends
+from pydantic import SecretStr
+from receiver_twins import INSTANCE, MASTER, TOKEN, KnownInstances, receiver_settings
+from workload_credentials import CLUSTER, CapiSite
+
+RING = KeyRing.from_text(KeyRing.new_key())
+COLLECTIONS = (
+    *("credentials", "callback_nonces", "vims", "tasks"),
+    *("inbox_mgmt_executor", "inbox_vim_registry"),
+)
+
+
+class Lcm:
+    """The twin of lcm-api: no instance uses a VIM, and no operation runs."""
+
+    async def users(self, vim_id: str) -> Sequence[str]:
+        return []
+
+    async def running(self, vnf_instance_id: str) -> str | None:
+        return None
+
+
+class NoPackages:
+    async def folder(self, package: object) -> Path:
+        raise NotImplementedError
+
+    def stream(self, package: object, path: str) -> AsyncIterator[bytes]:
+        raise NotImplementedError
+
+
+class OwnVims:
+    async def connection(self, vim: VimConnection) -> VimConnection:
+        return vim
+
+
+@dataclass
+class CredentialsPath:
+    """Three services on one bus."""
+
+    capi: CapiSite
+    bus: InProcessBus
+    store: SqliteStore
+    session: aiohttp.ClientSession
+    vims: HttpVims
+    directory: HttpVimDirectory
+    envelopes: list[Envelope[Message]] = field(default_factory=list)
+
+    async def keep(self, delivery: Delivery) -> Verdict:
+        self.envelopes.append(delivery.envelope)
+        return Ack()
+
+    def events(self, kind: type[Message]) -> list[Message]:
+        return [one.data for one in self.envelopes if isinstance(one.data, kind)]
+
+    async def ask(self, command: Command, *, step: str) -> Message:
+        """Send a command once more than necessary, and return its first answer."""
+        for attempt in (1, 2):
+            envelope = Envelope(
+                command, source="/t", subject=INSTANCE, operationid="op-1", stepid=step, attempt=attempt
+            )
+            await self.bus.publish(envelope)
+        async with asyncio.timeout(300):
+            while True:
+                answers = [one.data for one in self.envelopes if one.stepid == step and one.causationid]
+                final = [one for one in answers if type(one).routing_key() != "mgmt.task.progressed"]
+                if len(final) >= 2:
+                    assert final[0] == final[1]
+                    return final[0]
+                await asyncio.sleep(0.01)
+
+    async def has(self, kind: type[Message]) -> list[Message]:
+        """Return the events of a kind, once there is one."""
+        async with asyncio.timeout(300):
+            while not self.events(kind):  # noqa: ASYNC110 - a plain list has no event to wait for
+                await asyncio.sleep(0.01)
+        return self.events(kind)
+
+
+@pytest.fixture
+async def path(tmp_path: Path) -> AsyncIterator[CredentialsPath]:
+    async with (
+        CapiSite.start(RING) as capi,
+        SqliteStore.open(tmp_path / "store.db") as store,
+        InProcessBus(RING) as bus,
+        aiohttp.ClientSession() as session,
+    ):
+        backends = Backends(bus, store, RING)
+        shared: dict[str, Any] = {"port": 0, "internal_token": SecretStr(TOKEN), "keys": SecretStr("unused")}
+        async with credentials_receiver(receiver_settings(), backends, instances=KnownInstances()) as receiver:
+            url = f"http://127.0.0.1:{receiver.port}"
+            executor = MgmtExecutorSettings(
+                receiver_url=f"{url}{PATH}",
+                callback_master_keys=SecretStr(base64.urlsafe_b64encode(MASTER).decode()),
+                **shared,
+            )
+            async with (
+                vim_registry(
+                    VimRegistrySettings(**shared),
+                    backends,
+                    users=Lcm(),
+                    credentials=HttpCredentials(url, TOKEN, session),
+                    operations=Lcm(),
+                ) as registry,
+                mgmt_executor(executor, backends, packages=NoPackages(), vims=OwnVims()),
+            ):
+                vims_url = f"http://127.0.0.1:{registry.port}"
+                one = CredentialsPath(
+                    capi,
+                    bus,
+                    store,
+                    session,
+                    HttpVims(vims_url, TOKEN, session),
+                    HttpVimDirectory(vims_url, TOKEN, session),
+                )
+                await bus.consume_events("ears", ["#"], one.keep)
+                yield one
+
+
+async def test_a_cluster_becomes_a_vim_and_ceases_to_be_one(
+    path: CredentialsPath, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """CR-061, CR-073, CR-078, CR-079, CR-081, CR-105: every command twice gives one call-back that counts, and one VIM."""
+    await path.capi.make_cluster()
+    await path.capi.make_secret()
+    named: dict[str, Any] = {"vnf_instance_id": INSTANCE, "vim": path.capi.vim, "cluster": CLUSTER}
+
+    sent = await path.ask(SendCredentials(vim_name="edge-vim", **named), step="send")
+    assert isinstance(sent, CredentialsSent)
+    register = RegisterReceived(
+        vnf_instance_id=INSTANCE,
+        cluster_name="edge",
+        cluster_uid=sent.cluster_uid,
+        vim_name="edge-vim",
+        management_vim_id="vim-management",
+    )
+    vim = await path.ask(register, step="register")
+    assert isinstance(vim, VimRegistered)
+    assert (vim.vim_id, vim.name) == (derived_id("vim", INSTANCE, sent.cluster_uid), "edge-vim")
+    assert [one["id"] for one in await path.vims.list({})] == [vim.vim_id]
+    assert len(await path.has(CredentialsReceived)) == 1
+
+    # The VIM works, as the service account of kubevnfm and not as the administrator.
+    connection = await path.directory.connection(VimConnection(vim_id=vim.vim_id))
+    api = ClusterApi(path.session, connection, RING, timeout_s=30.0)
+    review = await api.call(
+        "POST",
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+        body={"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
+    )
+    if review.is_success:
+        assert review.body["status"]["userInfo"]["username"] == "system:serviceaccount:kubevnfm-system:kubevnfm"
+    assert (await api.get("/api/v1/namespaces/kubevnfm-system")).is_success
+
+    withdrawn = await path.ask(WithdrawCredentials(cluster_uid=sent.cluster_uid, **named), step="withdraw")
+    assert withdrawn == CredentialsWithdrawn(cluster_uid=sent.cluster_uid)
+    assert await path.has(VimDeregistered) == [VimDeregistered(vim_ids=(vim.vim_id,))]
+    assert await path.vims.list({}) == []
+    record = await path.store.get("credentials", credentials_id(INSTANCE, sent.cluster_uid))
+    assert record is not None
+    assert record.body["sealed"] == ""
+
+    documents = [one.body for name in COLLECTIONS for one in await path.store.find(name, Query())]
+    captured = capsys.readouterr()
+    seen = "\n".join(
+        [
+            *map(repr, documents),
+            *(repr(one.document(RING)) for one in path.envelopes),
+            captured.out,
+            captured.err,
+            caplog.text,
+        ]
+    )
+    token = str(revealed(connection.access_info, RING)["bearer_token"])
+    for secret in (token, token[-40:], path.capi.management.admin_token, path.capi.kubeconfig()[-200:]):
+        assert secret not in seen
