@@ -19,7 +19,7 @@ SAMPLES := capi-management capi-workload capi-workload-class capi-workload-v1bet
 PYTEST := $(BIN)/pytest
 WORKERS ?= 4
 
-.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-attack test-chaos test-openstack test-machines test-clients test-etsi test-fuzz lint audit format schemas stored-operations bench up down pin-images clean
+.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-attack test-chaos test-openstack test-machines test-kubernetes test-clients test-etsi test-fuzz lint audit format schemas stored-operations bench up down pin-images clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -82,6 +82,10 @@ test-openstack: samples ## Runs the end-to-end tests of machines against a real 
 test-machines: samples ## Runs sequences of clusters on real machines, which it installs: MACHINES=FILE names them, ARGS="-k TEST" takes one; docs/real-machines.md
 	@test -n "$(MACHINES)" || { echo "MACHINES=FILE expected; docs/real-machines.md says what the file has" >&2; exit 2; }
 	@KUBEVNFM_MACHINES="$(abspath $(MACHINES))" $(PYTEST) -s --timeout 7200 tests/machines $(ARGS)
+
+test-kubernetes: .venv/.ready ## Drives infra-k8s on a real Kubernetes API server, which environment variables name; docs/real-kubernetes.md
+	@test -n "$(KUBEVNFM_KUBERNETES_ENDPOINT)" || { echo "KUBEVNFM_KUBERNETES_ENDPOINT expected; docs/real-kubernetes.md names all variables" >&2; exit 2; }
+	@$(PYTEST) services/infra-k8s/tests/either $(ARGS)
 
 test-chaos: samples servers ## Runs the chaos tests: each process is killed at each step, each message is delivered twice, each stored operation is replayed
 	@$(PYTEST) tests/chaos services/lcm-api/tests/lifecycle/test_engine.py services/lcm-api/tests/test_stored_operations.py

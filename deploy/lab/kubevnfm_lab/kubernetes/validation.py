@@ -68,6 +68,11 @@ def _name_problems(resource: Resource, name: str) -> Iterator[FieldProblem]:
         yield wrong(field, name, text)
 
 
+_LARGEST_ANNOTATIONS: Final = 262_144
+_LARGEST_DATA: Final = 1_048_576
+"""Bytes of a ConfigMap or a Secret."""
+
+
 def metadata_problems(resource: Resource, obj: Obj) -> Iterator[FieldProblem]:
     """Yield the problems of name, labels and annotations."""
     metadata = obj["metadata"]
@@ -81,11 +86,19 @@ def metadata_problems(resource: Resource, obj: Obj) -> Iterator[FieldProblem]:
         for field in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(field):
                 yield wrong(f"metadata.ownerReferences.{field}", owner.get(field, ""), "must not be empty")
+    yield from _size_problems("metadata.annotations", metadata.get("annotations"), _LARGEST_ANNOTATIONS)
     for key in metadata.get("annotations") or {}:
         if not _QUALIFIED.match(key.rpartition("/")[2]):
             yield wrong(
                 "metadata.annotations", key, "name part must consist of alphanumeric characters, '-', '_' or '.'"
             )
+
+
+def _size_problems(field: str, values: Any, limit: int) -> Iterator[FieldProblem]:
+    """Yield a problem if the keys and values of a map have too many bytes together."""
+    size = sum(len(key.encode()) + len(str(value or "").encode()) for key, value in (values or {}).items())
+    if size > limit:
+        yield FieldProblem("FieldValueTooLong", field, f"Too long: may not be more than {limit} bytes")
 
 
 def _label_problems(labels: Any, field: str) -> Iterator[FieldProblem]:
@@ -270,7 +283,12 @@ def _service(obj: Obj) -> Iterator[FieldProblem]:
         seen.add(place)
 
 
+def _config_map(obj: Obj) -> Iterator[FieldProblem]:
+    yield from _size_problems("[]", {**(obj.get("data") or {}), **(obj.get("binaryData") or {})}, _LARGEST_DATA)
+
+
 def _secret(obj: Obj) -> Iterator[FieldProblem]:
+    yield from _size_problems("data", obj.get("data"), _LARGEST_DATA * 4 // 3)
     for name, text in (obj.get("data") or {}).items():
         if text is None:
             continue
@@ -392,6 +410,7 @@ _RULES: Final[Mapping[str, Callable[[Obj], Iterator[FieldProblem]]]] = {
     "cronjobs.batch": _cron_job,
     "services": _service,
     "poddisruptionbudgets.policy": _budget,
+    "configmaps": _config_map,
     "secrets": _secret,
     "persistentvolumeclaims": _claim,
     "persistentvolumes": _volume,

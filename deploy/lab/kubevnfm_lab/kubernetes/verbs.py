@@ -26,6 +26,7 @@ from kubevnfm_lab.kubernetes.errors import (
     unsupported_media_type,
     wrong,
 )
+from kubevnfm_lab.kubernetes.fields import check_fields
 from kubevnfm_lab.kubernetes.objects import Key, Obj, copy_of, key_of, without_nulls
 from kubevnfm_lab.kubernetes.ownership import apply
 from kubevnfm_lab.kubernetes.patches import json_patch, merge_patch, strategic_merge
@@ -240,6 +241,7 @@ class Verbs:
         if metadata.get("managedFields"):
             raise bad_request("metadata.managedFields must be nil")
         require_name(resource, config, target.key)
+        check_fields(resource, config)
         check_types(resource, config)
         self._check_fields(resource, config, options)
         stored = self._registry.store.get(resource.store_name, target.key)

@@ -91,6 +91,7 @@ def _entry(body: Mapping[str, Any]) -> Entry:
         vdu_id=body["vduId"],
         is_kept=body["isKept"],
         is_shared=body["isShared"],
+        is_complete=body.get("isComplete", False),  # absent in releases that an earlier version has stored
         claim_templates=tuple(body["claimTemplates"]),
     )
 
@@ -107,6 +108,7 @@ def _entry_document(entry: Entry) -> dict[str, Any]:
         "vduId": entry.vdu_id,
         "isKept": entry.is_kept,
         "isShared": entry.is_shared,
+        "isComplete": entry.is_complete,
         "claimTemplates": list(entry.claim_templates),
     }
 

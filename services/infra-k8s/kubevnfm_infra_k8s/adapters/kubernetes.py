@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Final
@@ -22,6 +23,7 @@ FIELD_MANAGER: Final = "kubevnfm"
 _APPLY: Final = "application/apply-patch+yaml"
 _MERGE: Final = "application/merge-patch+json"
 _NO_SUCH_KIND: Final = "could not find the requested resource"
+_REPEATED_VALUE: Final = re.compile(r"got &.*")
 _WATCH_S: Final = 300
 _FIRST_PAUSE_S: Final = 0.2
 _LONGEST_PAUSE_S: Final = 2.0
@@ -161,9 +163,16 @@ class KubernetesCluster:
             return await self._create(resource, key, body, checking)
         # Forced, because the manifest decides; without it, a field that a controller or person has set is a conflict.
         query = {"fieldManager": FIELD_MANAGER, "force": "true", **checking}
-        answer = await self._transport.call(
-            "PATCH", _path(resource, key), query=query, body=body, content_type=_APPLY, subject=str(key)
-        )
+        try:
+            answer = await self._transport.call(
+                "PATCH", _path(resource, key), query=query, body=body, content_type=_APPLY, subject=str(key)
+            )
+        except ObjectRefused as refusal:
+            if key.kind != "Secret":
+                raise
+            # The API server repeats the value that it could not read.
+            message = _REPEATED_VALUE.sub("got another type", refusal.message)
+            raise ObjectRefused(str(key), message, http_status=refusal.http_status) from None
         if answer.status == 404 and _NO_SUCH_KIND in answer.message:
             # Discovery has shown the kind. So either one of several API servers is behind, or it was just removed.
             self._discovery.forget()

@@ -43,8 +43,15 @@ LARGEST_ANSWER: Final = 16 * 2**20
 """Bytes of one answer, and of all objects of one watch. A pod has about 10 KiB, and etcd stores at most 1.5 MiB as one object."""
 _LONGEST_MESSAGE: Final = 4096
 """A message becomes part of the operation's error."""
-_SETTLING_SIGNS: Final = ("error looking up service account", "the object has been modified")
+_SETTLING_SIGNS: Final = ('serviceaccount "default" not found', "the object has been modified")
 """Temporary rejections: a new namespace has no default account yet, or two writes raced."""
+_REFUSAL_SIGNS: Final = (
+    "failed to create typed patch object",
+    "failed to create typed live object",
+    "failed to convert new object",
+)
+"""Server-side apply answers HTTP 500 without a reason for a field that the schema lacks, a value of another type, a list
+key given twice, and a text that is no quantity or no base64 (Kubernetes 1.34). A repeat gets the same answer."""
 
 
 @dataclass(frozen=True)
@@ -209,6 +216,8 @@ def _failure(
     # These signs stand for a webhook that does not answer; a denial has status 4xx and another text.
     if answer.status >= 500 and any(sign in message for sign in _WEBHOOK_SIGNS):
         return WebhookUnavailable(f"{subject}: {message}")
+    if answer.status >= 500 and any(sign in message for sign in _REFUSAL_SIGNS):
+        return ObjectRefused(subject, message, http_status=answer.status)
     if answer.status == 429 or answer.status >= 500 or any(sign in message for sign in _SETTLING_SIGNS):
         return ClusterUnavailable(f"{endpoint}: {message}")
     if 300 <= answer.status < 400:

@@ -14,7 +14,7 @@ from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_infra_k8s.domain.capi.contract import PAUSED_ANNOTATION, Conditions, is_cluster, is_paused
-from kubevnfm_infra_k8s.domain.errors import ObjectsNotGone
+from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotGone
 from kubevnfm_infra_k8s.domain.objects import (
     INSTANCE_LABEL,
     KEEP_ANNOTATION,
@@ -93,7 +93,7 @@ class DeletionRun:
 
         async def look(entry: Entry) -> Target | None:
             resource = await self.cluster.resource(entry.key.api_version, entry.key.kind)
-            body = await self.cluster.get(resource, entry.key) if resource is not None else None
+            body = await self._look(entry, resource) if resource is not None else None
             if resource is not None and body is not None and await self._is_to_go(release, entry, resource, body):
                 return Target(entry, resource, body)
             if _is_cluster_scoped(entry.key):
@@ -104,6 +104,16 @@ class DeletionRun:
             return None
 
         return [target for target in await each_of(entries, look) if target is not None]
+
+    async def _look(self, entry: Entry, resource: Resource) -> Body | None:
+        try:
+            return await self.cluster.get(resource, entry.key)
+        except ObjectRefused as refusal:
+            # Credentials that may not read the object were not able to create it either: it was only planned.
+            if refusal.is_forbidden and not entry.uid:
+                log.info("planned_object_not_readable", object=str(entry.key), reason=str(refusal))
+                return None
+            raise
 
     async def _is_to_go(self, release: Release, entry: Entry, resource: Resource, body: Body) -> bool:
         if entry.is_kept or annotations_of(body).get(KEEP_ANNOTATION) == "true":

@@ -31,7 +31,12 @@ class ObjectRefused(VnfmError):
 
     def __init__(self, what: str, message: str, *, http_status: int = 0) -> None:
         super().__init__(f"{what}: {message}")
-        self.what, self.http_status = what, http_status
+        self.what, self.message, self.http_status = what, message, http_status
+
+    @property
+    def is_forbidden(self) -> bool:
+        """Whether the credentials of the VIM do not permit the request. Reading then yields: unknown."""
+        return self.http_status == 403
 
 
 class ObjectsRefused(VnfmError):

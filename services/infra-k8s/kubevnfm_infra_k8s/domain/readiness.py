@@ -203,6 +203,11 @@ def _age_s(body: Body, seen: Observation) -> float:
     return (seen.now - datetime.fromisoformat(str(created)).astimezone(UTC)).total_seconds()
 
 
+def is_complete_job(body: Body) -> bool:
+    """Return whether the object is a Job that has ended well, which no later change can take back."""
+    return (group_of(str(body.get("apiVersion"))), body.get("kind")) == ("batch", "Job") and _is_true(body, "Complete")
+
+
 def _job(body: Body, _: Observation) -> Verdict:
     if _is_true(body, "Complete"):
         return CURRENT
@@ -223,6 +228,8 @@ def _claim(body: Body, seen: Observation) -> Verdict:
         return CURRENT
     if phase == "Lost":
         return Verdict(Status.FAILED, "its volume is lost", is_final=True)
+    if seen.waits_for_consumer is None:
+        return CURRENT
     # "" asks for no class at all; only a missing class stands for the default one.
     storage_class = field_at(body, "spec", "storageClassName")
     if ("" if storage_class is None else storage_class or None) in seen.waits_for_consumer:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 from kubevnfm_kit.clock import Clock
 
-from kubevnfm_infra_k8s.domain.errors import ObjectFailed, ObjectsNotReady
+from kubevnfm_infra_k8s.domain.collected import verdicts_on_collected
+from kubevnfm_infra_k8s.domain.errors import ObjectFailed, ObjectRefused, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, annotations_of, field_at
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.readiness import judge
 from kubevnfm_infra_k8s.domain.report import not_ready
-from kubevnfm_infra_k8s.domain.verdicts import Observation, Status, Verdict
+from kubevnfm_infra_k8s.domain.verdicts import CURRENT, Observation, Status, Verdict
 from kubevnfm_infra_k8s.domain.waiting import Awaited, View, soonest, viewing
 
 _STORAGE_CLASSES: Final = Resource("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
@@ -33,6 +34,8 @@ class ReadinessWait:
     clock: Clock
     deadline: datetime
     settle_s: float
+    complete: set[ObjectKey] = field(default_factory=set)
+    """The Jobs that were seen complete, in all waits of this step."""
 
     async def until_ready(
         self, awaited: Sequence[Awaited], progress: Progress, *, within_s: float | None = None
@@ -50,6 +53,7 @@ class ReadinessWait:
         async with viewing(self.cluster, awaited, vnf_instance_id=self.vnf_instance_id) as view:
             while True:
                 verdicts = {each.key: self._judge(each, view, classes) for each in awaited}
+                verdicts |= await self._judge_collected(awaited, verdicts)
                 ready = sum(verdict.is_current for verdict in verdicts.values())
                 if ready == len(awaited):
                     return dict(view.bodies)
@@ -69,7 +73,25 @@ class ReadinessWait:
         """Return the seconds until the deadline."""
         return (self.deadline - self.clock.now()).total_seconds()
 
-    def _judge(self, each: Awaited, view: View, classes: frozenset[str]) -> Verdict:
+    async def _judge_collected(
+        self, awaited: Sequence[Awaited], verdicts: Mapping[ObjectKey, Verdict]
+    ) -> Mapping[ObjectKey, Verdict]:
+        """Return the verdicts on the missing Jobs that may have ended before they were seen complete."""
+        missing = [
+            each
+            for each in awaited
+            if each.is_collected_at_end and each.uid and verdicts[each.key].status is Status.NOT_FOUND
+        ]
+        if not missing:
+            return {}
+        found = await verdicts_on_collected(self.cluster, missing)
+        self.complete.update(key for key, verdict in found.items() if verdict.is_current)
+        return found
+
+    def _judge(self, each: Awaited, view: View, classes: frozenset[str] | None) -> Verdict:
+        self.complete.update(view.complete)
+        if each.key in self.complete:
+            return CURRENT
         seen = Observation(
             now=self.clock.now(),
             unchanged_s=view.unchanged_s(each.key),
@@ -88,12 +110,21 @@ class ReadinessWait:
         if final:
             raise ObjectFailed("; ".join(final))
 
-    async def _waiting_classes(self, awaited: Sequence[Awaited]) -> frozenset[str]:
-        """Return the storage classes that bind a claim only when a pod uses it; "" stands for the default class."""
+    async def _waiting_classes(self, awaited: Sequence[Awaited]) -> frozenset[str] | None:
+        """Return the storage classes that bind a claim only when a pod uses it; "" stands for the default class.
+
+        None if the credentials do not permit to read them, as those of a namespace do not.
+        """
         if not any(each.key.kind == "PersistentVolumeClaim" for each in awaited):
             return frozenset()
         names: set[str] = set()
-        for each in await self.cluster.list(_STORAGE_CLASSES):
+        try:
+            classes = await self.cluster.list(_STORAGE_CLASSES)
+        except ObjectRefused as refusal:
+            if refusal.is_forbidden:
+                return None
+            raise
+        for each in classes:
             if each.get("volumeBindingMode") == "WaitForFirstConsumer":
                 names.add(str(field_at(each, "metadata", "name")))
                 if annotations_of(each).get(_DEFAULT_CLASS) == "true":

@@ -28,6 +28,8 @@ class Entry:
     """Annotated with ``kubevnfm.io/keep``: termination does not delete it."""
     is_shared: bool = False
     """Cluster-scoped and shared with another instance, whose label it may carry."""
+    is_complete: bool = False
+    """A Job that has ended well. It may be collected afterwards (``ttlSecondsAfterFinished``)."""
     claim_templates: Sequence[str] = ()
     """Names of a StatefulSet's volumeClaimTemplates. Kubernetes does not delete their claims with the set."""
 
@@ -59,6 +61,8 @@ class Release:
                 vdu_id=each.vdu_id,
                 is_kept=each.is_kept_on_delete,
                 is_shared=each.key in known and known[each.key].is_shared,
+                # Another manifest is another Job, which has yet to run.
+                is_complete=each.key in known and known[each.key].is_complete and known[each.key].digest == each.digest,
                 claim_templates=each.claim_templates,
             )
             for each in objects
@@ -72,7 +76,20 @@ class Release:
         """Return the release with these objects marked as shared."""
         return replace(self, entries=[replace(each, is_shared=each.key in keys) for each in self.entries])
 
+    @property
+    def complete(self) -> frozenset[ObjectKey]:
+        """The Jobs that have ended well."""
+        return frozenset(entry.key for entry in self.entries if entry.is_complete)
+
+    def completing(self, keys: Collection[ObjectKey]) -> Release:
+        """Return the release with these Jobs marked as complete."""
+        entries = [replace(each, is_complete=each.is_complete or each.key in keys) for each in self.entries]
+        return replace(self, entries=entries)
+
+    def with_uids(self, uids: Mapping[ObjectKey, str]) -> Release:
+        """Return the release with the API server's uids."""
+        return replace(self, entries=[replace(entry, uid=uids.get(entry.key, entry.uid)) for entry in self.entries])
+
     def confirmed(self, uids: Mapping[ObjectKey, str], *, applied_by: str) -> Release:
         """Return the release with the API server's uids, marked as applied by this attempt."""
-        entries = [replace(entry, uid=uids.get(entry.key, entry.uid)) for entry in self.entries]
-        return replace(self, entries=entries, applied_by=applied_by)
+        return replace(self.with_uids(uids), applied_by=applied_by)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from kubevnfm_kit.errors import VnfmError
 
@@ -12,7 +13,7 @@ from kubevnfm_infra_k8s.domain.readiness import last_condition
 from kubevnfm_infra_k8s.domain.together import each_of
 from kubevnfm_infra_k8s.domain.verdicts import Verdict
 
-_EVENTS = Resource("v1", "Event", "events", namespaced=True)
+EVENTS: Final = Resource("v1", "Event", "events", namespaced=True)
 
 
 async def not_ready(cluster: Cluster, verdicts: Mapping[ObjectKey, Verdict], bodies: Mapping[ObjectKey, Body]) -> str:
@@ -59,7 +60,7 @@ def _age_order(event: Body) -> tuple[str, int]:
 async def _warnings(cluster: Cluster, namespaces: Sequence[str]) -> Sequence[Body]:
     async def events_in(namespace: str) -> Sequence[Body]:
         try:
-            return await cluster.list(_EVENTS, namespace=namespace)
+            return await cluster.list(EVENTS, namespace=namespace)
         except VnfmError:  # the report is useful without warnings too
             return []
 

@@ -45,8 +45,9 @@ class Observation:
     """Time since the object's last change."""
     has_status: bool = True
     """Whether its kind has a status subresource."""
-    waits_for_consumer: frozenset[str] = frozenset()
-    """Storage classes that bind a claim only when a pod uses it; "" if the default class is one."""
+    waits_for_consumer: frozenset[str] | None = frozenset()
+    """Storage classes that bind a claim only when a pod uses it; "" if the default class is one. None if the credentials
+    do not permit to read the classes: then a claim that is not bound counts as one that waits, and the pods decide."""
     settle_s: float = 5.0
 
 

@@ -11,6 +11,7 @@ from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.readiness import is_complete_job
 from kubevnfm_infra_k8s.domain.verdicts import Verdict
 
 
@@ -22,6 +23,10 @@ class Awaited:
     resource: Resource
     is_shared: bool = False
     """Whether it may carry another instance's label. Then it is watched by name."""
+    uid: str = ""
+    """"" if it is not known."""
+    is_collected_at_end: bool = False
+    """Whether Kubernetes deletes it after it has ended (a Job with ``ttlSecondsAfterFinished``)."""
 
 
 @dataclass
@@ -31,6 +36,8 @@ class View:
     bodies: dict[ObjectKey, Body] = field(default_factory=dict)
     changed_at: dict[ObjectKey, float] = field(default_factory=dict)
     """Loop time of the last change of each object."""
+    complete: set[ObjectKey] = field(default_factory=set)
+    """The Jobs that were seen complete. They stay complete after they were collected."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _broken: BaseException | None = None
 
@@ -45,6 +52,9 @@ class View:
             elif self.bodies.get(key) is not body:
                 self.bodies[key] = body
                 self.changed_at[key] = now
+                # Here, because the next version may be its deletion before anything else looks.
+                if is_complete_job(body):
+                    self.complete.add(key)
         self._changed.set()
 
     def unchanged_s(self, key: ObjectKey) -> float:

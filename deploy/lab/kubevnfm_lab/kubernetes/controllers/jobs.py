@@ -62,6 +62,14 @@ class Jobs:
             for pod in active:
                 delete_pod(self._plane, job, pod, component=_COMPONENT)
         self._write_status(job, conditions)
+        if over and spec.get("ttlSecondsAfterFinished") is not None:
+            self._plane.later(spec["ttlSecondsAfterFinished"], lambda: self._collect(key, job["metadata"]["uid"]))
+
+    def _collect(self, key: Key, uid: str) -> None:
+        """Delete a Job that has ended, unless another one has its name by now."""
+        job = self._plane.store.get(_JOBS, key)
+        if job is not None and job["metadata"]["uid"] == uid and not is_terminating(job):
+            self._plane.delete(_JOBS, job)
 
     def _finish(self, job: Obj, kind: str, reason: str, message: str) -> list[Obj]:
         event = "Completed" if kind == "Complete" else reason

@@ -1,0 +1,70 @@
+"""The rehearsal: every object of a set is sent once as a dry run, and all refusals are reported together (capi.md CR-017).
+
+A dry run stores nothing, so an object that needs another one of the set is refused there although it would be accepted
+after that one. Such a refusal does not count: the object is judged by its real apply.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Final
+
+import structlog
+
+from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsRefused, WebhookUnavailable
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted
+from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.together import each_of
+
+log = structlog.get_logger()
+
+_SUBJECT: Final = re.compile(r'^\S+ "[^"]*" is forbidden: ')
+_WITHOUT_PERMISSION: Final = re.compile(r'\bUser "[^"]*" cannot ')
+_DENIAL: Final = re.compile(r'^admission webhook "[^"]*" denied the request')
+_MISSING_LIMITS: Final = "failed quota"
+_LOOKING_AT_OTHERS: Final = frozenset({403, 404})
+"""Answers of admission plugins, which read other objects. Validation (400, 422) reads only the object itself."""
+
+
+def may_be_cured(refusal: ObjectRefused, refused: ObjectKey, others: Collection[ObjectKey]) -> bool:
+    """Return whether the object could be accepted once the ``others`` exist.
+
+    Examples: the ServiceAccount or PriorityClass of a pod, the Role of a RoleBinding, the LimitRange without which a
+    quota refuses pods, and whatever the webhook of an operator expects to find.
+    """
+    if not others:
+        return False
+    if _DENIAL.match(refusal.message):
+        return True
+    if refusal.http_status not in _LOOKING_AT_OTHERS or _WITHOUT_PERMISSION.search(refusal.message):
+        return False
+    reason = _SUBJECT.sub("", refusal.message)
+    if reason.startswith(_MISSING_LIMITS):
+        return any(key.kind == "LimitRange" and key.namespace == refused.namespace for key in others)
+    return any(re.search(rf"(?<![\w.-]){re.escape(key.name)}(?![\w.-])", reason) for key in others if key.name)
+
+
+async def rehearse(cluster: Cluster, objects: Sequence[Wanted]) -> None:
+    """Have the API server check all objects with a dry run. Raises ObjectsRefused with all errors that count."""
+    namespaces = {each.key.name for each in objects if each.key.kind == "Namespace"}
+    keys = {each.key for each in objects}
+    refusals: list[ObjectRefused] = []
+
+    async def check(each: Wanted) -> None:
+        # Its namespace does not exist yet, so the API server would reject it.
+        if each.key.namespace in namespaces:
+            return
+        try:
+            await cluster.apply(each.resource, each.key, each.body, dry_run=True)
+        except ObjectRefused as refusal:
+            if may_be_cured(refusal, each.key, keys - {each.key}):
+                log.info("refusal_may_be_cured", object=str(each.key), reason=str(refusal))
+            else:
+                refusals.append(refusal)
+        except WebhookUnavailable as error:  # the real request waits for it
+            log.info("webhook_unavailable", object=str(each.key), reason=str(error))
+
+    await each_of(objects, check)
+    if refusals:
+        raise ObjectsRefused(refusals)

@@ -1,0 +1,133 @@
+"""What the API server refuses ends the step with its reason; what another object of the set cures does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kubernetes_objects import a_deployment, a_pod, an_object
+from kubevnfm_infra_k8s.domain.errors import ObjectsRefused
+
+RBAC = "rbac.authorization.k8s.io/v1"
+
+
+def changed(body: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    *parents, last = path.split(".")
+    node: Any = body
+    for name in parents:
+        node = node[int(name) if name.isdigit() else name]
+    node[last] = value
+    return body
+
+
+TYPING_ERRORS: list[tuple[str, dict[str, Any], str]] = [
+    ("unknown field", changed(a_deployment(), "spec.replica", 2), ".spec.replica: field not declared in schema"),
+    ("text for a number", changed(a_deployment(), "spec.replicas", "two"), ".spec.replicas: expected numeric"),
+    ("text for a map", changed(a_deployment(), "spec.template", "x"), ".spec.template: expected map"),
+    ("number as a label", changed(a_deployment(), "metadata.labels", {"a": 1}), ".metadata.labels.a: expected string"),
+    ("unknown in metadata", changed(a_deployment(), "metadata.foo", 1), ".metadata.foo: field not declared in schema"),
+    ("number in a map", an_object("ConfigMap", "c", data={"a": 1}), ".data.a: expected string"),
+    ("unknown at the top", an_object("ConfigMap", "c", dat={"a": "1"}), ".dat: field not declared in schema"),
+    (
+        "a key given twice",
+        changed(a_deployment(), "spec.template.spec.containers", [{"name": "m", "image": "i"}] * 2),
+        '.spec.template.spec.containers: duplicate entries for key [name="m"]',
+    ),
+    (
+        "a port given twice",
+        an_object("Service", "s", spec={"ports": [{"port": 80}, {"port": 80}]}),
+        '.spec.ports: duplicate entries for key [port=80,protocol="TCP"]',
+    ),
+    ("no base64", an_object("Secret", "s", data={"a": "not base64!"}), "illegal base64 data"),
+    (
+        "no quantity",
+        changed(a_deployment(), "spec.template.spec.containers.0.resources", {"limits": {"cpu": "abc"}}),
+        "quantities must match",
+    ),
+    ("value too long", an_object("ConfigMap", "c", data={"a": "x" * 1_100_000}), "may not be more than 1048576 bytes"),
+    (
+        "annotations too long",
+        an_object("ConfigMap", "c", metadata={"annotations": {"a": "x" * 300_000}}),
+        "may not be more than 262144 bytes",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("body", "says"), [each[1:] for each in TYPING_ERRORS], ids=[each[0] for each in TYPING_ERRORS]
+)
+async def test_a_typing_error_is_refused_at_once_with_its_place(ground: Any, body: dict[str, Any], says: str) -> None:
+    """CR-016: HTTP 500 without a reason is a refusal; nothing is created and nothing is tried again."""
+    good = an_object("ConfigMap", "good")
+    with pytest.raises(ObjectsRefused) as caught:
+        await ground.apply(good, body)
+    assert says in str(caught.value)
+    assert f"{body['kind']} {ground.namespace}/{body['metadata']['name']}" in str(caught.value)
+    assert len(caught.value.refusals) == 1
+    assert await ground.shown("v1", "ConfigMap", "good") is None
+
+
+async def test_a_value_of_a_secret_is_not_repeated_in_the_refusal(ground: Any) -> None:
+    with pytest.raises(ObjectsRefused, match=r"\.data\.key: expected string") as caught:
+        await ground.apply(an_object("Secret", "s", data={"key": 4711004711}))
+    assert "4711" not in str(caught.value)
+
+
+async def test_a_pod_may_be_in_one_set_with_its_account_and_its_priority(ground: Any) -> None:
+    """CR-017: the dry run refuses such a pod, and its real apply accepts it; also if the pod comes first in the file."""
+    priority = ground.own_name("high")
+    pod = an_object("Pod", "p", spec=a_pod(serviceAccountName="worker", priorityClassName=priority)["spec"])
+    done = await ground.apply(
+        pod,
+        an_object("ServiceAccount", "worker"),
+        an_object("PriorityClass", priority, api_version="scheduling.k8s.io/v1", value=1000),
+    )
+    assert [each.name for each in done.objects] == ["p", "worker", priority]
+    assert all(each.uid for each in done.objects)
+    await ground.delete()
+    assert await ground.shown("v1", "Pod", "p") is None
+
+
+async def test_an_account_that_is_nowhere_refuses_the_pod_before_anything_is_created(ground: Any) -> None:
+    """CR-017: only the objects of the set can cure a refusal."""
+    with pytest.raises(ObjectsRefused, match='serviceaccount "missing" not found'):
+        await ground.apply(
+            an_object("ConfigMap", "c"), an_object("Pod", "p", spec=a_pod(serviceAccountName="missing")["spec"])
+        )
+    assert await ground.shown("v1", "ConfigMap", "c") is None
+
+
+async def test_a_role_and_its_binding_are_deployed_by_a_token_of_the_namespace(ground: Any) -> None:
+    """CR-017: for such a token the API server refuses a binding whose Role does not exist yet."""
+    limited = await ground.limited()
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]
+    binding = an_object(
+        "RoleBinding",
+        "reads",
+        api_version=RBAC,
+        roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+        subjects=[{"kind": "ServiceAccount", "name": "default", "namespace": ground.namespace}],
+    )
+    done = await limited.apply(binding, an_object("Role", "reader", api_version=RBAC, rules=rules))
+    assert [each.name for each in done.objects] == ["reads", "reader"]
+    await limited.delete()
+    assert await ground.shown(RBAC, "Role", "reader") is None
+
+
+async def test_a_token_of_the_namespace_deploys_a_claim(ground: Any) -> None:
+    """CR-029: the token may not list storage classes, so that a claim that is not bound yet counts as ready."""
+    limited = await ground.limited()
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "no"}
+    done = await limited.apply(an_object("PersistentVolumeClaim", "data", spec=spec))
+    assert [each.name for each in done.objects] == ["data"]
+    await limited.delete()
+    assert await ground.shown("v1", "PersistentVolumeClaim", "data") is None
+
+
+async def test_what_a_token_may_not_create_is_refused_and_does_not_stop_the_rollback(ground: Any) -> None:
+    """CR-019: an object of the inventory that was never sent needs no look, which the token may not take."""
+    limited = await ground.limited()
+    role = an_object("ClusterRole", ground.own_name("reader"), api_version=RBAC, rules=[])
+    with pytest.raises(ObjectsRefused, match="cannot patch resource"):
+        await limited.apply(an_object("ConfigMap", "c"), role)
+    assert (await limited.delete()).count == 2
