@@ -23,6 +23,7 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_worker import Done, NotYet
+from patience import until_true
 
 Make = Callable[..., dict[str, Any]]
 
@@ -296,11 +297,16 @@ async def test_apply_waits_for_jobs_claims_and_stateful_sets(
 
 
 async def test_the_readiness_annotation_decides(site: Any, cluster: Cluster, make: Make) -> None:
+    """CR-028: an object is ready when its own rule holds."""
     note = {"annotations": {"kubevnfm.io/ready-when": "spec.size == 2"}}
     thing = make("Thing", "t", api_version="acme.example/v1", metadata=note, spec={"size": 1})
     task = asyncio.create_task(site.apply({"f.yaml": [a_definition(make), thing]}))
-    done, _ = await asyncio.wait({task}, timeout=0.7)
-    assert not done
+
+    async def is_awaited() -> bool:
+        return any("waits for spec.size == 2" in each.message for each in site.progress)
+
+    await until_true(is_awaited)
+    assert not task.done()
     resource = await cluster.resource("acme.example/v1", "Thing")
     assert resource is not None
     bigger = {**thing, "spec": {"size": 2}, "metadata": {"name": "t", "namespace": "default", **note}}
