@@ -29,7 +29,7 @@ _LONGEST_LOOK_S: Final = 1.0
 
 @dataclass(frozen=True)
 class Sent:
-    """What became of one group of objects."""
+    """The result of sending one group of objects."""
 
     uids: Mapping[ObjectKey, str]
     refused: Sequence[tuple[Wanted, ObjectRefused]]

@@ -1,4 +1,4 @@
-"""What the API server refuses ends the step with its reason; what another object of the set cures does not."""
+"""Refusals of the API server end the step with their reason; those that another object of the set cures do not."""
 
 from __future__ import annotations
 
