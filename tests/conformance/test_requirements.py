@@ -1,56 +1,108 @@
-"""The table of requirements is complete and agrees with the tests and with the specification."""
+"""The tables of requirements are complete and agree with the tests and with the specification."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from named_tests import docstrings
 
 PROJECT = Path(__file__).parents[2]
-TABLE = Path(__file__).with_name("api_requirements.md")
-SPECIFICATION = PROJECT / "docs/specification/api.md"
-_REQUIREMENT = re.compile(r"^- (API-\d{3}) (.*)$")
-_ROW = re.compile(r"^\| (API-\d{3}) \| (.*?) \| (.*?) \| (.*?) \|$")
 
 
-def rows() -> dict[str, tuple[str, list[str], str]]:
-    """Return by id the requirement, its tests, and the note on what is not tested."""
-    found = [fits for line in TABLE.read_text(encoding="utf-8").splitlines() if (fits := _ROW.match(line))]
-    return {fits[1]: (fits[2], re.findall(r"`([^`]+)`", fits[3]), fits[4].strip()) for fits in found}
+@dataclass(frozen=True)
+class Table:
+    """A table of requirements: the prefix of their ids, its file, and the page of the specification they come from."""
+
+    prefix: str
+    file: str
+    specification: str
+    last: str
 
 
 @cache
-def named() -> dict[str, set[str]]:
+def rows(table: Table) -> dict[str, tuple[str, list[str], str]]:
+    """Return by id the requirement, its tests, and the note on what is not tested."""
+    row = re.compile(rf"^\| ({table.prefix}-\d{{3}}) \| (.*?) \| (.*?) \| (.*?) \|$")
+    lines = Path(__file__).with_name(table.file).read_text(encoding="utf-8").splitlines()
+    found = [fits for line in lines if (fits := row.match(line))]
+    assert all(one[1] < other[1] for one, other in pairwise(found)), "the rows are in the order of their ids"
+    return {fits[1]: (fits[2], re.findall(r"`([^`]+::[^`]+)`", fits[3]), fits[4].strip()) for fits in found}
+
+
+def specified(table: Table) -> dict[str, str]:
+    """Return what each requirement asks for, by id."""
+    requirement = re.compile(rf"^- ({table.prefix}-\d{{3}}) (.*)$")
+    lines = (PROJECT / "docs/specification" / table.specification).read_text(encoding="utf-8").splitlines()
+    return {fits[1]: fits[2] for line in lines if (fits := requirement.match(line))}
+
+
+@cache
+def named(table: Table) -> dict[str, set[str]]:
     """Return the ids that each test names in its docstring, by ``file::test``."""
-    return {test: set(re.findall(r"API-\d{3}", docstring)) for test, docstring in docstrings().items()}
+    return {test: set(ids(table.prefix, docstring)) for test, docstring in docstrings().items()}
 
 
-def test_the_table_has_the_requirements_of_the_specification() -> None:
-    lines = SPECIFICATION.read_text(encoding="utf-8").splitlines()
-    specified = {fits[1]: fits[2] for line in lines if (fits := _REQUIREMENT.match(line))}
-    assert {requirement: row[0] for requirement, row in rows().items()} == specified
+TABLES = [
+    Table("API", "api_requirements.md", "api.md", last="API-159"),
+    Table("SEQ", "sequence_requirements.md", "sequences.md", last="SEQ-195"),
+    Table("CR", "capi_requirements.md", "capi.md", last="CR-125"),
+]
+BY_PREFIX = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.prefix)
+EACH_ROW = [pytest.param(table, row, id=row) for table in TABLES for row in rows(table)]
 
 
-def test_there_are_rows() -> None:
-    ids = list(rows())
-    assert ids == sorted(ids)
-    assert (ids[0], ids[-1]) == ("API-001", "API-159")
+def ids(prefix: str, text: str) -> Iterator[str]:
+    """Yield the requirements that a text names, also those of ``SEQ-001, 002, 009 to 012`` and those within a range."""
+    for found in re.findall(rf"\b{prefix}-\d{{3}}(?:(?:,| to| and| or)\s+(?:{prefix}-)?\d{{3}}\b)*", text):
+        last = 0
+        for joint, number in re.findall(rf"(to\s+)?(?:{prefix}-)?(\d{{3}})", found):
+            first = last + 1 if joint else int(number)
+            last = int(number)
+            yield from (f"{prefix}-{each:03}" for each in range(first, last + 1))
 
 
-@pytest.mark.parametrize("requirement", rows())
-def test_each_requirement_has_tests_that_name_it_or_a_reason(requirement: str) -> None:
-    asks, tests, reason = rows()[requirement]
-    assert asks
+def test_lists_and_ranges_of_requirements_are_read() -> None:
+    assert list(ids("SEQ", "SEQ-001, 009 to 011, W-06; SEQ-118 to SEQ-120 and 194: as SEQ-002.")) == [
+        f"SEQ-{number:03}" for number in (1, 9, 10, 11, 118, 119, 120, 194, 2)
+    ]
+
+
+@BY_PREFIX
+def test_the_table_has_the_requirements_of_the_specification(table: Table) -> None:
+    assert {requirement: row[0] for requirement, row in rows(table).items()} == specified(table)
+
+
+@BY_PREFIX
+def test_there_are_rows(table: Table) -> None:
+    found = list(rows(table))
+    assert (found[0], found[-1]) == (f"{table.prefix}-001", table.last)
+
+
+@pytest.mark.parametrize(("table", "requirement"), EACH_ROW)
+def test_each_requirement_has_tests_that_name_it_or_a_reason(table: Table, requirement: str) -> None:
+    _, tests, reason = rows(table)[requirement]
     assert tests or reason, "neither a test nor a reason"
     for test in tests:
-        assert test in named(), f"{test} does not exist"
-        assert requirement in named()[test], f"{test} does not name {requirement}"
+        assert test in named(table), f"{test} does not exist"
+        assert requirement in named(table)[test], f"{test} does not name {requirement}"
 
 
-def test_no_test_names_an_unknown_requirement() -> None:
-    known = set(rows())
-    unknown = {test: ids - known for test, ids in named().items() if ids - known}
+@BY_PREFIX
+def test_what_is_named_by_tests_alone_is_in_the_table_with_a_test(table: Table) -> None:
+    """A requirement that a test names is not listed as one without any."""
+    found = rows(table)
+    driven = set().union(*named(table).values()) & set(found)
+    assert not sorted(requirement for requirement in driven if not found[requirement][1])
+
+
+@BY_PREFIX
+def test_no_test_names_an_unknown_requirement(table: Table) -> None:
+    known = set(rows(table))
+    unknown = {test: found - known for test, found in named(table).items() if found - known}
     assert not unknown
