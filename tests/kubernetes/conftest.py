@@ -1,0 +1,40 @@
+"""kubevnfm in one process, and the given cluster as a VIM; see docs/real-kubernetes.md."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from installations import Installation, SingleInstallation
+from lab_process import LabProcess
+from real_cluster import RealCluster
+from real_cnfs import VIM
+from user import User
+
+
+@pytest.fixture(scope="session")
+def short_lived(lab_process: LabProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """kubevnfm with a short limit for deletions, so that those that hang end soon."""
+    folder = tmp_path_factory.mktemp("single")
+    running = SingleInstallation(folder, lab_process, KUBEVNFM_INFRA_K8S_GONE_TIMEOUT_S="20")
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[RealCluster]:
+    """The given cluster."""
+    async with RealCluster() as given:
+        yield given
+
+
+@pytest.fixture
+async def user(short_lived: Installation, cluster: RealCluster) -> AsyncIterator[User]:
+    """A user of API version 2; the cluster is registered as a VIM."""
+    async with User(short_lived) as caller:
+        if VIM not in await caller.vims():
+            (await caller.call("POST", "/v1.0/vims", {"vim": cluster.vim(VIM)})).must(201)
+        yield caller

@@ -1,0 +1,43 @@
+"""A CNF of more than forty kinds lives its whole life on a real cluster. Skipped unless KUBEVNFM_KUBERNETES_URL names one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from forty_kinds import forty_kinds, kinds_of
+from patience import until
+from real_cluster import URL, RealCluster
+from real_cnfs import VIM, onboarded, request_on
+from user import GRACEFUL, User
+
+pytestmark = pytest.mark.skipif(URL is None, reason="no cluster is given: see docs/real-kubernetes.md")
+
+FILE = "Files/kubernetes/forty.yaml"
+
+
+async def test_a_package_of_forty_kinds_comes_and_goes(user: User, cluster: RealCluster, tmp_path: Path) -> None:
+    """CR-010 to CR-012, CR-018, CR-023, CR-026: nothing of it is left, and nothing foreign is touched."""
+    place = f"test-{uuid4().hex[:8]}"
+    manifests = forty_kinds(place)
+    assert len(set(kinds_of(manifests))) >= 40
+    before = await cluster.everything()
+    cnf_id = await user.create(await onboarded(user, tmp_path, {FILE: manifests}))
+    await user.do(cnf_id, "instantiate", await request_on(user, VIM, {FILE: manifests}, multi_namespace=True))
+
+    page = await cluster.get(f"/api/v1/namespaces/{place}/configmaps/pages")
+    assert page is not None
+    assert page["data"]["mac"] == "52:54:00:12:34:56"
+    vnfcs = (await user.instance(cnf_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
+    assert {vnfc["vduId"] for vnfc in vnfcs} == {"VDU1"}
+    assert len(vnfcs) == 2
+
+    await user.do(cnf_id, "terminate", GRACEFUL)
+    await user.delete(cnf_id)
+
+    async def only_what_was() -> bool | None:
+        return await cluster.everything() == before or None
+
+    await until(only_what_was, timeout_s=120, pause_s=2)
+    assert await cluster.get(f"/apis/apiregistration.k8s.io/v1/apiservices/v9.{place}.example.com") is None
