@@ -221,7 +221,7 @@ async def test_a_finalizer_that_holds_is_named(case: Case) -> None:
 
 
 async def test_a_token_that_is_revoked_in_the_middle(case: Case) -> None:
-    """CR-007: the refusal names the cluster's answer; retry goes on with another token of the VIM."""
+    """CR-007: the refusal names the cluster's answer; retry continues with another token of the VIM."""
     token = await case.cluster.account(case.namespace, ALL)
     async with registered(case.user, case.cluster, token) as vim:
         user, files = case.user, {FILE: yaml.safe_dump_all([deployment("web", case.namespace, stage="stuck")])}
@@ -242,7 +242,7 @@ async def test_a_token_that_is_revoked_in_the_middle(case: Case) -> None:
 
 
 async def test_a_kind_that_is_forbidden_is_named(case: Case) -> None:
-    """A token that may not make ConfigMaps: the API server's answer names the kind; retry goes on with the right."""
+    """A token that may not make ConfigMaps: the API server's answer names the kind; retry continues with the right."""
     rules = [
         {"apiGroups": ["apps"], "resources": ["*"], "verbs": ["*"]},
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]},
@@ -260,7 +260,7 @@ async def test_a_kind_that_is_forbidden_is_named(case: Case) -> None:
 
 
 async def test_a_webhook_that_does_not_answer_is_named(case: Case) -> None:
-    """CR-016: a webhook that times out is tried again, then named; retry goes on without it."""
+    """CR-016: a webhook that times out is tried again, then named; retry continues without it."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]
         webhook = {
