@@ -324,6 +324,18 @@ class VduTarget(Facts):
     """The workload's kind, if the request maps the VDU to a workload (``vdu_mapping``); None: a workload of any kind."""
     replicas: int | None = None
     """From the instantiation level; None: as in the manifest."""
+    is_in_chart: bool = False
+    """Whether a Helm chart makes the workload: then its name up to the last dash is ``name`` too."""
+
+
+class HelmChart(Facts):
+    """A chart of the package in the place of manifests (capi.md CR-005)."""
+
+    path: str
+    """In the package: a folder with ``Chart.yaml``, or an archive (``.tgz``)."""
+    release_name: str
+    values: SecretParams = Field(default_factory=dict)
+    """They take precedence over the chart's own."""
 
 
 class ObjectFacts(Facts):
@@ -366,7 +378,8 @@ class ApplyObjects(Command, kind="infra.k8s.apply_objects", service="infra-k8s",
     package: PackageRef
     vim: VimConnection
     def_files: tuple[str, ...]
-    """``lcm-kubernetes-def-files``: package paths or URLs, in order."""
+    """``lcm-kubernetes-def-files``: package paths or URLs, in order. Empty if there is a chart."""
+    chart: HelmChart | None = None
     namespace: str | None = None
     multi_namespace: bool = False
     adopt: bool = False
@@ -447,7 +460,8 @@ class HealObjects(Command, kind="infra.k8s.heal_objects", service="infra-k8s", r
     package: PackageRef
     vim: VimConnection
     def_files: tuple[str, ...]
-    """Package paths or URLs of the CNF's manifests, in order."""
+    """Package paths or URLs of the CNF's manifests, in order. Empty if there is a chart."""
+    chart: HelmChart | None = None
     namespace: str
     """The namespace of objects that name none."""
     multi_namespace: bool = False

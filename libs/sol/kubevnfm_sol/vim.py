@@ -20,6 +20,8 @@ _LONG_NAME: Final = {
     OPENSTACK.lower(): OPENSTACK,
     "kubernetes": KUBERNETES,
     KUBERNETES.lower(): KUBERNETES,
+    # The same cluster: whether a CNF on it is a chart is a matter of its request.
+    "etsinfv.helm.v_3": KUBERNETES,
 }
 _SHORT_NAME: Final = {OPENSTACK: "openstack", KUBERNETES: "kubernetes"}
 

@@ -71,8 +71,8 @@ class ChangeHandlers(Handling):
         """Return the pods of the manifests. Raises ObjectMissing for a bare pod that they do not have."""
         if not any(pod.owner_kind == BARE for pod in command.pods):
             return {}
-        mine, operation_id = command.vnf_instance_id, context.operation_id
-        manifests = await self.manifests(command.package, command.def_files, mine, operation_id)
+        operation_id = context.operation_id
+        manifests = await self.manifests_of(command, cluster, operation_id)
         planned = await plan(command, manifests, cluster, operation_id=operation_id)
         found = {each.key: each for each in planned.objects if each.key.kind == BARE}
         for pod in command.pods:

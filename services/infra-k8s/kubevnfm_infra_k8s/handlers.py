@@ -37,8 +37,8 @@ class InfraK8sHandlers(Handling):
     async def apply_objects(self, command: ApplyObjects, context: StepContext) -> Outcome:
         """Apply the CNF's objects and wait until they are ready; a repeated call continues where the last one ended."""
         mine, operation_id = command.vnf_instance_id, context.operation_id
-        manifests = await self.manifests(command.package, command.def_files, mine, operation_id)
         async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
+            manifests = await self.manifests_of(command, cluster, operation_id)
             planned = await plan(command, manifests, cluster, operation_id=operation_id)
             if command.cluster_apart:
                 # Before anything is applied, as the name may be unclear.

@@ -6,15 +6,17 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Protocol
 
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events import PackageRef
+from kubevnfm_events.infra import HelmChart
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_worker import StepContext
 
-from kubevnfm_infra_k8s.domain.manifests import Manifest, read_manifests
+from kubevnfm_infra_k8s.domain.charts import ChartTarget
+from kubevnfm_infra_k8s.domain.manifests import Manifest, check_hooks, read_manifests
 from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, Releases, SharedObjects, Sources, StartTimes
 from kubevnfm_infra_k8s.domain.ready_wait import ReadinessWait
 from kubevnfm_infra_k8s.domain.release import Release
@@ -25,6 +27,25 @@ ENDING_S: Final = 1.0
 """Pause while pods end, which takes their grace period."""
 _REPORT_S: Final = 5.0
 """The wait ends this long before the command's deadline, so that the failure names the objects it waited for."""
+
+
+class Describes(Protocol):
+    """A command that says what a CNF consists of."""
+
+    @property
+    def vnf_instance_id(self) -> str: ...
+
+    @property
+    def package(self) -> PackageRef: ...
+
+    @property
+    def def_files(self) -> tuple[str, ...]: ...
+
+    @property
+    def chart(self) -> HelmChart | None: ...
+
+    @property
+    def namespace(self) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -58,6 +79,23 @@ class Handling:
         files = await self.sources.read(package, names, vnf_instance_id=vnf_instance_id, operation_id=operation_id)
         # In a thread, because large YAML files take longer than other commands should wait.
         return await asyncio.to_thread(read_manifests, files)
+
+    async def manifests_of(self, command: Describes, cluster: Cluster, operation_id: str) -> Sequence[Manifest]:
+        """Return the manifests of a command: those of its files, or what its chart makes for the cluster.
+
+        Raises: InvalidInput, ChartRefused, HelmMissing.
+        """
+        mine = command.vnf_instance_id
+        if command.chart is None:
+            return await self.manifests(command.package, command.def_files, mine, operation_id)
+        version, api_versions = await asyncio.gather(cluster.version(), cluster.api_versions())
+        target = ChartTarget(command.namespace or "default", version, api_versions)
+        texts = await self.sources.rendered(
+            command.package, command.chart, target, vnf_instance_id=mine, operation_id=operation_id
+        )
+        manifests = await asyncio.to_thread(read_manifests, texts)
+        check_hooks(manifests)
+        return manifests
 
     async def readiness(
         self, cluster: Cluster, context: StepContext, vnf_instance_id: str, wait_s: float | None

@@ -43,3 +43,5 @@ class Settings(ProcessSettings):
     wait earlier."""
     fetch_inner_addresses: bool = False
     """Whether requests may name URLs of manifests at private, loopback and link-local addresses."""
+    helm: str = "helm"
+    """The helm program (version 3), for packages with charts: its path, or its name in ``PATH``."""

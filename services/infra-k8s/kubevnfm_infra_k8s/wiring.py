@@ -14,6 +14,7 @@ from kubevnfm_worker.backends import Backends
 from kubevnfm_infra_k8s.adapters import documents, sources
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
+from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.capi_handlers import CapiHandlers
 from kubevnfm_infra_k8s.change_handlers import ChangeHandlers
 from kubevnfm_infra_k8s.domain.capi.watching import ClusterWatches
@@ -40,7 +41,7 @@ async def infra_k8s(
         handlers = InfraK8sHandlers(
             clusters=clusters,
             vims=vims,
-            sources=sources.PackageSources(packages, downloads, store, key_ring),
+            sources=sources.PackageSources(packages, downloads, HelmProgram(settings.helm, key_ring), store, key_ring),
             releases=documents.StoredReleases(store),
             shared=documents.StoredSharedObjects(store),
             start_times=documents.StoredStartTimes(store, clock),

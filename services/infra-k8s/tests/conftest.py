@@ -34,6 +34,7 @@ from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_infra_k8s.adapters import documents, sources
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
+from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.change_handlers import ChangeHandlers
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.handlers import InfraK8sHandlers
@@ -289,7 +290,7 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
         handlers = InfraK8sHandlers(
             clusters=clusters,
             vims=OwnVims(),
-            sources=sources.PackageSources(packages, downloads, store, ring),
+            sources=sources.PackageSources(packages, downloads, HelmProgram(str(tmp_path / "helm"), ring), store, ring),
             releases=documents.StoredReleases(store),
             shared=documents.StoredSharedObjects(store),
             start_times=documents.StoredStartTimes(store, clock),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from kubevnfm_infra_k8s.adapters.transport import JSON, Transport
+from kubevnfm_infra_k8s.adapters.transport import JSON, Answer, Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable
 from kubevnfm_infra_k8s.domain.objects import Resource, field_at
 
@@ -43,11 +43,28 @@ class Discovery:
                 self._is_fresh = True
         return self._kinds.get((api_version, kind))
 
-    async def _ask(self, api_version: str) -> Kinds:
-        core, groups = await asyncio.gather(
+    async def api_versions(self) -> Sequence[str]:
+        """Return what is served: each ``version`` or ``group/version``, and each with ``/Kind``, as Helm names them.
+
+        Without the kinds where the cluster has no aggregated discovery.
+        """
+        core, groups = await self._overview()
+        if _is_aggregated(core, groups):
+            with self._readable("/apis"):
+                kinds = dict(_from_aggregated(core.body)) | dict(_from_aggregated(groups.body))
+            return sorted({each for version, kind in kinds for each in (version, f"{version}/{kind}")})
+        with self._readable("/apis"):
+            listed = [str(each["groupVersion"]) for group in groups.body["groups"] for each in group["versions"]]
+            return sorted({*map(str, core.body["versions"]), *listed})
+
+    async def _overview(self) -> tuple[Answer, Answer]:
+        return await asyncio.gather(
             self._transport.call("GET", "/api", accept=_ACCEPT), self._transport.call("GET", "/apis", accept=_ACCEPT)
         )
-        if _AGGREGATED in core.content_type and _AGGREGATED in groups.content_type:
+
+    async def _ask(self, api_version: str) -> Kinds:
+        core, groups = await self._overview()
+        if _is_aggregated(core, groups):
             with self._readable("/apis"):
                 kinds = dict(_from_aggregated(core.body)) | dict(_from_aggregated(groups.body))
             if any(each_version == api_version for each_version, _ in kinds):
@@ -75,6 +92,10 @@ class Discovery:
             yield
         except (AttributeError, KeyError, TypeError) as error:
             raise ClusterUnavailable(f"{self._transport.endpoint}{path}: the answer is not a list of kinds") from error
+
+
+def _is_aggregated(*answers: Answer) -> bool:
+    return all(_AGGREGATED in each.content_type for each in answers)
 
 
 def _from_aggregated(document: Any) -> Iterator[tuple[tuple[str, str], Resource]]:

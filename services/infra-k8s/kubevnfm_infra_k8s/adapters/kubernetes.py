@@ -52,6 +52,17 @@ class KubernetesCluster:
     def forget_kinds(self) -> None:
         self._discovery.forget()
 
+    async def version(self) -> str:
+        """See the port."""
+        answer = await self._transport.call("GET", "/version")
+        if not isinstance(answer.body, Mapping) or not isinstance(answer.body.get("gitVersion"), str):
+            raise ClusterUnavailable(f"{self.endpoint}/version: the answer is not a version")
+        return str(answer.body["gitVersion"])
+
+    async def api_versions(self) -> Sequence[str]:
+        """See the port."""
+        return await self._discovery.api_versions()
+
     async def get(self, resource: Resource, key: ObjectKey) -> Body | None:
         answer = await self._transport.call("GET", _path(resource, key), subject=str(key))
         return None if answer.status == 404 else self._object(answer, key)

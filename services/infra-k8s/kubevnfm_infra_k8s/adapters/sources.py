@@ -1,10 +1,10 @@
-"""Reads manifests from packages and URLs; each URL is fetched once in an operation (capi.md CR-004, CR-008)."""
+"""Reads manifests from packages, URLs and charts; URLs are fetched, and charts rendered, once in an operation (CR-004, CR-008)."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -13,6 +13,7 @@ from kubevnfm_clients.ports import Packages
 from kubevnfm_csar import FolderFiles, PackageRefused
 from kubevnfm_csar.manifest import HASH_NAMES, read_index
 from kubevnfm_events import PackageRef
+from kubevnfm_events.infra import HelmChart
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing, Secret
@@ -20,6 +21,8 @@ from kubevnfm_store.port import AlreadyExists, DocumentStore
 from kubevnfm_store.query import Index, by
 
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
+from kubevnfm_infra_k8s.adapters.helm import HelmProgram
+from kubevnfm_infra_k8s.domain.charts import ChartTarget, templates_of
 from kubevnfm_infra_k8s.domain.manifests import FIELD
 
 FETCHED: Final = "k8s_fetched_files"
@@ -30,8 +33,10 @@ _LARGEST: Final = 10 * 2**20
 class PackageSources:
     """`ports.Sources`."""
 
-    def __init__(self, packages: Packages, downloads: Downloads, store: DocumentStore, key_ring: KeyRing) -> None:
-        self._packages, self._downloads = packages, downloads
+    def __init__(
+        self, packages: Packages, downloads: Downloads, helm: HelmProgram, store: DocumentStore, key_ring: KeyRing
+    ) -> None:
+        self._packages, self._downloads, self._helm = packages, downloads, helm
         self._store, self._key_ring = store, key_ring
 
     async def read(
@@ -50,6 +55,21 @@ class PackageSources:
                 texts[each] = await self._fetched(each, vnf_instance_id, operation_id)
         return [(each, texts[each]) for each in dict.fromkeys(def_files)]
 
+    async def rendered(
+        self, package: PackageRef, chart: HelmChart, target: ChartTarget, *, vnf_instance_id: str, operation_id: str
+    ) -> Sequence[tuple[str, str]]:
+        """See the port."""
+
+        async def render() -> str:
+            folder = await self._packages.folder(package)
+            await asyncio.to_thread(_check_chart, folder, chart.path)
+            return await self._helm.render(folder, chart, target)
+
+        # Per package: the rollback of a change renders the earlier package in the same operation.
+        document_id = derived_id("rendered-chart", operation_id, package.package_id, chart.path)
+        text = await self._kept(document_id, vnf_instance_id, operation_id, render)
+        return templates_of(chart.path, text)
+
     async def forget(self, vnf_instance_id: str) -> None:
         """See the port."""
         await self._store.delete_many(FETCHED, by(vnfInstanceId=vnf_instance_id))
@@ -57,10 +77,16 @@ class PackageSources:
     async def _fetched(self, url: str, vnf_instance_id: str, operation_id: str) -> str:
         """Return the content that the URL had at the operation's first request."""
         document_id = derived_id("fetched-file", operation_id, url)
+        return await self._kept(document_id, vnf_instance_id, operation_id, lambda: self._downloads.text(url))
+
+    async def _kept(
+        self, document_id: str, vnf_instance_id: str, operation_id: str, make: Callable[[], Awaitable[str]]
+    ) -> str:
+        """Return the text that the operation's first request has made."""
         stored = await self._store.get(FETCHED, document_id)
-        # A retry must apply the same bytes, although the URL may have other content by now.
+        # A retry must apply the same bytes, although a URL may have other content by now, or a chart uses chance.
         if stored is None:
-            text = await self._downloads.text(url)
+            text = await make()
             # Encrypted, because a manifest can be a Secret.
             content = Secret(text).document(self._key_ring)
             body = {"vnfInstanceId": vnf_instance_id, "operationId": operation_id, "content": content}
@@ -79,15 +105,33 @@ def _is_url(name: str) -> bool:
 
 def _read_files(folder: Path, names: Sequence[str]) -> dict[str, str]:
     """Read files of an unpacked package."""
+    texts: dict[str, str] = {}
+    for name, raw in _verified(folder, names):
+        try:
+            texts[name] = raw.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidInput(FIELD, f"{name}: UTF-8 text expected") from error
+    return texts
+
+
+def _check_chart(folder: Path, chart: str) -> None:
+    """Raise InvalidInput unless the chart is in the package, unmodified."""
+    inside = f"{chart}/"
+    names = [name for name in FolderFiles(folder).names() if name == chart or name.startswith(inside)]
+    for _ in _verified(folder, names or [chart]):
+        pass
+
+
+def _verified(folder: Path, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
     # The digests are checked again, because the cache is a folder that others could write to.
     files = FolderFiles(folder)
     try:
         listed = read_index(files, is_copy=True).listed
     except PackageRefused as error:
         raise InvalidInput(FIELD, f"the package is unreadable: {error}") from error
-    texts: dict[str, str] = {}
+    present = files.names()
     for name in names:
-        if name not in files.names():
+        if name not in present:
             raise InvalidInput(FIELD, f"{name}: no such file in the package")
         if files.size(name) > _LARGEST:
             raise InvalidInput(FIELD, f"{name}: larger than 10 MiB")
@@ -97,8 +141,4 @@ def _read_files(folder: Path, names: Sequence[str]) -> dict[str, str]:
             raise InvalidInput(
                 FIELD, f"{name}: modified, its {entry.algorithm} digest differs from the package's manifest"
             )
-        try:
-            texts[name] = raw.decode()
-        except UnicodeDecodeError as error:
-            raise InvalidInput(FIELD, f"{name}: UTF-8 text expected") from error
-    return texts
+        yield name, raw

@@ -86,6 +86,22 @@ class ObjectMissing(VnfmError):
         self.key = key
 
 
+class HelmMissing(VnfmError):
+    """The VNF is a Helm chart, and this installation has no helm program."""
+
+    code = "helm-missing"
+    title = "Helm chart not rendered"
+    status = 422
+
+
+class ChartRefused(VnfmError):
+    """The helm program cannot render the chart with the values of the request."""
+
+    code = "chart-refused"
+    title = "Helm chart not rendered"
+    status = 422
+
+
 class ForeignObjects(Conflict):
     """Objects of these names exist and do not belong to this instance."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import yaml
 from kubevnfm_kit.errors import InvalidInput
 
+from kubevnfm_infra_k8s.domain.errors import ChartRefused
 from kubevnfm_infra_k8s.domain.objects import (
     READY_WHEN_ANNOTATION,
     Body,
@@ -20,6 +21,7 @@ from kubevnfm_infra_k8s.domain.objects import (
 from kubevnfm_infra_k8s.domain.ready_when import parse
 
 FIELD = "additionalParams.lcm-kubernetes-def-files"
+HOOK_ANNOTATION = "helm.sh/hook"
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,14 @@ def check_names(resources: Mapping[Manifest, Resource]) -> None:
     for manifest, resource in resources.items():
         if resource.is_persistent and not manifest.name:
             raise InvalidInput(FIELD, f"{manifest.place}: metadata.name expected in a {manifest.kind}")
+
+
+def check_hooks(manifests: Sequence[Manifest]) -> None:
+    """Raise ChartRefused if a chart has hooks: Helm runs these at other times than it applies objects."""
+    hooks = [each for each in manifests if HOOK_ANNOTATION in annotations_of(each.body)]
+    if hooks:
+        named = ", ".join(f"{each.kind} {each.name} ({annotations_of(each.body)[HOOK_ANNOTATION]})" for each in hooks)
+        raise ChartRefused(f"hooks of charts are not run: {named}; switch them off by values of the chart")
 
 
 def defined_kinds(manifests: Sequence[Manifest]) -> Mapping[tuple[str, str], Resource]:

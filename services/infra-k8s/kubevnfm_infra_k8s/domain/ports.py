@@ -9,8 +9,10 @@ from datetime import datetime
 from typing import Protocol
 
 from kubevnfm_events import Event, PackageRef, VimConnection
+from kubevnfm_events.infra import HelmChart
 from kubevnfm_worker import StepContext
 
+from kubevnfm_infra_k8s.domain.charts import ChartTarget
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.release import Release
 
@@ -32,6 +34,14 @@ class Cluster(Protocol):
 
     def forget_kinds(self) -> None:
         """Clear the cache of kinds."""
+        ...
+
+    async def version(self) -> str:
+        """Return the version of the API server, such as ``v1.34.1``."""
+        ...
+
+    async def api_versions(self) -> Sequence[str]:
+        """Return what is served: each ``version`` or ``group/version``, and where known each with ``/Kind``."""
         ...
 
     async def get(self, resource: Resource, key: ObjectKey) -> Body | None:
@@ -93,8 +103,17 @@ class Sources(Protocol):
         """
         ...
 
+    async def rendered(
+        self, package: PackageRef, chart: HelmChart, target: ChartTarget, *, vnf_instance_id: str, operation_id: str
+    ) -> Sequence[tuple[str, str]]:
+        """Return (name, text) of each template of a chart. What a chart makes of chance stays in an operation.
+
+        Raises InvalidInput as `read` does, ChartRefused, HelmMissing.
+        """
+        ...
+
     async def forget(self, vnf_instance_id: str) -> None:
-        """Delete the stored content of the instance's URLs."""
+        """Delete the stored content of the instance's URLs and charts."""
         ...
 
 

@@ -23,7 +23,7 @@ def workload_of_vdus(manifests: Sequence[Manifest], vdus: Sequence[VduTarget]) -
     found: dict[Manifest, VduTarget] = {}
     workloads = [each for each in manifests if each.kind in WORKLOADS]
     for vdu in vdus:
-        mine = [each for each in workloads if each.name == vdu.name and each.kind == (vdu.kind or each.kind)]
+        mine = [each for each in workloads if _is_named(each, vdu) and each.kind == (vdu.kind or each.kind)]
         if mine:
             found[mine[0]] = vdu
         elif vdu.kind is not None:
@@ -33,6 +33,10 @@ def workload_of_vdus(manifests: Sequence[Manifest], vdus: Sequence[VduTarget]) -
                 f"{vdu.kind} {vdu.name} expected in the files, found {named or 'no workload'}",
             )
     return found
+
+
+def _is_named(workload: Manifest, vdu: VduTarget) -> bool:
+    return workload.name == vdu.name or (vdu.is_in_chart and workload.name.rpartition("-")[0] == vdu.name)
 
 
 def vdus_without_workload(implemented: Collection[VduTarget], vdus: Sequence[VduTarget]) -> Sequence[VduTarget]:

@@ -36,6 +36,12 @@ def params(**changes: Any) -> Change:
     return change
 
 
+def chart(**changes: Any) -> Change:
+    """Name a file of the package as a Helm chart in the place of manifests."""
+    named = {"helm_chart_path": "Files/kubernetes/service.yaml", "lcm__kubernetes__def__files": None}
+    return params(**named, **changes)
+
+
 def node(which: str, **changes: Any) -> Change:
     def change(body: dict[str, Any]) -> None:
         body["additionalParams"]["k8s_cluster_installation_param"][which].update(changes)
@@ -104,8 +110,18 @@ REFUSED: list[tuple[str, Change, int, str]] = [
     ("cnf", params(lcm__kubernetes__def__files=[5]), 400, "lcm-kubernetes-def-files[0]"),
     ("cnf", params(use_helm="true", lcm__kubernetes__def__files=None), 422, "additionalParams/use_helm"),
     ("cnf", params(using_helm_install_param=[{"exthelmchart": "false"}]), 422, "additionalParams/using_helm_install_param"),
-    ("cnf", params(helm_chart_path="Files/kubernetes/web.tgz", lcm__kubernetes__def__files=None), 422, "additionalParams/helm_chart_path"),
-    ("cnf", vims(a={"vimType": "ETSINFV.HELM.V_3", "vimId": "k8s"}), 422, "vimConnectionInfo/a/vimType"),
+    ("cnf", params(helm_chart_path="Files/kubernetes/web.tgz", lcm__kubernetes__def__files=None), 400, "no archive Files/kubernetes/web.tgz"),
+    ("cnf", params(helm_chart_path=7, lcm__kubernetes__def__files=None), 400, "additionalParams/helm_chart_path"),
+    ("cnf", params(helm_chart_path="Files/kubernetes/service.yaml"), 400, "additionalParams/lcm-kubernetes-def-files"),
+    ("cnf", params(helm_parameters={"a": 1}), 400, "additionalParams/helm_parameters"),
+    ("cnf", chart(helm_parameters="a=1"), 400, "additionalParams/helm_parameters"),
+    ("cnf", chart(helm_parameters={"a..b": 1}), 400, "additionalParams/helm_parameters/a..b"),
+    ("cnf", chart(helm_parameters={"a[0]": 1}), 400, "additionalParams/helm_parameters/a[0]"),
+    ("cnf", chart(helm_parameters={"a": 1, "a.b": 1}), 400, "additionalParams/helm_parameters/a.b"),
+    ("cnf", chart(helm_parameters={"replicas": 1}, helm_value_names={"VDU1": {"replica": "replicas"}}), 400, "given twice"),
+    ("cnf", chart(helm_value_names={"VDU9": {"replica": "replicas"}}), 400, "additionalParams/helm_value_names/VDU9"),
+    ("cnf", chart(helm_value_names={"VDU1": {"count": "replicas"}}), 400, "additionalParams/helm_value_names/VDU1"),
+    ("cnf", vims(a={"vimType": "ETSINFV.HELM.V_3", "vimId": "k8"}), 422, "vimConnectionInfo/a/vimId"),
     ("cnf", params(namespace=5), 400, "additionalParams/namespace"),
     ("cnf", params(vdu_mapping=["VDU1"]), 400, "additionalParams/vdu_mapping"),
     ("cnf", params(vdu_mapping={"VDU9": {}}), 400, "additionalParams/vdu_mapping/VDU9"),

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import ClassVar, Self, TypedDict
 
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_events.infra import ObjectCount, PodFacts, VduTarget
+from kubevnfm_events.infra import HelmChart, ObjectCount, PodFacts, VduTarget
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges, ScaleInfo
 from pydantic import Field
@@ -130,6 +130,7 @@ class HealCnfDraft(ChangeCnfDraft):
     namespace: str
     """The namespace of objects that name none."""
     multi_namespace: bool = False
+    chart: HelmChart | None = None
     vdus: tuple[VduTarget, ...] = ()
     """The workloads of the VDUs, with their replicas at the present scale levels."""
     parameters: SecretParams = Field(default_factory=dict)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Self, TypedDict
 
 from kubevnfm_cluster import ClusterParameters, places_of_registries
 from kubevnfm_events import ClusterAccess, PackageRef, VimConnection
-from kubevnfm_events.infra import StackResources, UserData, VduTarget
+from kubevnfm_events.infra import HelmChart, StackResources, UserData, VduTarget
 from kubevnfm_events.kuryr import KuryrNetwork
 from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer
 from kubevnfm_events.vim import VimRegistered
@@ -295,6 +295,7 @@ class InstantiateCnfDraft(InstantiateDraft):
     plan: ClassVar[str] = "instantiate_cnf"
 
     def_files: tuple[str, ...]
+    chart: HelmChart | None = None
     namespace: str | None = None
     multi_namespace: bool = False
     adopt: bool = False

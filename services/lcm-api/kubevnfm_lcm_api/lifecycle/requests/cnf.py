@@ -8,19 +8,18 @@ from typing import Any, Final
 
 from kubevnfm_cluster import LOAD_BALANCER, request_load_balancer
 from kubevnfm_csar import Flavour
-from kubevnfm_events.infra import VduTarget
-from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_events.infra import HelmChart, VduTarget
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import Secret
 from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateCnfDraft, InstantiateFields
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.requests.charts import CHART, chart_of
 from kubevnfm_lcm_api.lifecycle.requests.drivers import check_cnf_drivers, executor_phases, scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.scripts import requested_instance, script_request
 
 DEF_FILES: Final = "lcm-kubernetes-def-files"
-_HELM: Final = ("use_helm", "using_helm_install_param", "helm_chart_path")
-"""Tacker's parameters for Helm charts."""
 _MAPPING: Final = "vdu_mapping"
 _WORKLOADS: Final = ("DaemonSet", "Deployment", "Pod", "ReplicaSet", "StatefulSet")
 """The kinds that can implement a VDU (capi.md CR-030)."""
@@ -43,10 +42,9 @@ async def cnf_draft(
     """
     check_cnf_drivers(flavour)
     parameters = request.additional_params
-    for name in _HELM:
-        if parameters.get(name) not in (None, False, "false", "False"):
-            raise Unprocessable(f"additionalParams/{name}", "Helm charts are not supported: leave it out")
-    def_files = manifest_files(parameters.get(DEF_FILES), files, place=f"additionalParams/{DEF_FILES}")
+    vdus = vdu_targets(flavour, parameters, flavour.initial_counts(request.instantiation_level_id))
+    chart = chart_of(fields["vnf_instance_id"], flavour, parameters, vdus, files)
+    def_files = _def_files(parameters, files, chart)
     namespace = parameters.get("namespace")
     if namespace is not None and not isinstance(namespace, str):
         raise InvalidInput("additionalParams/namespace", "a text expected")
@@ -60,10 +58,11 @@ async def cnf_draft(
         script_request=script_request(request, original, fields["api_version"]) if scripts else {},
         instance=requested_instance(record.vnf, fields) if scripts else {},
         def_files=def_files,
+        chart=chart,
         namespace=namespace,
         multi_namespace=_flag(parameters, "multi_namespace"),
         adopt=_flag(parameters, "adopt"),
-        vdus=vdu_targets(flavour, parameters, flavour.initial_counts(request.instantiation_level_id)),
+        vdus=vdus,
         wait_timeout_s=wait_timeout(parameters),
         phases=phases,
     )
@@ -117,7 +116,7 @@ def _targets(flavour: Flavour, parameters: Mapping[str, Any]) -> Iterator[VduTar
         if vdu_id in given:
             yield _mapped(vdu_id, given[vdu_id], place=f"{place}/{vdu_id}")
         else:
-            yield VduTarget(vdu_id=vdu_id, name=vdu.name or vdu_id)
+            yield VduTarget(vdu_id=vdu_id, name=vdu.name or vdu_id, is_in_chart=CHART in parameters)
 
 
 def _mapped(vdu_id: str, entry: object, *, place: str) -> VduTarget:
@@ -125,8 +124,7 @@ def _mapped(vdu_id: str, entry: object, *, place: str) -> VduTarget:
         raise InvalidInput(place, "an object with kind and name expected")
     for attribute in entry:
         if attribute not in ("kind", "name"):
-            why = " (Helm charts are not supported)" if attribute == "helmreleasename" else ""
-            raise InvalidInput(f"{place}/{attribute}", f"kind and name expected, nothing else{why}")
+            raise InvalidInput(f"{place}/{attribute}", "kind and name expected, nothing else")
     kind, name = entry.get("kind"), entry.get("name")
     if kind not in _WORKLOADS:
         raise InvalidInput(f"{place}/kind", f"one of {', '.join(_WORKLOADS)} expected")
@@ -143,6 +141,15 @@ def _replicas(flavour: Flavour, vdu_id: str, counts: Mapping[str, int]) -> int |
 def declares_count(flavour: Flavour, vdu_id: str) -> bool:
     """Return whether the VNFD says how many instances of the VDU there are."""
     return vdu_id in flavour.initial_deltas or any(vdu_id in level.counts for level in flavour.levels.values())
+
+
+def _def_files(parameters: Mapping[str, Any], files: frozenset[str], chart: HelmChart | None) -> tuple[str, ...]:
+    place = f"additionalParams/{DEF_FILES}"
+    if chart is None:
+        return manifest_files(parameters.get(DEF_FILES), files, place=place)
+    if parameters.get(DEF_FILES):
+        raise InvalidInput(place, f"not expected beside {CHART}: the chart makes the objects")
+    return ()
 
 
 def manifest_files(listed: object, files: frozenset[str], *, place: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from kubevnfm_sol.lcm import HealVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import HealCnfDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.charts import chart_of
 from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.requests.vnfcs import resource_ids
 
@@ -29,6 +30,7 @@ def healed_cnf(
         namespace=vnf.release.namespace,
         multi_namespace=internals.parameters.get("multi_namespace", False),
         vdus=vnf.targets,
+        chart=chart_of(vnf.record.vnf.id, vnf.flavour, internals.parameters, vnf.targets),
         parameters=internals.parameters,
         phases=internals.phases,
         pods=tuple(pod for pod in vnf.release.pods if pod.name in names),

@@ -28,6 +28,7 @@ from kubevnfm_lcm_api.lifecycle.domain.scale_levels import declared_counts, leve
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import NO_CLAIMS, Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.charts import CHART
 from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES, manifest_files, vdu_targets
 from kubevnfm_lcm_api.lifecycle.requests.drivers import CONTAINER_UPDATE, driven_phases, scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.replacement import identity
@@ -204,6 +205,9 @@ class Modify:
         files = await self._packages.file_names((package or fields["package"]).package_id)
         configs = manifest_files(named, files, place=f"metadata/{CONFIG_FILES}") if named is not None else ()
         parameters = record.internals.parameters
+        if CHART in parameters:
+            place = f"metadata/{CONFIG_FILES}" if named is not None else "vnfdId"
+            raise Unprocessable(place, "the CNF is a Helm chart, and has no manifests that could be replaced")
         def_files = tuple((info.metadata or {}).get(DEF_FILES) or ())
         missing = [name for name in def_files if "://" not in name and name not in files]
         # Files that changed ones replace need not be there; infra-k8s, which reads them, finds out which these are.

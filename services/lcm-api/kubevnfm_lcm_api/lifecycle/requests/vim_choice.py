@@ -11,6 +11,7 @@ from kubevnfm_sol.access import check_login, check_understood, region_of
 from kubevnfm_sol.vim import KUBERNETES, OPENSTACK, VimConnectionInfo, long_vim_type
 
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.charts import CHART
 from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES
 
 
@@ -34,8 +35,9 @@ class VimEntries:
         Raises also NoVim. Source: sequences.md 4.3.
         """
         typed = checked(connections)
-        # Manifests are the only sign of a CNF in a request; its VNFD looks like any other.
-        wanted = KUBERNETES if DEF_FILES in parameters else OPENSTACK
+        # Manifests or a chart are the only sign of a CNF in a request; its VNFD looks like any other.
+        sign = next((name for name in (DEF_FILES, CHART) if name in parameters), None)
+        wanted = OPENSTACK if sign is None else KUBERNETES
         key = next((key for key, value in typed.items() if value.vim_type == wanted), next(iter(typed), None))
         if key is None:
             default = await self._vims.default()
@@ -44,7 +46,7 @@ class VimEntries:
             key = str(default["id"])
             typed[key] = VimConnectionInfo(vim_id=key, vim_type=long_vim_type(str(default["type"])))
         if wanted == KUBERNETES and typed[key].vim_type != KUBERNETES:
-            raise Unprocessable("vimConnectionInfo", f"{DEF_FILES} needs a VIM of type {KUBERNETES}")
+            raise Unprocessable("vimConnectionInfo", f"{sign} needs a VIM of type {KUBERNETES}")
         typed[key] = await self._usable(key, typed[key], version)
         return key, typed
 

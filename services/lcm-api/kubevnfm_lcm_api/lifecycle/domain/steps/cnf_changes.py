@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol
 from kubevnfm_events import Command, Event, PackageRef
 from kubevnfm_events.infra import (
     HealObjects,
+    HelmChart,
     ObjectCount,
     ObjectsHealed,
     ObjectsScaled,
@@ -91,6 +92,9 @@ class NeedsHealing(NeedsVim, Protocol):
     def def_files(self) -> tuple[str, ...]: ...
 
     @property
+    def chart(self) -> HelmChart | None: ...
+
+    @property
     def namespace(self) -> str: ...
 
     @property
@@ -127,6 +131,7 @@ class HealCnfPods(AwaitedObjects[NeedsHealing, ObjectsHealed]):
             package=draft.package,
             vim=draft.vim,
             def_files=draft.def_files,
+            chart=draft.chart,
             namespace=draft.namespace,
             multi_namespace=draft.multi_namespace,
             vdus=draft.vdus,

@@ -10,6 +10,7 @@ from kubevnfm_events import Command, Event, PackageRef
 from kubevnfm_events.infra import (
     ApplyObjects,
     DeleteObjects,
+    HelmChart,
     ObjectsApplied,
     ObjectsDeleted,
     ObjectsUpdated,
@@ -54,6 +55,9 @@ class NeedsManifests(NeedsVim, Protocol):
     def def_files(self) -> tuple[str, ...]: ...
 
     @property
+    def chart(self) -> HelmChart | None: ...
+
+    @property
     def namespace(self) -> str | None: ...
 
     @property
@@ -93,6 +97,7 @@ class ApplyCnfObjects(AwaitedObjects[NeedsManifests, ObjectsApplied]):
             package=draft.package,
             vim=draft.vim,
             def_files=draft.def_files,
+            chart=draft.chart,
             namespace=draft.namespace,
             multi_namespace=draft.multi_namespace,
             adopt=draft.adopt,

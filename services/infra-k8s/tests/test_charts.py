@@ -1,0 +1,139 @@
+"""CNFs that are Helm charts. A program that stands in for helm shows what it is called with, and fills in values.
+
+tests/kubernetes runs the real program.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubevnfm_events.infra import HelmChart, VduTarget
+from kubevnfm_infra_k8s.domain.charts import templates_of
+from kubevnfm_infra_k8s.domain.errors import ChartRefused, HelmMissing
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_lab.kubernetes import LabCluster
+from kubevnfm_secrets import Secret
+
+STAND_IN = """\
+import json, pathlib, sys, uuid
+chart = pathlib.Path(sys.argv[3])
+values = json.load(sys.stdin)
+with open({calls!r}, "a") as calls:
+    calls.write(json.dumps([sys.argv[1:], values]) + "\\n")
+if "fail" in values:
+    sys.exit("Error: execution error at (web/templates/secret.yaml:3): wrong value " + values["fail"])
+for template in sorted(chart.glob("templates/*.yaml")):
+    text = template.read_text().replace("RELEASE", sys.argv[2]).replace("CHANCE", uuid.uuid4().hex)
+    for name, value in values.items():
+        text = text.replace("{{{{ " + name + " }}}}", json.dumps(value))
+    print("---\\n# Source: web/templates/" + template.name + "\\n" + text)
+"""
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web-RELEASE}
+spec:
+  replicas: {{ replicas }}
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: nginx}]}}
+"""
+SECRET = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: login}
+stringData: {password: {{ password }}, chance: CHANCE}
+"""
+FILES = {
+    "Files/web/Chart.yaml": "{apiVersion: v2, name: web, version: 1.0.0}\n",
+    "Files/web/templates/deployment.yaml": DEPLOYMENT,
+    "Files/web/templates/secret.yaml": SECRET,
+}
+VDU = VduTarget(vdu_id="VDU1", name="web", replicas=2, is_in_chart=True)
+
+
+def a_chart(**values: Any) -> HelmChart:
+    given = {"replicas": 2, "password": Secret("swordfish-9"), **values}
+    return HelmChart(path="Files/web", release_name="vnf1", values=given)
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Path:
+    """Install the program; return the file that has its calls."""
+    made = tmp_path / "calls"
+    program = tmp_path / "helm"
+    program.write_text(f"#!{sys.executable}\n{STAND_IN.format(calls=str(made))}", encoding="utf-8")
+    program.chmod(0o700)
+    return made
+
+
+async def test_a_chart_becomes_objects_and_its_workload_the_vdus(site: Any, lab: LabCluster, calls: Path) -> None:
+    """CR-005, CR-030: the name up to its last dash is that of the VDU; values come by standard input alone."""
+    applied = await site.apply(FILES, def_files=(), chart=a_chart(), vdus=[VDU])
+    deployment = next(one for one in applied.objects if one.kind == "Deployment")
+    assert (deployment.name, deployment.vdu_id) == ("web-vnf1", "VDU1")
+    assert {pod.vdu_id for pod in applied.pods} == {"VDU1"}
+    assert len(applied.pods) == 2
+    [[arguments, values]] = [json.loads(line) for line in calls.read_text().splitlines()]
+    assert arguments[:2] == ["template", "vnf1"]
+    assert values == {"replicas": 2, "password": "swordfish-9"}
+    assert "swordfish-9" not in " ".join(arguments)
+    given = dict(pairwise(arguments))
+    assert given["--namespace"] == "default"
+    assert given["--kube-version"] == lab.version
+    assert {"v1", "apps/v1", "apps/v1/Deployment"} <= set(given["--api-versions"].split(","))
+
+
+async def test_a_retry_applies_what_the_first_try_has_rendered(site: Any, calls: Path, tmp_path: Path) -> None:
+    """CR-008: a chart may use chance, and may not make other objects at each try."""
+    chart = a_chart()
+    await site.apply(FILES, def_files=(), chart=chart)
+    await site.apply(FILES, def_files=(), chart=chart, attempt=2)
+    assert len(calls.read_text().splitlines()) == 1
+    await site.apply(FILES, def_files=(), chart=chart, operation="op2")
+    assert len(calls.read_text().splitlines()) == 2
+    await site.delete()
+    stored = (path.read_bytes() for path in tmp_path.glob("documents.db*"))
+    assert not any(b"swordfish-9" in content for content in stored)
+
+
+async def test_a_chart_that_cannot_be_rendered_says_why_without_secrets(site: Any, calls: Path) -> None:
+    with pytest.raises(ChartRefused, match=r"web/templates/secret.yaml:3.*wrong value \*\*\*$"):
+        await site.apply(FILES, def_files=(), chart=a_chart(fail=Secret("swordfish-10")))
+
+
+async def test_hooks_are_refused_by_name(site: Any, calls: Path) -> None:
+    hook = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: first, annotations: {helm.sh/hook: pre-install}}\n"
+    with pytest.raises(ChartRefused, match=r"ConfigMap first \(pre-install\)"):
+        await site.apply({**FILES, "Files/web/templates/hook.yaml": hook}, def_files=(), chart=a_chart())
+
+
+async def test_without_the_program_a_chart_is_refused(site: Any) -> None:
+    with pytest.raises(HelmMissing, match="program"):
+        await site.apply(FILES, def_files=(), chart=a_chart())
+
+
+async def test_a_chart_that_was_modified_is_refused(site: Any, calls: Path) -> None:
+    """CR-004: all files of the chart are those of the package."""
+    site.packages.add(FILES, package_id="p-i1")
+    (site.packages.root / "p-i1/Files/web/templates/secret.yaml").write_text("kind: Other\n")
+    with pytest.raises(InvalidInput, match=r"templates/secret.yaml: modified"):
+        await site.handlers.sources.rendered(
+            site.packages.named("p-i1"),
+            a_chart(),
+            None,  # type: ignore[arg-type] # not reached
+            vnf_instance_id="i1",
+            operation_id="op1",
+        )
+
+
+def test_the_templates_of_a_rendered_chart_keep_their_order() -> None:
+    rendered = "---\n# Source: web/crds/a.yaml\na: 1\n---\n# Source: web/templates/b.yaml\nb: 1\n---\n# Source: web/crds/a.yaml\na: 2\n"
+    assert templates_of("Files/web", rendered) == [
+        ("Files/web: web/crds/a.yaml", "# Source: web/crds/a.yaml\na: 1\n---\n# Source: web/crds/a.yaml\na: 2\n"),
+        ("Files/web: web/templates/b.yaml", "# Source: web/templates/b.yaml\nb: 1\n"),
+    ]

@@ -1,0 +1,98 @@
+"""CNFs that are Helm charts: what infra-k8s is asked for."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from kubevnfm_events.infra import ApplyObjects, ObjectFacts, ObjectsApplied, ObjectsScaled, PodFacts
+from kubevnfm_secrets import Secret
+from lcm_world import World, sample_request
+from package_variants import variant
+
+FILES = {"Files/web/Chart.yaml": "{apiVersion: v2, name: web, version: 1.0.0}\n", "Files/web.tgz": "an archive\n"}
+PHASES = {"modify_information_end": "mgmt-container-update"}
+APPLIED = ObjectsApplied(
+    namespace="default",
+    objects=(
+        ObjectFacts(
+            api_version="apps/v1", kind="Deployment", namespace="default", name="web-x", uid="u", vdu_id="VDU1"
+        ),
+    ),
+    pods=(PodFacts(vdu_id="VDU1", name="web-x-1", namespace="default", uid="u1", owner_kind="Deployment"),),
+)
+PASSWORD = "swordfish-11"
+
+
+async def sent(world: World, vim_type: str, **parameters: Any) -> ApplyObjects:
+    """Instantiate a chart; return the command."""
+    world.vims.add("VIM_ID", "kubernetes")
+    onboarded = await world.upload(variant(world.folder, files=FILES, phases=PHASES))
+    assert onboarded["onboardingState"] == "ONBOARDED", onboarded
+    body = copy.deepcopy(sample_request("cnf", "instantiate"))
+    body["additionalParams"] = parameters
+    body["vimConnectionInfo"]["cluster"]["vimType"] = vim_type
+    instance_id = await world.create("cnf")
+    world.twins.answers["infra.k8s.apply_objects"] = APPLIED
+    operation = await world.reached(await world.ask(instance_id, "instantiate", body))
+    assert operation["operationState"] == "COMPLETED"
+    assert PASSWORD.encode() not in (await world.lcm("GET", f"/vnf_lcm_op_occs/{operation['id']}")).raw
+    [command] = [each.data for each in world.twins.commands]
+    assert isinstance(command, ApplyObjects)
+    assert command.chart is not None
+    assert command.chart.release_name == f"vnf{instance_id.replace('-', '')}"
+    return command
+
+
+@pytest.mark.parametrize("vim_type", ["ETSINFV.HELM.V_3", "ETSINFV.KUBERNETES.V_1"])
+@pytest.mark.parametrize("path", ["Files/web", "Files/web.tgz"])
+async def test_a_chart_is_sent_with_its_values_and_the_replicas_of_its_vdus(
+    world: World, vim_type: str, path: str
+) -> None:
+    """CR-005, CR-031: keys as ``helm --set`` has them; the number of the VNFD goes into the value that the request names."""
+    values = {"image.tag": "1.27", "login.password": PASSWORD, "annotations": {"a.b/c": "d"}, "zone\\.name": "z"}
+    command = await sent(
+        world,
+        vim_type,
+        namespace="web",
+        helm_chart_path=path,
+        helm_parameters=values,
+        helm_value_names={"VDU1": {"replica": "web.replicaCount"}},
+    )
+    assert command.chart is not None
+    assert command.chart.path == path
+    values = dict(command.chart.values)
+    assert isinstance(values.pop("login")["password"], Secret)
+    assert values == {
+        "image": {"tag": "1.27"},
+        "annotations": {"a.b/c": "d"},
+        "zone.name": "z",
+        "web": {"replicaCount": 2},
+    }
+    assert command.def_files == ()
+    [vdu] = command.vdus
+    assert (vdu.name, vdu.replicas, vdu.is_in_chart) == ("web", 2, True)
+
+
+async def test_a_heal_renders_the_chart_again_at_the_present_scale(world: World) -> None:
+    """CR-034: with the values of the instantiate request."""
+    names = {"VDU1": {"replica": "web.replicaCount"}}
+    first = await sent(world, "ETSINFV.HELM.V_3", helm_chart_path="Files/web", helm_value_names=names)
+    instance_id = first.vnf_instance_id
+    world.twins.answers["infra.k8s.scale_objects"] = ObjectsScaled(**dict(APPLIED))
+    scale = {"type": "SCALE_OUT", "aspectId": "web_aspect"}
+    for task, body in (("scale", scale), ("heal", {})):
+        operation = await world.reached(await world.ask(instance_id, task, body))
+        assert operation["operationState"] == "COMPLETED", operation
+    again = world.twins.commands[-1].data
+    assert isinstance(again, ApplyObjects)
+    assert again.chart is not None
+    assert again.chart.values == {"web": {"replicaCount": 3}}
+
+
+async def test_manifests_of_a_chart_cannot_be_replaced(world: World) -> None:
+    command = await sent(world, "ETSINFV.HELM.V_3", helm_chart_path="Files/web")
+    change = {"metadata": {"configmap_secret_paths": ["Files/kubernetes/configmap.yaml"]}}
+    answer = await world.lcm("PATCH", f"/vnf_instances/{command.vnf_instance_id}", change)
+    assert "Helm chart" in answer.problem(422)["detail"]
