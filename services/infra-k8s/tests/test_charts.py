@@ -125,7 +125,7 @@ async def test_a_chart_that_was_modified_is_refused(site: Any, calls: Path) -> N
         await site.handlers.sources.rendered(
             site.packages.named("p-i1"),
             a_chart(),
-            None,  # type: ignore[arg-type] # not reached
+            None,
             vnf_instance_id="i1",
             operation_id="op1",
         )

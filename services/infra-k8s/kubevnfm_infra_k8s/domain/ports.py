@@ -106,7 +106,7 @@ class Sources(Protocol):
     async def rendered(
         self, package: PackageRef, chart: HelmChart, target: ChartTarget, *, vnf_instance_id: str, operation_id: str
     ) -> Sequence[tuple[str, str]]:
-        """Return (name, text) of each template of a chart. What a chart makes of chance stays in an operation.
+        """Return (name, text) of each template of a chart: the same ones during an operation, also if the chart uses chance.
 
         Raises InvalidInput as `read` does, ChartRefused, HelmMissing.
         """

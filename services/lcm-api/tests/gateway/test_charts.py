@@ -51,18 +51,18 @@ async def test_a_chart_is_sent_with_its_values_and_the_replicas_of_its_vdus(
     world: World, vim_type: str, path: str
 ) -> None:
     """CR-005, CR-031: keys as ``helm --set`` has them; the number of the VNFD goes into the value that the request names."""
-    values = {"image.tag": "1.27", "login.password": PASSWORD, "annotations": {"a.b/c": "d"}, "zone\\.name": "z"}
+    given = {"image.tag": "1.27", "login.password": PASSWORD, "annotations": {"a.b/c": "d"}, "zone\\.name": "z"}
     command = await sent(
         world,
         vim_type,
         namespace="web",
         helm_chart_path=path,
-        helm_parameters=values,
+        helm_parameters=given,
         helm_value_names={"VDU1": {"replica": "web.replicaCount"}},
     )
     assert command.chart is not None
     assert command.chart.path == path
-    values = dict(command.chart.values)
+    values: dict[str, Any] = dict(command.chart.values)
     assert isinstance(values.pop("login")["password"], Secret)
     assert values == {
         "image": {"tag": "1.27"},
