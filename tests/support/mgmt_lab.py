@@ -22,7 +22,7 @@ from kubevnfm_events.mgmt import ManagedNode, Phase, PhaseDone, RunPhase, TaskPr
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.ids import new_id
-from kubevnfm_lab.faults import CallLedger, FaultBook
+from kubevnfm_lab.faults import CallLedger, Fault, FaultBook
 from kubevnfm_lab.kubernetes import LabClusters
 from kubevnfm_lab.machines import MachineSettings
 from kubevnfm_lab.machines import SshMachines as LabMachines
@@ -244,6 +244,11 @@ class MgmtLab:
     async def running(self, node: ManagedNode, program: str) -> None:
         """Return once a stand-in program was started on a node."""
         while not self.calls(node, program):  # noqa: ASYNC110  # the lab has a count, but no event
+            await asyncio.sleep(0.01)
+
+    async def reached(self, fault: Fault) -> None:
+        """Return once a call is in a fault that was added for one call."""
+        while fault.times:  # noqa: ASYNC110  # as above
             await asyncio.sleep(0.01)
 
     def machine(self, node: ManagedNode) -> Machine:

@@ -295,3 +295,10 @@ def test_jsonpath_templates(template: str, expected: str) -> None:
 def test_a_jsonpath_that_cannot_be_read_is_refused() -> None:
     with pytest.raises(BadTemplate, match="unrecognized character"):
         render("{.items[?}", {"items": []})
+
+
+async def test_a_machine_has_the_host_name_that_nova_makes_of_its_server(lab: Lab) -> None:
+    """Linux has 64 characters for it; kubeadm takes it as the name of a Node, which is a label of DNS."""
+    node = await lab.boot(f"-VNF_of.a (test) {'x' * 80}")
+    # Nova cuts before it removes characters.
+    assert (await lab.run(node, "hostname"))[1] == f"vnf-of-a-test-{'x' * 46}\n"

@@ -60,7 +60,7 @@ class _Package:
         return self.script
 
 
-UNDECLARED = SCRIPT.read_bytes().replace(MARKER + b"4\n", b"")
+UNDECLARED = SCRIPT.read_bytes().replace(MARKER + b"%d\n" % NEWEST, b"")
 
 
 def a_cluster(**changes: str) -> Cluster:
@@ -100,7 +100,7 @@ async def test_the_packages_script_takes_the_place_of_the_drivers_own_only_if_it
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        (b"#!/bin/bash\n# kubevnfm-install-script: 1\n", "x of the package has interface 1, and 2 to 4 is needed"),
+        (b"#!/bin/bash\n# kubevnfm-install-script: 1\n", "x of the package has interface 1, and 2 to 5 is needed"),
         (b"#!/bin/bash\nwhile getopts m:w: opt; do init; done\n", "cannot be run: no task prepare, network, admin, "),
         (re.sub(rb"\bdrain\b", b"empty", UNDECLARED), "another interface and cannot be run: no task drain"),
     ],
@@ -183,3 +183,18 @@ def test_a_kernel_with_all_built_in_is_taken_as_it_is(tmp_path: Path) -> None:
 
 def test_an_unknown_task_shows_the_usage(tmp_path: Path) -> None:
     assert run("destroy", sysroot=tmp_path).returncode == 64
+
+
+def test_a_master_that_has_joined_is_never_reset(tmp_path: Path) -> None:
+    """Its member of etcd is part of the majority."""
+    marks, params = tmp_path / "var/lib/kubevnfm", tmp_path / "reset.env"
+    marks.mkdir(parents=True)
+    (marks / "join").write_text("cluster-1\n")
+    params.write_text("OWNER='cluster-1'\nNODE_NAME='master11'\n")
+    (tmp_path / "etc/kubernetes").mkdir(parents=True)
+    (tmp_path / "etc/kubernetes/kubelet.conf").write_text("joined\n")
+
+    done = run("reset", "--params", str(params), sysroot=tmp_path)
+
+    assert done.returncode == 1
+    assert "master11 has joined the cluster: a complete master is not reset" in done.stderr

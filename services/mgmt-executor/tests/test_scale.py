@@ -330,7 +330,7 @@ async def test_a_rollback_takes_out_what_had_joined_and_forgets_the_machines(lab
 async def test_a_package_with_a_script_of_the_first_interface_scales_by_the_drivers_own(lab: MgmtLab) -> None:
     nodes, access = await a_named_cluster(lab, workers=1)
     script = lab.packages.root / "Scripts/install_k8s_cluster.sh"
-    script.write_text(script.read_text().replace("kubevnfm-install-script: 4", "kubevnfm-install-script: 1", 1))
+    script.write_text(script.read_text().replace("kubevnfm-install-script: 5", "kubevnfm-install-script: 1", 1))
     new = await two_more(lab)
     await lab.run(of_phase(lab, "scale_end", [*nodes, *new], new))
     await lab.assert_ready(access, ["master10", "worker20", "worker21", "worker22"])

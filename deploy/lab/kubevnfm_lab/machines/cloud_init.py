@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import email
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,6 +47,10 @@ class WrittenFile:
     permissions: int = 0o644
 
 
+_LONGEST = 63
+"""Linux allows 64 characters, dnsmasq 63; Nova takes the smaller number."""
+
+
 @dataclass
 class CloudConfig:
     """The user data's requests."""
@@ -73,7 +78,7 @@ def cloud_config(
             user: Account(user, password, sudo_needs_password=sudo_needs_password and user != "root")
             for user, password in password_by_user.items()
         },
-        hostname=_host_name(name),
+        hostname=host_name_of(name),
     )
     # The default user exists in every cloud image, even if the settings give it no password.
     default = config.accounts.setdefault(default_user, Account(default_user, sudo_needs_password=sudo_needs_password))
@@ -92,8 +97,15 @@ def cloud_config(
     return config
 
 
+def host_name_of(server: str) -> str:
+    """Return the host name that Nova makes of a server's name (``sanitize_hostname``): 63 characters at most."""
+    cut = server.encode("latin-1", "ignore").decode("latin-1")[:_LONGEST]
+    plain = re.sub(r"[^\w-]+", "", re.sub(r"(\s|_|\.)+", "-", cut), flags=re.ASCII)
+    return plain.lower().strip("-") or "host"
+
+
 def _host_name(name: str) -> str:
-    """Return a server's name as Nova gives it to the machine: lower case, letters, digits and hyphens only."""
+    """Return the host name that user data ask for, in lower case: letters, digits and hyphens only."""
     cleaned = "".join(c if c.isalnum() or c in "-." else "-" for c in name.lower())
     # A host name has no domain; cloud-init sets only the first label.
     return cleaned.strip("-.").partition(".")[0] or "host"

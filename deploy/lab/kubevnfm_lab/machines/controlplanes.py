@@ -24,6 +24,8 @@ from kubevnfm_lab.ports import Cluster, Clusters
 API_PORT = 6443
 CERTIFICATE_KEY_LIFE_S = 2 * 3600
 """kubeadm deletes the Secret kubeadm-certs after two hours (kubeadm init phase upload-certs)."""
+REFUSALS = 2
+"""How many calls of ``kubectl exec`` a kubelet refuses after its machine has started: it asks the API whether a caller may."""
 OWN_NETWORK = "127.254"
 """Network of the API servers behind virtual addresses; no lab network assigns addresses there."""
 
@@ -51,6 +53,8 @@ class Member:
     node_name: str
     member_id: str = field(default_factory=lambda: secrets.token_hex(8))
     alive: bool = True
+    refusals: int = 0
+    """How many more calls of ``kubectl exec`` its kubelet refuses."""
 
 
 @dataclass
@@ -247,7 +251,8 @@ class ControlPlanes:
         plane = self.served_by(machine)
         if plane is None:
             return
-        plane.members[machine.spec.machine_id].alive = True
+        member = plane.members[machine.spec.machine_id]
+        member.alive, member.refusals = True, REFUSALS
         if plane.address in machine.addresses and isinstance(self._clusters, SuspendingClusters):
             await self._clusters.resume_at(plane.address)
         await self._serve(plane, machine)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kubevnfm-install-script: 4
+# kubevnfm-install-script: 5
 #
 # Makes one machine a node of a kubeadm cluster, one task per call. Every task checks first and changes only what is
 # missing, so an interrupted call can simply be repeated.
@@ -7,7 +7,7 @@
 #   bash install_k8s_cluster.sh <task> --params FILE [--result FILE]
 #
 # Tasks      on every node:  prepare  hosts  join
-#            on one of several masters:  balance  certificates  members  remove_member  stand_down
+#            on one of several masters:  balance  certificates  members  remove_member  reset  stand_down
 #            on a master:  init  network  admin  token  revoke  label  verify  facts  cordon  uncordon  drain  delete
 # --params   shell assignments NAME='value', written by the caller (mode 0600); the names are listed per task below
 # --result   gets one JSON object: {"task", "changed", ...}; after a failure {"task", "error", "command", "exit_code"}
@@ -107,7 +107,7 @@ diagnose() {
       show 'haproxy and keepalived' 20 journalctl -u haproxy -u keepalived -n 20 -o cat --no-pager
       return 0
       ;;
-    init | join)
+    init | join | reset)
       # without the lines of level I, which are most of them
       show kubelet 20 bash -c "journalctl -u kubelet -n 300 -o cat --no-pager | grep -v '^I[0-9]'"
       container_lines
@@ -896,15 +896,25 @@ etcdctl_() {
     etcdctl --cacert $pki/ca.crt --cert $pki/server.crt --key $pki/server.key "$@"
 }
 
+# These say that etcdctl itself has failed, or that there is no such pod. Any other error is that of kubectl exec: the kubelet
+# of the pod cannot authorize callers yet, or does not answer yet, which says nothing about etcd.
+readonly not_of_exec='command terminated with exit code|\(NotFound\)'
+
 find_etcd() { # sets $asked to the first of THROUGH whose member of etcd answers
-  local complaint=''
+  local complaint='' is_starting until=$((SECONDS + TIMEOUT_S))
   local -a names
   read -ra names <<<"$THROUGH"
   # the virtual address may be on its way from one master to another
   await "$TIMEOUT_S" api_answers || die "the API server at $(server) does not answer within $TIMEOUT_S s"
-  for asked in "${names[@]}"; do
-    want asked "$name_form"
-    if complaint=$(etcdctl_ endpoint health 2>&1); then return 0; fi
+  while true; do
+    is_starting=false
+    for asked in "${names[@]}"; do
+      want asked "$name_form"
+      if complaint=$(etcdctl_ endpoint health 2>&1); then return 0; fi
+      if [[ ! $complaint =~ $not_of_exec ]]; then is_starting=true; fi
+    done
+    if ! $is_starting || ((SECONDS >= until)); then break; fi
+    sleep 1
   done
   die "etcd does not answer on any of the masters ${names[*]}: ${complaint##*$'\n'}"
 }
@@ -950,10 +960,10 @@ stand_down() { # gives the virtual address up, for good: the machine is replaced
   done
 }
 
-# ---- token, revoke, join ---------------------------------------------------------------------------------------------
+# ---- token, revoke, join, reset --------------------------------------------------------------------------------------
 # token: TOKEN_TTL_S; revoke: TOKEN_ID (its first six characters);
 # join: NODE_NAME, NODE_IP, ENDPOINT, CA_CERT_HASH, TIMEOUT_S, JOIN_TOKEN (empty: only report whether the node has joined),
-# CERTIFICATE_KEY (64 hex digits: it joins as a master), CONTROL_PLANE (true: as a master)
+# CERTIFICATE_KEY (64 hex digits: it joins as a master), CONTROL_PLANE (true: as a master); reset: NODE_NAME
 
 token() {
   local made
@@ -1000,6 +1010,27 @@ has_joined() {
   [[ -f $root/etc/kubernetes/kubelet.conf && $(<"$root/etc/kubernetes/kubelet.conf") == *"server: https://$ENDPOINT"* ]]
 }
 
+is_begun() { # whether kubeadm has begun to make a node of this machine
+  local file
+  # admin.conf is the first file of a further master
+  for file in var/lib/kubelet/config.yaml etc/kubernetes/{bootstrap-kubelet,kubelet,admin}.conf; do
+    if [[ -f $root/$file ]]; then return 0; fi
+  done
+  return 1
+}
+
+reset_node() {
+  say 'removing what an earlier try left'
+  step 'kubeadm reset' kubeadm reset -f --cri-socket "$cri_socket"
+  changed=true
+}
+
+reset() { # what an interrupted join as a master has left, once the other masters have removed its member of etcd
+  want NODE_NAME "$name_form"
+  if marked join; then die "$NODE_NAME has joined the cluster: a complete master is not reset"; fi
+  if is_begun; then reset_node; fi
+}
+
 join() {
   local api=v1beta4 limits='' older_limit='' control_plane=''
   want TIMEOUT_S '[0-9]+'
@@ -1019,23 +1050,13 @@ join() {
     report_json joined true
     return 0
   fi
-  if [[ -z ${JOIN_TOKEN:-} && $CONTROL_PLANE != true ]]; then
+  # A master whose join was interrupted may be a member of etcd that the others need for their majority, and that they would
+  # still list after a reset. So they remove it first; the caller sees to that, and calls `reset` before the next join.
+  if [[ -z ${JOIN_TOKEN:-} ]] || { [[ $CONTROL_PLANE == true ]] && is_begun; }; then
     report_json joined false
     return 0
   fi
-  # A master that is not complete is reset before anything else, because its kubelet and its member of etcd may run.
-  if [[ -f $root/var/lib/kubelet/config.yaml || -f $root/etc/kubernetes/bootstrap-kubelet.conf ||
-    -f $root/etc/kubernetes/kubelet.conf ]]; then
-    say 'removing what an earlier try left'
-    step 'kubeadm reset' kubeadm reset -f --cri-socket "$cri_socket"
-    # The others may still list its member of etcd, whose data are gone now: etcd crashes if it starts again as that member.
-    # kubeadm removes it only if the Node exists, so the caller does it before the next try.
-    if [[ $CONTROL_PLANE == true ]]; then JOIN_TOKEN=; fi
-  fi
-  if [[ -z ${JOIN_TOKEN:-} ]]; then
-    report_json joined false
-    return 0
-  fi
+  if is_begun; then reset_node; fi
   want JOIN_TOKEN '[a-z0-9]{6}\.[a-z0-9]{16}'
   if [[ $CONTROL_PLANE == true ]]; then
     want CERTIFICATE_KEY '[0-9a-f]{64}'
@@ -1271,7 +1292,7 @@ task=${1:-}
 case $task in
   prepare | init | network | admin | token | revoke | join | label | verify) shift ;;
   facts | hosts | cordon | uncordon | drain | delete) shift ;;
-  balance | certificates | members | remove_member | stand_down) shift ;;
+  balance | certificates | members | remove_member | reset | stand_down) shift ;;
   *)
     printf 'usage: %s TASK --params FILE [--result FILE]; the tasks are listed at the top of the file\n' "$0" >&2
     exit 64
@@ -1297,7 +1318,7 @@ use_proxies
 exec </dev/null
 
 case $task in # calls that only use the API may run concurrently
-  prepare | balance | stand_down | init | join | hosts) lock=node ;;
+  prepare | balance | stand_down | init | join | reset | hosts) lock=node ;;
   drain | delete)
     want NODE_NAME "$name_form"
     lock=$task-$NODE_NAME

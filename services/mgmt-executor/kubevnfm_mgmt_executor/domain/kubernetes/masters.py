@@ -74,11 +74,10 @@ async def remove_member(run: ClusterRun, node: ManagedNode, _: Earlier | None) -
 async def join_master(run: ClusterRun, node: ManagedNode, earlier: Earlier | None) -> TaskResult:
     """Run ``kubeadm join --control-plane``, with certificates that the master ``run.master`` uploads for this join.
 
-    A machine that loses its power while it joins resets itself, and the others must forget it before it joins again.
+    A machine that loses its power while it joins is forgotten by the others and reset; then it joins again.
     """
     for _ in range(JOIN_TRIES):
-        # The machine itself first resets what an earlier try has left: only then the others can forget it.
-        looked = await membership.look_for_join(run, node, more_s=run.timeouts.node_ready)
+        looked = await membership.look_for_join(run, node)
         if looked.joined:
             return TaskResult(changed=looked.changed)
         answer = await _join_as_master(run, node, earlier)
@@ -89,9 +88,16 @@ async def join_master(run: ClusterRun, node: ManagedNode, earlier: Earlier | Non
 
 async def _join_as_master(run: ClusterRun, node: ManagedNode, earlier: Earlier | None) -> JoinAnswer:
     cluster, session, limits = run.cluster, run.session(node), run.timeouts
-    # A member of etcd that never comes back would count against the majority, and kubeadm refuses the name of a Node that
-    # was Ready until a moment ago.
+    # First, while the member that an interrupted join has left still runs: of two members, etcd needs both to remove one.
+    # After a reset it would count against the majority for ever, and the next join would start as that member, without its data.
     await remove_member(run, node, earlier)
+    await session.run_script(
+        "reset",
+        run.as_built(values.join(cluster, node, ca_cert_hash=run.learned.ca_cert_hash, token="")),
+        timeout_s=limits.command + limits.node_ready,
+        answer=ScriptAnswer,
+    )
+    # kubeadm refuses the name of a Node that was Ready until a moment ago. Last, because a kubelet that runs registers it again.
     await membership.delete(run, node, None)
     # Deleted by kubeadm after two hours: so for each join (sequences.md 1.3, M12).
     certificate_key = run.certificate_key()

@@ -154,15 +154,13 @@ async def delete(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskR
     return TaskResult(changed=answer.changed)
 
 
-async def look_for_join(run: ClusterRun, node: ManagedNode, *, more_s: float = 0) -> JoinAnswer:
-    """Ask the machine of ``node`` whether it has joined the cluster, which takes no token.
-
-    A machine that joined as a master in part resets itself, for which it may have ``more_s``.
-    """
+async def look_for_join(run: ClusterRun, node: ManagedNode) -> JoinAnswer:
+    """Ask the machine of ``node`` whether it has joined the cluster, which takes no token and changes nothing else."""
     return await run.session(node).run_script(
         "join",
         run.as_built(values.join(run.cluster, node, ca_cert_hash=run.learned.ca_cert_hash, token="")),
-        timeout_s=run.timeouts.command + more_s,
+        # A master that was complete gets node_ready until its API server answers.
+        timeout_s=run.timeouts.command + (run.timeouts.node_ready if node.role == "master" else 0),
         answer=JoinAnswer,
     )
 

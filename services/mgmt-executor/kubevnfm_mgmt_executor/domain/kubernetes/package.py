@@ -26,12 +26,15 @@ SEVERAL_MASTERS: Final = 3
 """The interface that also installs a cluster with several masters."""
 HEALS_MASTERS: Final = 4
 """The interface that also replaces one of several masters."""
-NEWEST: Final = HEALS_MASTERS
+JOINS_MASTERS_AGAIN: Final = 5
+"""The interface with which a master whose join was interrupted can join again."""
+NEWEST: Final = JOINS_MASTERS_AGAIN
 TASKS_SINCE: Final[Mapping[int, tuple[str, ...]]] = {
     INSTALLS: ("prepare", "init", "network", "admin", "token", "revoke", "join", "label", "verify"),
     SCALES: ("facts", "hosts", "cordon", "uncordon", "drain", "delete"),
     SEVERAL_MASTERS: ("balance", "certificates"),
     HEALS_MASTERS: ("members", "remove_member", "stand_down"),
+    JOINS_MASTERS_AGAIN: ("reset",),
 }
 """The tasks that each interface adds to those before it."""
 MARKER_WITHIN: Final = 10
@@ -67,7 +70,7 @@ async def read_files(package: PackageFiles, own: PackageFiles, cluster: Cluster)
     ``own`` has the driver's own files. They are used in place of an install script with another interface, and of the
     pod network's manifest if the request names none and the package has none at the default path.
     """
-    parameters, least = cluster.parameters, SEVERAL_MASTERS if cluster.is_balanced else INSTALLS
+    parameters, least = cluster.parameters, JOINS_MASTERS_AGAIN if cluster.is_balanced else INSTALLS
     script, remarks = await _script(package, own, parameters, least=least, does="installs the cluster")
     manifest = await package.read(parameters.network_manifest)
     if manifest is None and parameters.x_cni is None:
@@ -86,7 +89,7 @@ async def read_files(package: PackageFiles, own: PackageFiles, cluster: Cluster)
 
 async def read_script(package: PackageFiles, own: PackageFiles, cluster: Cluster) -> InstallFiles:
     """Read the script alone, as a phase needs it on a cluster that exists. Raises Unprocessable as `read_files`."""
-    least = HEALS_MASTERS if any(node.is_target for node in cluster.masters) else SCALES
+    least = JOINS_MASTERS_AGAIN if any(node.is_target for node in cluster.masters) else SCALES
     script, remarks = await _script(package, own, cluster.parameters, least=least, does="works on the nodes")
     registries = await read_registry_files(package, own, cluster.parameters.private_registry_connection_info)
     volumes = await read_volume_files(package, own, cluster)

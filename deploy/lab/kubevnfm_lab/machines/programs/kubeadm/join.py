@@ -12,6 +12,8 @@ from kubevnfm_lab.machines.programs.kubeadm import files, preflight
 from kubevnfm_lab.machines.programs.kubeadm.config import TOKEN, KubeadmConfig, extra_args, read_config
 from kubevnfm_lab.machines.programs.kubeadm.reach import control_plane_at, split_endpoint
 
+VOTING = "kubeadm join phase etcd-join"
+"""The verb of faults that stop a join between etcd's new member and its Node."""
 NO_IDENTITY = "error execution phase preflight: couldn't validate the identity of the API Server: "
 
 
@@ -40,10 +42,13 @@ async def join(call: Call, given: Options) -> Exit:
         if call.world.control_planes.served_by(call.machine) is plane:
             # Seen with 1.34: it starts as the member that is listed already, and crashes because the data of that are gone.
             raise Failed("error execution phase etcd-join: the etcd member does not start: tocommit is out of range")
-        # etcd first, then the API server, then the Node: the order of kubeadm's phases.
-        await call.world.control_planes.join(plane, call.machine, plan.node_name)
         files.write_control_plane(call.machine, plane)
+    # The order of kubeadm's phases: certificates and manifests, the kubelet, etcd's member, the Node.
     files.write_kubelet(call.machine, plane, plan.node_name)
+    if plan.control_plane:
+        await call.world.control_planes.join(plane, call.machine, plan.node_name)
+        # Here etcd counts the new member for its majority, and the cluster has no Node of it.
+        await call.world.faults.check("program", VOTING, node=call.machine.name)
     node = JoinedNode(plane, plan.node_name, plan.node_ip, control_plane=plan.control_plane)
     await call.world.nodes.add(call.machine, node)
     kind = "a new control plane instance was created" if plan.control_plane else "has joined the cluster"

@@ -27,6 +27,13 @@ async def execute(session: Session) -> Exit:
     if not members[name].alive:
         address = members[name].machine.addresses[0]
         raise Failed(f"Error from server: error dialing backend: dial tcp {address}:10250: connect: no route to host")
+    if members[name].refusals > 0:
+        members[name].refusals -= 1
+        # Seen with 1.34: text of the kubelet, by way of kubectl.
+        raise Failed(
+            "error: unable to upgrade connection: Authorization error (user=kube-apiserver-kubelet-client, verb=create, "
+            "resource=nodes, subresource(s)=[proxy])"
+        )
     while command and "=" in command[0] and not command[0].startswith("-"):
         command = command[1:]  # drop assignments like ETCDCTL_API=3
     if not command or command[0].rsplit("/", 1)[-1] != "etcdctl":
