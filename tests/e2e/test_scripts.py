@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pytest
 from lab_process import LabControl
-from package_variants import variant
+from package_variants import scripted_cluster, variant
 from processes import PROJECT
-from user import GRACEFUL, ApiVersion, User, sample_body
+from user import FORCEFUL, GRACEFUL, ApiVersion, User, sample_body
 from user_data_packages import FORMS, VDUS, Form, instantiate_body, links, user_data_package
 from wirings import deep_in_six, variants
 
@@ -348,3 +348,42 @@ async def test_scripts_of_a_cnf_run_in_each_operation_and_in_a_rollback(
         await caller.delete(recorded.instance_id)
     assert PASSWORD not in "".join((*user.heard, *v1.heard))
     await user.terminate(cluster_id)
+
+
+@deep_in_six
+async def test_a_cluster_that_a_driver_class_builds_takes_cnfs_and_is_healed_as_a_whole(
+    user: User, v1: User, tmp_path: Path
+) -> None:
+    """SEQ-004, SEQ-041, SEQ-156, 6.7: by create_vim and delete_vim of the class; the VIM keeps its id, and gets other access data."""
+    script = (SCRIPTS / "own_cluster.py").read_text(encoding="utf-8")
+    vnfd_id = str(uuid.uuid4())
+    package = await user.upload(scripted_cluster(tmp_path, script, vnfd_id=vnfd_id))
+    assert package["onboardingState"] == "ONBOARDED", package
+    assert "warnings" not in package, package
+    cluster_id = await v1.create(vnfd_id)
+    body = user.cluster()
+    body["additionalParams"]["ssh_port"] = user.installation.lab.ssh_port
+    view = await v1.do(cluster_id, "instantiate", body)
+    assert "register_vim" in [step["name"] for step in view["steps"]]
+    assert "read_admin" not in [step["name"] for step in view["steps"]]
+    built = await user.vim_of_cluster(cluster_id)
+    cnf_vnfd = await user.sample("cnf")
+
+    cnf_id = await user.create(cnf_vnfd)
+    await user.do(cnf_id, "instantiate", user.on_vim(sample_body("cnf", "instantiate"), built))
+    refused = (await v1.ask(cluster_id, "heal", {"cause": "all"})).must(409)
+    assert cnf_id in refused.json["detail"]
+    await user.terminate(cnf_id)
+    await v1.do(cluster_id, "heal", {"cause": "all"})
+    healed = await user.vim_of_cluster(cluster_id)
+    assert healed["vimId"] == built["vimId"]
+    assert healed["interfaceInfo"]["ssl_ca_cert"] != built["interfaceInfo"]["ssl_ca_cert"]
+    assert [vim["id"] for name, vim in (await user.vims()).items() if name == "own_cluster"] == [built["vimId"]]
+
+    cnf_id = await user.create(cnf_vnfd)
+    await user.do(cnf_id, "instantiate", user.on_vim(sample_body("cnf", "instantiate"), healed))
+    await user.terminate(cnf_id)
+    await v1.do(cluster_id, "terminate", FORCEFUL)
+    await v1.delete(cluster_id)
+    assert "own_cluster" not in await user.vims()
+    assert user.installation.lab.machine_password not in "".join((*user.heard, *v1.heard))

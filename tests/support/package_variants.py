@@ -72,14 +72,14 @@ def changed_package(folder: Path, sample: str, files: Mapping[str, str]) -> byte
     return archive.read_bytes()
 
 
-def scripted_cluster(folder: Path) -> bytes:
+def scripted_cluster(folder: Path, script: str = "print('a cluster')\n", *, vnfd_id: str = _CLUSTER) -> bytes:
     """Return ``cluster`` with a script of its own in the place of the driver."""
     root = Path(mkdtemp(dir=folder)) / "package"
     shutil.copytree(SAMPLES / "cluster", root, ignore=shutil.ignore_patterns("requests"))
     for file in (root / "Definitions").glob("*.yaml"):
-        text = file.read_text(encoding="utf-8").replace("mgmt-drivers-kubernetes", "own")
+        text = file.read_text(encoding="utf-8").replace("mgmt-drivers-kubernetes", "own").replace(_CLUSTER, vnfd_id)
         file.write_text(text.replace("Scripts/kubernetes_mgmt.py", "Scripts/own.py"), encoding="utf-8")
-    (root / "Scripts/own.py").write_text("print('a cluster')\n", encoding="utf-8")
+    (root / "Scripts/own.py").write_text(script, encoding="utf-8")
     archive = root.with_suffix(".zip")
     pack(root, archive)
     return archive.read_bytes()

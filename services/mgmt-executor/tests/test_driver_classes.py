@@ -344,7 +344,7 @@ async def test_a_driver_deletes_the_vim_that_was_created_for_its_instance(driver
             'wanted(auth_cred={"ssl_ca_cert": "None"})',
             "auth_cred/ssl_ca_cert: the CA of the cluster",
         ),
-        ("heal_end", "wanted()", "create_vim is not available at heal_end, only at instantiate_end"),
+        ("scale_end", "wanted()", "create_vim is not available at scale_end, only at instantiate_end and heal_end"),
     ],
 )
 async def test_a_vim_of_others_and_a_malformed_one_are_refused(
@@ -360,7 +360,7 @@ async def test_a_vim_of_others_and_a_malformed_one_are_refused(
     [
         ("terminate_end", 'nfvo.delete_vim(context, "v")', "VIM v was not created for this instance"),
         ("terminate_end", 'nfvo.delete_vim(context, "other")', "VIM other was not created for this instance"),
-        ("heal_start", 'nfvo.delete_vim(context, "vim-own")', "delete_vim is not available at heal_start"),
+        ("scale_start", 'nfvo.delete_vim(context, "vim-own")', "delete_vim is not available at scale_start"),
         ("terminate_end", 'nfvo.get_vim(context, "other")', "the instance has no VIM other"),
         ("terminate_end", "nfvo.update_vim(context, {})", "NfvoPlugin.update_vim is not available"),
         ("terminate_end", 'db._get_by_name(context, objects.VnfInstance, "n")', "_get_by_name of VnfInstance is not"),
@@ -370,6 +370,36 @@ async def test_the_vims_of_others_cannot_be_read_or_deleted(
     drivers: Drivers, phase: str, code: str, reason: str
 ) -> None:
     assert reason in await drivers.refused(code, phase=phase, vnf_instance=WITH_OWN)
+
+
+async def test_a_heal_deletes_the_vim_of_the_cluster_and_creates_it_again(drivers: Drivers) -> None:
+    """SEQ-156: as Tacker's own driver does; the entry that it has taken out may be there or not."""
+    leave = """
+    nfvo.delete_vim(context, db._get_by_name(context, nfvo_db.Vim, "edge").id)
+    vnf_instance.vim_connection_info = [one for one in vnf_instance.vim_connection_info if one.vim_id != "vim-own"]
+    vnf_instance.save()
+    """
+    answer = await drivers.run(leave, phase="heal_start", vnf_instance=WITH_OWN)
+    assert [(edit.path, edit.change) for edit in answer.edits] == [(("vimConnectionInfo", "edge"), {})]
+    assert answer.vim is None
+
+    for instance in (INSTANCE, WITH_OWN):
+        answer = await drivers.run(
+            f"{CREATE}nfvo.create_vim(context, wanted())",
+            phase="heal_end",
+            reach=("10.0.0.5",),
+            vnf_instance=instance,
+            cluster_vim_name="edge",
+        )
+        assert answer.vim is not None
+        assert (answer.vim.name, answer.vim.access.bearer_token.reveal(RING)) == ("edge", "token-of-the-cluster")
+    text = await drivers.refused(
+        f'{CREATE}nfvo.create_vim(context, wanted(name="other"))',
+        phase="heal_end",
+        reach=("10.0.0.5",),
+        cluster_vim_name="edge",
+    )
+    assert "create_vim: name: edge expected, the VIM that the cluster is registered as" in text
 
 
 async def test_a_driver_that_fails_registers_nothing_and_leaves_no_entry_for_its_vim(drivers: Drivers) -> None:

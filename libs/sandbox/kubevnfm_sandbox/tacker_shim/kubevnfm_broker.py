@@ -14,7 +14,8 @@ class Refused(exceptions.TackerException):
 
 
 _KUBERNETES = ("kubernetes", "ETSINFV.KUBERNETES.V_1")
-_CREATING, _DELETING = ("instantiate_end",), ("instantiate_end", "terminate_start", "terminate_end")
+_CREATING = ("instantiate_end", "heal_end")
+_DELETING = ("instantiate_end", "heal_start", "heal_end", "terminate_start", "terminate_end")
 _facts = {}
 _created = {}
 """The VIM that the driver has created, as it gave it. The VNFM judges it and registers it."""
@@ -88,7 +89,7 @@ def create_vim(body):
 
 
 def delete_vim(vim_id):
-    """Forget the VIM that this driver, or the instance's instantiation, has created."""
+    """Forget the VIM that this driver, or the instance's instantiation, has created. The VNFM keeps it until the instance ends."""
     _check_phase("delete_vim", _DELETING)
     found = next((one for one in _vims() if one.id == vim_id), None)
     if found is None or not found.is_own:

@@ -379,7 +379,12 @@ async def test_a_cluster_that_a_script_builds_is_registered_if_the_request_descr
     body["additionalParams"]["k8s_cluster_installation_param"]["master_node"]["aspect_id"] = aspect
     is_cluster = aspect == "master_instance"
     assert await ended(world, instance_id, "instantiate", body) == "COMPLETED"
+    # A heal of one machine leaves the cluster what it is; of all it is another one.
+    info = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json["instantiatedVnfInfo"]
+    one = {"vnfcInstanceId": [info["vnfcResourceInfo"][-1]["id"]]}
+    assert await ended(world, instance_id, "heal", one) == "COMPLETED"
+    assert await ended(world, instance_id, "heal", {"additionalParams": {"all": True}}) == "COMPLETED"
     assert await ended(world, instance_id, "terminate", {"terminationType": "FORCEFUL"}) == "COMPLETED"
     sent = [type(command.data).__name__ for command in world.twins.commands]
-    registered = ["RunPhase", "RegisterVim", "DeregisterVim"] if is_cluster else []
+    registered = [*["RunPhase", "RegisterVim"] * 2, "DeregisterVim"] if is_cluster else []
     assert [one for one in sent if one in ("RunPhase", "RegisterVim", "DeregisterVim")] == registered

@@ -23,6 +23,7 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ModifyScriptedDraft,
     ReplaceVmDraft,
 )
+from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided
 from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release
 from kubevnfm_lcm_api.lifecycle.domain.plan import StepState
@@ -453,6 +454,61 @@ def test_a_cluster_that_a_script_has_built_is_registered_although_the_script_say
     move = answered(move, sent[-1].follow_up(done, source="/kubevnfm/twin"))
     assert commands_of(move) == []
     assert move.record.occ.operation_state is OperationState.COMPLETED
+
+
+def a_whole_heal(script: str, **known: Any) -> HealVmDraft:
+    """Return the whole heal of a cluster that scripts have built, and that is registered as ``edge``."""
+    known = {"is_recreated": True, "is_whole": True, "cluster_vim_id": "vim-2", "cluster_vim_name": "edge", **known}
+    draft: HealVmDraft = scripted(a_change_draft(HealVmDraft, **known), "heal")
+    return draft.model_copy(update={"scripts": dict.fromkeys(("heal_start", "heal_end"), script)})
+
+
+HEALED = ["heal_start", "delete_resources", "recreate_resources", "restore_scale", "heal_end"]
+
+
+def test_a_whole_heal_by_a_driver_class_gives_the_vim_new_access_data() -> None:
+    """SEQ-156, 6.7: the class deletes the VIM at heal_start and creates it at heal_end; the VIM keeps its name and its entry."""
+    draft = a_whole_heal("Scripts/own.py::Own", cluster_parameters=read_cluster_parameters(PLAIN.parameters))
+    move = granted(draft)
+    (start,) = commands_of(move)
+    gone = ScriptAnswer(edits=(ScriptEdit(path=("vimConnectionInfo", "edge")),))
+    move = answered(move, start.follow_up(ScriptDone(answer=gone), source="/kubevnfm/twin"))
+    move, sent = run(move, until="heal_end")
+    end = sent[-1].data
+    assert isinstance(end, RunScript)
+    assert end.given["cluster_vim_name"] == "edge"
+    made = ScriptAnswer(vim=DriverVim(vim_id="vim-own", name="edge", access=ACCESS_OF_CLUSTER))
+    move = answered(move, sent[-1].follow_up(ScriptDone(answer=made), source="/kubevnfm/twin"))
+    (command,) = commands_of(move)
+    asked = command.data
+    assert isinstance(asked, RegisterVim)
+    assert (command.stepid, asked.name, asked.vnf_instance_id) == ("register_vim", "edge", "inst-1")
+    move = answered(move, answer_to(command))
+    assert move.record.occ.operation_state is OperationState.COMPLETED
+    done = SEQUENCES.draft(move.record.plan, move.record.draft)
+    assert isinstance(done, HealVmDraft)
+    completed = done.with_changes(done.completed(INSTANCE))
+    entry = completed.vnf.vim_connection_info["edge"]
+    assert (entry.vim_id, entry.access_info["bearer_token"].reveal(RING)) == ("vim-2", "token-of-the-cluster")
+    assert (completed.internals.cluster_vim_id, completed.internals.cluster_vim_key) == ("vim-2", "edge")
+
+
+def test_a_whole_heal_by_scripts_reads_the_new_access_data_on_a_master() -> None:
+    """SEQ-156, 6.7.6: the scripts say nothing of the VIM, which keeps its name."""
+    cluster = read_cluster_parameters(PLAIN.parameters)
+    draft = a_whole_heal("Scripts/own.py", cluster_parameters=cluster, parameters=PLAIN.parameters)
+    _, sent = run(granted(draft))
+    assert [one.stepid for one in sent] == [*HEALED, "read_admin", "register_vim"]
+    read, registered = sent[-2].data, sent[-1].data
+    assert isinstance(read, RunPhase)
+    assert (read.driver, read.phase) == ("kubernetes", "read_admin")
+    assert isinstance(registered, RegisterVim)
+    assert registered.name == "edge"
+    assert draft.withdrawn is not None, "CNFs on it would lose their cluster"
+    assert draft.withdrawn.provided == Provided("cluster", ("vim-2",))
+    # Nothing is known of a cluster whose parameters are the scripts' own.
+    _, sent = run(granted(a_whole_heal("Scripts/own.py")))
+    assert [one.stepid for one in sent] == HEALED
 
 
 def test_what_a_script_changes_is_in_the_instance_and_in_what_the_next_script_gets() -> None:

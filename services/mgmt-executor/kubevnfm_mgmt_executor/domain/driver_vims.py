@@ -17,7 +17,7 @@ from kubevnfm_mgmt_executor.domain.certificates import public_key_hash
 
 VIM: Final = "vim"
 """The attribute of the answer."""
-_PHASE: Final = "instantiate_end"
+_PHASES: Final = ("instantiate_end", "heal_end")
 
 
 def vim_id_of(value: object, instance_id: str) -> str | None:
@@ -42,12 +42,16 @@ def read_vim(value: object, given: Mapping[str, Any], reach: Collection[str]) ->
         return None
     vim_id = vim_id_of(value, instance["id"])
     assert vim_id is not None
-    if given.get("operation") != _PHASE:
-        raise ValueError(f"create_vim: a VIM is created at {_PHASE} only")
+    if given.get("operation") not in _PHASES:
+        raise ValueError(f"create_vim: a VIM is created at {' and '.join(_PHASES)} only")
     name, url, token, ca = (asked.get(part) for part in ("name", "auth_url", "bearer_token", "ssl_ca_cert"))
     if not isinstance(name, str) or not re.fullmatch(r"[^\x00-\x1f\x7f]{1,255}", name):
         raise ValueError("create_vim: name: 1 to 255 printable characters expected")
-    if name in (instance.get("vimConnectionInfo") or {}):
+    # CNFs and users know the VIM: a cluster that is built again has other access data, and the same VIM.
+    own = given.get("cluster_vim_name")
+    if own is not None and name != own:
+        raise ValueError(f"create_vim: name: {own} expected, the VIM that the cluster is registered as")
+    if own is None and name in (instance.get("vimConnectionInfo") or {}):
         raise ValueError(f"create_vim: name: the instance has a VIM {name} already")
     if not isinstance(token, str) or not re.fullmatch(r"[!-~]{1,8192}", token):
         raise ValueError("create_vim: auth_cred/bearer_token: the token of a service account expected")

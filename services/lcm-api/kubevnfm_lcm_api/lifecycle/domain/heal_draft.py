@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 from kubevnfm_events import ClusterAccess
 from kubevnfm_events.infra import StackResources
 from kubevnfm_events.kuryr import KuryrNetwork
-from kubevnfm_events.mgmt import PhaseDone
+from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges
@@ -48,6 +48,8 @@ class HealVmDraft(ClusterChangeDraft):
     """The most nodes that the cluster can have."""
     cluster: ClusterAccess | None = None
     """How to reach the cluster, once it is built again."""
+    wanted_vim_id: str | None = None
+    """The id that a driver class of the package was given for the VIM that it has created. A VIM of that name keeps its own id."""
     cluster_vim: VimRegistered | None = None
     is_gone: bool = False
     """Whether the old stack is deleted."""
@@ -87,6 +89,39 @@ class HealVmDraft(ClusterChangeDraft):
         """Return the draft with the network entities of a cluster with Kuryr."""
         return self.model_copy(update={"kuryr_network": network})
 
+    @property
+    def is_scripted(self) -> bool:
+        """Whether a cluster that scripts of the package have built is built again by them."""
+        return self.is_whole and self.driver is None and self.cluster_vim_name is not None
+
+    @property
+    def registered_vim_name(self) -> str | None:
+        """The VIM that the cluster keeps."""
+        return self.cluster_vim_name if self.is_scripted else None
+
+    @property
+    def registers_vim(self) -> bool:
+        """Whether a driver class has created the VIM of the cluster again."""
+        return self.wanted_vim_id is not None
+
+    @property
+    def reads_admin(self) -> bool:
+        """Whether scripts have built the cluster again that additionalParams describe, and have left no VIM for it."""
+        return self.is_scripted and self.cluster_parameters is not None and not self.registers_vim
+
+    def with_script(self, answer: ScriptAnswer) -> Self:
+        """Return the draft with what a script has answered, and with the VIM that a driver class has created again."""
+        draft, vim = super().with_script(answer), answer.vim
+        if vim is None:
+            return draft
+        # Tacker's own driver has taken the entry out at heal_start; it comes back with the registration.
+        place = ("vimConnectionInfo", vim.name)
+        edits = tuple(edit for edit in draft.script_edits if edit.path[:2] != place)
+        update = {"cluster": vim.access, "wanted_vim_id": vim.vim_id, "script_edits": edits}
+        if not self.is_scripted:  # the instantiation has left no VIM
+            update["cluster_vim_name"] = vim.name
+        return draft.model_copy(update=update)
+
     def with_cluster_vim(self, vim: VimRegistered) -> Self:
         """Return the draft with the VIM that the cluster is registered as."""
         return self.model_copy(update={"cluster_vim": vim})
@@ -111,10 +146,6 @@ class HealVmDraft(ClusterChangeDraft):
                 },
             }
         )
-
-    @property
-    def wanted_vim_id(self) -> None:
-        """A cluster that is built again keeps the VIM that it has."""
 
     @property
     def is_reversible(self) -> bool:

@@ -51,6 +51,11 @@ class ScriptedDraft(Draft):
         return False
 
     @property
+    def registered_vim_name(self) -> str | None:
+        """The VIM that the cluster which is built again is registered as; None: there is none yet, or none is built."""
+        return None
+
+    @property
     def reads_admin(self) -> bool:
         """Whether a script has built a cluster and has left no VIM for it."""
         return False

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kubevnfm_cluster import Role, read_cluster_parameters
 from kubevnfm_csar import BaseHot
-from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
 
 from kubevnfm_lcm_api.lifecycle.domain.cluster_places import Places
 from kubevnfm_lcm_api.lifecycle.domain.drift import is_stack_missing
@@ -48,6 +48,8 @@ def healed_cluster(
     """
     internals = vnf.record.internals
     driver = driver_of(internals.phases, "heal_end")
+    if "instantiate_end" not in internals.phases and internals.cluster_vim_key is not None:
+        return _scripted_cluster(vnf, chosen)
     if driver is None or driver in REGISTRY_DRIVERS or "instantiate_end" not in internals.phases:
         return {}
     present = read_cluster_parameters(internals.parameters)
@@ -88,3 +90,27 @@ def healed_cluster(
         "max_nodes": None,
         "has_old_nodes": False,
     }
+
+
+def _scripted_cluster(vnf: VnfUnderChange, chosen: Collection[str] | None) -> HealFields:
+    """Return the fields of a cluster that scripts of the package have built, if they build it again on other machines.
+
+    Nothing is known of its nodes, so only a heal of the whole VNF gives it other access data (sequences.md 6.7).
+    """
+    internals = vnf.record.internals
+    if chosen is not None and not set(chosen).issuperset(server.server_id for server in vnf.resources.servers):
+        return {}
+    fields: HealFields = {
+        "is_whole": True,
+        "cluster_vim_id": internals.cluster_vim_id,
+        "cluster_vim_name": internals.cluster_vim_key,
+    }
+    try:
+        return {
+            **fields,
+            "parameters": internals.parameters,
+            "cluster_parameters": read_cluster_parameters(internals.parameters),
+        }
+    except (InvalidInput, Unprocessable):
+        # Parameters of the scripts' own under the same name: they say nothing about the nodes.
+        return fields

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 SCRIPT_TIMEOUT_S: Final = 7200.0
 """As long as a native driver has for a cluster. Tacker has no limit, and packages install whole applications."""
 _MODIFY_END: Final = "modify_information_end"
-_INSTANTIATE_END: Final = "instantiate_end"
+_BUILDING: Final = ("instantiate_end", "heal_end")
+"""The phases at whose end a script may have built a cluster."""
 _OPERATION_ID: Final = "vnfLcmOpOccId"
 
 
@@ -73,6 +74,11 @@ class NeedsScripts(NeedsInstance, Protocol):
         ...
 
     @property
+    def registered_vim_name(self) -> str | None:
+        """The VIM that the cluster which is built again is registered as."""
+        ...
+
+    @property
     def reads_admin(self) -> bool:
         """Whether a script has built a cluster and has left no VIM for it."""
         ...
@@ -115,10 +121,10 @@ class RunScriptPhase(Step[NeedsScripts, ScriptDone]):
 
         Its access data are those of the VIM that a driver class has created, or are read on a master.
         """
-        if self.phase != _INSTANTIATE_END or not (draft.registers_vim or draft.reads_admin):
+        if self.phase not in _BUILDING or not (draft.registers_vim or draft.reads_admin):
             return
         phases = last_phases(draft)
-        # Only an instantiation of machines registers one, and its draft has what the steps need.
+        # Only an instantiation and a heal of machines register one, and their drafts have what the steps need.
         steps = cast("Plan[Any]", plan)
         read = [] if draft.registers_vim else [steps.add(RunDriverPhase(READ_ADMIN), id=READ_ADMIN)]
         steps.add(RegisterClusterVim(), after=read, before=phases[phases.index(self.phase) + 1 :][:1])
@@ -209,6 +215,7 @@ def _facts_for_driver(draft: NeedsScripts, known: Sequence[StackResources | None
         "stack": stack.model_dump(mode="json", exclude={"nfv"}) if stack is not None else None,
         "earlier_stacks": [server.stack_id for server in before.servers] if before is not None else [],
         "instantiated_with": info.get("additionalParams") or {},
+        **({"cluster_vim_name": draft.registered_vim_name} if draft.registered_vim_name is not None else {}),
     }
 
 
