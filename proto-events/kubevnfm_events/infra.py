@@ -415,6 +415,9 @@ class UpdateObjects(Command, kind="infra.k8s.update_objects", service="infra-k8s
     """Files of ``package`` with ConfigMaps and Secrets; each takes the place of the file with the same objects."""
     before: PackageRef
     """The package whose ``def_files`` the ``config_files`` replace."""
+    images_of: tuple[str, ...] = ()
+    """VDUs whose images alone change, all else stays; then ``config_files`` may have objects of any kind. Empty: the
+    contents and images of all objects."""
     namespace: str
     """The namespace of objects that name none."""
     multi_namespace: bool = False
@@ -468,6 +471,25 @@ class HealObjects(Command, kind="infra.k8s.heal_objects", service="infra-k8s", r
     vdus: tuple[VduTarget, ...] = ()
     pods: tuple[PodFacts, ...]
     """The pods to replace."""
+    wait_timeout_s: float | None = None
+
+
+class ObjectsReplaced(ObjectsApplied, kind="infra.resources.replaced"):
+    """Every object of the wanted manifests is ready, and what they lack is deleted."""
+
+
+class ReplaceObjects(Command, kind="infra.k8s.replace_objects", service="infra-k8s", reply=ObjectsReplaced):
+    """Apply other manifests of a CNF in order, wait until all are ready, then delete what they lack; a repeat continues."""
+
+    vnf_instance_id: str
+    package: PackageRef
+    vim: VimConnection
+    def_files: tuple[str, ...]
+    """Package paths or URLs, in order: all that describes the CNF from now on."""
+    namespace: str
+    """The namespace of objects that name none."""
+    multi_namespace: bool = False
+    vdus: tuple[VduTarget, ...] = ()
     wait_timeout_s: float | None = None
 
 

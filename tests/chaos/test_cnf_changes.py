@@ -1,15 +1,19 @@
-"""A CNF is scaled and healed with SIGKILL at each step; its pods are those that were asked for, and the instance shows them."""
+"""A CNF is scaled, healed and changed to another package with SIGKILL at each step; its pods are those that were asked for, and the instance shows them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Final
+from uuid import uuid4
 
 import pytest
 from broker import everything_twice
 from chaos import BROKER, IN_TURN, Chaos
 from holds import Hold
 from installations import SixInstallation
+from package_variants import variant
 
 pytestmark = [pytest.mark.chaos, pytest.mark.deep, pytest.mark.timeout(900)]
 
@@ -18,6 +22,10 @@ PODS: Final[Sequence[Hold]] = (Hold("deleting the pod", "kubernetes", "delete po
 WHOLE: Final[Sequence[Hold]] = (
     Hold("the last deletion", "kubernetes", "delete configmaps"),
     Hold("the last object", "kubernetes", "patch poddisruptionbudgets"),
+)
+REPLACE: Final[Sequence[Hold]] = (
+    Hold("an object of the new package", "kubernetes", "patch deployments"),
+    Hold("the pruning", "kubernetes", "delete services"),
 )
 OUT: Final = {"type": "SCALE_OUT", "aspectId": "web_aspect", "numberOfSteps": 2}
 IN: Final = {"type": "SCALE_IN", "aspectId": "web_aspect", "numberOfSteps": 1}
@@ -48,13 +56,21 @@ async def changed(chaos: Chaos, target: str) -> None:
     await chaos.run(cnf_id, "heal", {}, WHOLE, target)
     again = await pods_agree(chaos, cluster_id, cnf_id)
     assert (again & healed, len(again)) == (set(), 3)
+    other = await chaos.user.upload(variant(Path(mkdtemp()), vnfd_id=str(uuid4())))
+    files = ["Files/kubernetes/configmap.yaml", "Files/kubernetes/deployment.yaml"]
+    body = {"vnfdId": other["vnfdId"], "additionalParams": {"lcm-kubernetes-def-files": files}}
+    await chaos.run(cnf_id, "change_vnfpkg", body, REPLACE, target)
+    assert await pods_agree(chaos, cluster_id, cnf_id) == again
+    places = (await chaos.lab.cluster_of(cluster_id))["objects"]
+    mine = {place.split("/")[0] for place, one in places.items() if cnf_id in one["labels"].values()}
+    assert mine == {"ConfigMap", "Deployment"}
     await chaos.end_cnf(cnf_id, cluster_id, target, ())
     await chaos.end_cluster(cluster_id, target, ())
 
 
 @pytest.mark.parametrize("target", ["infra-k8s", "lcm-api", BROKER, IN_TURN])
 async def test_a_process_killed_while_a_cnf_is_changed_harms_nothing(six_chaos: Chaos, target: str) -> None:
-    """CR-033, CR-034, CR-093."""
+    """CR-022, CR-033, CR-034, CR-035, CR-093."""
     await changed(six_chaos, target)
 
 

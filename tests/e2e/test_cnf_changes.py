@@ -1,14 +1,20 @@
-"""A CNF that is scaled and healed, over both versions of the API."""
+"""A CNF that is scaled, healed and changed to other packages, over both versions of the API."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from lab_process import LabControl
-from user import FORCEFUL, User, sample_body
+from package_variants import variant
+from user import FORCEFUL, SAMPLES, User, sample_body
 from wirings import deep_in_six
 
 OUT = {"type": "SCALE_OUT", "aspectId": "web_aspect"}
+DEPLOYMENT, MORE = "Files/kubernetes/deployment.yaml", "Files/kubernetes/more.yaml"
+SAMPLE_OBJECTS = {"ConfigMap/web-pages", "Deployment/web", "Service/web", "PodDisruptionBudget/web"}
+NEW_OBJECTS = {"ConfigMap/web-pages", "Deployment/web", "ConfigMap/more"}
 IN = {"type": "SCALE_IN", "aspectId": "web_aspect"}
 
 
@@ -100,14 +106,91 @@ async def is_healed(user: User, v1: User, lab: LabControl, cluster_id: str, cnf_
         before = after
 
 
+async def other_package(user: User, folder: Path, image: str) -> str:
+    """Upload another version of the sample: its web server has this image, and it has one more ConfigMap."""
+    deployment = (SAMPLES / "cnf" / DEPLOYMENT).read_text(encoding="utf-8").replace("nginx:1.27-alpine", image)
+    vnfd_id = str(uuid4())
+    files = {DEPLOYMENT: deployment, MORE: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"}
+    await user.upload(variant(folder, vnfd_id=vnfd_id, files=files))
+    return vnfd_id
+
+
+async def images_of(lab: LabControl, cluster_id: str, cnf_id: str) -> set[str]:
+    pods = (await lab.cluster_of(cluster_id))["pods"]
+    return {image for pod in pods if cnf_id in pod["labels"].values() for image in pod["images"]}
+
+
+async def kinds_of(lab: LabControl, cluster_id: str, cnf_id: str) -> set[str]:
+    """Return kind and name of the CNF's objects."""
+    objects = (await lab.cluster_of(cluster_id))["objects"]
+    mine = [place.split("/") for place, one in objects.items() if cnf_id in one["labels"].values()]
+    return {f"{kind}/{name}" for kind, _, name in mine}
+
+
+async def is_replaced(user: User, lab: LabControl, cluster_id: str, cnf_id: str, folder: Path) -> None:
+    """CR-022, CR-035, CR-094: images of a VDU, then all objects, then a change that fails and is rolled back."""
+    first, level = await pods_of(user, lab, cluster_id, cnf_id), await level_of(user, cnf_id)
+    rolling = {
+        "upgrade_type": "RollingUpdate",
+        "vdu_params": [{"vdu_id": "VDU1"}],
+        "lcm-kubernetes-def-files": [DEPLOYMENT],
+    }
+    vnfd_id = await other_package(user, folder, "nginx:1.28-alpine")
+    view = await user.do(cnf_id, "change_vnfpkg", {"vnfdId": vnfd_id, "additionalParams": rolling})
+    assert [step["name"] for step in view["steps"]] == ["change_images"]
+    second = await pods_of(user, lab, cluster_id, cnf_id)
+    assert (second & first, len(second), await images_of(lab, cluster_id, cnf_id)) == (
+        set(),
+        len(first),
+        {"nginx:1.28-alpine"},
+    )
+    assert await kinds_of(lab, cluster_id, cnf_id) == SAMPLE_OBJECTS
+    assert (await user.instance(cnf_id))["vnfdId"] == vnfd_id
+
+    vnfd_id = await other_package(user, folder, "nginx:1.29-alpine")
+    everything = {"lcm-kubernetes-def-files": ["Files/kubernetes/configmap.yaml", DEPLOYMENT, MORE]}
+    view = await user.do(cnf_id, "change_vnfpkg", {"vnfdId": vnfd_id, "additionalParams": everything})
+    assert [step["name"] for step in view["steps"]] == ["replace_objects"]
+    third = await pods_of(user, lab, cluster_id, cnf_id)
+    assert (third & second, len(third), await images_of(lab, cluster_id, cnf_id)) == (
+        set(),
+        len(first),
+        {"nginx:1.29-alpine"},
+    )
+    assert await kinds_of(lab, cluster_id, cnf_id) == NEW_OBJECTS
+    before = await user.instance(cnf_id)
+    assert (before["vnfdId"], await level_of(user, cnf_id)) == (vnfd_id, level)
+    assert await affected(user, view["id"]) == {"REMOVED": second, "ADDED": third}
+
+    bad = await other_package(user, folder, "nginx:bad")
+    less = {"lcm-kubernetes-def-files": [DEPLOYMENT, "Files/kubernetes/service.yaml"], "wait_timeout": 4}
+    async with lab.fault("program", "image nginx:bad", effect="hang"):
+        operation = await user.start(cnf_id, "change_vnfpkg", {"vnfdId": bad, "additionalParams": less})
+        assert (await user.rest(operation))["state"] == "FAILED_TEMP"
+        assert "Deployment default/web" in (await user.occurrence(operation))["error"]["detail"]
+        assert await kinds_of(lab, cluster_id, cnf_id) == {*NEW_OBJECTS, "Service/web"}
+        assert (await user.act(operation, "rollback"))["state"] == "ROLLED_BACK"
+    assert await kinds_of(lab, cluster_id, cnf_id) == NEW_OBJECTS
+    assert await images_of(lab, cluster_id, cnf_id) == {"nginx:1.29-alpine"}
+    assert len(await pods_of(user, lab, cluster_id, cnf_id)) == len(first)
+    now = await user.instance(cnf_id)
+    assert (now["vnfdId"], now["instantiatedVnfInfo"]["metadata"]) == (
+        vnfd_id,
+        before["instantiatedVnfInfo"]["metadata"],
+    )
+
+
 @deep_in_six
-async def test_a_cnf_is_changed_and_shows_the_pods_that_run(user: User, v1: User, lab: LabControl) -> None:
-    """CR-033, CR-034, CR-087, CR-093, API-055, API-056."""
+async def test_a_cnf_is_changed_and_shows_the_pods_that_run(
+    user: User, v1: User, lab: LabControl, tmp_path: Path
+) -> None:
+    """CR-022, CR-033, CR-034, CR-035, CR-087, CR-093, API-055, API-056."""
     cluster_id = await user.create(await user.sample("cluster"))
     await user.do(cluster_id, "instantiate", user.cluster())
     cnf_id = await a_cnf(user, cluster_id)
     await is_scaled(user, v1, lab, cluster_id, cnf_id)
     await is_healed(user, v1, lab, cluster_id, cnf_id)
+    await is_replaced(user, lab, cluster_id, cnf_id, tmp_path)
     await user.do(cnf_id, "terminate", FORCEFUL)
     await user.delete(cnf_id)
     await user.terminate(cluster_id)

@@ -12,6 +12,7 @@ from kubevnfm_events.infra import (
     ObjectFacts,
     ObjectsApplied,
     ObjectsHealed,
+    ObjectsReplaced,
     ObjectsScaled,
     ObjectsUpdated,
     PodFacts,
@@ -154,7 +155,9 @@ SCALED: Final = ObjectsScaled(
     pods=(*RELEASE.pods, *(pod.model_copy(update={"name": "vdu1-2", "uid": "uid-4"}) for pod in RELEASE.pods)),
 )
 HEALED: Final = ObjectsHealed(namespace="default", objects=RELEASE.objects, pods=SCALED.pods[1:])
+REPLACED: Final = ObjectsReplaced(namespace="default", objects=RELEASE.objects, pods=RESTARTED.pods)
 CNF_ANSWERS: Final[Mapping[str, Event]] = {
+    "infra.k8s.replace_objects": REPLACED,
     "infra.k8s.heal_objects": HEALED,
     "infra.k8s.scale_objects": SCALED,
     "infra.k8s.apply_objects": RELEASE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from answers import CNF_ANSWERS, HEALED, NODE_PORT_ANSWERS, RELEASE, RESTARTED, SCALED, SCRIPT_LEFT
+from answers import CNF_ANSWERS, HEALED, NODE_PORT_ANSWERS, RELEASE, REPLACED, RESTARTED, SCALED, SCRIPT_LEFT
 from instances import (
     balanced_body,
     cnf,
@@ -29,6 +29,12 @@ async def modify_cnf(script: Script) -> None:
 
 _OUT: Final = {"type": "SCALE_OUT", "aspectId": "web_aspect", "numberOfSteps": 1}
 _LEVEL: Final = {"instantiationLevelId": "instantiation_level_2"}
+_FILES: Final = {"lcm-kubernetes-def-files": ["Files/kubernetes/deployment.yaml"]}
+_OTHER: Final = {"vnfdId": OTHER_CNF, "additionalParams": _FILES}
+_ROLLING: Final = {
+    "vnfdId": OTHER_CNF,
+    "additionalParams": {"upgrade_type": "RollingUpdate", "vdu_params": [{"vdu_id": "VDU1"}]},
+}
 _ASK_BALANCED: Final = ask("instantiate", balanced_body())
 _ASK_CNF: Final = ask("instantiate", cnf_body())
 _RELEASE_LEFT: Final[dict[str, object]] = RELEASE.model_dump(mode="json")
@@ -130,6 +136,26 @@ CONTAINER_STORIES: Final[Mapping[str, Story]] = {
             succeed("terminate_end", "delete_objects", "apply_objects", "instantiate_end"),
         ),
         NODE_PORT_ANSWERS,
+    ),
+    "change-package-of-cnf": Story(
+        play(updatable_cnf, ask("change_vnfpkg", _OTHER), retry("replace_objects")),
+        CNF_ANSWERS,
+        REPLACED.model_dump(mode="json"),
+    ),
+    "change-package-of-cnf-rolled-back": Story(
+        play(
+            updatable_cnf,
+            ask("change_vnfpkg", _OTHER),
+            fail("replace_objects", "rollback"),
+            succeed("replace_objects"),
+            ends="ROLLED_BACK",
+        ),
+        CNF_ANSWERS,
+    ),
+    "change-images-of-cnf": Story(
+        play(updatable_cnf, ask("change_vnfpkg", _ROLLING), retry("change_images")),
+        CNF_ANSWERS,
+        RESTARTED.model_dump(mode="json"),
     ),
     "modify-cnf": Story(
         play(updatable_cnf, modify_cnf, retry("update_objects")), CNF_ANSWERS, RESTARTED.model_dump(mode="json")

@@ -12,6 +12,7 @@ from kubevnfm_events.infra import (
     ObjectsApplied,
     ObjectsDeleted,
     ObjectsHealed,
+    ObjectsReplaced,
     ObjectsScaled,
     ObjectsUpdated,
     PodFacts,
@@ -36,6 +37,7 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ReplaceVmDraft,
 )
 from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ChangeCnfDraft, HealCnfDraft, ScaleCnfDraft
+from kubevnfm_lcm_api.lifecycle.domain.cnf_replacement import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     InstantiateCnfDraft,
     InstantiateVmDraft,
@@ -181,6 +183,8 @@ def a_cnf_change(kind: type[D], **known: Any) -> D:
     }  # fmt: skip
     if kind is ScaleCnfDraft:
         facts.update(counts=(web_count(2),), counts_before=(web_count(1),), vdu_counts={"web": 1})
+    if kind is ReplaceCnfDraft:
+        facts.update(before_package=PACKAGE, namespace="default", new_files=("Files/kubernetes/b.yaml",))
     if kind is HealCnfDraft:
         facts.update(namespace="default")
     return kind(**{**facts, **known})
@@ -218,6 +222,7 @@ _OPERATION_BY_PLAN = {
     ModifyScriptedDraft.plan: OperationType.MODIFY_INFO,
     ScaleCnfDraft.plan: OperationType.SCALE,
     HealCnfDraft.plan: OperationType.HEAL,
+    ReplaceCnfDraft.plan: OperationType.CHANGE_VNFPKG,
 }
 
 
@@ -283,6 +288,11 @@ ANSWERS: dict[str, Event] = {
         ),
     ),
     "infra.k8s.heal_objects": ObjectsHealed(
+        namespace="default",
+        objects=CNF_BEFORE.objects,
+        pods=(PodFacts(vdu_id="web", name="web-2", namespace="default", uid="u2", owner_kind="Deployment"),),
+    ),
+    "infra.k8s.replace_objects": ObjectsReplaced(
         namespace="default",
         objects=CNF_BEFORE.objects,
         pods=(PodFacts(vdu_id="web", name="web-2", namespace="default", uid="u2", owner_kind="Deployment"),),

@@ -1,27 +1,36 @@
-"""The handlers of scale and heal. Each reads the present state first, then does what is missing."""
+"""The handlers of scale, heal and change of package. Each reads the present state first, then does what is missing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubevnfm_events.infra import HealObjects, ObjectsHealed, ObjectsScaled, ScaleObjects
+from kubevnfm_events.infra import (
+    HealObjects,
+    ObjectsHealed,
+    ObjectsReplaced,
+    ObjectsScaled,
+    ReplaceObjects,
+    ScaleObjects,
+)
 from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
-from kubevnfm_infra_k8s.domain.errors import ObjectFailed, ObjectMissing, ObjectsNotReady
+from kubevnfm_infra_k8s.domain.applying import ApplyRun, awaited
+from kubevnfm_infra_k8s.domain.errors import ObjectFailed, ObjectMissing, ObjectsNotGone, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.facts import facts_of
 from kubevnfm_infra_k8s.domain.healing import BARE, HealRun
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted
 from kubevnfm_infra_k8s.domain.planning import plan
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
+from kubevnfm_infra_k8s.domain.pruning import PruneRun
 from kubevnfm_infra_k8s.domain.scaling import ScaleRun
-from kubevnfm_infra_k8s.handling import AGAIN_S, ENDING_S, Handling
+from kubevnfm_infra_k8s.handling import AGAIN_S, ENDING_S, Handling, attempt_of
 
 
 @dataclass(frozen=True)
 class ChangeHandlers(Handling):
-    """Scales and heals the Kubernetes objects of VNFs."""
+    """Scales, heals and replaces the Kubernetes objects of VNFs."""
 
     async def scale_objects(self, command: ScaleObjects, context: StepContext) -> Outcome:
         """Set the objects' numbers of replicas, and wait until they are reached; a repeated call only waits."""
@@ -80,3 +89,39 @@ class ChangeHandlers(Handling):
             if pod.owner_kind == BARE and key not in found:
                 raise ObjectMissing(key)
         return found
+
+    async def replace_objects(self, command: ReplaceObjects, context: StepContext) -> Outcome:
+        """Apply other manifests, and delete what they lack once all is ready; a repeated call continues."""
+        mine, operation_id = command.vnf_instance_id, context.operation_id
+        manifests = await self.manifests(command.package, command.def_files, mine, operation_id)
+        release = await self.release_of(mine)
+        async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
+            planned = await plan(command, manifests, cluster, operation_id=operation_id)
+            wait = await self.readiness(cluster, context, mine, command.wait_timeout_s)
+            progress = Progress("apply", context.publish)
+            applying = ApplyRun(wait, self.releases, self.shared, progress, adopt=False, rehearses=True)
+            pruning = PruneRun(
+                cluster=cluster,
+                releases=self.releases,
+                shared=self.shared,
+                progress=Progress("prune", context.publish),
+                clock=self.clock,
+                deadline=wait.deadline,
+                grace_period_s=None,
+            )
+            try:
+                if release.applied_by != attempt_of(context):
+                    release = await applying.apply(planned, release, applied_by=attempt_of(context))
+                if await wait.until_ready(awaited(planned, release), progress, within_s=self.wait_s) is None:
+                    return NotYet(AGAIN_S)
+                # Only now: until the new objects are ready, the old ones serve.
+                pruned = await pruning.prune(release, {each.key for each in planned.objects}, within_s=self.wait_s)
+            except RevisionConflict:
+                return NotYet(AGAIN_S)
+            except (ObjectFailed, ObjectsNotReady, ObjectsNotGone) as error:
+                error.remains = await facts_of(cluster, release)
+                raise
+            if pruned is None:
+                return NotYet(AGAIN_S)
+            await progress.finished("all objects are ready, and others are gone", total=len(pruned.entries))
+            return Done(ObjectsReplaced(**dict(await facts_of(cluster, pruned))))

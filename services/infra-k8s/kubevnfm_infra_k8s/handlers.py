@@ -18,6 +18,7 @@ from kubevnfm_infra_k8s.domain.capi.topology import workload_cluster
 from kubevnfm_infra_k8s.domain.deleting import DeletionRun
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectFailed, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.facts import facts_of
+from kubevnfm_infra_k8s.domain.manifests import FIELD
 from kubevnfm_infra_k8s.domain.objects import digest_of
 from kubevnfm_infra_k8s.domain.planning import plan
 from kubevnfm_infra_k8s.domain.ports import Cluster
@@ -89,7 +90,7 @@ class InfraK8sHandlers(Handling):
             change = digest_of({"operation": operation_id, "package": command.package.package_id, "files": list(files)})
             run = UpdateRun(wait, self.releases, progress, operation_id, change[:16])
             try:
-                updated = await run.update(planned, release)
+                updated = await run.update(planned, release, images_of=command.images_of)
             except RevisionConflict:
                 return NotYet(AGAIN_S)
             if updated.is_ending:
@@ -112,6 +113,8 @@ class InfraK8sHandlers(Handling):
         before = await self.manifests(command.before, command.def_files, mine, operation_id)
         configs = await self.manifests(command.package, command.config_files, mine, operation_id)
         by_file = {name: [each for each in configs if each.file == name] for name in command.config_files}
+        if command.images_of:
+            return files_after(command.def_files, before, by_file, field=FIELD)
         return files_after(command.def_files, before, by_file)
 
     async def delete_objects(self, command: DeleteObjects, context: StepContext) -> Outcome:

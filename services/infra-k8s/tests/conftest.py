@@ -23,9 +23,11 @@ from kubevnfm_events.infra import (
     ObjectsApplied,
     ObjectsDeleted,
     ObjectsHealed,
+    ObjectsReplaced,
     ObjectsScaled,
     ObjectsUpdated,
     PodFacts,
+    ReplaceObjects,
     ScaleObjects,
     UpdateObjects,
     VduTarget,
@@ -250,6 +252,21 @@ class Site:
             outcome = await self.changes.heal_objects(command, self.context(operation=operation))
             if isinstance(outcome, Done):
                 assert isinstance(outcome.event, ObjectsHealed)
+                return outcome.event
+
+    async def replace(
+        self, files: Mapping[str, Any], *, package_id: str = "p-after", operation: str = "op2", **more: Any
+    ) -> ObjectsReplaced:
+        """Change instance ``i1`` to the manifests of another package."""
+        self.step = "replace"
+        package = self.packages.add(files, package_id=package_id)
+        command = ReplaceObjects(
+            vnf_instance_id="i1", package=package, vim=self.vim, def_files=tuple(files), namespace="default", **more
+        )
+        while True:
+            outcome = await self.changes.replace_objects(command, self.context(operation=operation))
+            if isinstance(outcome, Done):
+                assert isinstance(outcome.event, ObjectsReplaced)
                 return outcome.event
 
     async def delete(self, *, instance: str = "i1", operation: str = "op2", **more: Any) -> ObjectsDeleted:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kubevnfm_infra_k8s.adapters.transport import JSON, Answer, Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable
-from kubevnfm_infra_k8s.domain.objects import Resource, field_at
+from kubevnfm_infra_k8s.domain.objects import Resource, field_at, group_of
 
 _AGGREGATED: Final = "as=APIGroupDiscoveryList"
 _ACCEPT: Final = (
@@ -56,6 +56,25 @@ class Discovery:
         with self._readable("/apis"):
             listed = [str(each["groupVersion"]) for group in groups.body["groups"] for each in group["versions"]]
             return sorted({*map(str, core.body["versions"]), *listed})
+
+    async def kinds(self) -> Sequence[Resource]:
+        """Return all kinds, each in the first version of its group, which is the one that the server prefers."""
+        core, groups = await self._overview()
+        if _is_aggregated(core, groups):
+            with self._readable("/apis"):
+                listed = [*_from_aggregated(core.body), *_from_aggregated(groups.body)]
+        else:
+            with self._readable("/apis"):
+                versions = [
+                    *core.body["versions"],
+                    *(group["preferredVersion"]["groupVersion"] for group in groups.body["groups"]),
+                ]
+            asked = await asyncio.gather(*(self._ask_version(str(version)) for version in versions))
+            listed = [one for kinds in asked for one in kinds.items()]
+        preferred: dict[tuple[str, str], Resource] = {}
+        for (api_version, kind), resource in listed:
+            preferred.setdefault((group_of(api_version), kind), resource)
+        return list(preferred.values())
 
     async def _overview(self) -> tuple[Answer, Answer]:
         return await asyncio.gather(

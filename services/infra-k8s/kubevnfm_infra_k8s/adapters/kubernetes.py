@@ -49,6 +49,9 @@ class KubernetesCluster:
     async def resource(self, api_version: str, kind: str) -> Resource | None:
         return await self._discovery.resource(api_version, kind)
 
+    async def kinds(self) -> Sequence[Resource]:
+        return await self._discovery.kinds()
+
     def forget_kinds(self) -> None:
         self._discovery.forget()
 

@@ -32,6 +32,8 @@ class ApplyRun:
     shared: SharedObjects
     progress: Progress
     adopt: bool
+    rehearses: bool = False
+    """Whether a set that changes existing objects is checked by a dry run too."""
 
     async def apply(self, plan: Plan, release: Release, *, applied_by: str) -> Release:
         """Send all objects and store the release; return it with the uids.
@@ -46,8 +48,8 @@ class ApplyRun:
         sharers = await self._hold(persistent)
         there = await self._find_existing(persistent, sharers)
         # Before its definition is applied, a custom resource would be rejected. For objects that exist already, the dry
-        # run was done when they were created.
-        if plan.all_served and is_first:
+        # run was done when they were created, unless their manifests are others now.
+        if plan.all_served and (is_first or self.rehearses):
             await rehearse(self.wait.cluster, plan.objects)
         release = await self.releases.save(release.sharing(sharers))
         await self.progress.started(f"{len(plan.objects)} objects", total=len(plan.objects))

@@ -94,7 +94,7 @@ class DeletionRun:
         async def look(entry: Entry) -> Target | None:
             resource = await self.cluster.resource(entry.key.api_version, entry.key.kind)
             body = await self._look(entry, resource) if resource is not None else None
-            if resource is not None and body is not None and await self._is_to_go(release, entry, resource, body):
+            if resource is not None and body is not None and await self.is_to_go(release, entry, resource, body):
                 return Target(entry, resource, body)
             if _is_cluster_scoped(entry.key):
                 # Deleted by someone else. An instance that declares it again must not find us among its holders.
@@ -115,7 +115,8 @@ class DeletionRun:
                 return None
             raise
 
-    async def _is_to_go(self, release: Release, entry: Entry, resource: Resource, body: Body) -> bool:
+    async def is_to_go(self, release: Release, entry: Entry, resource: Resource, body: Body) -> bool:
+        """Return whether an object that exists is deleted; leave the holders of a cluster-scoped one."""
         if entry.is_kept or annotations_of(body).get(KEEP_ANNOTATION) == "true":
             return False
         mine = release.vnf_instance_id
@@ -131,7 +132,7 @@ class DeletionRun:
             ):
                 log.warning("namespace_kept", namespace=entry.key.name, reason="other VNF instances have objects there")
                 return False
-            if entry.key.kind == "CustomResourceDefinition" and await self._has_resources(body):
+            if entry.key.kind == "CustomResourceDefinition" and await self.has_resources(body):
                 log.warning("definition_kept", name=entry.key.name, reason="custom resources of others exist")
                 return False
             if entry.key.kind == "PersistentVolume" and await self._is_claimed(body):
@@ -154,7 +155,8 @@ class DeletionRun:
                 return sharing
             await self.cluster.patch(resource, key, {"metadata": {"labels": instance_labels(sharing.holders[0])}})
 
-    async def _has_resources(self, definition: Body) -> bool:
+    async def has_resources(self, definition: Body) -> bool:
+        """Return whether there are custom resources of a definition."""
         group, kind = field_at(definition, "spec", "group"), field_at(definition, "spec", "names", "kind")
         for version in field_at(definition, "spec", "versions") or []:
             resource = await self.cluster.resource(f"{group}/{version.get('name')}", str(kind))

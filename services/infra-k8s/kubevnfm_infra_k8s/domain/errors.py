@@ -167,6 +167,8 @@ class ObjectsNotGone(TimedOut):
     code = "objects-not-gone"
     title = "Kubernetes objects not deleted in time"
     status = 422
+    remains: ObjectsApplied | None = None
+    """The objects that exist, if others of the same step were applied."""
 
 
 class ClusterFailed(VnfmError):

@@ -32,6 +32,10 @@ class Cluster(Protocol):
         """Return how the cluster serves the kind, from a cache; None if the cluster itself does not know it."""
         ...
 
+    async def kinds(self) -> Sequence[Resource]:
+        """Return all kinds that the cluster serves, each in the version that it prefers."""
+        ...
+
     def forget_kinds(self) -> None:
         """Clear the cache of kinds."""
         ...

@@ -37,6 +37,7 @@ from kubevnfm_infra_k8s.domain.release import Release
 from kubevnfm_infra_k8s.domain.together import each_of
 from kubevnfm_infra_k8s.domain.vdus import owner_uid
 
+VDUS_FIELD: Final = "additionalParams.vdu_params"
 CONFIG_FIELD: Final = "metadata.configmap_secret_paths"
 _CONFIGS: Final = frozenset({"ConfigMap", "Secret"})
 _PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
@@ -44,22 +45,27 @@ _CONTAINERS: Final = ("containers", "initContainers")
 
 
 def files_after(
-    def_files: Sequence[str], before: Sequence[Manifest], configs: Mapping[str, Sequence[Manifest]]
+    def_files: Sequence[str],
+    before: Sequence[Manifest],
+    changed: Mapping[str, Sequence[Manifest]],
+    *,
+    field: str = CONFIG_FIELD,
 ) -> tuple[str, ...]:
-    """Return the files that describe the CNF once each file of ``configs`` has replaced the one with the same objects.
+    """Return the files that describe the CNF once each file of ``changed`` has replaced the one with the same objects.
 
-    ``before``: the manifests of ``def_files``. Raises InvalidInput naming a file that replaces none.
+    ``before``: the manifests of ``def_files``; ``field``: the attribute that names the files. Those of a modification have
+    ConfigMaps and Secrets only. Raises InvalidInput naming a file that replaces none.
     """
     files = list(def_files)
-    for name, manifests in configs.items():
-        for each in manifests:
+    for name, manifests in changed.items():
+        for each in manifests if field == CONFIG_FIELD else ():
             if each.kind not in _CONFIGS or each.api_version != "v1":
                 raise InvalidInput(CONFIG_FIELD, f"{each.place}: a ConfigMap or a Secret expected, found a {each.kind}")
         objects = _names(manifests)
         place = next((n for n, file in enumerate(def_files) if _names(before, of=file) == objects), None)
         if place is None:
             listed = ", ".join(f"{kind} {each}" for kind, _, each in sorted(objects))
-            raise InvalidInput(CONFIG_FIELD, f"{name}: no file of the CNF has the same objects ({listed or 'none'})")
+            raise InvalidInput(field, f"{name}: no file of the CNF has the same objects ({listed or 'none'})")
         files[place] = name
     return tuple(files)
 
@@ -90,12 +96,17 @@ class UpdateRun:
     change: str
     """Identifies the change; the value of the annotation that restarted pods get."""
 
-    async def update(self, plan: Plan, release: Release) -> Updated:
-        """Change what differs, and restart what it concerns.
+    async def update(self, plan: Plan, release: Release, *, images_of: Collection[str] = ()) -> Updated:
+        """Change what differs, and restart what it concerns; ``images_of``: the VDUs whose images alone change.
 
         Raises: InvalidInput for an object that the CNF does not have, ForeignObjects, ObjectsNotReady.
         """
-        stored = [each for each in plan.objects if each.resource.is_persistent]
+        stored = [
+            each for each in plan.objects if each.resource.is_persistent and (not images_of or each.vdu_id in images_of)
+        ]
+        lacking = sorted(set(images_of).difference(each.vdu_id for each in stored if each.vdu_id is not None))
+        if lacking:
+            raise InvalidInput(VDUS_FIELD, f"no workload of the files implements {', '.join(lacking)}")
         known = {entry.key for entry in release.entries}
         added = [f"{each.key} ({each.file})" for each in stored if each.key not in known]
         if added:

@@ -38,12 +38,12 @@ async def ended(world: World, instance_id: str, task: str, body: Mapping[str, An
         (
             "operate_end",
             "own-script",
-            "before and after instantiate, scale, scale_to_level, heal, modify_information, terminate, not at operate_end",
+            "before and after instantiate, scale, scale_to_level, heal, change_current_package, modify_information, terminate, not at operate_end",
         ),
         (
             "instantiate",
             "own-script",
-            "before and after instantiate, scale, scale_to_level, heal, modify_information, terminate, not at instantiate",
+            "before and after instantiate, scale, scale_to_level, heal, change_current_package, modify_information, terminate, not at instantiate",
         ),
         ("operate_start", "mgmt-drivers-kubespray", "for CNFs, a script is run before and after instantiate"),
     ],

@@ -19,16 +19,20 @@ from kubevnfm_events.infra import (
     ObjectFacts,
     ObjectsApplied,
     ObjectsHealed,
+    ObjectsReplaced,
     ObjectsScaled,
+    ObjectsUpdated,
     OperateServers,
     PodFacts,
+    ReplaceObjects,
     RestoreResources,
     ScaleObjects,
     ScaleResources,
+    UpdateObjects,
 )
 from lcm_builders import RESOURCES
 from lcm_world import World
-from package_variants import SAMPLES, changed_package
+from package_variants import OTHER_CNF, SAMPLES, changed_package, variant
 from vm_packages import OTHER_IMAGE, TWO_FLAVOURS, other_image, two_flavours
 
 SCALE = "infra.openstack.scale_resources"
@@ -349,7 +353,7 @@ async def test_a_cnf_has_the_tasks_of_containers(world: World) -> None:
     """API-033, API-060."""
     instance_id = await deployed(world)
     shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
-    assert set(shown["_links"]) == {"self", "terminate", "scale", "scaleToLevel", "heal"}
+    assert set(shown["_links"]) == {"self", "terminate", "scale", "scaleToLevel", "heal", "changeCurrentVnfPkg"}
     for task in ("operate", "change_ext_conn", "change_flavour"):
         problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", TASKS[task])).problem(404)
         assert "CNF" in problem["detail"]
@@ -466,6 +470,108 @@ async def test_the_heal_of_a_whole_cnf_creates_it_again_as_it_is_scaled(world: W
         400
     )
     assert "additionalParams/all" in problem["detail"]
+
+
+REPLACE, UPDATE = "infra.k8s.replace_objects", "infra.k8s.update_objects"
+DEPLOYMENT = "Files/kubernetes/deployment.yaml"
+
+
+async def other_cnf(world: World, **changes: Any) -> None:
+    """Upload another version of the sample CNF."""
+    await world.upload(variant(world.folder, vnfd_id=OTHER_CNF, **changes))
+
+
+async def test_a_cnf_is_changed_to_the_objects_of_another_package(world: World) -> None:
+    """CR-035, CR-094: at its present scale level; the instance follows the new package."""
+    instance_id = await deployed(world)
+    await other_cnf(world)
+    world.twins.answers[WEB] = of_pods(ObjectsScaled, 4)
+    await world.reached(await world.ask(instance_id, "scale", {**WEB_OUT, "numberOfSteps": 2}), "COMPLETED")
+    world.twins.answers[REPLACE] = of_pods(ObjectsReplaced, 5)
+    body = {"vnfdId": OTHER_CNF, "additionalParams": {"lcm-kubernetes-def-files": [DEPLOYMENT]}}
+    operation_id = await world.ask(instance_id, "change_vnfpkg", body)
+    await world.reached(operation_id, "COMPLETED")
+    command = await asked(world, ReplaceObjects)
+    assert (command.package.vnfd_id, command.def_files, command.namespace) == (OTHER_CNF, (DEPLOYMENT,), "default")
+    assert [one.replicas for one in command.vdus] == [4]
+    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
+    assert shown["vnfdId"] == OTHER_CNF
+    info = shown["instantiatedVnfInfo"]
+    assert info["scaleStatus"] == [{"aspectId": "web_aspect", "scaleLevel": 2}]
+    assert info["metadata"]["lcm-kubernetes-def-files"] == [DEPLOYMENT]
+    assert len(info["vnfcInfo"]) == 5
+    occurrence = (await world.lcm("GET", f"/vnf_lcm_op_occs/{operation_id}")).json
+    assert occurrence["modificationsTriggeredByVnfPkgChange"]["vnfdId"] == OTHER_CNF
+    world.twins.answers[WEB] = of_pods(ObjectsScaled, 5)
+    await world.reached(await world.ask(instance_id, "scale", WEB_OUT), "COMPLETED")
+    assert [one.count for one in (await asked(world, ScaleObjects)).objects] == [5]
+
+
+async def test_a_change_of_package_that_failed_goes_back_to_the_earlier_one(world: World) -> None:
+    """CR-035: what the rollback asks for is what the CNF was made from."""
+    instance_id = await deployed(world)
+    before = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
+    await other_cnf(world)
+    world.twins.failing = {REPLACE}
+    world.twins.remains = of_pods(ObjectsReplaced, 3).model_dump(mode="json")
+    body = {"vnfdId": OTHER_CNF, "additionalParams": {"lcm-kubernetes-def-files": [DEPLOYMENT]}}
+    operation_id = await world.ask(instance_id, "change_vnfpkg", body)
+    await world.reached(operation_id, "FAILED_TEMP")
+    world.twins.failing = set()
+    world.twins.answers[REPLACE] = of_pods(ObjectsReplaced, 2)
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)
+    await world.reached(operation_id, "ROLLED_BACK")
+    command = await asked(world, ReplaceObjects)
+    files = before["instantiatedVnfInfo"]["metadata"]["lcm-kubernetes-def-files"]
+    assert (command.package.vnfd_id, list(command.def_files)) == (before["vnfdId"], files)
+    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
+    for name in ("vnfdId", "instantiatedVnfInfo"):
+        assert shown[name] == before[name]
+
+
+async def test_the_rolling_update_of_a_cnf_changes_the_images_of_the_named_vdus(world: World) -> None:
+    """CR-035: Tacker's form of the request."""
+    instance_id = await deployed(world)
+    await other_cnf(world)
+    files = ("Files/kubernetes/configmap.yaml", DEPLOYMENT)
+    world.twins.answers[UPDATE] = of_pods(ObjectsUpdated, 2, def_files=files)
+    parameters = {"upgrade_type": "RollingUpdate", "vdu_params": [{"vdu_id": "VDU1"}]}
+    parameters["lcm-kubernetes-def-files"] = [DEPLOYMENT]
+    body = {"vnfdId": OTHER_CNF, "additionalParams": parameters}
+    await world.reached(await world.ask(instance_id, "change_vnfpkg", body), "COMPLETED")
+    command = await asked(world, UpdateObjects)
+    assert (command.images_of, command.config_files) == (("VDU1",), (DEPLOYMENT,))
+    shown = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
+    assert shown["vnfdId"] == OTHER_CNF
+    assert shown["instantiatedVnfInfo"]["metadata"]["lcm-kubernetes-def-files"] == list(files)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "status", "place"),
+    [
+        ({}, 400, "additionalParams/lcm-kubernetes-def-files: the files"),
+        ({"lcm-kubernetes-def-files": ["x.yaml"]}, 400, "lcm-kubernetes-def-files[0]: the package has no file x.yaml"),
+        ({"upgrade_type": "BlueGreen"}, 400, "additionalParams/upgrade_type: RollingUpdate expected"),
+        ({"vdu_params": "VDU1"}, 400, "additionalParams/vdu_params: an array"),
+        ({"vdu_params": [{}]}, 400, "vdu_params[0]/vdu_id: the VDU's id"),
+        ({"vdu_params": [{"vdu_id": "x"}]}, 400, "vdu_params[0]/vdu_id: the VNF has no VDU x; it has VDU1"),
+        ({"vdu_params": [{"vdu_id": "VDU1"}] * 2}, 400, "vdu_params[1]/vdu_id: VDU VDU1 is there already"),
+        ({"lcm-operation-coordinate-new-vnf": "a.py"}, 422, "lcm-operation-coordinate-new-vnf: a CNF has no machines"),
+        ({"lcm-kubernetes-def-files": [DEPLOYMENT], "namespace": "other"}, 422, "additionalParams/namespace: default"),
+        ({"helm_chart_path": "Files/chart"}, 422, "additionalParams/helm_chart_path: not supported for a change"),
+        ({"lcm-kubernetes-def-files": [DEPLOYMENT], "wait_timeout": 0}, 400, "additionalParams/wait_timeout: seconds"),
+    ],
+)
+async def test_a_change_of_a_cnfs_package_is_judged_by_attribute(
+    world: World, parameters: Any, status: int, place: str
+) -> None:
+    """CR-035, API-010."""
+    instance_id = await deployed(world)
+    await other_cnf(world)
+    body = {"vnfdId": OTHER_CNF, "additionalParams": parameters}
+    problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/change_vnfpkg", body)).problem(status)
+    assert place in problem["detail"]
+    assert {REPLACE, UPDATE}.isdisjoint(world.twins.asked())
 
 
 async def test_a_cluster_has_scale_heal_and_terminate(world: World) -> None:

@@ -9,6 +9,7 @@ from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_events.lcm import OperationChanged, StepChanged
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ConnectVmDraft, ReplaceVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import HealCnfDraft, ScaleCnfDraft
+from kubevnfm_lcm_api.lifecycle.domain.cnf_replacement import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release
@@ -74,6 +75,9 @@ DRAFTS = {
     "scale out cnf": a_cnf_change(ScaleCnfDraft),
     "scale in cnf": a_cnf_change(ScaleCnfDraft, vdu_counts={"web": -1}),
     "scale cnf with scripts": scripted(a_cnf_change(ScaleCnfDraft), "scale"),
+    "change package of cnf": a_cnf_change(ReplaceCnfDraft),
+    "change images of cnf": a_cnf_change(ReplaceCnfDraft, images_of=("web",)),
+    "change package of cnf with scripts": scripted(a_cnf_change(ReplaceCnfDraft), "change_current_package"),
     "heal cnf": a_cnf_change(HealCnfDraft, pods=CNF_BEFORE.pods),
     "heal whole cnf": a_cnf_change(HealCnfDraft, is_whole=True),
     "heal whole cnf behind a load balancer": a_cnf_change(

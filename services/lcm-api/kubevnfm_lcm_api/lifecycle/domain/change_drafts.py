@@ -294,25 +294,26 @@ class ReplaceVmDraft(ChangeVmDraft):
         """Return the instance's attributes that a change of package has changed, as SOL003 names them."""
         if not self.is_new_package:
             return {}
-        return {"modifications_triggered_by_vnf_pkg_change": self._modifications()}
+        modified = package_modifications(self.vnf, self.extensions, self.vnf_configurable_properties)
+        return {"modifications_triggered_by_vnf_pkg_change": modified}
 
-    def _modifications(self) -> dict[str, Any]:
-        named = {
-            "vnfd_id": "vnfdId",
-            "vnf_provider": "vnfProvider",
-            "vnf_product_name": "vnfProductName",
-            "vnf_software_version": "vnfSoftwareVersion",
-            "vnfd_version": "vnfdVersion",
-        }
-        return {
-            **{named[name]: value for name, value in self.vnf.items() if name in named},
-            **({"extensions": self.extensions} if self.extensions else {}),
-            **(
-                {"vnfConfigurableProperties": self.vnf_configurable_properties}
-                if self.vnf_configurable_properties
-                else {}
-            ),
-        }
+
+def package_modifications(
+    vnf: Mapping[str, str], extensions: SecretParams, vnf_configurable_properties: SecretParams
+) -> dict[str, Any]:
+    """Return ModificationsTriggeredByVnfPkgChange (SOL003 5.5.2.22); ``vnf``: what follows the package, by our names."""
+    named = {
+        "vnfd_id": "vnfdId",
+        "vnf_provider": "vnfProvider",
+        "vnf_product_name": "vnfProductName",
+        "vnf_software_version": "vnfSoftwareVersion",
+        "vnfd_version": "vnfdVersion",
+    }
+    return {
+        **{named[name]: value for name, value in vnf.items() if name in named},
+        **({"extensions": extensions} if extensions else {}),
+        **({"vnfConfigurableProperties": vnf_configurable_properties} if vnf_configurable_properties else {}),
+    }
 
 
 class OperateVmDraft(ScriptedDraft):

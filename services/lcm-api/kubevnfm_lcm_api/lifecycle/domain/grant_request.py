@@ -23,6 +23,7 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ReplaceVmDraft,
 )
 from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import HealCnfDraft, ScaleCnfDraft
+from kubevnfm_lcm_api.lifecycle.domain.cnf_replacement import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     InstantiateDraft,
@@ -66,7 +67,7 @@ def grant_request(
         "operation": occ.operation.value,
         "isAutomaticInvocation": occ.is_automatic_invocation,
     }
-    if isinstance(draft, ReplaceVmDraft) and draft.is_new_package:
+    if isinstance(draft, ReplaceCnfDraft) or (isinstance(draft, ReplaceVmDraft) and draft.is_new_package):
         request["dstVnfdId"] = draft.package.vnfd_id
     if occ.operation in _FLAVOUR_MATTERS:
         request["flavourId"] = getattr(draft, "flavour_id", "")
@@ -190,6 +191,16 @@ def _heal_cnf(draft: HealCnfDraft, flavour: Flavour | None) -> Resources:
         add=list(_added(Counter(pod.vdu_id for pod in pods), flavour, with_storage=draft.is_whole)),
         remove=list(_pods(pods, draft.vim_key)),
     )
+
+
+@resource_definitions.register
+def _replace_cnf(draft: ReplaceCnfDraft, flavour: Flavour | None) -> Resources:
+    # The pods that change are replaced by others; which ones do, only the comparison with the cluster shows.
+    pods = [pod for pod in draft.before.pods if not draft.images_of or pod.vdu_id in draft.images_of]
+    counts = {vdu.vdu_id: vdu.replicas for vdu in draft.vdus if vdu.replicas is not None}
+    present = Counter(pod.vdu_id for pod in pods)
+    wanted = present if draft.images_of else Counter({**present, **counts})
+    return Resources(add=list(_added(wanted, flavour, with_storage=False)), remove=list(_pods(pods, draft.vim_key)))
 
 
 @resource_definitions.register

@@ -20,6 +20,7 @@ from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ReplaceVmDraft,
 )
 from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import HealCnfDraft, ScaleCnfDraft
+from kubevnfm_lcm_api.lifecycle.domain.cnf_replacement import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.drafts import (
     InstantiateCnfDraft,
     InstantiateVmDraft,
@@ -43,6 +44,7 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.changes import (
     ScaleVnf,
 )
 from kubevnfm_lcm_api.lifecycle.domain.steps.cnf_changes import HealCnfPods, ScaleCnfObjects
+from kubevnfm_lcm_api.lifecycle.domain.steps.cnf_replacement import ChangeCnfImages, ReplaceCnfObjects
 from kubevnfm_lcm_api.lifecycle.domain.steps.healing import (
     HEAL_END,
     HEAL_START,
@@ -385,6 +387,18 @@ def heal_cnf(draft: HealCnfDraft) -> Plan[HealCnfDraft]:
     return plan
 
 
+def change_package_cnf(draft: ReplaceCnfDraft) -> Plan[ReplaceCnfDraft]:
+    """Change a CNF to another package: all its objects, or the images of some VDUs."""
+    plan = Plan[ReplaceCnfDraft]()
+    _begin(plan, draft)
+    if draft.images_of:
+        plan.then(ChangeCnfImages(draft.wait_timeout_s))
+    else:
+        plan.then(ReplaceCnfObjects(draft.wait_timeout_s))
+    _finish(plan, draft)
+    return plan
+
+
 SEQUENCES: Final = Sequences(
     [
         Operation(InstantiateVmDraft, instantiate_vm),
@@ -401,6 +415,7 @@ SEQUENCES: Final = Sequences(
         Operation(ModifyCnfDraft, modify_cnf),
         Operation(ScaleCnfDraft, scale_cnf),
         Operation(HealCnfDraft, heal_cnf),
+        Operation(ReplaceCnfDraft, change_package_cnf),
     ],
     [
         RemoveRemains,
@@ -423,6 +438,8 @@ SEQUENCES: Final = Sequences(
         UpdateCnfObjects,
         ScaleCnfObjects,
         HealCnfPods,
+        ReplaceCnfObjects,
+        ChangeCnfImages,
         RunCnfPhase,
         ScaleVnf,
         RunScalePhase,

@@ -60,8 +60,8 @@ async def cnf_draft(
         def_files=def_files,
         chart=chart,
         namespace=namespace,
-        multi_namespace=_flag(parameters, "multi_namespace"),
-        adopt=_flag(parameters, "adopt"),
+        multi_namespace=flag(parameters, "multi_namespace"),
+        adopt=flag(parameters, "adopt"),
         vdus=vdus,
         wait_timeout_s=wait_timeout(parameters),
         phases=phases,
@@ -165,7 +165,8 @@ def manifest_files(listed: object, files: frozenset[str], *, place: str) -> tupl
     return tuple(name.removeprefix("./") for name in listed)
 
 
-def _flag(parameters: Mapping[str, Any], name: str) -> bool:
+def flag(parameters: Mapping[str, Any], name: str) -> bool:
+    """Return a truth value of additionalParams, False without it. Raises InvalidInput."""
     value = parameters.get(name, False)
     if not isinstance(value, bool):
         raise InvalidInput(f"additionalParams/{name}", "true or false expected")

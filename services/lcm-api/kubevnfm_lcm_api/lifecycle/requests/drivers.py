@@ -75,6 +75,7 @@ _CNFS: Final = _VnfKind(
         OperationType.SCALE,
         OperationType.SCALE_TO_LEVEL,
         OperationType.HEAL,
+        OperationType.CHANGE_VNFPKG,
         OperationType.MODIFY_INFO,
         OperationType.TERMINATE,
     ),

@@ -21,6 +21,8 @@ from kubevnfm_lcm_api.lifecycle.domain.nodes import NodeNotFound, connection_add
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.domain.scale_levels import scale_status
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.cnf_replacement import replaced_cnf
+from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.requests.connectivity import check_points, merged_links
 from kubevnfm_lcm_api.lifecycle.requests.drivers import check_machine_drivers, machine_phases, scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.package_fit import check_placement
@@ -124,7 +126,9 @@ class ChangePackage:
         Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for wrong parameters; PackageUnusable and
         Unprocessable for a package that the VNF cannot be changed to, and for parameters that are not supported yet.
         """
-        vnf = await self._vnfs.find(instance_id, CHANGE_VNFPKG)
+        vnf = await self._vnfs.find_any(instance_id, CHANGE_VNFPKG)
+        if isinstance(vnf, CnfUnderChange):
+            return await self._accept_cnf(vnf, request, original, version)
         change = _package_change(request.additional_params, vnf.flavour)
         named = await self._packages.usable(request.vnfd_id)
         await self._check_scripts(change, named)
@@ -158,6 +162,39 @@ class ChangePackage:
             change=change,
         )
         _check_old_points(change, draft.before)
+        return await self._acceptance.accept(
+            vnf.stored,
+            vnf.record,
+            OperationType.CHANGE_VNFPKG,
+            draft,
+            original=original,
+            version=version,
+            flavour=flavour,
+            claims={"internal/dstVnfdId": vnfd.vnfd_id},
+            secret_names=vnfd.secret_names,
+        )
+
+    async def _accept_cnf(
+        self,
+        vnf: CnfUnderChange,
+        request: ChangeCurrentVnfPkgRequest,
+        original: Mapping[str, object],
+        version: ApiVersion,
+    ) -> str:
+        package = await self._packages.usable(request.vnfd_id)
+        vnfd = await self._packages.vnfd(package.package_id, package.checksum)
+        flavour = vnfd.flavours.get(vnf.flavour.flavour_id, vnf.flavour)
+        draft = replaced_cnf(
+            vnf,
+            request,
+            original,
+            version,
+            package=package,
+            vnfd=vnfd,
+            files=await self._vnfs.files(package.package_id),
+            identity=identity(vnfd, package),
+            tasks=supported_tasks(vnfd, flavour, is_cnf=True),
+        )
         return await self._acceptance.accept(
             vnf.stored,
             vnf.record,

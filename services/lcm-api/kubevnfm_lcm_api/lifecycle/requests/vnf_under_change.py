@@ -57,7 +57,7 @@ def supported_tasks(vnfd: Vnfd, flavour: Flavour, *, is_cnf: bool) -> tuple[str,
     """Return the operations that an instance of this flavour supports, without terminate."""
     scales = bool(flavour.aspects)
     if is_cnf:
-        of_cnf = {SCALE: scales, SCALE_TO_LEVEL: scales or len(flavour.levels) > 1, HEAL: True}
+        of_cnf = {SCALE: scales, SCALE_TO_LEVEL: scales or len(flavour.levels) > 1, HEAL: True, CHANGE_VNFPKG: True}
         return tuple(task for task, is_supported in of_cnf.items() if is_supported)
     phases = cluster_phases(flavour)
     if phases:
@@ -94,6 +94,7 @@ _CNF_REASONS: Final[Mapping[str, str]] = {
     SCALE: "it was instantiated by an earlier version, or its VNFD has no scaling aspect",
     SCALE_TO_LEVEL: "it was instantiated by an earlier version, or its VNFD has neither scaling aspects nor several levels",
     HEAL: "it was instantiated by an earlier version",
+    CHANGE_VNFPKG: "it was instantiated by an earlier version",
     OPERATE: "the containers of a CNF are not stopped and started; scale the VNF instead",
 }
 
@@ -247,7 +248,10 @@ def check_supported(record: InstanceRecord, task: str) -> None:
         return
     if record.stack is None:
         raise TaskUnsupported(
-            task, _CNF_REASONS.get(task, "CNFs support instantiate, scale, scale to level, heal and terminate only")
+            task,
+            _CNF_REASONS.get(
+                task, "CNFs support instantiate, scale, scale to level, heal, change of package and terminate only"
+            ),
         )
     if REGISTRY_DRIVERS.intersection(record.internals.phases.values()):
         raise TaskUnsupported(task, "it is a private registry, which is one machine of one package")
