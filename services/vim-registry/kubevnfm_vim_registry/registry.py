@@ -106,7 +106,10 @@ class VimRegistry:
         if "auth_cred" in changes:
             credentials = requests.merged_credentials(credentials, requests.given_credentials(changes, vim.type))
             requests.check_credentials(credentials, vim.type)
-            changed = changed.model_copy(update={"auth_cred": credentials})
+            # The new data have an end of their own, and are not those that a cluster has called back with.
+            changed = changed.model_copy(
+                update={"auth_cred": credentials, "expiry_reported_days": None, "content_sha256": ""}
+            )
         if "vim_project" in changes:
             project = {**vim.vim_project, **requests.mapping(changes, "vim_project")}
             # In another project, the present stacks of these users could not be found again.

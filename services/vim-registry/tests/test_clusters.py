@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from kubevnfm_clients.callback import credentials_id
+from kubevnfm_clients.callback import credentials_id, sha256_hex
 from kubevnfm_events import CommandFailed, Envelope, VimConnection
 from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived, CredentialsRotated
 from kubevnfm_events.vim import (
@@ -385,6 +385,23 @@ async def test_the_registration_for_an_operation_is_retried_while_the_cluster_is
     world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(cluster)
     world.lab.faults.add(part="kubernetes", effect="fail", status=503, times=2)
     assert isinstance(await world.ask(a_received()), VimRegistered)
+
+
+async def test_access_data_that_an_operator_has_changed_are_replaced_by_the_next_call_back(
+    world: World, cluster: LabCluster
+) -> None:
+    """CR-081."""
+    world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(cluster)
+    made = await world.ask(a_received())
+    assert isinstance(made, VimRegistered)
+    await world.vims.update(made.vim_id, {"auth_cred": {"ssl_ca_cert": cluster.ca_pem}})
+    stored = await world.store.get("vims", made.vim_id)
+    assert stored is not None
+    assert stored.body["content_sha256"] == ""
+    await world.ask(a_received())
+    again = await world.store.get("vims", made.vim_id)
+    assert again is not None
+    assert again.body["content_sha256"] == sha256_hex(a_kubeconfig(cluster).encode())
 
 
 async def test_credentials_that_are_erased_during_the_registration_leave_no_vim(

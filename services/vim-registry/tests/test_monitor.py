@@ -148,3 +148,8 @@ async def test_access_data_that_expire_are_published_once_for_each_threshold(
         event = world.events.data[-1]
         assert isinstance(event, VimCredentialsExpiring)
         assert (event.vim_id, event.name, event.part, event.days_left) == (vim_id, "edge", "ssl_ca_cert", days_left)
+
+    # Renewed data are reported again: here the same ones, which have expired.
+    await world.vims.update(vim_id, {"auth_cred": {"bearer_token": cluster.admin_token}})
+    await world.events.has(5)
+    assert isinstance(world.events.data[-1], VimCredentialsExpiring)
