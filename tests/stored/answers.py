@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from kubevnfm_events import ClusterAccess, Event, ServiceFacts
+from kubevnfm_events.capi import AddonsApplied, ClusterReached, MachineFacts
+from kubevnfm_events.credentials import CredentialsSent, CredentialsWithdrawn, WorkloadCluster
 from kubevnfm_events.infra import (
     NetworkFacts,
     ObjectFacts,
@@ -220,3 +222,36 @@ REGISTRY_ANSWERS: Final[Mapping[str, Event]] = {
     "mgmt.run_phase": PhaseDone(driver=REGISTRY_DRIVER, phase="instantiate_end"),
     "mgmt.run_phase/heal_end": PhaseDone(driver=REGISTRY_DRIVER, phase="heal_end"),
 }
+
+_WORKLOAD: Final = WorkloadCluster(name="workload", namespace="default")
+WORKLOAD_ANSWERS: Final[Mapping[str, Event]] = {
+    "infra.k8s.apply_objects": ObjectsApplied(
+        namespace="default",
+        objects=(
+            ObjectFacts(
+                api_version="cluster.x-k8s.io/v1beta2", kind="Cluster", namespace="default", name="workload", uid="uid-1"
+            ),
+        ),
+    ),
+    "infra.k8s.await_cluster": ClusterReached(
+        cluster=_WORKLOAD,
+        uid="uid-1",
+        endpoint="https://192.0.2.10:6443",
+        stage="available",
+        machines=(
+            MachineFacts(
+                vdu_id="worker", name="workload-md-0-1", namespace="default", uid="uid-2", owner_kind="MachineDeployment",
+                node="workload-md-0-1", provider_id="openstack:///uid-2", version="v1.33.1", addresses=("10.6.0.12",),
+            ),
+        ),
+    ),
+    "infra.k8s.apply_addons": AddonsApplied(count=2),
+    "mgmt.send_credentials": CredentialsSent(
+        cluster_uid="uid-1", endpoint="https://192.0.2.10:6443", contract="v1beta2", content_sha256="0" * 64,
+        auth_type="bearer_token",
+    ),
+    "mgmt.withdraw_credentials": CredentialsWithdrawn(cluster_uid="uid-1"),
+    "vim.register_received": VimRegistered(
+        vim_id="vim-w", name="workload-1", vim_type="ETSINFV.KUBERNETES.V_1", endpoint="https://192.0.2.10:6443"
+    ),
+}  # fmt: skip

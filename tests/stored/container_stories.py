@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from answers import CNF_ANSWERS, HEALED, NODE_PORT_ANSWERS, RELEASE, REPLACED, RESTARTED, SCALED, SCRIPT_LEFT
+from answers import (
+    CNF_ANSWERS,
+    HEALED,
+    NODE_PORT_ANSWERS,
+    RELEASE,
+    REPLACED,
+    RESTARTED,
+    SCALED,
+    SCRIPT_LEFT,
+    WORKLOAD_ANSWERS,
+)
 from instances import (
     balanced_body,
     cnf,
@@ -14,8 +24,11 @@ from instances import (
     live_cnf,
     live_cnf_with_node_ports,
     live_scripted_cnf,
+    live_workload,
     scripted_cnf,
     updatable_cnf,
+    workload,
+    workload_body,
 )
 from package_variants import OTHER_CNF
 from parts import FORCEFUL, GRACEFUL, Story, ask, begin_again, fail, play, retry, succeed
@@ -58,6 +71,29 @@ CONTAINER_STORIES: Final[Mapping[str, Story]] = {
             ends="ROLLED_BACK",
         ),
         NODE_PORT_ANSWERS,
+    ),
+    "instantiate-workload": Story(
+        play(
+            workload,
+            ask("instantiate", workload_body()),
+            retry(
+                "apply_cluster_objects",
+                "await_cluster/initialized",
+                "apply_addons",
+                "await_cluster/available",
+                "send_credentials",
+                "register_workload_vim",
+            ),
+        ),
+        WORKLOAD_ANSWERS,
+    ),
+    "terminate-workload": Story(
+        play(
+            live_workload,
+            ask("terminate", GRACEFUL),
+            retry("deregister_vim", "withdraw_credentials", "delete_cluster_objects"),
+        ),
+        WORKLOAD_ANSWERS,
     ),
     "terminate-cnf-node-ports": Story(
         play(

@@ -190,6 +190,25 @@ def cnf_body() -> dict[str, Any]:
     return {**sample_request("cnf", "instantiate"), "vimConnectionInfo": {"cluster": connection}}
 
 
+async def workload(script: Script) -> str:
+    """Return a new instance of the sample ``capi-workload``."""
+    script.world.vims.add("vim-k", "kubernetes")
+    await script.world.sample("capi-workload")
+    return await script.world.create("capi-workload")
+
+
+def workload_body() -> dict[str, Any]:
+    """Return the instantiate request of a workload cluster."""
+    return {**sample_request("capi-workload", "instantiate"), "vimConnectionInfo": cnf_body()["vimConnectionInfo"]}
+
+
+async def live_workload(script: Script) -> str:
+    """Return a workload cluster that is INSTANTIATED."""
+    instance_id = await workload(script)
+    await script.do(instance_id, "instantiate", workload_body())
+    return instance_id
+
+
 async def live_cnf(script: Script) -> str:
     """Return a CNF that is INSTANTIATED."""
     instance_id = await cnf(script)

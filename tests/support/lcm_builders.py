@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from kubevnfm_events import ClusterAccess, Envelope, Event, Message, PackageRef, VimConnection
+from kubevnfm_events.capi import AddonsApplied, ClusterReached
+from kubevnfm_events.credentials import CredentialsSent, CredentialsWithdrawn, WorkloadCluster
 from kubevnfm_events.infra import (
     ObjectCount,
     ObjectFacts,
@@ -49,6 +51,8 @@ from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.workload import CapiParameters, WorkloadInternals
+from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import InstantiateWorkloadDraft, TerminateWorkloadDraft
 from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfInstance, VnfLcmOpOcc
 from kubevnfm_sol.vim import VimConnectionInfo
@@ -132,6 +136,29 @@ def a_cnf_draft(**known: Any) -> InstantiateCnfDraft:
         "flavour_id": "simple", "def_files": ("Files/kubernetes/a.yaml",),
     }  # fmt: skip
     return InstantiateCnfDraft(**{**facts, **known})
+
+
+WORKLOAD_CLUSTER = WorkloadCluster(name="workload", namespace="default")
+CREDENTIALS_SENT = CredentialsSent(
+    cluster_uid="u",
+    endpoint="https://192.0.2.10:6443",
+    contract="v1beta2",
+    content_sha256="00",
+    auth_type="bearer_token",
+)
+
+
+def a_workload_draft(**known: Any) -> InstantiateWorkloadDraft:
+    facts: dict[str, Any] = {"capi": CapiParameters(addon_def_files=("Files/addons/cni.yaml",))}
+    return InstantiateWorkloadDraft(**{**vars(a_cnf_draft()), **facts, **known})
+
+
+def a_workload_terminate_draft(**known: Any) -> TerminateWorkloadDraft:
+    workload = WorkloadInternals(
+        capi=CapiParameters(), cluster=WORKLOAD_CLUSTER, credentials=CREDENTIALS_SENT, vim_id="vim-2"
+    )
+    facts = {"workload": workload, "credentials_sent": CREDENTIALS_SENT}
+    return TerminateWorkloadDraft(**{**vars(a_cnf_terminate_draft(is_forceful=False)), **facts, **known})
 
 
 def a_terminate_draft(**known: Any) -> TerminateVmDraft:
@@ -272,6 +299,11 @@ ANSWERS: dict[str, Event] = {
     "infra.openstack.await_trunks": TrunksReady(),
     "infra.k8s.apply_objects": ObjectsApplied(
         namespace="default",
+        objects=(
+            ObjectFacts(
+                api_version="cluster.x-k8s.io/v1beta2", kind="Cluster", namespace="default", name="workload", uid="u"
+            ),
+        ),
         pods=(PodFacts(vdu_id="web", name="web-1", namespace="default", uid="u", owner_kind="Deployment"),),
     ),
     "infra.k8s.update_objects": ObjectsUpdated(
@@ -298,6 +330,15 @@ ANSWERS: dict[str, Event] = {
         pods=(PodFacts(vdu_id="web", name="web-2", namespace="default", uid="u2", owner_kind="Deployment"),),
     ),
     "infra.k8s.delete_objects": ObjectsDeleted(),
+    "infra.k8s.await_cluster": ClusterReached(
+        cluster=WORKLOAD_CLUSTER, uid="u", endpoint="https://192.0.2.10:6443", stage="available"
+    ),
+    "infra.k8s.apply_addons": AddonsApplied(count=2),
+    "mgmt.send_credentials": CREDENTIALS_SENT,
+    "mgmt.withdraw_credentials": CredentialsWithdrawn(cluster_uid="u"),
+    "vim.register_received": VimRegistered(
+        vim_id="vim-2", name="workload", vim_type="k", endpoint="https://192.0.2.10"
+    ),
     "mgmt.run_phase": PhaseDone(
         driver="mgmt-drivers-kubernetes", phase="instantiate_end", cluster=ACCESS, node_names={"vnfc-m1": "master4"}
     ),

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from kubevnfm_clients.callback import PATH as CALLBACK_PATH
 from kubevnfm_kit.settings import ProcessSettings
 from kubevnfm_secrets import KeyRing
 from processes import PROJECT, Process, ProcessId, await_answer
@@ -155,8 +156,15 @@ class SixProcesses:
             f"{listener}PORT": str(self.port_by_service[service]),
             "CACHE_DIR": str(data_dir / "cache"),
             "DATA_DIR": str(data_dir),
-            **({"SSH_PORT": str(ssh_port)} if service == "mgmt-executor" else {}),
+            **({**self._call_back(shared), "SSH_PORT": str(ssh_port)} if service == "mgmt-executor" else {}),
             **more,
+        }
+
+    def _call_back(self, shared: Mapping[str, str]) -> dict[str, str]:
+        """Return where mgmt-executor sends the credentials of workload clusters, and the keys that the receiver knows."""
+        return {
+            "RECEIVER_URL": f"{self.url_of('credentials-receiver')}{CALLBACK_PATH}",
+            "CALLBACK_MASTER_KEYS": shared["MASTER_KEYS"],
         }
 
     def _process(self, name: str, settings: Mapping[str, str], *, service: str | None = None) -> Process:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import structlog
 from kubevnfm_events.infra import ApplyObjects, DeleteObjects, ObjectsDeleted, ObjectsUpdated, UpdateObjects
-from kubevnfm_kit.errors import NotFound
+from kubevnfm_kit.errors import InvalidInput, NotFound
 from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
@@ -41,9 +41,10 @@ class InfraK8sHandlers(Handling):
         async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
             manifests = await self.manifests_of(command, cluster, operation_id)
             planned = await plan(command, manifests, cluster, operation_id=operation_id)
-            if command.cluster_apart:
-                # Before anything is applied, as the name may be unclear.
-                workload_cluster([each.key for each in planned.objects], command.cluster_name)
+            keys = [each.key for each in planned.objects]
+            # Before anything is applied, as the name may be unclear.
+            if command.cluster_apart and workload_cluster(keys, command.cluster_name) is None:
+                raise InvalidInput("additionalParams.capi", "a Cluster expected in the files; they have none")
             release = await self.releases.get(mine) or Release(mine, cluster.endpoint)
             wait_s = command.wait_timeout_s or (
                 self.cluster_ready_timeout_s if planned.has_cluster else self.ready_timeout_s

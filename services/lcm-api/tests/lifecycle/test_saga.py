@@ -36,6 +36,8 @@ from lcm_builders import (
     a_cnf_modification,
     a_cnf_terminate_draft,
     a_terminate_draft,
+    a_workload_draft,
+    a_workload_terminate_draft,
     an_instance,
     an_instantiate_draft,
     an_operate_draft,
@@ -61,6 +63,8 @@ DRAFTS = {
     "cluster after remains": an_instantiate_draft(remains_of="op-0"),
     "plain vm": an_instantiate_draft(phases={}, cluster_vim_name=None),
     "cnf": a_cnf_draft(),
+    "workload": a_workload_draft(),
+    "terminate workload": a_workload_terminate_draft(),
     "terminate cluster": a_terminate_draft(),
     "terminate cnf": a_cnf_terminate_draft(),
     "scale out": a_change_draft(ScaleVmDraft),
@@ -128,6 +132,17 @@ def test_the_steps_of_a_cluster_instantiation_follow_its_sequence() -> None:
     """SEQ-002, SEQ-003."""
     _, asked = run_to_end(granted(DRAFTS["cluster"]))
     assert asked == ["create_resources", "instantiate_end", "register_vim"]
+
+
+def test_a_workload_cluster_is_awaited_before_its_credentials_are_sent() -> None:
+    """CR-048, CR-105: addons before the workers are awaited; the VIM and the credentials go before the cluster."""
+    _, asked = run_to_end(granted(DRAFTS["workload"]))
+    assert asked == [
+        "apply_cluster_objects", "await_cluster/initialized", "apply_addons", "await_cluster/available",
+        "send_credentials", "register_workload_vim",
+    ]  # fmt: skip
+    _, asked = run_to_end(granted(DRAFTS["terminate workload"]))
+    assert asked == ["deregister_vim", "withdraw_credentials", "delete_cluster_objects"]
 
 
 def test_terminate_removes_the_stack_before_the_vim() -> None:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_lcm_api.event_chain import EventRef
 from kubevnfm_lcm_api.lifecycle.domain.released import upgraded_internals
+from kubevnfm_lcm_api.lifecycle.domain.workload import WorkloadInternals
 
 COLLECTION = "vnf_instances"
 
@@ -103,6 +104,8 @@ class InstanceInternals(SolType):
     """The private registries that its cluster pulls from, or will pull from: ``address:port`` each."""
     own_registry: tuple[str, ...] = ()
     """Where the private registry that it is answers: ``address:port`` for each address of its machine."""
+    workload: WorkloadInternals | None = None
+    """The cluster that Cluster API has built for it."""
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase, as the flavour maps them."""
     last_news: EventRef | None = None

@@ -45,6 +45,11 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.changes import (
 )
 from kubevnfm_lcm_api.lifecycle.domain.steps.cnf_changes import HealCnfPods, ScaleCnfObjects
 from kubevnfm_lcm_api.lifecycle.domain.steps.cnf_replacement import ChangeCnfImages, ReplaceCnfObjects
+from kubevnfm_lcm_api.lifecycle.domain.steps.credentials import (
+    RegisterWorkloadVim,
+    SendClusterCredentials,
+    WithdrawClusterCredentials,
+)
 from kubevnfm_lcm_api.lifecycle.domain.steps.healing import (
     HEAL_END,
     HEAL_START,
@@ -91,6 +96,13 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.scripts import (
 )
 from kubevnfm_lcm_api.lifecycle.domain.steps.stacks import CreateVnfResources, DeleteVnfResources, RecreateVnf
 from kubevnfm_lcm_api.lifecycle.domain.steps.vims import DeregisterClusterVim, RegisterClusterVim
+from kubevnfm_lcm_api.lifecycle.domain.steps.workload import (
+    ApplyClusterAddons,
+    ApplyClusterObjects,
+    AwaitWorkloadCluster,
+    DeleteClusterObjects,
+)
+from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import InstantiateWorkloadDraft, TerminateWorkloadDraft
 
 
 def _begin(plan: Plan[NeedsScripts], draft: NeedsScripts) -> None:
@@ -149,6 +161,52 @@ def instantiate_cnf(draft: InstantiateCnfDraft) -> Plan[InstantiateCnfDraft]:
     if INSTANTIATE_END in draft.phases:
         plan.then(RunCnfPhase(INSTANTIATE_END), id=INSTANTIATE_END)
     _finish(plan, draft)
+    return plan
+
+
+def instantiate_workload(draft: InstantiateWorkloadDraft) -> Plan[InstantiateWorkloadDraft]:
+    """Build a workload cluster with Cluster API, and make it a VIM (capi.md chapters 7 to 11)."""
+    plan = Plan[InstantiateWorkloadDraft]()
+    capi = draft.capi
+    if draft.remains_of is not None:
+        plan.then(RemoveRemains(draft.remains_of))
+    _begin(plan, draft)
+    plan.then(ApplyClusterObjects(capi.timeouts.delete))
+    plan.then(AwaitWorkloadCluster("initialized", capi.timeouts), id="await_cluster/initialized")
+    if capi.addon_def_files:
+        plan.then(ApplyClusterAddons(capi.addon_def_files))
+    if capi.ready == "available":
+        plan.then(AwaitWorkloadCluster("available", capi.timeouts), id="await_cluster/available")
+    plan.then(
+        SendClusterCredentials(
+            mode=capi.credentials,
+            cluster_role=capi.cluster_role,
+            callback_url=capi.callback_url,
+            register_vim=capi.register_vim,
+            vim_name=capi.vim_name,
+            vim_default=capi.vim_default,
+        )
+    )
+    if capi.register_vim:
+        plan.then(RegisterWorkloadVim(capi.vim_name, capi.vim_default))
+    _finish(plan, draft)
+    return plan
+
+
+def terminate_workload(draft: TerminateWorkloadDraft) -> Plan[TerminateWorkloadDraft]:
+    """Delete a workload cluster: first what others know of it, then the Cluster, then the rest (capi.md chapter 14)."""
+    plan = Plan[TerminateWorkloadDraft]()
+    if draft.withdrawn is not None and draft.withdrawn.is_forced:
+        plan.then(MarkOrphans(OperationType.TERMINATE))
+    _begin(plan, draft)
+    if draft.workload.vim_id is not None:
+        plan.then(DeregisterClusterVim(draft.is_forceful))
+    if draft.credentials_sent is not None:
+        plan.then(WithdrawClusterCredentials(draft.workload.capi.callback_url, draft.is_forceful))
+    plan.then(DeleteClusterObjects(draft.workload.capi.timeouts.delete, draft.is_forceful))
+    _finish(plan, draft)
+    if draft.has_scripts:
+        plan.then(ForgetMachines())
     return plan
 
 
@@ -403,6 +461,8 @@ SEQUENCES: Final = Sequences(
     [
         Operation(InstantiateVmDraft, instantiate_vm),
         Operation(InstantiateCnfDraft, instantiate_cnf),
+        Operation(InstantiateWorkloadDraft, instantiate_workload),
+        Operation(TerminateWorkloadDraft, terminate_workload),
         Operation(TerminateVmDraft, terminate_vm),
         Operation(TerminateCnfDraft, terminate_cnf),
         Operation(ScaleVmDraft, scale_vm),
@@ -431,6 +491,13 @@ SEQUENCES: Final = Sequences(
         CreateVnfResources,
         RegisterClusterVim,
         ApplyCnfObjects,
+        ApplyClusterObjects,
+        AwaitWorkloadCluster,
+        ApplyClusterAddons,
+        SendClusterCredentials,
+        RegisterWorkloadVim,
+        WithdrawClusterCredentials,
+        DeleteClusterObjects,
         DeleteVnfResources,
         DeregisterClusterVim,
         ForgetMachines,

@@ -9,12 +9,14 @@ from typing import Any, Final
 from kubevnfm_cluster import LOAD_BALANCER, request_load_balancer
 from kubevnfm_csar import Flavour
 from kubevnfm_events.infra import HelmChart, VduTarget
-from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret
 from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateCnfDraft, InstantiateFields
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import InstantiateWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.requests.capi import CAPI, capi_parameters
 from kubevnfm_lcm_api.lifecycle.requests.charts import CHART, chart_of
 from kubevnfm_lcm_api.lifecycle.requests.drivers import check_cnf_drivers, executor_phases, scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.scripts import requested_instance, script_request
@@ -51,8 +53,9 @@ async def cnf_draft(
     phases = executor_phases(flavour)
     if phases:
         await check_load_balancer(parameters, files)
+    capi = capi_parameters(parameters, lambda listed, place: manifest_files(listed, files, place=place))
     scripts = scripts_of(flavour, OperationType.INSTANTIATE)
-    return InstantiateCnfDraft(
+    draft = InstantiateCnfDraft(
         **fields,
         scripts=scripts,
         script_request=script_request(request, original, fields["api_version"]) if scripts else {},
@@ -66,6 +69,13 @@ async def cnf_draft(
         wait_timeout_s=wait_timeout(parameters),
         phases=phases,
     )
+    if capi is None:
+        return draft
+    if phases or chart is not None:
+        why = "a workload cluster comes from manifests, without a Helm chart and management drivers: leave it out"
+        raise Unprocessable(f"additionalParams/{CAPI}", why)
+    # Scale and heal of CNFs count pods; those of Machines are not built yet.
+    return InstantiateWorkloadDraft(**{**vars(draft), "tasks": ()}, capi=capi)
 
 
 def wait_timeout(parameters: Mapping[str, Any]) -> float | None:

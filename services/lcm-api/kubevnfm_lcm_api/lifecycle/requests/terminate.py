@@ -21,6 +21,7 @@ from kubevnfm_lcm_api.lifecycle.domain.drafts import (
 from kubevnfm_lcm_api.lifecycle.domain.drift import is_stack_missing
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, ReleaseDeployment
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import TerminateWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
@@ -110,6 +111,13 @@ class Terminate:
     ) -> TerminateCnfDraft:
         """Return the draft. Raises InvalidInput for another load balancer than at the instantiation, if it is malformed."""
         internals = record.internals
+        if internals.workload is not None:
+            return TerminateWorkloadDraft(
+                **fields,
+                release=deployment.release,
+                workload=internals.workload,
+                credentials_sent=internals.workload.credentials,
+            )
         if not internals.phases:
             return TerminateCnfDraft(**fields, release=deployment.release)
         if LOAD_BALANCER in request.additional_params:

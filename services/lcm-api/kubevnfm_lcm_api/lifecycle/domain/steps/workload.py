@@ -1,0 +1,220 @@
+"""Steps that infra-k8s does for a workload cluster of Cluster API (capi.md chapters 7, 8 and 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+from kubevnfm_events import Command, PackageRef
+from kubevnfm_events.capi import AddonsApplied, ApplyAddons, AwaitCluster, ClusterReached, ClusterStage, ClusterTimeouts
+from kubevnfm_events.credentials import WorkloadCluster
+from kubevnfm_events.infra import ApplyObjects, DeleteObjects, ObjectsApplied, ObjectsDeleted, VduTarget
+
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
+from kubevnfm_lcm_api.lifecycle.domain.instance import Release
+from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsVim
+from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
+from kubevnfm_lcm_api.lifecycle.domain.steps.objects import NeedsManifests, NeedsReleaseGone
+
+_MARGIN_S = 600.0
+"""The time in addition to that of the cluster itself: for reading and applying manifests, and for lost workers."""
+
+
+class NeedsClusterManifests(NeedsManifests, Protocol):
+    """An operation that applies the objects of a workload cluster."""
+
+    @property
+    def cluster_name(self) -> str | None: ...
+
+
+@dataclass(frozen=True)
+class ApplyClusterObjects(Step[NeedsClusterManifests, ObjectsApplied]):
+    """Apply the objects of a workload cluster in order; the cluster itself is awaited by later steps.
+
+    Adds: the release, and with it the Cluster.
+    Again: safe; what was applied carries the instance's label and is adopted.
+    Fails: as `ApplyCnfObjects`; the files have no Cluster, or several and the request names none.
+    """
+
+    delete_timeout_s: float = 1800.0
+    """How long the cluster may take to go, in a rollback."""
+
+    kind: ClassVar[str] = "apply_cluster_objects"
+    command: ClassVar[type[Command]] = ApplyObjects
+    label: ClassVar[str] = "Apply the objects of the workload cluster"
+    base_timeout_s: ClassVar[float] = 2400.0
+
+    @property
+    def timeout_s(self) -> float:
+        """The compensation has the same limit."""
+        return max(self.base_timeout_s, self.delete_timeout_s + _MARGIN_S)
+
+    def ask(self, draft: NeedsClusterManifests) -> ApplyObjects:
+        """Ask for the objects."""
+        return ApplyObjects(
+            vnf_instance_id=draft.vnf_instance_id,
+            package=draft.package,
+            vim=draft.vim,
+            def_files=draft.def_files,
+            namespace=draft.namespace,
+            multi_namespace=draft.multi_namespace,
+            adopt=draft.adopt,
+            vdus=draft.vdus,
+            parameters=draft.parameters,
+            cluster_apart=True,
+            cluster_name=draft.cluster_name,
+        )
+
+    def fold(self, draft: NeedsClusterManifests, reply: ObjectsApplied) -> Draft:
+        """Keep what was applied."""
+        return draft.with_release(Release.from_applied(reply))
+
+    def fold_remains(self, draft: NeedsClusterManifests, remains: Mapping[str, object]) -> Draft:
+        """Keep what was applied before it failed."""
+        return self.fold(draft, ObjectsApplied.model_validate(remains))
+
+    def forget(self, draft: NeedsClusterManifests) -> Draft:
+        """The objects are deleted."""
+        return draft.with_release(None)
+
+    def undo(self, draft: NeedsClusterManifests) -> DeleteObjects:
+        """Delete the cluster and then everything else in the inventory, also if it was applied only in part (CR-112)."""
+        return DeleteObjects(
+            vnf_instance_id=draft.vnf_instance_id, vim=draft.vim, cluster_gone_timeout_s=self.delete_timeout_s
+        )
+
+
+class NeedsCluster(NeedsVim, Protocol):
+    """An operation that waits for its workload cluster."""
+
+    @property
+    def package(self) -> PackageRef: ...
+
+    @property
+    def vdus(self) -> tuple[VduTarget, ...]: ...
+
+    @property
+    def workload_cluster(self) -> WorkloadCluster | None:
+        """The Cluster object; None until the manifests were applied."""
+        ...
+
+    def with_reached(self, reached: ClusterReached) -> Draft:
+        """Return the draft with how far the cluster has come, and its Machines."""
+        ...
+
+
+@dataclass(frozen=True)
+class AwaitWorkloadCluster(Step[NeedsCluster, ClusterReached]):
+    """Wait until the workload cluster is ``initialized`` or ``available`` (capi.md chapter 8).
+
+    Adds: the Machines.
+    Again: safe; it changes nothing.
+    Fails: the time limit of a phase, or a permanent failure of one of the cluster's objects.
+    """
+
+    stage: ClusterStage
+    timeouts: ClusterTimeouts = field(default_factory=ClusterTimeouts)
+
+    kind: ClassVar[str] = "await_cluster"
+    command: ClassVar[type[Command]] = AwaitCluster
+    label: ClassVar[str] = "Wait until the workload cluster is {stage}"
+    base_timeout_s: ClassVar[float] = 0.0
+
+    @property
+    def timeout_s(self) -> float:
+        """The limits of all phases."""
+        limits = self.timeouts
+        return limits.infrastructure + limits.control_plane + limits.workers + _MARGIN_S
+
+    def ask(self, draft: NeedsCluster) -> AwaitCluster:
+        """Ask for the wait."""
+        assert draft.workload_cluster is not None
+        return AwaitCluster(
+            vnf_instance_id=draft.vnf_instance_id,
+            vim=draft.vim,
+            cluster=draft.workload_cluster,
+            stage=self.stage,
+            timeouts=self.timeouts,
+            vdus=draft.vdus,
+        )
+
+    def fold(self, draft: NeedsCluster, reply: ClusterReached) -> Draft:
+        """Keep the Machines."""
+        return draft.with_reached(reply)
+
+    def undo(self, draft: NeedsCluster) -> None:
+        """A wait changes nothing."""
+
+
+@dataclass(frozen=True)
+class ApplyClusterAddons(Step[NeedsCluster, AddonsApplied]):
+    """Apply the addons inside the workload cluster, once its API server answers (CR-048).
+
+    Again: safe; they are applied once more.
+    Fails: the Secret with the kubeconfig is not as expected, the cluster does not answer, or it refuses an object.
+    """
+
+    def_files: tuple[str, ...]
+
+    kind: ClassVar[str] = "apply_addons"
+    command: ClassVar[type[Command]] = ApplyAddons
+    label: ClassVar[str] = "Apply the addons inside the workload cluster"
+    base_timeout_s: ClassVar[float] = 1200.0
+
+    def ask(self, draft: NeedsCluster) -> ApplyAddons:
+        """Ask for the addons."""
+        assert draft.workload_cluster is not None
+        return ApplyAddons(
+            vnf_instance_id=draft.vnf_instance_id,
+            vim=draft.vim,
+            cluster=draft.workload_cluster,
+            package=draft.package,
+            def_files=self.def_files,
+        )
+
+    def fold(self, draft: NeedsCluster, reply: AddonsApplied) -> None:
+        """Nothing to keep."""
+
+    def undo(self, draft: NeedsCluster) -> None:
+        """The cluster is deleted as a whole (CR-048)."""
+
+
+@dataclass(frozen=True)
+class DeleteClusterObjects(Step[NeedsReleaseGone, ObjectsDeleted]):
+    """Delete the Cluster, and when it is gone everything else in the inventory (CR-106, CR-107).
+
+    Again: safe; what is deleted already is left alone.
+    Fails: the time limit; it names the objects that remain, and their finalizers (CR-109).
+    """
+
+    timeout: float = 1800.0
+    """``capi.timeouts.delete``, in seconds."""
+    is_forced: bool = False
+    """FORCEFUL: a management cluster that cannot be reached does not hold up the termination."""
+
+    kind: ClassVar[str] = "delete_cluster_objects"
+    command: ClassVar[type[Command]] = DeleteObjects
+    label: ClassVar[str] = "Delete the workload cluster"
+    base_timeout_s: ClassVar[float] = _MARGIN_S
+
+    @property
+    def timeout_s(self) -> float:
+        """The time of the deletion itself, and a margin."""
+        return self.base_timeout_s + self.timeout
+
+    def ask(self, draft: NeedsReleaseGone) -> DeleteObjects:
+        """Ask for the deletion."""
+        return DeleteObjects(
+            vnf_instance_id=draft.vnf_instance_id,
+            vim=draft.vim,
+            force=self.is_forced,
+            cluster_gone_timeout_s=self.timeout,
+        )
+
+    def fold(self, draft: NeedsReleaseGone, reply: ObjectsDeleted) -> Draft:
+        """Nothing is left."""
+        return draft.without_release()
+
+    def undo(self, draft: NeedsReleaseGone) -> None:
+        """Terminate has no rollback (api.md 4.3)."""

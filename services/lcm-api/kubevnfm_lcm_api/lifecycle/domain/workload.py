@@ -1,0 +1,41 @@
+"""A workload cluster that Cluster API builds: its parameters, and what its instance stores (capi.md chapters 7 and 11)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kubevnfm_events.capi import ClusterStage, ClusterTimeouts, MachineFacts
+from kubevnfm_events.credentials import CredentialsMode, CredentialsSent, WorkloadCluster
+from kubevnfm_sol.base import SolType
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class CapiParameters(BaseModel):
+    """``additionalParams.capi``, the table of capi.md chapter 7."""
+
+    model_config = ConfigDict(frozen=True)
+
+    cluster_name: str | None = None
+    """None: the only Cluster of the files."""
+    ready: ClusterStage = "available"
+    addon_def_files: tuple[str, ...] = ()
+    credentials: CredentialsMode = "service_account"
+    cluster_role: str = "cluster-admin"
+    callback_url: str | None = None
+    register_vim: bool = True
+    vim_name: str | None = None
+    """None: the name of the cluster with the beginning of the instance's id."""
+    vim_default: bool = False
+    timeouts: ClusterTimeouts = ClusterTimeouts()
+
+
+class WorkloadInternals(SolType):
+    """Facts that an instance stores about its workload cluster, for later operations."""
+
+    kind: Literal["workload"] = "workload"
+    capi: CapiParameters
+    cluster: WorkloadCluster
+    credentials: CredentialsSent | None = None
+    """The facts of the last call-back, without secrets; None: nothing was sent."""
+    vim_id: str | None = None
+    machines: tuple[MachineFacts, ...] = Field(default=())

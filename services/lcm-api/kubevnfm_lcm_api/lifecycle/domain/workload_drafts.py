@@ -1,0 +1,155 @@
+"""The drafts of a workload cluster's instantiation and termination, and their result for the instance."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+from kubevnfm_events.capi import ClusterReached, MachineFacts
+from kubevnfm_events.credentials import CredentialsSent, WorkloadCluster
+from kubevnfm_events.infra import PodFacts
+from kubevnfm_events.vim import VimRegistered
+from kubevnfm_sol.resources import ResourceChanges, VnfcResourceInfo
+
+from kubevnfm_lcm_api.lifecycle.domain import inventory
+from kubevnfm_lcm_api.lifecycle.domain.cluster_vim import WORKLOAD, WORKLOAD_VIM_ID, workload_connection
+from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided, Withdrawn
+from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateCnfDraft, TerminateCnfDraft
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
+from kubevnfm_lcm_api.lifecycle.domain.workload import CapiParameters, WorkloadInternals
+
+
+class InstantiateWorkloadDraft(InstantiateCnfDraft):
+    """Instantiating a workload cluster on a management cluster."""
+
+    plan: ClassVar[str] = "instantiate_workload"
+
+    capi: CapiParameters
+
+    reached: ClusterReached | None = None
+    """How far the cluster was when it was awaited last."""
+    credentials_sent: CredentialsSent | None = None
+    workload_vim: VimRegistered | None = None
+
+    @property
+    def vnfd_id(self) -> str:
+        """For the call-back."""
+        return self.package.vnfd_id
+
+    @property
+    def cluster_name(self) -> str | None:
+        """The Cluster that the request names."""
+        return self.capi.cluster_name
+
+    @property
+    def workload_cluster(self) -> WorkloadCluster | None:
+        """The Cluster object; None until the manifests were applied."""
+        return cluster_in(self.release, self.capi.cluster_name)
+
+    def with_reached(self, reached: ClusterReached) -> Self:
+        """Return the draft with the Machines, which are the VNFCs."""
+        release = self.release.model_copy(update={"pods": vnfcs_of(reached.machines)}) if self.release else None
+        return self.model_copy(update={"reached": reached, "release": release})
+
+    def with_credentials_sent(self, sent: CredentialsSent | None) -> Self:
+        """Return the draft with what the receiver has accepted; None: it was erased."""
+        return self.model_copy(update={"credentials_sent": sent})
+
+    def with_workload_vim(self, vim: VimRegistered) -> Self:
+        """Return the draft with the VIM of the workload cluster."""
+        return self.model_copy(update={"workload_vim": vim})
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """INSTANTIATED: one VNFC a Machine, and the VIM that the cluster has become (CR-050, CR-083)."""
+        done = super().completed(instance)
+        cluster, reached, info = self.workload_cluster, self.reached, done.vnf.instantiated_vnf_info
+        assert cluster is not None
+        assert reached is not None
+        assert info is not None
+        facts = {each.name: each for each in reached.machines}
+
+        def described(one: VnfcResourceInfo) -> VnfcResourceInfo:
+            machine = facts[one.id]
+            more = {"providerId": machine.provider_id, "version": machine.version, "addresses": list(machine.addresses)}
+            metadata = {**(one.metadata or {}), **{name: value for name, value in more.items() if value}}
+            return one.model_copy(update={"metadata": metadata})
+
+        vnfcs = tuple(described(one) for one in info.vnfc_resource_info)
+        vim = self.workload_vim
+        internals = WorkloadInternals(
+            capi=self.capi,
+            cluster=cluster,
+            credentials=self.credentials_sent,
+            vim_id=vim.vim_id if vim is not None else None,
+            machines=reached.machines,
+        )
+        done = done.with_internals(workload=internals)
+        done = done.with_vnf(instantiated_vnf_info=info.model_copy(update={"vnfc_resource_info": vnfcs}))
+        if vim is None:
+            return done
+        return done.with_vnf(
+            vim_connection_info={**done.vnf.vim_connection_info, WORKLOAD: workload_connection(vim)},
+            metadata={**(done.vnf.metadata or {}), WORKLOAD_VIM_ID: vim.vim_id},
+        )
+
+
+class TerminateWorkloadDraft(TerminateCnfDraft):
+    """Terminating a workload cluster."""
+
+    plan: ClassVar[str] = "terminate_workload"
+
+    workload: WorkloadInternals
+    credentials_sent: CredentialsSent | None = None
+
+    @property
+    def workload_cluster(self) -> WorkloadCluster:
+        """The Cluster object."""
+        return self.workload.cluster
+
+    @property
+    def withdrawn(self) -> Withdrawn | None:
+        """The cluster, which CNFs may run on (CR-104)."""
+        if self.workload.vim_id is None:
+            return None
+        return Withdrawn(Provided("cluster", (self.workload.vim_id,)), is_forced=self.is_forceful)
+
+    def with_credentials_sent(self, sent: CredentialsSent | None) -> Self:
+        """Return the draft with what the receiver has; None: it has erased them."""
+        return self.model_copy(update={"credentials_sent": sent})
+
+    def changes(self) -> ResourceChanges:
+        """All Machines are removed once the cluster is deleted."""
+        if self.release is None or not self.is_gone:
+            return ResourceChanges()
+        return inventory.changes_of_release(self.release, vnfd_id=self.vnfd_id, vim_key=self.vim_key, change="REMOVED")
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """NOT_INSTANTIATED; the VIM of the cluster no longer exists."""
+        done = super().completed(instance)
+        metadata = {name: value for name, value in (done.vnf.metadata or {}).items() if name != WORKLOAD_VIM_ID}
+        return done.with_vnf(metadata=metadata)
+
+
+def cluster_in(release: Release | None, name: str | None) -> WorkloadCluster | None:
+    """Return the Cluster among the objects of a release; ``name``: which one, None for the only one."""
+    for each in release.objects if release is not None else ():
+        is_cluster = each.kind == "Cluster" and each.api_version.startswith("cluster.x-k8s.io/")
+        if is_cluster and name in (None, each.name):
+            return WorkloadCluster(name=each.name, namespace=each.namespace or "default", api_version=each.api_version)
+    return None
+
+
+def vnfcs_of(machines: tuple[MachineFacts, ...]) -> tuple[PodFacts, ...]:
+    """Return the Machines of VDUs in the form in which a release names VNFCs (CR-050)."""
+    return tuple(
+        PodFacts(
+            vdu_id=each.vdu_id,
+            name=each.name,
+            namespace=each.namespace,
+            uid=each.uid,
+            owner_kind=each.owner_kind,
+            node=each.node,
+            addresses=each.addresses,
+        )
+        for each in machines
+        if each.vdu_id is not None
+    )

@@ -1,0 +1,94 @@
+"""``additionalParams.capi`` of an instantiate request: the parameters of a workload cluster (capi.md chapter 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from kubevnfm_events.capi import ClusterTimeouts
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
+
+from kubevnfm_lcm_api.lifecycle.domain.workload import CapiParameters
+
+CAPI: Final = "capi"
+_ADDONS: Final = "addon-def-files"
+_LONGEST_S: Final = 86_400.0
+_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "ready": ("available", "initialized"),
+    "credentials": ("service_account", "admin_kubeconfig"),
+}
+_TEXTS: Final = ("cluster_name", "vim_name", "cluster_role", "callback_url")
+_FLAGS: Final = ("register_vim", "vim_default")
+_UNSUPPORTED: Final = ("variables", "openstack_vim_id")
+"""Names of capi.md that this version does not carry out."""
+_KNOWN: Final = (*_CHOICES, *_TEXTS, *_FLAGS, _ADDONS, "timeouts")
+
+
+def capi_parameters(
+    parameters: Mapping[str, Any], files: Callable[[object, str], tuple[str, ...]]
+) -> CapiParameters | None:
+    """Return the parameters of the workload cluster; None if the request has none.
+
+    ``files``: checks a list of manifests that the request names at a place. Raises: InvalidInput naming the field;
+    Unprocessable for what this version does not carry out.
+    """
+    given = parameters.get(CAPI)
+    if given is None:
+        return None
+    place = f"additionalParams/{CAPI}"
+    if not isinstance(given, Mapping):
+        raise InvalidInput(place, "an object expected")
+    for name in given:
+        if name in _UNSUPPORTED:
+            raise Unprocessable(f"{place}/{name}", "not supported: leave it out")
+        if name not in _KNOWN:
+            raise InvalidInput(f"{place}/{name}", f"one of {', '.join(sorted(_KNOWN))} expected")
+    values: dict[str, Any] = {}
+    for name, allowed in _CHOICES.items():
+        if name in given:
+            if given[name] not in allowed:
+                raise InvalidInput(f"{place}/{name}", f"one of {', '.join(allowed)} expected")
+            values[name] = given[name]
+    for name in _TEXTS:
+        if name in given:
+            if not isinstance(given[name], str) or not given[name]:
+                raise InvalidInput(f"{place}/{name}", "a text expected")
+            values[name] = given[name]
+    for name in _FLAGS:
+        if name in given:
+            if not isinstance(given[name], bool):
+                raise InvalidInput(f"{place}/{name}", "true or false expected")
+            values[name] = given[name]
+    if _ADDONS in given:
+        values["addon_def_files"] = files(given[_ADDONS], f"{place}/{_ADDONS}")
+    if "callback_url" in values:
+        _check_url(values["callback_url"], f"{place}/callback_url")
+    if "timeouts" in given:
+        values["timeouts"] = _timeouts(given["timeouts"], f"{place}/timeouts")
+    return CapiParameters(**values)
+
+
+def _check_url(url: str, place: str) -> None:
+    try:
+        parts = urlsplit(url)
+        is_url = parts.scheme in ("https", "http") and bool(parts.hostname)
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise InvalidInput(place, "an http(s) URL expected")
+    # It is stored with the operation and shown with it.
+    if "@" in parts.netloc:
+        raise InvalidInput(place, "a URL without user name and password expected")
+
+
+def _timeouts(given: object, place: str) -> ClusterTimeouts:
+    names = tuple(ClusterTimeouts.model_fields)
+    if not isinstance(given, Mapping):
+        raise InvalidInput(place, f"an object with {', '.join(names)} expected")
+    for name, value in given.items():
+        if name not in names:
+            raise InvalidInput(f"{place}/{name}", f"one of {', '.join(names)} expected")
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= _LONGEST_S:
+            raise InvalidInput(f"{place}/{name}", f"seconds above 0, at most {_LONGEST_S:g}, expected")
+    return ClusterTimeouts(**{name: float(value) for name, value in given.items()})

@@ -1,0 +1,81 @@
+"""A workload cluster that Cluster API builds, from one request to a VIM with a CNF on it, and back to nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lab_process import LabControl
+from user import FORCEFUL, User, sample_body
+from wirings import deep_in_six
+
+GRACEFUL = {"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 0}
+
+
+@deep_in_six
+async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(user: User, lab: LabControl) -> None:
+    """CR-048, CR-050, CR-083, CR-085, CR-104, CR-105, CR-106, CR-111: instantiate, call-back, VIM, CNF, terminate."""
+    machines_id = await user.create(await user.sample("cluster"))
+    await user.do(machines_id, "instantiate", user.cluster())
+    management = await user.vim_of_cluster(machines_id)
+    providers_id = await user.create(await user.sample("capi-management"))
+    await user.do(providers_id, "instantiate", user.on_vim(sample_body("capi-management", "instantiate"), management))
+
+    workload_id = await user.create(await user.sample("capi-workload"))
+    view = await user.do(
+        workload_id, "instantiate", user.on_vim(sample_body("capi-workload", "instantiate"), management)
+    )
+    assert [step["name"] for step in view["steps"]] == [
+        "apply_cluster_objects", "await_cluster/initialized", "apply_addons", "await_cluster/available",
+        "send_credentials", "register_workload_vim",
+    ]  # fmt: skip
+    instance = await user.instance(workload_id)
+    vnfcs = instance["instantiatedVnfInfo"]["vnfcResourceInfo"]
+    assert sorted(vnfc["vduId"] for vnfc in vnfcs) == ["controlPlane", "worker"]
+    assert all(vnfc["metadata"]["providerId"].startswith("openstack:///") for vnfc in vnfcs)
+    connection = instance["vimConnectionInfo"]["workload"]
+    assert connection["vimId"] == instance["metadata"]["workloadVimId"]
+    assert not connection.get("accessInfo")
+
+    cnf_id = await user.create(await user.sample("cnf"))
+    await user.do(cnf_id, "instantiate", user.on_vim(sample_body("cnf", "instantiate"), connection))
+    refused = await user.lcm("POST", f"/vnf_instances/{workload_id}/terminate", GRACEFUL)
+    assert (refused.status, cnf_id in refused.detail) == (409, True)
+    await user.do(cnf_id, "terminate", GRACEFUL)
+
+    view = await user.do(workload_id, "terminate", GRACEFUL)
+    assert [step["name"] for step in view["steps"]] == [
+        "deregister_vim", "withdraw_credentials", "delete_cluster_objects"
+    ]  # fmt: skip
+    gone: dict[str, Any] = await user.instance(workload_id)
+    assert (gone["instantiationState"], "workloadVimId" in (gone.get("metadata") or {})) == ("NOT_INSTANTIATED", False)
+    inventory = await lab.inventory()
+    left = [name for cluster in inventory["clusters"] for name in cluster["objects"] if "workload" in name]
+    assert left == []
+    await user.do(providers_id, "terminate", GRACEFUL)
+    await user.do(machines_id, "terminate", FORCEFUL)
+
+
+async def test_parameters_of_a_workload_cluster_are_read_strictly(user: User) -> None:
+    """CR-048, CR-069: what is not understood is refused, with the name of the field."""
+    workload_id = await user.create(await user.sample("capi-workload"))
+    body = sample_body("capi-workload", "instantiate")
+    endpoint = {"endpoint": "https://127.0.0.1:1", "ssl_ca_cert": "-----BEGIN CERTIFICATE-----"}
+    connection = {
+        "vimType": "ETSINFV.KUBERNETES.V_1",
+        "interfaceInfo": endpoint,
+        "accessInfo": {"bearer_token": "none"},
+    }
+    body["vimConnectionInfo"] = {"management": connection}
+    for field, value in {
+        "nonsense": 1,
+        "ready": "soon",
+        "credentials": "token",
+        "register_vim": "yes",
+        "timeouts": {"workers": 0},
+        "addon-def-files": ["Files/none.yaml"],
+        "callback_url": "https://user:secret@receiver.example/",
+    }.items():
+        body["additionalParams"]["capi"] = {field: value}
+        answer = await user.lcm("POST", f"/vnf_instances/{workload_id}/instantiate", body)
+        assert (answer.status, field in answer.detail) == (400, True), answer.text
+        assert "secret" not in answer.text
