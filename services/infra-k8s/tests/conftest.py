@@ -240,13 +240,20 @@ class Site:
                 return outcome.event
 
     async def heal(
-        self, pods: Sequence[PodFacts], *, def_files: Sequence[str] = (), operation: str = "op2", **more: Any
+        self,
+        pods: Sequence[PodFacts],
+        *,
+        def_files: Sequence[str] = (),
+        instance: str = "i1",
+        namespace: str = "default",
+        operation: str = "op2",
+        **more: Any,
     ) -> ObjectsHealed:
-        """Replace pods of instance ``i1``."""
+        """Replace pods of an instance."""
         self.step = "heal"
         command = HealObjects(
-            vnf_instance_id="i1", package=self.packages.named("p-i1"), vim=self.vim, def_files=tuple(def_files),
-            namespace="default", pods=tuple(pods), **more,
+            vnf_instance_id=instance, package=self.packages.named(f"p-{instance}"), vim=self.vim, def_files=tuple(def_files),
+            namespace=namespace, pods=tuple(pods), **more,
         )  # fmt: skip
         while True:
             outcome = await self.changes.heal_objects(command, self.context(operation=operation))
@@ -255,13 +262,20 @@ class Site:
                 return outcome.event
 
     async def replace(
-        self, files: Mapping[str, Any], *, package_id: str = "p-after", operation: str = "op2", **more: Any
+        self,
+        files: Mapping[str, Any],
+        *,
+        package_id: str = "p-after",
+        instance: str = "i1",
+        namespace: str = "default",
+        operation: str = "op2",
+        **more: Any,
     ) -> ObjectsReplaced:
-        """Change instance ``i1`` to the manifests of another package."""
+        """Change an instance to the manifests of another package."""
         self.step = "replace"
         package = self.packages.add(files, package_id=package_id)
         command = ReplaceObjects(
-            vnf_instance_id="i1", package=package, vim=self.vim, def_files=tuple(files), namespace="default", **more
+            vnf_instance_id=instance, package=package, vim=self.vim, def_files=tuple(files), namespace=namespace, **more
         )
         while True:
             outcome = await self.changes.replace_objects(command, self.context(operation=operation))

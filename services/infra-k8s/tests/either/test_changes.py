@@ -1,0 +1,65 @@
+"""Scale, heal and change of package of what runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubernetes_objects import a_deployment, a_pod, an_object
+from kubevnfm_events.infra import ObjectFacts, ObjectsApplied, VduTarget
+from kubevnfm_infra_k8s.domain.objects import ObjectKey
+
+VDUS = (VduTarget(vdu_id="WEB", name="web"), VduTarget(vdu_id="BARE", name="bare"))
+
+
+def uids(done: ObjectsApplied, vdu_id: str) -> set[str]:
+    return {pod.uid for pod in done.pods if pod.vdu_id == vdu_id}
+
+
+def web_of(done: ObjectsApplied) -> ObjectFacts:
+    return next(one for one in done.objects if one.vdu_id == "WEB")
+
+
+async def test_a_deployment_is_scaled_out_and_in(ground: Any) -> None:
+    """CR-033, CR-093: pods that leave are gone, and the count may be asked for twice."""
+    before = await ground.apply(a_deployment(), vdus=VDUS)
+    out = await ground.site.scale({web_of(before): 4}, instance=ground.namespace, operation="out")
+    again = await ground.site.scale({web_of(before): 4}, instance=ground.namespace, operation="out")
+    assert (len(uids(out, "WEB")), uids(before, "WEB") < uids(out, "WEB")) == (4, True)
+    assert uids(again, "WEB") == uids(out, "WEB")
+    less = await ground.site.scale({web_of(before): 1}, instance=ground.namespace, operation="in")
+    assert (len(uids(less, "WEB")), uids(less, "WEB") < uids(out, "WEB")) == (1, True)
+
+
+async def test_pods_are_replaced_one_by_one_or_from_their_manifest(ground: Any) -> None:
+    """CR-034."""
+    bare = an_object("Pod", "bare", spec=a_pod()["spec"])
+    before = await ground.apply(a_deployment(), bare, vdus=VDUS)
+    ill = [pod for pod in before.pods if pod.vdu_id == "BARE" or pod.uid == min(uids(before, "WEB"))]
+    after = await ground.site.heal(
+        ill, def_files=["f.yaml"], vdus=VDUS, instance=ground.namespace, namespace=ground.namespace
+    )
+    assert {pod.uid for pod in before.pods} - {pod.uid for pod in after.pods} == {pod.uid for pod in ill}
+    assert len(after.pods) == len(before.pods) == 3
+
+
+async def test_other_manifests_are_applied_and_what_they_lack_is_pruned(ground: Any) -> None:
+    """CR-022, CR-035, CR-094: a Namespace with an object of another client stays, an empty one goes."""
+    guest, empty = (an_object("Namespace", ground.own_name(name)) for name in ("guest", "empty"))
+    settings = an_object("ConfigMap", "settings", data={"k": "v"})
+    await ground.apply(guest, empty, settings, a_deployment(), vdus=VDUS, multi_namespace=True)
+    place = guest["metadata"]["name"]
+    secret = an_object("Secret", "of-others", metadata={"namespace": place})
+    resource = await ground.cluster.resource("v1", "Secret")
+    await ground.cluster.apply(resource, ObjectKey("v1", "Secret", place, "of-others"), secret)
+    new = {"f.yaml": [a_deployment(replicas=1), an_object("ConfigMap", "more", data={"k": "v"})]}
+    done = await ground.site.replace(
+        new,
+        vdus=(VduTarget(vdu_id="WEB", name="web", replicas=3),),
+        instance=ground.namespace,
+        namespace=ground.namespace,
+    )
+    assert {one.name for one in done.objects} == {"web", "more", place}
+    assert len(uids(done, "WEB")) == 3
+    assert await ground.shown("v1", "ConfigMap", "settings") is None
+    assert await ground.shown("v1", "Namespace", empty["metadata"]["name"]) is None
+    assert await ground.shown("v1", "Namespace", place) is not None
