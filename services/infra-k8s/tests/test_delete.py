@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kubevnfm_infra_k8s.domain.deleting import propagation_of
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectsNotGone
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
-from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.ports import Cluster, Propagation
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from patience import until_true
@@ -162,7 +163,7 @@ async def test_an_unreachable_cluster_is_retried_and_given_up_only_by_force(
 async def test_a_deletion_that_was_cancelled_anywhere_is_continued(
     site: Any, faults: FaultBook, make: Make, workload: Make, lab: LabCluster
 ) -> None:
-    await site.apply({"f.yaml": [make("Namespace", "n"), make("ConfigMap", "c"), workload()]}, namespace="n")
+    await site.apply({"f.yaml": [make("Namespace", "ns"), make("ConfigMap", "c"), workload()]}, namespace="ns")
     for after in range(0, 20, 2):
         hang = faults.add(part="kubernetes", effect="hang", after=after)
         task = asyncio.create_task(site.delete())
@@ -172,3 +173,30 @@ async def test_a_deletion_that_was_cancelled_anywhere_is_continued(
         faults.remove(hang.fault_id)
     await site.delete()
     assert lab.inventory()["objects"] == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "metadata", "propagation"),
+    [
+        (ObjectKey("v1", "ConfigMap", "n", "c"), {}, Propagation.BACKGROUND),
+        (ObjectKey("v1", "Pod", "n", "p"), {"managedFields": [{"manager": "kubelet"}]}, Propagation.BACKGROUND),
+        (ObjectKey("apps/v1", "Deployment", "n", "d"), {}, Propagation.FOREGROUND),
+        (ObjectKey("v1", "Service", "n", "s"), {}, Propagation.FOREGROUND),
+        (
+            ObjectKey("a.example/v1", "Thing", "n", "t"),
+            {"managedFields": [{"manager": "kubevnfm"}]},
+            Propagation.BACKGROUND,
+        ),
+        (
+            ObjectKey("a.example/v1", "Thing", "n", "t"),
+            {"managedFields": [{"manager": "things"}]},
+            Propagation.FOREGROUND,
+        ),
+        (ObjectKey("a.example/v1", "Thing", "n", "t"), {"finalizers": ["a.example/f"]}, Propagation.FOREGROUND),
+    ],
+)
+def test_only_owners_are_deleted_in_the_foreground(
+    key: ObjectKey, metadata: dict[str, Any], propagation: Propagation
+) -> None:
+    """CR-023: what a controller has touched may own objects too."""
+    assert propagation_of(key, {"metadata": metadata}) is propagation

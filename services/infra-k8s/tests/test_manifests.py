@@ -172,3 +172,19 @@ def test_the_request_may_map_a_vdu_to_a_workload_of_another_name(workload: Make)
     with pytest.raises(InvalidInput, match="DaemonSet web expected in the files, found Deployment web") as caught:
         workload_of_vdus([web], [mapped])
     assert caught.value.field == "additionalParams.vdu_mapping.V1"
+
+
+def test_the_list_of_one_kind_is_taken_apart() -> None:
+    """CR-011: as kubectl does; its items have neither kind nor version of their own."""
+    text = """
+apiVersion: v1
+kind: ConfigMapList
+items:
+- metadata: {name: a}
+- metadata: {name: b}
+"""
+    found = read_manifests([("f.yaml", text)])
+    assert [(each.api_version, each.kind, each.name) for each in found] == [
+        ("v1", "ConfigMap", "a"),
+        ("v1", "ConfigMap", "b"),
+    ]

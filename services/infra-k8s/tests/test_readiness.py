@@ -146,7 +146,12 @@ TABLE: list[tuple[str, dict[str, Any] | None, Status]] = [
     ("budget", obj("PodDisruptionBudget", "policy/v1", observedGeneration=1), OK),
     ("budget not seen", obj("PodDisruptionBudget", "policy/v1"), WAIT),
     ("autoscaler", obj("HorizontalPodAutoscaler", "autoscaling/v2", conditions=conditions(AbleToScale="True")), OK),
-    ("autoscaler new", obj("HorizontalPodAutoscaler", "autoscaling/v2"), WAIT),
+    ("autoscaler new", obj("HorizontalPodAutoscaler", "autoscaling/v2"), OK),
+    (
+        "autoscaler without a target",
+        obj("HorizontalPodAutoscaler", "autoscaling/v2", conditions=conditions(AbleToScale="False FailedGetScale")),
+        WAIT,
+    ),
     ("ingress", obj("Ingress", "networking.k8s.io/v1"), OK),
     ("anything else of Kubernetes", obj("ConfigMap"), OK),
     ("resource ready", obj("Thing", CR, conditions=conditions(Ready="True")), OK),

@@ -15,11 +15,11 @@ from kubevnfm_infra_k8s.adapters.discovery import Discovery
 from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, named, version_of
 from kubevnfm_infra_k8s.adapters.transport import LARGEST_ANSWER, Answer, Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectRefused
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at
+from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, Body, ObjectKey, Resource, field_at
+from kubevnfm_infra_k8s.domain.ports import Propagation
 
 log = structlog.get_logger()
 
-FIELD_MANAGER: Final = "kubevnfm"
 _APPLY: Final = "application/apply-patch+yaml"
 _MERGE: Final = "application/merge-patch+json"
 _NO_SUCH_KIND: Final = "could not find the requested resource"
@@ -226,10 +226,15 @@ class KubernetesCluster:
         return None if answer.status == 404 else self._object(answer, key)
 
     async def delete(
-        self, resource: Resource, key: ObjectKey, *, uid: str = "", grace_period_s: int | None = None
+        self,
+        resource: Resource,
+        key: ObjectKey,
+        *,
+        uid: str = "",
+        grace_period_s: int | None = None,
+        propagation: Propagation = Propagation.FOREGROUND,
     ) -> bool:
-        # Foreground: the object disappears after the objects that it owns, so its absence means that all are gone.
-        options: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground"}
+        options: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
         if uid:
             options["preconditions"] = {"uid": uid}
         if grace_period_s is not None:

@@ -16,6 +16,7 @@ from kubevnfm_kit.errors import VnfmError
 from kubevnfm_infra_k8s.domain.capi.contract import PAUSED_ANNOTATION, Conditions, is_cluster, is_paused
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotGone
 from kubevnfm_infra_k8s.domain.objects import (
+    FIELD_MANAGER,
     INSTANCE_LABEL,
     KEEP_ANNOTATION,
     Body,
@@ -27,7 +28,7 @@ from kubevnfm_infra_k8s.domain.objects import (
     uid_of,
 )
 from kubevnfm_infra_k8s.domain.order import deletion_stages
-from kubevnfm_infra_k8s.domain.ports import Cluster, Releases, SharedObjects, Sharing
+from kubevnfm_infra_k8s.domain.ports import Cluster, Propagation, Releases, SharedObjects, Sharing
 from kubevnfm_infra_k8s.domain.preparing import instance_labels
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.readiness import last_condition
@@ -39,6 +40,10 @@ log = structlog.get_logger()
 
 _PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
 _CLAIMS: Final = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True)
+_OWNERS: Final = frozenset(
+    {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job", "CronJob", "Service"}
+)
+"""The built-in kinds whose controllers make objects that they own: pods, and a Service's EndpointSlices."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +189,13 @@ class DeletionRun:
         # Other kinds ignore the period; the pods of workloads get it from _shorten_grace_periods().
         grace_period_s = self.grace_period_s if target.key.kind == "Pod" else None
         uid = uid_of(target.body)
-        await self.cluster.delete(target.resource, target.key, uid=uid, grace_period_s=grace_period_s)
+        await self.cluster.delete(
+            target.resource,
+            target.key,
+            uid=uid,
+            grace_period_s=grace_period_s,
+            propagation=propagation_of(target.key, target.body),
+        )
 
     async def _claims(self, release: Release, entries: Sequence[Entry]) -> Sequence[Target]:
         """Return the volume claims that deleted StatefulSets have created from their templates."""
@@ -259,6 +270,19 @@ class DeletionRun:
                         await self.cluster.delete(_PODS, key, uid=uid_of(pod), grace_period_s=self.grace_period_s)
         except VnfmError as error:  # the wait for the deletion continues, and raises if the cluster is unreachable
             log.warning("grace_period_not_shortened", namespace=namespace, reason=str(error))
+
+
+def propagation_of(key: ObjectKey, body: Body) -> Propagation:
+    """Return how to delete the object: in the foreground if it may own others (capi.md CR-023).
+
+    The garbage collector learns of a new custom kind after up to 30 s, and a deletion in the foreground waits for it. So a
+    custom resource that no controller has touched is not deleted in that way.
+    """
+    if not key.is_custom:
+        return Propagation.FOREGROUND if key.kind in _OWNERS else Propagation.BACKGROUND
+    writers = {each.get("manager") for each in field_at(body, "metadata", "managedFields") or []}
+    is_touched = bool(writers - {FIELD_MANAGER}) or bool(field_at(body, "metadata", "finalizers"))
+    return Propagation.FOREGROUND if is_touched else Propagation.BACKGROUND
 
 
 def _is_cluster_scoped(key: ObjectKey) -> bool:

@@ -19,6 +19,7 @@ from kubevnfm_infra_k8s.domain.objects import (
     group_of,
 )
 from kubevnfm_infra_k8s.domain.ready_when import parse
+from kubevnfm_infra_k8s.domain.yaml_values import read_documents
 
 FIELD = "additionalParams.lcm-kubernetes-def-files"
 HOOK_ANNOTATION = "helm.sh/hook"
@@ -66,16 +67,6 @@ class Manifest:
         return ObjectKey(self.api_version, self.kind, namespace, self.name)
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # the C loader, if PyYAML has it
-    """Reads YAML like Kubernetes, which does not convert times."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
-}
-
-
 def read_manifests(files: Sequence[tuple[str, str]]) -> Sequence[Manifest]:
     """Read (name, YAML text) pairs, in order. Raises InvalidInput naming file and document."""
     manifests = [manifest for name, text in files for manifest in _read(name, text)]
@@ -93,7 +84,7 @@ def read_manifests(files: Sequence[tuple[str, str]]) -> Sequence[Manifest]:
 
 def _read(name: str, text: str) -> Iterator[Manifest]:
     try:
-        documents = list(yaml.load_all(text, Loader=_Loader))
+        documents = list(read_documents(text))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f" in line {mark.line + 1}" if mark is not None else ""
@@ -104,11 +95,22 @@ def _read(name: str, text: str) -> Iterator[Manifest]:
     for document in documents:
         if document is None:
             continue
-        # ``kubectl get -o yaml`` writes several objects as one List.
-        is_list = isinstance(document, Mapping) and document.get("kind") == "List"
-        for body in (document.get("items") or []) if is_list else [document]:
+        for body in _members(document):
             number += 1
             yield _checked(name, number, body)
+
+
+def _members(document: object) -> Sequence[Body]:
+    """Return the objects of a ``List`` or of the list of one kind (``ConfigMapList``); otherwise the document itself."""
+    items = field_at(document, "items")
+    kind = field_at(document, "kind")
+    if not isinstance(document, Mapping) or not isinstance(kind, str) or not kind.endswith("List"):
+        return [document]  # type: ignore[list-item] # _checked refuses what is no object
+    if not isinstance(items, list):
+        return [] if kind == "List" and items is None else [document]
+    # The items of a kind's list have neither kind nor version of their own.
+    known = {} if kind == "List" else {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
+    return [{**known, **item} if isinstance(item, Mapping) else item for item in items]
 
 
 def _checked(file: str, number: int, body: Body) -> Manifest:

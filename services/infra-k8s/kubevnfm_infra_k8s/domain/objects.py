@@ -11,6 +11,8 @@ from typing import Any, Final
 Body = Mapping[str, Any]
 """An object in JSON form. Only ``apiVersion``, ``kind`` and ``metadata`` are common to all kinds."""
 
+FIELD_MANAGER: Final = "kubevnfm"
+"""The name under which the API server records the fields that we have applied."""
 INSTANCE_LABEL: Final = "kubevnfm.io/vnf-instance-id"
 TACKER_LABEL: Final = "tacker_vnf_instance_id"
 """The label by which existing tools select a VNF's objects; it has the same value."""

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Protocol
 
 from kubevnfm_events import Event, PackageRef, VimConnection
@@ -17,6 +18,16 @@ from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.release import Release
 
 PublishEvent = Callable[[Event], Awaitable[None]]
+
+
+class Propagation(StrEnum):
+    """What becomes of the objects that a deleted object owns."""
+
+    FOREGROUND = "Foreground"
+    """They are deleted first, so the absence of the owner means that all are gone. It costs the garbage collector a look
+    at each object, one after the other."""
+    BACKGROUND = "Background"
+    """They are deleted afterwards."""
 
 
 class Cluster(Protocol):
@@ -81,7 +92,13 @@ class Cluster(Protocol):
         ...
 
     async def delete(
-        self, resource: Resource, key: ObjectKey, *, uid: str = "", grace_period_s: int | None = None
+        self,
+        resource: Resource,
+        key: ObjectKey,
+        *,
+        uid: str = "",
+        grace_period_s: int | None = None,
+        propagation: Propagation = Propagation.FOREGROUND,
     ) -> bool:
         """Begin to delete the object and all objects that it owns; return False if it (with this uid) does not exist."""
         ...

@@ -257,6 +257,12 @@ def _by_condition(type: str) -> Callable[[Body, Observation], Verdict]:
     return lambda body, _: CURRENT if _is_true(body, type) else in_progress(_in_words(body, type))
 
 
+def _autoscaler(body: Body, _: Observation) -> Verdict:
+    # Its controller writes the first condition after 15 s, and nothing of the set waits for that.
+    is_refused = _is(body, "AbleToScale", "False")
+    return in_progress(_in_words(body, "AbleToScale")) if is_refused else CURRENT
+
+
 def _observed(body: Body, _: Observation) -> Verdict:
     return _UNOBSERVED if _is_unobserved(body) else CURRENT
 
@@ -275,7 +281,7 @@ _RULES: Final[Mapping[tuple[str, str], Callable[[Body, Observation], Verdict]]] 
     ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
     ("apiregistration.k8s.io", "APIService"): _by_condition("Available"),
     ("policy", "PodDisruptionBudget"): _observed,
-    ("autoscaling", "HorizontalPodAutoscaler"): _by_condition("AbleToScale"),
+    ("autoscaling", "HorizontalPodAutoscaler"): _autoscaler,
     # Many clusters have no Ingress controller that reports an address.
     ("networking.k8s.io", "Ingress"): lambda body, seen: CURRENT,
     **CAPI_RULES,

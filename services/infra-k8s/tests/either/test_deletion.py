@@ -1,0 +1,63 @@
+"""Deletion at the pace of the API server: only owners are deleted in the foreground."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from kubernetes_objects import a_deployment, an_object
+from kubevnfm_infra_k8s.domain.objects import Resource
+from patience import until_true
+
+CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps", namespaced=True)
+PODS = Resource("v1", "Pod", "pods", namespaced=True)
+
+
+async def test_two_hundred_config_maps_are_deleted_in_the_background(ground: Any) -> None:
+    """CR-023: in the foreground the garbage collector takes each in turn, 16 s for 200."""
+    await ground.apply(*(an_object("ConfigMap", f"c{n}", data={"n": str(n)}) for n in range(200)))
+    seen: set[str] = set()
+
+    async def watch() -> None:
+        async for found in ground.cluster.follow(CONFIG_MAPS, namespace=ground.namespace):
+            seen.update(each for body in found.values() for each in body["metadata"].get("finalizers") or [])
+
+    watching = asyncio.create_task(watch())
+    assert (await ground.delete()).count == 200
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    assert seen == set()
+
+
+async def test_the_pods_of_a_deployment_are_gone_when_it_is(ground: Any) -> None:
+    """CR-023: an owner is deleted in the foreground, after what it owns."""
+    await ground.apply(
+        a_deployment(), an_object("Service", "web", spec={"selector": {"app": "web"}, "ports": [{"port": 80}]})
+    )
+    await ground.delete()
+    assert not await ground.cluster.list(PODS, namespace=ground.namespace)
+
+
+async def test_an_untouched_custom_resource_is_deleted_with_its_definition(ground: Any) -> None:
+    """CR-023: the garbage collector does not know a kind that is a few seconds old."""
+    group = f"{ground.namespace}.example"
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object"}}}}
+    spec = {
+        "group": group,
+        "scope": "Namespaced",
+        "names": {"kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+    }
+    definition = an_object(
+        "CustomResourceDefinition", f"things.{group}", api_version="apiextensions.k8s.io/v1", spec=spec
+    )
+    await ground.apply(definition, an_object("Thing", "t", api_version=f"{group}/v1", spec={}))
+    started = asyncio.get_running_loop().time()
+    assert (await ground.delete()).count == 2
+    assert asyncio.get_running_loop().time() - started < 100.0
+
+    async def is_gone() -> bool:
+        ground.cluster.forget_kinds()
+        return await ground.cluster.resource(f"{group}/v1", "Thing") is None
+
+    await until_true(is_gone)
