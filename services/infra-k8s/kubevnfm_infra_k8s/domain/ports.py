@@ -21,7 +21,7 @@ PublishEvent = Callable[[Event], Awaitable[None]]
 
 
 class Propagation(StrEnum):
-    """What becomes of the objects that a deleted object owns."""
+    """The order in which an object and the objects that it owns are deleted."""
 
     FOREGROUND = "Foreground"
     """They are deleted first, so the absence of the owner means that all are gone. It costs the garbage collector a look
