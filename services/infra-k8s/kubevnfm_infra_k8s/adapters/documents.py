@@ -91,7 +91,9 @@ def _entry(body: Mapping[str, Any]) -> Entry:
         vdu_id=body["vduId"],
         is_kept=body["isKept"],
         is_shared=body["isShared"],
-        is_complete=body.get("isComplete", False),  # absent in releases that an earlier version has stored
+        # Both are absent in releases that an earlier version has stored.
+        is_adopted=body.get("isAdopted", False),
+        is_complete=body.get("isComplete", False),
         claim_templates=tuple(body["claimTemplates"]),
     )
 
@@ -108,6 +110,7 @@ def _entry_document(entry: Entry) -> dict[str, Any]:
         "vduId": entry.vdu_id,
         "isKept": entry.is_kept,
         "isShared": entry.is_shared,
+        "isAdopted": entry.is_adopted,
         "isComplete": entry.is_complete,
         "claimTemplates": list(entry.claim_templates),
     }

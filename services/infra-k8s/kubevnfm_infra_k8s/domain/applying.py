@@ -46,12 +46,15 @@ class ApplyRun:
         # sent are harmless: termination deletes no object without our label.
         release = await self.releases.save(release.planned(persistent, namespace=plan.namespace))
         sharers = await self._hold(persistent)
-        there = await self._find_existing(persistent, sharers)
+        there = await self._find_existing(persistent)
+        foreign = self._foreign(there, sharers)
+        if foreign and not self.adopt:
+            raise ForeignObjects(foreign)
         # Before its definition is applied, a custom resource would be rejected. For objects that exist already, the dry
         # run was done when they were created, unless their manifests are others now.
         if plan.all_served and (is_first or self.rehearses):
             await rehearse(self.wait.cluster, plan.objects)
-        release = await self.releases.save(release.sharing(sharers))
+        release = await self.releases.save(release.sharing(sharers).adopting(foreign))
         await self.progress.started(f"{len(plan.objects)} objects", total=len(plan.objects))
         for vdu in plan.without_workload:
             message = f"no workload named {vdu.name} in the files, so it has no VNFC"
@@ -82,21 +85,21 @@ class ApplyRun:
         others = await each_of(scoped, lambda each: self.shared.hold(cluster, each.key, each.digest, mine))
         return {each.key: holders for each, holders in zip(scoped, others, strict=True) if holders}
 
-    async def _find_existing(
-        self, objects: Sequence[Wanted], sharers: Mapping[ObjectKey, Sequence[str]]
-    ) -> Mapping[ObjectKey, Body]:
-        """Return the objects that exist already. Raises ForeignObjects for those of others, unless they are adopted."""
+    async def _find_existing(self, objects: Sequence[Wanted]) -> Mapping[ObjectKey, Body]:
+        """Return the objects that exist already."""
         found = await each_of(objects, self._look)
-        there = {each.key: body for each, body in zip(objects, found, strict=True) if body is not None}
-        ours = {self.wait.vnf_instance_id}
-        foreign = [
+        return {each.key: body for each, body in zip(objects, found, strict=True) if body is not None}
+
+    def _foreign(
+        self, there: Mapping[ObjectKey, Body], sharers: Mapping[ObjectKey, Sequence[str]]
+    ) -> Sequence[ObjectKey]:
+        """Return those of the existing objects that belong neither to this instance nor to one that shares them."""
+        mine = self.wait.vnf_instance_id
+        return [
             key
             for key, body in there.items()
-            if labels_of(body).get(INSTANCE_LABEL) not in ours.union(sharers.get(key, ()))
+            if labels_of(body).get(INSTANCE_LABEL) not in {mine, *sharers.get(key, ())}
         ]
-        if foreign and not self.adopt:
-            raise ForeignObjects(foreign)
-        return there
 
     async def _look(self, wanted: Wanted) -> Body | None:
         try:

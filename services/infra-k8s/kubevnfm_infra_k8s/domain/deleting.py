@@ -19,6 +19,8 @@ from kubevnfm_infra_k8s.domain.objects import (
     FIELD_MANAGER,
     INSTANCE_LABEL,
     KEEP_ANNOTATION,
+    MANAGED_BY,
+    OPERATION_ANNOTATION,
     Body,
     ObjectKey,
     Resource,
@@ -125,6 +127,9 @@ class DeletionRun:
         if entry.is_kept or annotations_of(body).get(KEEP_ANNOTATION) == "true":
             return False
         mine = release.vnf_instance_id
+        if entry.is_adopted:
+            await self._give_back(release, entry, resource, body)
+            return False
         owners: Sequence[str] = [mine]
         if _is_cluster_scoped(entry.key):
             sharing = await self._let_go(release, entry.key, resource)
@@ -146,6 +151,18 @@ class DeletionRun:
         # An object of the same name with another uid was created by someone else after ours was deleted.
         is_same = not entry.uid or entry.uid == uid_of(body)
         return is_same and labels_of(body).get(INSTANCE_LABEL) in owners
+
+    async def _give_back(self, release: Release, entry: Entry, resource: Resource, body: Body) -> None:
+        """Take our labels off an object that existed before the VNF (capi.md CR-020)."""
+        if _is_cluster_scoped(entry.key):
+            await self.shared.release(release.cluster, entry.key, release.vnf_instance_id)
+            await self.shared.forget(release.cluster, entry.key)
+        if labels_of(body).get(INSTANCE_LABEL) != release.vnf_instance_id:
+            return
+        labels = dict.fromkeys([*instance_labels(release.vnf_instance_id), *MANAGED_BY])
+        change = {"metadata": {"labels": labels, "annotations": {OPERATION_ANNOTATION: None}}}
+        await self.cluster.patch(resource, entry.key, change)
+        log.info("adopted_object_given_back", object=str(entry.key))
 
     async def _let_go(self, release: Release, key: ObjectKey, resource: Resource) -> Sharing:
         """Leave the holders of a cluster-scoped object. If others remain, give it the label of one of them.

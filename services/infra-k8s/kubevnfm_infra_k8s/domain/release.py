@@ -28,6 +28,8 @@ class Entry:
     """Annotated with ``kubevnfm.io/keep``: termination does not delete it."""
     is_shared: bool = False
     """Cluster-scoped and shared with another instance, whose label it may carry."""
+    is_adopted: bool = False
+    """It existed before and was taken over (``additionalParams.adopt``): termination gives it back, without our labels."""
     is_complete: bool = False
     """A Job that has ended well. It may be collected afterwards (``ttlSecondsAfterFinished``)."""
     claim_templates: Sequence[str] = ()
@@ -61,6 +63,7 @@ class Release:
                 vdu_id=each.vdu_id,
                 is_kept=each.is_kept_on_delete,
                 is_shared=each.key in known and known[each.key].is_shared,
+                is_adopted=each.key in known and known[each.key].is_adopted,
                 # Another manifest is another Job, which has yet to run.
                 is_complete=each.key in known and known[each.key].is_complete and known[each.key].digest == each.digest,
                 claim_templates=each.claim_templates,
@@ -75,6 +78,11 @@ class Release:
     def sharing(self, keys: Collection[ObjectKey]) -> Release:
         """Return the release with these objects marked as shared."""
         return replace(self, entries=[replace(each, is_shared=each.key in keys) for each in self.entries])
+
+    def adopting(self, keys: Collection[ObjectKey]) -> Release:
+        """Return the release with these objects marked as taken over."""
+        entries = [replace(each, is_adopted=each.is_adopted or each.key in keys) for each in self.entries]
+        return replace(self, entries=entries)
 
     @property
     def complete(self) -> frozenset[ObjectKey]:

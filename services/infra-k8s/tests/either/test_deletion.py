@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from kubernetes_objects import a_deployment, an_object
-from kubevnfm_infra_k8s.domain.objects import Resource
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from patience import until_true
 
 CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps", namespaced=True)
@@ -61,3 +61,22 @@ async def test_an_untouched_custom_resource_is_deleted_with_its_definition(groun
         return await ground.cluster.resource(f"{group}/v1", "Thing") is None
 
     await until_true(is_gone)
+
+
+async def test_an_adopted_object_stays_without_our_labels(ground: Any) -> None:
+    """CR-020: termination gives back what existed before the VNF."""
+    await ground.create(an_object("ConfigMap", "theirs", data={"x": "1"}))
+    # By a patch, so that an apply without the label does not remove it.
+    key = ObjectKey("v1", "ConfigMap", ground.namespace, "theirs")
+    await ground.cluster.patch(CONFIG_MAPS, key, {"metadata": {"labels": {"team": "a"}}})
+    objects = [an_object("ConfigMap", "theirs", data={"x": "2"}), an_object("ConfigMap", "ours")]
+    await ground.apply(*objects, adopt=True)
+    adopted = await ground.shown("v1", "ConfigMap", "theirs")
+    assert adopted["metadata"]["labels"]["kubevnfm.io/vnf-instance-id"] == ground.namespace
+    # A retry finds our label there, and must not forget where the object came from.
+    await ground.apply(*objects, adopt=True, attempt=2)
+    await ground.delete()
+    left = await ground.shown("v1", "ConfigMap", "theirs")
+    assert left["metadata"]["labels"] == {"team": "a"}
+    assert not left["metadata"].get("annotations")
+    assert await ground.shown("v1", "ConfigMap", "ours") is None
