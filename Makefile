@@ -83,9 +83,10 @@ test-machines: samples ## Runs sequences of clusters on real machines, which it 
 	@test -n "$(MACHINES)" || { echo "MACHINES=FILE expected; docs/real-machines.md says what the file has" >&2; exit 2; }
 	@KUBEVNFM_MACHINES="$(abspath $(MACHINES))" $(PYTEST) -s --timeout 7200 tests/machines $(ARGS)
 
-test-kubernetes: .venv/.ready ## Drives infra-k8s on a real Kubernetes API server, which environment variables name; docs/real-kubernetes.md
+test-kubernetes: samples ## Drives infra-k8s and whole operations on a real Kubernetes API server, which environment variables name; docs/real-kubernetes.md
 	@test -n "$(KUBEVNFM_KUBERNETES_ENDPOINT)" || { echo "KUBEVNFM_KUBERNETES_ENDPOINT expected; docs/real-kubernetes.md names all variables" >&2; exit 2; }
 	@$(PYTEST) services/infra-k8s/tests/either $(ARGS)
+	@$(PYTEST) --timeout 1800 tests/kubernetes $(ARGS)
 
 test-chaos: samples servers ## Runs the chaos tests: each process is killed at each step, each message is delivered twice, each stored operation is replayed
 	@$(PYTEST) tests/chaos services/lcm-api/tests/lifecycle/test_engine.py services/lcm-api/tests/test_stored_operations.py

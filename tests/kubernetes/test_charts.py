@@ -8,12 +8,12 @@ from uuid import uuid4
 
 import pytest
 from package_variants import variant
-from real_cluster import URL, RealCluster
+from real_cluster import GIVEN, RealCluster
 from real_cnfs import VIM
 from user import GRACEFUL, User
 
 pytestmark = [
-    pytest.mark.skipif(URL is None, reason="no cluster is given: see docs/real-kubernetes.md"),
+    pytest.mark.skipif(GIVEN is None, reason="no cluster is given: see docs/real-kubernetes.md"),
     pytest.mark.skipif(shutil.which("helm") is None, reason="there is no helm program"),
 ]
 

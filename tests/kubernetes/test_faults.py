@@ -1,6 +1,6 @@
 """Faults of a real cluster: each ends an operation in FAILED_TEMP with the cause; retry goes on, and rollback undoes.
 
-Skipped unless KUBEVNFM_KUBERNETES_URL names a cluster. Docstrings name the requirements of capi.md chapter 3.
+Skipped unless KUBEVNFM_KUBERNETES_ENDPOINT names a cluster. Docstrings name the requirements of capi.md chapter 3.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from uuid import uuid4
 import pytest
 import yaml
 from patience import until
-from real_cluster import URL, RealCluster
+from real_cluster import GIVEN, RealCluster
 from real_cnfs import VIM, onboarded, request_on
 from user import FORCEFUL, GRACEFUL, User
 
-pytestmark = pytest.mark.skipif(URL is None, reason="no cluster is given: see docs/real-kubernetes.md")
+pytestmark = pytest.mark.skipif(GIVEN is None, reason="no cluster is given: see docs/real-kubernetes.md")
 
 FILE = "Files/kubernetes/case.yaml"
 WAIT_S = 12

@@ -1,4 +1,4 @@
-"""A CNF of more than forty kinds lives its whole life on a real cluster. Skipped unless KUBEVNFM_KUBERNETES_URL names one."""
+"""A CNF of more than forty kinds lives its whole life on a real cluster. Skipped unless KUBEVNFM_KUBERNETES_ENDPOINT names one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from uuid import uuid4
 import pytest
 from forty_kinds import forty_kinds, kinds_of
 from patience import until
-from real_cluster import URL, RealCluster
+from real_cluster import GIVEN, RealCluster
 from real_cnfs import VIM, onboarded, request_on
 from user import GRACEFUL, User
 
-pytestmark = pytest.mark.skipif(URL is None, reason="no cluster is given: see docs/real-kubernetes.md")
+pytestmark = pytest.mark.skipif(GIVEN is None, reason="no cluster is given: see docs/real-kubernetes.md")
 
 FILE = "Files/kubernetes/forty.yaml"
 

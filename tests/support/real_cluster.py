@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import os
-import shlex
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any, Final, Self
 from uuid import uuid4
 
 import aiohttp
 from patience import until
+from real_kubernetes import RealKubernetes
 
-URL: Final = os.environ.get("KUBEVNFM_KUBERNETES_URL")
-"""The address of the API server; the tests of tests/kubernetes are skipped without it."""
+GIVEN: Final = RealKubernetes.from_environment()
+"""The cluster that the environment names; the tests of tests/kubernetes are skipped without one."""
 _FLEETING: Final = frozenset(
     {"events", "leases", "endpoints", "endpointslices", "pods", "componentstatuses", "bindings", "apiservices", "nodes"}
 )
@@ -26,18 +24,11 @@ Body = dict[str, Any]
 
 
 class RealCluster:
-    """The cluster's API with the rights of an administrator. An async context manager.
-
-    ``$KUBEVNFM_KUBERNETES_TOKEN`` and ``$KUBEVNFM_KUBERNETES_CA`` are files: a bearer token with all rights, and the CA of
-    the API server. ``$KUBEVNFM_KUBERNETES_KILL`` and ``$KUBEVNFM_KUBERNETES_START`` are commands that end the API server
-    as a power cut does, and start it again; tests that need them are skipped without.
-    """
+    """The cluster's API with the rights of an administrator. An async context manager."""
 
     def __init__(self) -> None:
-        assert URL is not None
-        self.url = URL.rstrip("/")
-        self.token = Path(os.environ["KUBEVNFM_KUBERNETES_TOKEN"]).read_text(encoding="utf-8").strip()
-        self.ca = Path(os.environ["KUBEVNFM_KUBERNETES_CA"]).read_text(encoding="utf-8")
+        assert GIVEN is not None
+        self.url, self.token, self.ca = GIVEN.endpoint, GIVEN.token, GIVEN.ca_pem
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -149,10 +140,9 @@ class RealCluster:
 
     @staticmethod
     async def power(*, is_on: bool) -> None:
-        """Start the API server or end it as a power cut does."""
-        command = os.environ["KUBEVNFM_KUBERNETES_START" if is_on else "KUBEVNFM_KUBERNETES_KILL"]
-        process = await asyncio.create_subprocess_exec(*shlex.split(command), stdout=asyncio.subprocess.DEVNULL)
-        assert await process.wait() == 0, command
-
-
-HAS_POWER: Final = {"KUBEVNFM_KUBERNETES_START", "KUBEVNFM_KUBERNETES_KILL"} <= set(os.environ)
+        """Start the API server, or end it as a power cut does."""
+        assert GIVEN is not None
+        process = await asyncio.create_subprocess_exec(
+            *(GIVEN.start if is_on else GIVEN.kill), stdout=asyncio.subprocess.DEVNULL
+        )
+        assert await process.wait() == 0
