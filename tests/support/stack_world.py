@@ -301,6 +301,9 @@ class GivenVims:
     async def connection(self, vim: VimConnection) -> VimConnection:
         return vim
 
+    def forget(self, vim: VimConnection) -> None:
+        """Nothing is kept."""
+
 
 def openstack_vim(auth_url: str, **changes: str) -> VimConnection:
     """Return the connection of the lab's first user, which is the same as that of the real test bed."""

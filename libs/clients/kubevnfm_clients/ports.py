@@ -41,6 +41,10 @@ class VimDirectory(Protocol):
         """
         ...
 
+    def forget(self, vim: VimConnection) -> None:
+        """Have the next call ask the registry: the VIM does not accept these access data."""
+        ...
+
 
 class Instances(Protocol):
     """Served by lcm-api: ``GET /internal/v1/instances/{id}``."""

@@ -36,6 +36,10 @@ class HttpVimDirectory:
         self._known[vim.vim_id] = (time.monotonic(), found)
         return vim.resolved(found)
 
+    def forget(self, vim: VimConnection) -> None:
+        """See the port."""
+        self._known.pop(vim.vim_id or "", None)
+
 
 class HttpVims:
     """`ports.Vims` over HTTP."""

@@ -187,6 +187,10 @@ async def test_a_connection_is_asked_once_in_a_burst_and_not_at_all_when_it_is_c
     assert len(service.calls) == 1
     assert isinstance(found.access_info["bearer_token"], Secret)
 
+    service.body = {"vim_id": "v", "vim_type": "t", "access_info": {}}
+    directory.forget(VimConnection(vim_id="v"))
+    assert (await directory.connection(VimConnection(vim_id="v"))).access_info == {}
+
 
 async def test_a_package_is_fetched_once_for_all_who_ask_at_the_same_time(
     service: Service, session: aiohttp.ClientSession, tmp_path: Path

@@ -98,7 +98,7 @@ class CapiHandlers(Handling):
         name = addons_release(mine)
         manifests = await self.manifests(command.package, command.def_files, mine, context.operation_id)
         began = await self.start_times.started_at(context, mine)
-        async with self.clusters.cluster(await self.vims.connection(command.vim)) as management:
+        async with self.connected(command.vim) as management:
             connection = await _connection(management, command.cluster)
         async with self.clusters.cluster(connection) as cluster:
             try:

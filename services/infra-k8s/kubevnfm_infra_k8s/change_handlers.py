@@ -36,7 +36,7 @@ class ChangeHandlers(Handling):
         """Set the objects' numbers of replicas, and wait until they are reached; a repeated call only waits."""
         mine = command.vnf_instance_id
         release = await self.release_of(mine)
-        async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
+        async with self.connected(command.vim) as cluster:
             wait = await self.readiness(cluster, context, mine, command.wait_timeout_s)
             progress = Progress("scale", context.publish)
             run = ScaleRun(wait, progress)
@@ -55,7 +55,7 @@ class ChangeHandlers(Handling):
         """Replace pods, and wait for as many new ready ones; a repeated call replaces those that are left."""
         mine = command.vnf_instance_id
         release = await self.release_of(mine)
-        async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
+        async with self.connected(command.vim) as cluster:
             wait = await self.readiness(cluster, context, mine, command.wait_timeout_s)
             progress = Progress("heal", context.publish)
             run = HealRun(wait, self.releases, progress, command.pods)
@@ -95,7 +95,7 @@ class ChangeHandlers(Handling):
         mine, operation_id = command.vnf_instance_id, context.operation_id
         manifests = await self.manifests(command.package, command.def_files, mine, operation_id)
         release = await self.release_of(mine)
-        async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
+        async with self.connected(command.vim) as cluster:
             planned = await plan(command, manifests, cluster, operation_id=operation_id)
             wait = await self.readiness(cluster, context, mine, command.wait_timeout_s)
             progress = Progress("apply", context.publish)

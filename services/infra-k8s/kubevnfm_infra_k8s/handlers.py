@@ -38,7 +38,7 @@ class InfraK8sHandlers(Handling):
     async def apply_objects(self, command: ApplyObjects, context: StepContext) -> Outcome:
         """Apply the CNF's objects and wait until they are ready; a repeated call continues where the last one ended."""
         mine, operation_id = command.vnf_instance_id, context.operation_id
-        async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
+        async with self.connected(command.vim) as cluster:
             manifests = await self.manifests_of(command, cluster, operation_id)
             planned = await plan(command, manifests, cluster, operation_id=operation_id)
             keys = [each.key for each in planned.objects]
@@ -83,7 +83,7 @@ class InfraK8sHandlers(Handling):
         files = await self._files_after(command, operation_id)
         manifests = await self.manifests(command.package, files, mine, operation_id)
         release = await self.release_of(mine)
-        async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
+        async with self.connected(command.vim) as cluster:
             planned = await plan(command, manifests, cluster, operation_id=operation_id)
             wait = await self.readiness(cluster, context, mine, command.wait_timeout_s)
             progress = Progress("update", context.publish)
@@ -155,7 +155,7 @@ class InfraK8sHandlers(Handling):
             gone_s = max(gone_s, self.cluster_ready_timeout_s)
         if command.cluster_gone_timeout_s is not None:
             gone_s = command.cluster_gone_timeout_s
-        async with self.clusters.cluster(await self.vims.connection(command.vim)) as cluster:
+        async with self.connected(command.vim) as cluster:
             deleting = DeletionRun(
                 cluster=cluster,
                 releases=self.releases,

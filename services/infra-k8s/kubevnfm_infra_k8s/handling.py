@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from kubevnfm_clients.ports import VimDirectory
-from kubevnfm_events import PackageRef
+from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_events.infra import HelmChart
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_worker import StepContext
 
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
+from kubevnfm_infra_k8s.domain.errors import AccessRefused
 from kubevnfm_infra_k8s.domain.manifests import Manifest, check_hooks, read_manifests
 from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, Releases, SharedObjects, Sources, StartTimes
 from kubevnfm_infra_k8s.domain.ready_wait import ReadinessWait
@@ -64,6 +66,17 @@ class Handling:
     ready_timeout_s: float = 500.0
     cluster_ready_timeout_s: float = 1800.0
     gone_timeout_s: float = 500.0
+
+    @asynccontextmanager
+    async def connected(self, vim: VimConnection) -> AsyncIterator[Cluster]:
+        """Yield the cluster of a VIM."""
+        try:
+            async with self.clusters.cluster(await self.vims.connection(vim)) as cluster:
+                yield cluster
+        except AccessRefused:
+            # An operator changes the access data now, and may retry at once.
+            self.vims.forget(vim)
+            raise
 
     async def release_of(self, vnf_instance_id: str) -> Release:
         """Return the instance's inventory. Raises NotFound."""

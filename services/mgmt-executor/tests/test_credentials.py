@@ -129,6 +129,9 @@ class OwnVims:
     async def connection(self, vim: VimConnection) -> VimConnection:
         return vim
 
+    def forget(self, vim: VimConnection) -> None:
+        """Nothing is kept."""
+
 
 @dataclass
 class Site:

@@ -58,6 +58,9 @@ class OwnVims:
     async def connection(self, vim: VimConnection) -> VimConnection:
         return vim
 
+    def forget(self, vim: VimConnection) -> None:
+        """Nothing is kept."""
+
 
 @asynccontextmanager
 async def a_service(lab: MgmtLab) -> AsyncIterator[Service]:
