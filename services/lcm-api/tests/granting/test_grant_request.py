@@ -6,9 +6,11 @@ from typing import Any
 
 from kubevnfm_csar import Flavour
 from kubevnfm_csar.vnfd.model import AffinityRule, Cp, Vdu, VirtualLink
-from kubevnfm_events.infra import StorageFacts
+from kubevnfm_events.infra import StorageFacts, VduTarget
 from kubevnfm_lcm_api.granting.domain.grant_request import nfvo_grant_request
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import HealCnfDraft, ScaleCnfDraft
+from kubevnfm_lcm_api.lifecycle.domain.cnf_replacement import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.grant_request import package_grant_request
 from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release, VnfFacts
@@ -17,8 +19,10 @@ from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import OperationType
 from lcm_builders import (
     ANSWERS,
+    CNF_BEFORE,
     RESOURCES,
     a_change_draft,
+    a_cnf_change,
     a_cnf_terminate_draft,
     an_instantiate_draft,
     an_operate_draft,
@@ -132,6 +136,25 @@ def test_a_change_of_package_updates_the_machines_that_stay() -> None:
 
 def test_start_and_stop_update_machines() -> None:
     assert existing(request_for(an_operate_draft(), None), "updateResources") == [("COMPUTE", "server-w1")]
+
+
+def test_changes_of_a_cnf_add_and_remove_pods() -> None:
+    """CR-033 to CR-035: a scaling the difference, a heal and a change of package the pods that they replace."""
+    out = request_for(a_cnf_change(ScaleCnfDraft, vdu_counts={"web": 2}), None)
+    assert (ids(out, "addResources"), ids(out, "removeResources")) == (["web-add-0", "web-add-1"], [])
+    less = request_for(a_cnf_change(ScaleCnfDraft, vdu_counts={"web": -1}), None)
+    assert (ids(less, "addResources"), existing(less, "removeResources")) == ([], [("COMPUTE", "web-1")])
+    replaced = VduTarget(vdu_id="web", name="web", replicas=3)
+    for draft, added in (
+        (a_cnf_change(HealCnfDraft, pods=CNF_BEFORE.pods), 1),
+        (a_cnf_change(HealCnfDraft, is_whole=True), 1),
+        (a_cnf_change(ReplaceCnfDraft, images_of=("web",)), 1),
+        (a_cnf_change(ReplaceCnfDraft, vdus=(replaced,)), 3),
+    ):
+        request = request_for(draft, None)
+        assert existing(request, "removeResources") == [("COMPUTE", "web-1")]
+        assert len(ids(request, "addResources")) == added
+        assert ("dstVnfdId" in request) is isinstance(draft, ReplaceCnfDraft)
 
 
 def test_terminating_a_cnf_removes_its_pods() -> None:
