@@ -156,6 +156,7 @@ async def test_a_long_wait_occupies_no_worker(site: Any, faults: FaultBook, work
 async def test_a_custom_resource_may_precede_its_definition_and_namespace(
     site: Any, cluster: Cluster, make: Make
 ) -> None:
+    """CR-011, CR-012: namespaces and definitions of the whole set come first, and are served before the rest."""
     thing = make("Thing", "t", api_version="acme.example/v1", namespace="lab", spec={"size": 3})
     done = await site.apply(
         {"a.yaml": thing, "b.yaml": [a_definition(make), make("Namespace", "lab")]}, multi_namespace=True
@@ -166,6 +167,7 @@ async def test_a_custom_resource_may_precede_its_definition_and_namespace(
 
 
 async def test_the_order_is_that_of_the_files(site: Any, cluster: Cluster, make: Make) -> None:
+    """CR-011: the order of creation is read from the objects' versions."""
     kinds = ["Secret", "ConfigMap", "ServiceAccount", "Secret", "ConfigMap"]
     files = {f"{n}.yaml": make(kind, f"o{n}") for n, kind in enumerate(kinds)}
     await site.apply(files)
@@ -177,6 +179,7 @@ async def test_the_order_is_that_of_the_files(site: Any, cluster: Cluster, make:
 
 
 async def test_all_unknown_kinds_are_named(site: Any, make: Make, lab: LabCluster) -> None:
+    """CR-003: with file, group, version and kind."""
     files = {
         "a.yaml": [make("ConfigMap", "c"), make("Gadget", "g", api_version="acme.example/v1")],
         "b.yaml": make("Deployment", "d", api_version="apps/v9"),
@@ -191,6 +194,7 @@ async def test_all_unknown_kinds_are_named(site: Any, make: Make, lab: LabCluste
 async def test_all_rejections_are_reported_before_anything_is_created(
     site: Any, make: Make, workload: Make, lab: LabCluster
 ) -> None:
+    """CR-017: by a dry run of all objects."""
     broken = workload(name="w1")
     del broken["spec"]["selector"]
     files = {"f.yaml": [make("ConfigMap", "c"), broken, make("ConfigMap", "Not_A_Name")]}
@@ -206,6 +210,7 @@ async def test_all_rejections_are_reported_before_anything_is_created(
 async def test_foreign_objects_are_named_and_not_changed_unless_adopted(
     site: Any, cluster: Cluster, make: Make, lab: LabCluster
 ) -> None:
+    """CR-020: 409 with their names, before anything is applied."""
     resource = await cluster.resource("v1", "ConfigMap")
     assert resource is not None
     foreign = make("ConfigMap", "c", namespace="default", data={"x": "theirs"})
@@ -223,6 +228,7 @@ async def test_foreign_objects_are_named_and_not_changed_unless_adopted(
 
 
 async def test_objects_of_another_instance_are_foreign(site: Any, make: Make) -> None:
+    """CR-020: the label of another instance makes an object foreign."""
     await site.apply({"f.yaml": make("ConfigMap", "c")}, instance="i1")
     with pytest.raises(ForeignObjects, match="ConfigMap default/c"):
         await site.apply({"f.yaml": make("ConfigMap", "c")}, instance="i2", operation="op2")
@@ -231,6 +237,7 @@ async def test_objects_of_another_instance_are_foreign(site: Any, make: Make) ->
 async def test_a_timeout_names_each_object_its_condition_and_its_warning(
     site: Any, faults: FaultBook, make: Make, workload: Make
 ) -> None:
+    """CR-025: with the newest warning event."""
     faults.add(part="program", verb="image *", effect="fail", status=404, message="not found: nginx:none")
     with pytest.raises(ObjectsNotReady) as caught:
         await site.apply({"f.yaml": [workload(image="nginx:none"), make("ConfigMap", "c")]}, wait_timeout_s=1.0)
@@ -245,6 +252,7 @@ async def test_a_timeout_names_each_object_its_condition_and_its_warning(
 
 
 async def test_the_deadline_counts_from_the_first_call(site: Any, faults: FaultBook, workload: Make) -> None:
+    """CR-024: one deadline for the step."""
     faults.add(part="program", verb="image *", effect="hang")
     quick = site.with_changes(wait_s=0.1)
     begun = asyncio.get_running_loop().time()
@@ -324,6 +332,7 @@ async def test_requests_to_a_busy_api_server_are_retried(site: Any, faults: Faul
 
 
 async def test_apply_waits_for_a_webhook_that_does_not_answer_yet(site: Any, faults: FaultBook, make: Make) -> None:
+    """CR-016: the webhook may belong to the same set."""
     message = 'Internal error occurred: failed calling webhook "w.acme.example": connection refused'
     faults.add(part="kubernetes", verb="patch configmaps", status=500, message=message, times=2)
     await site.apply({"f.yaml": make("ConfigMap", "c")})
@@ -339,6 +348,7 @@ async def test_a_rejection_is_reported_at_once_with_its_object(site: Any, faults
 async def test_readiness_is_watched_not_polled(
     site: Any, faults: FaultBook, ledger: CallLedger, workload: Make
 ) -> None:
+    """CR-024: one list and one watch for a kind."""
     faults.add(part="program", verb="image *", effect="slow", seconds=1.0)
     await site.apply({"f.yaml": workload()})
     calls = {call["verb"]: call["count"] for call in ledger.calls() if call["part"] == "kubernetes"}

@@ -38,6 +38,7 @@ def a_vim(lab: LabCluster | str, **access: Any) -> VimConnection:
 
 
 async def test_kinds_are_read_once_and_again_if_one_is_missing(cluster: Cluster, ledger: CallLedger) -> None:
+    """CR-010: discovery is cached for each cluster."""
     deployment = await cluster.resource("apps/v1", "Deployment")
     assert deployment is not None
     assert (deployment.plural, deployment.namespaced, deployment.has_status) == ("deployments", True, True)
@@ -67,6 +68,7 @@ async def an_old_server(paths: dict[str, Any]) -> AsyncIterator[str]:
 
 
 async def test_an_old_server_is_read_by_group_and_a_broken_group_hides_no_other() -> None:
+    """CR-010: discovery falls back to the form for each group."""
     paths = {
         "/api": {"kind": "APIVersions", "versions": ["v1"]},
         "/apis": {"kind": "APIGroupList", "groups": []},
@@ -93,6 +95,7 @@ async def test_an_old_server_is_read_by_group_and_a_broken_group_hides_no_other(
 
 
 async def test_without_server_side_apply_objects_are_created_and_then_patched() -> None:
+    """CR-015: 415 of the apply leads to a create, and 409 of that to a patch."""
     calls: list[tuple[str, str]] = []
     there: dict[str, Any] = {}
 

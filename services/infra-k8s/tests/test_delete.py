@@ -61,6 +61,7 @@ async def test_an_instance_without_objects_is_deleted_at_once(site: Any, ledger:
 
 
 async def test_a_half_applied_instance_is_deleted(site: Any, faults: FaultBook, make: Make, lab: LabCluster) -> None:
+    """CR-019: the inventory is written before any object is sent."""
     faults.add(part="kubernetes", verb="patch secrets", effect="hang", after=1)
     task = asyncio.create_task(site.apply({"f.yaml": [make("ConfigMap", "c"), make("Secret", "s")]}))
 
@@ -78,6 +79,7 @@ async def test_a_half_applied_instance_is_deleted(site: Any, faults: FaultBook, 
 async def test_an_object_that_another_owner_created_again_is_not_deleted(
     site: Any, cluster: Cluster, make: Make
 ) -> None:
+    """CR-023: the uid is a precondition."""
     await site.apply({"f.yaml": make("ConfigMap", "c")})
     resource = await cluster.resource("v1", "ConfigMap")
     assert resource is not None
@@ -91,6 +93,7 @@ async def test_an_object_that_another_owner_created_again_is_not_deleted(
 async def test_the_claims_of_a_stateful_set_are_deleted_with_it_unless_kept(
     site: Any, cluster: Cluster, make: Make, workload: Make
 ) -> None:
+    """CR-023: as Tacker does."""
     volume = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": ""}
     template = {"metadata": {"name": "data"}, "spec": claim}
