@@ -13,7 +13,7 @@ GRACEFUL = {"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 0}
 
 @deep_in_six
 async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(user: User, lab: LabControl) -> None:
-    """CR-048, CR-050, CR-083, CR-085, CR-104, CR-105, CR-106, CR-111: instantiate, call-back, VIM, CNF, terminate."""
+    """CR-048, CR-050, CR-083, CR-085, CR-104, CR-105, CR-106, CR-111, CR-039: instantiate, call-back, VIM, CNF, terminate."""
     machines_id = await user.create(await user.sample("cluster"))
     await user.do(machines_id, "instantiate", user.cluster())
     management = await user.vim_of_cluster(machines_id)

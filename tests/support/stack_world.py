@@ -295,16 +295,6 @@ class FolderPackages:
         yield self.images[path]
 
 
-class GivenVims:
-    """Returns VIM connections unchanged, because the commands of tests carry complete ones."""
-
-    async def connection(self, vim: VimConnection) -> VimConnection:
-        return vim
-
-    def forget(self, vim: VimConnection) -> None:
-        """Nothing is kept."""
-
-
 def openstack_vim(auth_url: str, **changes: str) -> VimConnection:
     """Return the connection of the lab's first user, which is the same as that of the real test bed."""
     access = {"username": "nfv", "password": "nfv", "project": "nfv", "projectDomain": "Default"}

@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from given_vims import GivenVims
 from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
 from kubevnfm_clients import HttpCredentials, HttpVimDirectory, HttpVims
 from kubevnfm_clients.callback import PATH, credentials_id
@@ -61,11 +62,6 @@ class NoPackages:
 
     def stream(self, package: object, path: str) -> AsyncIterator[bytes]:
         raise NotImplementedError
-
-
-class OwnVims:
-    async def connection(self, vim: VimConnection) -> VimConnection:
-        return vim
 
 
 @dataclass
@@ -136,7 +132,7 @@ async def path(tmp_path: Path) -> AsyncIterator[CredentialsPath]:
                     credentials=HttpCredentials(url, TOKEN, session),
                     operations=Lcm(),
                 ) as registry,
-                mgmt_executor(executor, backends, packages=NoPackages(), vims=OwnVims()),
+                mgmt_executor(executor, backends, packages=NoPackages(), vims=GivenVims()),
             ):
                 vims_url = f"http://127.0.0.1:{registry.port}"
                 one = CredentialsPath(

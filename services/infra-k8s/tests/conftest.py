@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from given_vims import GivenVims
 from kubevnfm_events import Event, PackageRef, VimConnection
 from kubevnfm_events.infra import (
     ApplyObjects,
@@ -91,16 +92,6 @@ def vim(lab: LabCluster) -> VimConnection:
         interface_info={"endpoint": lab.endpoint, "ssl_ca_cert": lab.ca_pem},
         access_info={"bearer_token": Secret(lab.admin_token)},
     )
-
-
-class OwnVims:
-    """A VIM directory for commands that carry the complete connection."""
-
-    async def connection(self, vim: VimConnection) -> VimConnection:
-        return vim
-
-    def forget(self, vim: VimConnection) -> None:
-        """Nothing is kept."""
 
 
 @dataclass
@@ -323,7 +314,7 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
         clock = SystemClock()
         handlers = InfraK8sHandlers(
             clusters=clusters,
-            vims=OwnVims(),
+            vims=GivenVims(),
             sources=sources.PackageSources(packages, downloads, HelmProgram(str(tmp_path / "helm"), ring), store, ring),
             releases=documents.StoredReleases(store),
             shared=documents.StoredSharedObjects(store),

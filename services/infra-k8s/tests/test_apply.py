@@ -52,6 +52,7 @@ def a_definition(make: Make, *, plural: str = "things", kind: str = "Thing", sta
 async def test_applied_objects_are_reported_with_their_pods(
     site: Any, cluster: Cluster, make: Make, workload: Make
 ) -> None:
+    """CR-032."""
     service = make("Service", "web", spec={"selector": {"app": "web"}, "ports": [{"port": 80}]})
     done = await site.apply(
         {
@@ -167,7 +168,7 @@ async def test_a_custom_resource_may_precede_its_definition_and_namespace(
 
 
 async def test_the_order_is_that_of_the_files(site: Any, cluster: Cluster, make: Make) -> None:
-    """CR-011: the order of creation is read from the objects' versions."""
+    """CR-011, CR-014: the order of creation is read from the objects' versions."""
     kinds = ["Secret", "ConfigMap", "ServiceAccount", "Secret", "ConfigMap"]
     files = {f"{n}.yaml": make(kind, f"o{n}") for n, kind in enumerate(kinds)}
     await site.apply(files)
@@ -272,6 +273,7 @@ async def test_the_wait_ends_in_time_to_name_the_objects_before_the_commands_dea
 
 
 async def test_an_object_that_cannot_become_ready_fails_at_once(site: Any, make: Make) -> None:
+    """CR-025."""
     pod = {"restartPolicy": "Never", "containers": [{"name": "m", "image": "i", "command": ["sh", "-c", "exit 3"]}]}
     job = make("Job", "j", api_version="batch/v1", spec={"backoffLimit": 0, "template": {"spec": pod}})
     with pytest.raises(ObjectFailed, match="Job default/j: Failed True"):
@@ -281,6 +283,7 @@ async def test_an_object_that_cannot_become_ready_fails_at_once(site: Any, make:
 async def test_apply_waits_for_jobs_claims_and_stateful_sets(
     site: Any, cluster: Cluster, make: Make, workload: Make
 ) -> None:
+    """CR-029."""
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     volume = {
         "capacity": {"storage": "1Gi"},

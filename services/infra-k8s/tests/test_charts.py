@@ -89,7 +89,7 @@ async def test_a_chart_becomes_objects_and_its_workload_the_vdus(site: Any, lab:
 
 
 async def test_a_retry_applies_what_the_first_try_has_rendered(site: Any, calls: Path, tmp_path: Path) -> None:
-    """CR-008: a chart may use chance, and may not make other objects at each try."""
+    """CR-008, CR-122: a chart may use chance, and may not make other objects at each try."""
     chart = a_chart()
     await site.apply(FILES, def_files=(), chart=chart)
     await site.apply(FILES, def_files=(), chart=chart, attempt=2)

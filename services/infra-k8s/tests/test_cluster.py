@@ -190,6 +190,7 @@ async def test_a_server_of_another_authority_is_not_trusted(lab: LabCluster) -> 
 
 
 async def test_a_client_certificate_is_accepted(lab: LabCluster) -> None:
+    """CR-007."""
     user = yaml.safe_load(lab.kubeconfig_admin())["users"][0]["user"]
     pems = {name: base64.b64decode(user[f"client-{name}-data"]).decode() for name in ("certificate", "key")}
     vim = a_vim(lab, client_certificate=pems["certificate"], client_key=Secret(pems["key"]))
@@ -215,6 +216,7 @@ async def test_a_user_with_a_password_logs_in_by_basic() -> None:
 
 
 async def test_a_token_of_an_openid_provider_is_requested_once(lab: LabCluster) -> None:
+    """CR-007."""
     asked: list[dict[str, str]] = []
     claims = base64.urlsafe_b64encode(b'{"exp": 99999999999}').decode().rstrip("=")
 

@@ -81,6 +81,7 @@ async def test_errors_of_downloads_do_not_show_secrets() -> None:
 
 
 async def test_an_operation_applies_the_same_bytes_at_each_attempt(site: Any, make: Make) -> None:
+    """CR-008."""
     pages = {"/f.yaml": yaml.safe_dump(make("Secret", "s", stringData={"k": "hunter2"}))}
     async with a_web_server(pages) as url:
         first = await site.apply({}, def_files=[f"{url}/f.yaml"])

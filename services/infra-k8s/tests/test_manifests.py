@@ -109,6 +109,7 @@ def test_the_namespace_is_the_requests_or_the_manifests_own(
 
 @pytest.mark.parametrize("own", [["a", "b"], ["a", None]])
 def test_several_namespaces_need_to_be_allowed(make: Make, own: list[str | None]) -> None:
+    """CR-006."""
     manifests = [one(make("ConfigMap", f"c{n}", namespace=name)) for n, name in enumerate(own)]
     with pytest.raises(InvalidInput, match="multi_namespace"):
         namespace_of_all(manifests, asked=None, multi=False)
@@ -142,6 +143,7 @@ def test_objects_and_pod_templates_are_labelled_but_selectors_and_specs_are_not_
 
 
 def test_the_pods_of_a_cron_job_are_labelled(make: Make) -> None:
+    """CR-018."""
     job = make("CronJob", "c", api_version="batch/v1", spec={"jobTemplate": {"spec": {"template": {"spec": {}}}}})
     body = prepared(one(job), namespace="n", vnf_instance_id="i1", operation_id="op")
     labels = body["spec"]["jobTemplate"]["spec"]["template"]["metadata"]["labels"]
@@ -166,6 +168,7 @@ def test_a_vdu_that_no_named_file_implements_has_no_workload(workload: Make) -> 
 
 
 def test_the_request_may_map_a_vdu_to_a_workload_of_another_name(workload: Make) -> None:
+    """CR-030."""
     web, agent = one(workload(name="web")), one(workload("DaemonSet", "web"))
     mapped = VduTarget(vdu_id="V1", name="web", kind="DaemonSet")
     assert workload_of_vdus([web, agent], [mapped]) == {agent: mapped}

@@ -35,6 +35,7 @@ def test_namespaces_and_definitions_are_first_and_the_others_as_written(make: Ma
 
 
 def test_a_webhook_waits_for_the_deployment_behind_its_service(make: Make, workload: Make) -> None:
+    """CR-013."""
     hook = make(
         "ValidatingWebhookConfiguration",
         "hook",
@@ -60,6 +61,7 @@ def test_a_webhook_of_a_service_outside_the_set_does_not_wait(make: Make) -> Non
 
 
 def test_the_built_in_order_of_kinds() -> None:
+    """CR-011."""
     kinds = [
         ("v1", "Namespace"), ("apiextensions.k8s.io/v1", "CustomResourceDefinition"), ("scheduling.k8s.io/v1", "PriorityClass"),
         ("storage.k8s.io/v1", "StorageClass"), ("v1", "PersistentVolume"), ("v1", "ResourceQuota"), ("v1", "LimitRange"),

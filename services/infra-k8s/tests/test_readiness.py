@@ -173,6 +173,7 @@ def test_readiness(body: dict[str, Any] | None, status: Status) -> None:
 
 
 def test_a_resource_without_status_is_ready_after_the_settling_time() -> None:
+    """CR-027."""
     thing = obj("Thing", CR)
     early = judge(thing, Observation(now=NOW, unchanged_s=2.0, settle_s=5.0))
     assert (early.status, early.again_in_s) == (WAIT, 3.0)

@@ -39,6 +39,7 @@ async def test_equal_objects_are_shared_and_the_last_holder_deletes_them(
 
 
 async def test_different_content_is_rejected_and_leaves_no_trace(site: Any, cluster: Cluster, make: Make) -> None:
+    """CR-021."""
     await site.apply({"f.yaml": make("ClusterRole", "reader", api_version=RBAC, rules=RULES)}, instance="i1")
     with pytest.raises(SharedObjectDiffers, match="ClusterRole reader: VNF instances i1") as caught:
         await site.apply(
@@ -52,6 +53,7 @@ async def test_different_content_is_rejected_and_leaves_no_trace(site: Any, clus
 
 
 async def test_many_instances_share_one_object_at_the_same_time(site: Any, cluster: Cluster, make: Make) -> None:
+    """CR-021."""
     reader = make("ClusterRole", "reader", api_version=RBAC, rules=RULES)
     instances = [f"i{n}" for n in range(6)]
     done = await asyncio.gather(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from given_vims import GivenVims
 from kubevnfm_events.infra import (
     ChangeConnections,
     ChangeTemplate,
@@ -50,7 +51,7 @@ from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import Done, NotYet, StepContext
 from patience import until_true
-from stack_world import C, FolderPackages, GivenVims, a_change, a_context, a_create, links, openstack_vim
+from stack_world import C, FolderPackages, a_change, a_context, a_create, links, openstack_vim
 
 RING = KeyRing.from_text(KeyRing.new_key())
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from given_vims import GivenVims
 from kubevnfm_bus import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope
@@ -20,7 +21,7 @@ from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lab.lab import Lab, LabSettings
 from kubevnfm_lab.openstack.settings import CloudSettings
 from kubevnfm_secrets import KeyRing
-from stack_world import GivenVims, TwinClouds, openstack_vim
+from stack_world import TwinClouds, openstack_vim
 
 RING = KeyRing.from_text(KeyRing.new_key())
 TWO_SERVERS = {

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from given_vims import GivenVims
 from kubevnfm_events.infra import ResourcesCreated, ResourcesDeleted, UserData
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
 from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
@@ -30,7 +31,7 @@ from kubevnfm_sandbox.process import Limits
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import Done, NotYet
-from stack_world import PACKAGE, FolderPackages, GivenVims, TwinClouds, a_context, a_create, a_delete
+from stack_world import PACKAGE, FolderPackages, TwinClouds, a_context, a_create, a_delete
 
 RING = KeyRing.from_text(KeyRing.new_key())
 

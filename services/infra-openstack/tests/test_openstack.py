@@ -11,6 +11,7 @@ from shutil import copytree
 from typing import Any
 
 import pytest
+from given_vims import GivenVims
 from kubevnfm_csar import FolderFiles, read_vnfd
 from kubevnfm_events.infra import ResourcesCreated, StackResources, UserData
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
@@ -39,7 +40,7 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import Done, NotYet
 from patience import until_true
-from stack_world import PACKAGE, FolderPackages, GivenVims, a_context, a_create, a_delete, openstack_vim
+from stack_world import PACKAGE, FolderPackages, a_context, a_create, a_delete, openstack_vim
 
 RING = KeyRing.from_text(KeyRing.new_key())
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from given_vims import GivenVims
 from kubevnfm_events import PackageRef
 from kubevnfm_events.infra import (
     ChangeTemplate,
@@ -38,7 +39,7 @@ from kubevnfm_sandbox.process import Limits
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import Done
-from stack_world import GivenVims, a_change, a_context, a_create, openstack_vim
+from stack_world import a_change, a_context, a_create, openstack_vim
 from user_data_packages import FORMS, VDUS, instantiate_body, user_data_package
 
 RING = KeyRing.from_text(KeyRing.new_key())

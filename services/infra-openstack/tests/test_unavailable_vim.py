@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from given_vims import GivenVims
 from kubevnfm_bus import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import CommandFailed, Envelope
@@ -21,7 +22,7 @@ from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import CommandWorker
-from stack_world import GivenVims, openstack_vim
+from stack_world import openstack_vim
 
 RING = KeyRing.from_text(KeyRing.new_key())
 NOTHING_LISTENS = "http://127.0.0.1:1/v3"

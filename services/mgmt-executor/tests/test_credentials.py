@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from aiohttp import web
+from given_vims import GivenVims
 from kubevnfm_clients import callback
 from kubevnfm_clients.cluster_api import ClusterApi
 from kubevnfm_clients.kubeconfig import kubeconfig_connection
@@ -123,16 +124,6 @@ def format_date(moment: float) -> str:
     return formatdate(moment, usegmt=True)
 
 
-class OwnVims:
-    """Every command carries its connection."""
-
-    async def connection(self, vim: VimConnection) -> VimConnection:
-        return vim
-
-    def forget(self, vim: VimConnection) -> None:
-        """Nothing is kept."""
-
-
 @dataclass
 class Site:
     """The handlers, the clusters and a receiver."""
@@ -218,7 +209,7 @@ async def site(capi: CapiSite, tmp_path: Path) -> AsyncIterator[Site]:
         handlers = CredentialHandlers(
             collector=Collector(connect, rhythm),
             sender=Sender(receivers, SystemClock(), [MASTER], rhythm),
-            vims=OwnVims(),
+            vims=GivenVims(),
             journal=journal.StoredJournal(store, SystemClock()),
             key_ring=RING,
             receiver_url=receiver.url,

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from given_vims import GivenVims
 from kubevnfm_bus import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
-from kubevnfm_events import CommandFailed, Envelope, Event, VimConnection
+from kubevnfm_events import CommandFailed, Envelope, Event
 from kubevnfm_events.mgmt import ForgetInstance, InstanceForgotten, PhaseDone
 from kubevnfm_mgmt_executor.settings import Settings
 from kubevnfm_mgmt_executor.wiring import MgmtExecutor, mgmt_executor
@@ -52,16 +53,6 @@ class Service:
             return response.status, await response.text()
 
 
-class OwnVims:
-    """Every command carries its connection."""
-
-    async def connection(self, vim: VimConnection) -> VimConnection:
-        return vim
-
-    def forget(self, vim: VimConnection) -> None:
-        """Nothing is kept."""
-
-
 @asynccontextmanager
 async def a_service(lab: MgmtLab) -> AsyncIterator[Service]:
     settings = Settings(
@@ -69,7 +60,7 @@ async def a_service(lab: MgmtLab) -> AsyncIterator[Service]:
     )
     async with (
         InProcessBus(lab.ring) as bus,
-        mgmt_executor(settings, Backends(bus, lab.store, lab.ring), packages=lab.packages, vims=OwnVims()) as running,
+        mgmt_executor(settings, Backends(bus, lab.store, lab.ring), packages=lab.packages, vims=GivenVims()) as running,
     ):
         service = Service(lab, bus, running)
         await bus.consume_events(

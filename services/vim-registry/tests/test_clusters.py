@@ -170,6 +170,7 @@ async def test_the_vims_of_an_instance_are_removed_once(world: World, cluster: L
 
 
 async def test_a_vim_in_use_is_removed_only_for_its_owner_or_by_force(world: World, cluster: LabCluster) -> None:
+    """CR-084."""
     made = await world.ask(a_register(cluster))
     assert isinstance(made, VimRegistered)
     world.users.by_vim[made.vim_id] = ["vnf-1", "vnf-2"]
@@ -278,6 +279,7 @@ async def test_without_register_no_vim_is_created(world: World, cluster: LabClus
 
 
 async def test_the_vim_of_a_deleted_cluster_is_removed_unless_others_use_it(world: World, cluster: LabCluster) -> None:
+    """CR-084."""
     world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
     await publish(world, received())
     await world.events.has(1)
