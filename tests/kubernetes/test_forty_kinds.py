@@ -17,8 +17,8 @@ pytestmark = pytest.mark.skipif(GIVEN is None, reason="no cluster is given: see 
 FILE = "Files/kubernetes/forty.yaml"
 
 
-async def test_a_package_of_forty_kinds_comes_and_goes(user: User, cluster: RealCluster, tmp_path: Path) -> None:
-    """CR-010 to CR-012, CR-018, CR-023, CR-026: nothing of it is left, and nothing foreign is touched."""
+async def test_a_package_of_forty_kinds_lives_its_whole_life(user: User, cluster: RealCluster, tmp_path: Path) -> None:
+    """CR-010 to CR-012, CR-018, CR-022, CR-023, CR-034, CR-094: nothing of it is left, and nothing foreign is touched."""
     place = f"test-{uuid4().hex[:8]}"
     manifests = forty_kinds(place)
     assert len(set(kinds_of(manifests))) >= 40
@@ -32,6 +32,27 @@ async def test_a_package_of_forty_kinds_comes_and_goes(user: User, cluster: Real
     vnfcs = (await user.instance(cnf_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
     assert {vnfc["vduId"] for vnfc in vnfcs} == {"VDU1"}
     assert len(vnfcs) == 2
+
+    changed = await onboarded(user, tmp_path, {FILE: forty_kinds(place, version=2)})
+    parameters = {"lcm-kubernetes-def-files": [FILE], "multi_namespace": True}
+    await user.do(cnf_id, "change_vnfpkg", {"vnfdId": changed, "additionalParams": parameters})
+    page = await cluster.get(f"/api/v1/namespaces/{place}/configmaps/pages")
+    assert page is not None
+    assert page["data"]["index.html"] == "page 1.22"
+    for path in (
+        f"/api/v1/namespaces/{place}/replicationcontrollers/old",
+        f"/apis/coordination.k8s.io/v1/namespaces/{place}/leases/leader",
+        f"/apis/node.k8s.io/v1/runtimeclasses/{place}",
+        f"/apis/batch/v1/namespaces/{place}/cronjobs/yearly",
+    ):
+        assert await cluster.get(path) is None, path
+
+    before_heal = await cluster.get(f"/apis/apps/v1/namespaces/{place}/deployments/web")
+    await user.do(cnf_id, "heal", {})
+    after_heal = await cluster.get(f"/apis/apps/v1/namespaces/{place}/deployments/web")
+    assert before_heal is not None
+    assert after_heal is not None
+    assert after_heal["metadata"]["uid"] != before_heal["metadata"]["uid"]
 
     await user.do(cnf_id, "terminate", GRACEFUL)
     await user.delete(cnf_id)
