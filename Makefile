@@ -118,7 +118,7 @@ lint: .venv/.ready ## Checks style, language, types, import rules and scripts
 	$(BIN)/ruff format --check .
 	$(BIN)/python tests/language
 	$(BIN)/mypy $(PACKAGES)
-	@for folder in $(TESTS) $(wildcard tests/*/__main__.py); do \
+	@for folder in $(TESTS); do \
 		test -n "$$(find $$folder -name '*.py' -print -quit)" || continue; \
 		echo "mypy $$folder"; $(BIN)/mypy $$folder || exit 1; \
 	done
