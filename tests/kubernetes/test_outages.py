@@ -48,7 +48,7 @@ async def outlived(user: User, cluster: RealCluster, cnf_id: str, task: str, bod
     async def runs() -> bool | None:
         view = (await user.call("GET", f"/kubevnfm/v1/operations/{operation_id}")).must(200).json
         assert view["state"] not in RESTING, view
-        return any(step["state"] == "running" for step in view["steps"]) or None
+        return any(step["state"] == "asked" for step in view["steps"]) or None
 
     await until(runs, timeout_s=60)
     # So that some of the objects are there, and others not yet.
