@@ -238,12 +238,13 @@ async def test_objects_of_another_instance_are_foreign(site: Any, make: Make) ->
 async def test_a_timeout_names_each_object_its_condition_and_its_warning(
     site: Any, faults: FaultBook, make: Make, workload: Make
 ) -> None:
-    """CR-025: with the newest warning event."""
+    """CR-025: with the reason of a pod and the newest warning event."""
     faults.add(part="program", verb="image *", effect="fail", status=404, message="not found: nginx:none")
     with pytest.raises(ObjectsNotReady) as caught:
         await site.apply({"f.yaml": [workload(image="nginx:none"), make("ConfigMap", "c")]}, wait_timeout_s=1.0)
     text = str(caught.value)
-    assert text.startswith("Deployment default/web: 0 of 2 ready")
+    assert text.startswith("Deployment default/web: 0 of 2 ready, pod web-")
+    assert "ImagePull" in text.partition("warning ")[0]
     assert "warning " in text
     assert "nginx:none" in text
     assert "ConfigMap" not in text

@@ -28,7 +28,16 @@ from kubevnfm_infra_k8s.domain.verdicts import CURRENT, NOT_FOUND, Observation, 
 _GRACE_S: Final = 60.0
 """A pod that crashes, lacks its image or finds no node counts as failed only after this time."""
 _TROUBLES: Final = frozenset(
-    {"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError"}
+    {
+        "CrashLoopBackOff",
+        "ImagePullBackOff",
+        "ErrImagePull",
+        "ErrImageNeverPull",
+        "InvalidImageName",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "RunContainerError",
+    }
 )
 
 
@@ -173,7 +182,7 @@ def _pod(body: Body, seen: Observation) -> Verdict:
     if phase == "Failed":
         reason = field_at(body, "status", "message") or field_at(body, "status", "reason") or "its containers failed"
         return Verdict(Status.FAILED, str(reason), is_final=True)
-    trouble = _trouble(body)
+    trouble = trouble_of_pod(body)
     if trouble is None:
         return in_progress(f"phase {phase or 'unknown'}")
     # A container often fails a few times until the objects that it needs exist.
@@ -183,7 +192,8 @@ def _pod(body: Body, seen: Observation) -> Verdict:
     return Verdict(Status.FAILED, trouble)
 
 
-def _trouble(body: Body) -> str | None:
+def trouble_of_pod(body: Body) -> str | None:
+    """Return why a pod does not start: the reason of its waiting container, or that no node fits; None otherwise."""
     for name in ("initContainerStatuses", "containerStatuses"):
         for container in field_at(body, "status", name) or []:
             waiting = field_at(container, "state", "waiting") or {}

@@ -17,6 +17,7 @@ from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.readiness import judge
 from kubevnfm_infra_k8s.domain.report import not_ready
+from kubevnfm_infra_k8s.domain.stuck_pods import LOOK_EVERY_S, StuckPods
 from kubevnfm_infra_k8s.domain.verdicts import CURRENT, Observation, Status, Verdict
 from kubevnfm_infra_k8s.domain.waiting import Awaited, View, soonest, viewing
 
@@ -50,6 +51,7 @@ class ReadinessWait:
         # Two limits: the worker gets its place back after ``within_s``, the step fails at its deadline.
         look_until = loop.time() + (_LONGEST_LOOK_S if within_s is None else within_s)
         classes = await self._waiting_classes(awaited)
+        pods = StuckPods(self.cluster, self.vnf_instance_id)
         async with viewing(self.cluster, awaited, vnf_instance_id=self.vnf_instance_id) as view:
             while True:
                 verdicts = {each.key: self._judge(each, view, classes) for each in awaited}
@@ -57,14 +59,16 @@ class ReadinessWait:
                 ready = sum(verdict.is_current for verdict in verdicts.values())
                 if ready == len(awaited):
                     return dict(view.bodies)
+                left_s = self.left_s()
+                is_last = left_s <= 0 or any(verdict.is_final for verdict in verdicts.values())
+                verdicts |= await pods.explain(verdicts, view.bodies, is_last=is_last)
                 for key, verdict in verdicts.items():
                     if not verdict.is_current:
                         await progress.on(str(key), verdict.message or verdict.status, done=ready, total=len(awaited))
                 self._check_failures(verdicts)
-                left_s = self.left_s()
                 if left_s <= 0:
                     raise ObjectsNotReady(await not_ready(self.cluster, verdicts, view.bodies))
-                patience_s = min(left_s, look_until - loop.time(), soonest(verdicts.values()) or left_s)
+                patience_s = min(left_s, look_until - loop.time(), soonest(verdicts.values()) or left_s, LOOK_EVERY_S)
                 changed = await view.change(within_s=patience_s)
                 if not changed and loop.time() >= look_until:
                     return None
