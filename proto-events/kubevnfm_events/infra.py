@@ -494,9 +494,11 @@ class ReplaceObjects(Command, kind="infra.k8s.replace_objects", service="infra-k
 
 
 class ObjectsDeleted(Event, kind="infra.resources.removed"):
-    """Nothing of the CNF is left."""
+    """The CNF's inventory is empty; nothing of it is left unless ``left`` names it."""
 
     count: int = 0
+    left: tuple[ObjectFacts, ...] = ()
+    """The objects that may still exist, because a FORCEFUL termination gave up on their cluster."""
 
 
 class DeleteObjects(Command, kind="infra.k8s.delete_objects", service="infra-k8s", reply=ObjectsDeleted):

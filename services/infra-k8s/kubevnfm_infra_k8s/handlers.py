@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
-from kubevnfm_events.infra import ApplyObjects, DeleteObjects, ObjectsDeleted, ObjectsUpdated, UpdateObjects
+from kubevnfm_events.infra import (
+    ApplyObjects,
+    DeleteObjects,
+    ObjectFacts,
+    ObjectsDeleted,
+    ObjectsUpdated,
+    UpdateObjects,
+)
 from kubevnfm_kit.errors import InvalidInput, NotFound
 from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
@@ -17,7 +24,7 @@ from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
 from kubevnfm_infra_k8s.domain.capi.topology import workload_cluster
 from kubevnfm_infra_k8s.domain.deleting import DeletionRun
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectFailed, ObjectsNotReady
-from kubevnfm_infra_k8s.domain.facts import facts_of
+from kubevnfm_infra_k8s.domain.facts import facts_of, objects_of
 from kubevnfm_infra_k8s.domain.manifests import FIELD
 from kubevnfm_infra_k8s.domain.objects import digest_of
 from kubevnfm_infra_k8s.domain.planning import plan
@@ -123,6 +130,7 @@ class InfraK8sHandlers(Handling):
         mine = command.vnf_instance_id
         release = await self.releases.get(mine)
         count = 0
+        left: tuple[ObjectFacts, ...] = ()
         if release is not None:
             began = await self.start_times.started_at(context, mine)
             try:
@@ -131,6 +139,11 @@ class InfraK8sHandlers(Handling):
                 if not command.force:
                     raise
                 log.warning("cluster_given_up", cluster=release.cluster, reason=str(error))
+                # Objects that were deleted before the cluster fell silent are no longer in the stored inventory.
+                release = await self.releases.get(mine) or release
+                left = objects_of(release)
+                names = ", ".join(str(entry.key) for entry in release.entries)
+                await Progress("give-up", context.publish).failed(f"{error}; these objects may still exist: {names}")
                 # The operator said that the cluster no longer matters, but other instances must not see our claims.
                 deleted = 0
                 for entry in release.entries:
@@ -144,7 +157,7 @@ class InfraK8sHandlers(Handling):
             await self.releases.delete(addons_release(mine))
         await self.sources.forget(mine)
         await self.start_times.forget(mine)
-        return Done(ObjectsDeleted(count=count))
+        return Done(ObjectsDeleted(count=count, left=left))
 
     async def _delete(
         self, command: DeleteObjects, context: StepContext, release: Release, began: datetime

@@ -155,11 +155,18 @@ async def test_an_object_not_deleted_in_time_is_named_with_its_finalizers(
 async def test_an_unreachable_cluster_is_retried_and_given_up_only_by_force(
     site: Any, lab: LabCluster, labs: LabClusters, make: Make
 ) -> None:
+    """CR-023: what may be left is named in the reply and in the operation's progress."""
     await site.apply({"f.yaml": make("ConfigMap", "c")})
     await labs.close_at(lab.address)
     with pytest.raises(ClusterUnavailable):
         await site.delete()
-    assert (await site.delete(force=True)).count == 0
+    done = await site.delete(force=True)
+    assert done.count == 0
+    assert [(each.kind, each.namespace, each.name) for each in done.left] == [("ConfigMap", "default", "c")]
+    last = site.progress[-1]
+    assert last.state == "failed"
+    assert lab.address in last.message
+    assert last.message.endswith("these objects may still exist: ConfigMap default/c")
     assert await site.handlers.releases.get("i1") is None
 
 

@@ -40,23 +40,28 @@ async def instance_pods(cluster: Cluster, vnf_instance_id: str, workloads: Colle
     return InstancePods(pods, replica_sets)
 
 
+def objects_of(release: Release) -> tuple[ObjectFacts, ...]:
+    """Return the objects of the inventory."""
+    return tuple(
+        ObjectFacts(
+            api_version=entry.key.api_version,
+            kind=entry.key.kind,
+            namespace=entry.key.namespace or None,
+            name=entry.key.name,
+            uid=entry.uid,
+            vdu_id=entry.vdu_id,
+        )
+        for entry in release.entries
+    )
+
+
 async def facts_of(cluster: Cluster, release: Release) -> ObjectsApplied:
     """Return the event with the objects of the inventory and the pods that run VDUs."""
     workloads = {entry.key: (entry.vdu_id, entry.uid) for entry in release.entries if entry.vdu_id is not None}
     found = await instance_pods(cluster, release.vnf_instance_id, workloads)
     return ObjectsApplied(
         namespace=release.namespace,
-        objects=tuple(
-            ObjectFacts(
-                api_version=entry.key.api_version,
-                kind=entry.key.kind,
-                namespace=entry.key.namespace or None,
-                name=entry.key.name,
-                uid=entry.uid,
-                vdu_id=entry.vdu_id,
-            )
-            for entry in release.entries
-        ),
+        objects=objects_of(release),
         pods=tuple(pods_of_vdus(workloads, pods=found.pods, replica_sets=found.replica_sets)),
         services=await _node_ports(cluster, release),
     )

@@ -30,3 +30,7 @@ class Progress:
     async def finished(self, message: str, *, total: int) -> None:
         """Publish that the task is complete."""
         await self._publish(TaskProgressed(task=self._task, state="finished", message=message, done=total, total=total))
+
+    async def failed(self, message: str) -> None:
+        """Publish that the task was given up."""
+        await self._publish(TaskProgressed(task=self._task, state="failed", message=message))

@@ -246,7 +246,7 @@ class DeleteCnfObjects(Step[NeedsReleaseGone, ObjectsDeleted]):
         )
 
     def fold(self, draft: NeedsReleaseGone, reply: ObjectsDeleted) -> Draft:
-        """Nothing is left."""
+        """Forget the objects; those that a FORCEFUL termination left are in the event and in the progress."""
         return draft.without_release()
 
     def undo(self, draft: NeedsReleaseGone) -> None:
