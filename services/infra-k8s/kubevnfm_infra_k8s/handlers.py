@@ -139,8 +139,6 @@ class InfraK8sHandlers(Handling):
                 if not command.force:
                     raise
                 log.warning("cluster_given_up", cluster=release.cluster, reason=str(error))
-                # Objects that were deleted before the cluster fell silent are no longer in the stored inventory.
-                release = await self.releases.get(mine) or release
                 left = objects_of(release)
                 names = ", ".join(str(entry.key) for entry in release.entries)
                 await Progress("give-up", context.publish).failed(f"{error}; these objects may still exist: {names}")
