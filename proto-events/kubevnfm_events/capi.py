@@ -61,6 +61,8 @@ class AwaitCluster(Command, kind="infra.k8s.await_cluster", service="infra-k8s",
     """``initialized``: the API server has answered; ``available``: control plane and workers are complete too."""
     timeouts: ClusterTimeouts = ClusterTimeouts()
     vdus: tuple[VduTarget, ...] = ()
+    is_settled: bool = False
+    """Also wait until no Machine is being deleted, as after a scale in."""
 
 
 class AddonsApplied(Event, kind="infra.addons.applied"):

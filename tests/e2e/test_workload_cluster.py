@@ -13,7 +13,7 @@ GRACEFUL = {"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 0}
 
 @deep_in_six
 async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(user: User, lab: LabControl) -> None:
-    """CR-048, CR-050, CR-083, CR-085, CR-104, CR-105, CR-106, CR-111, CR-039: instantiate, call-back, VIM, CNF, terminate."""
+    """CR-039, CR-048, CR-050, CR-083, CR-085, CR-089, CR-092, CR-104, CR-105, CR-106, CR-111: built, scaled, removed."""
     machines_id = await user.create(await user.sample("cluster"))
     await user.do(machines_id, "instantiate", user.cluster())
     management = await user.vim_of_cluster(machines_id)
@@ -38,6 +38,7 @@ async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(u
 
     cnf_id = await user.create(await user.sample("cnf"))
     await user.do(cnf_id, "instantiate", user.on_vim(sample_body("cnf", "instantiate"), connection))
+    await scale_out_and_in(user, workload_id, connection)
     refused = await user.lcm("POST", f"/vnf_instances/{workload_id}/terminate", GRACEFUL)
     assert (refused.status, cnf_id in refused.detail) == (409, True)
     await user.do(cnf_id, "terminate", GRACEFUL)
@@ -53,6 +54,32 @@ async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(u
     assert left == []
     await user.do(providers_id, "terminate", GRACEFUL)
     await user.do(machines_id, "terminate", FORCEFUL)
+
+
+async def scale_out_and_in(user: User, workload_id: str, connection: dict[str, Any]) -> None:
+    """Scale the workers out and in, and the control plane out; the VIM of the cluster stays as it is."""
+    before = machines_of(await user.instance(workload_id))
+    body = {"type": "SCALE_OUT", "aspectId": "workers", "numberOfSteps": 2}
+    view = await user.do(workload_id, "scale", body)
+    assert [step["name"] for step in view["steps"]] == [
+        "await_settled_cluster/before", "scale_cluster_machines", "await_settled_cluster/after"
+    ]  # fmt: skip
+    instance = await user.instance(workload_id)
+    more = machines_of(instance)
+    assert sorted(more.values()) == ["controlPlane", "worker", "worker", "worker"]
+    assert before.items() <= more.items()
+    assert instance["vimConnectionInfo"]["workload"] == connection
+    await user.do(workload_id, "scale", {**body, "type": "SCALE_IN"})
+    assert sorted(machines_of(await user.instance(workload_id)).values()) == ["controlPlane", "worker"]
+    await user.do(workload_id, "scale", {"type": "SCALE_OUT", "aspectId": "control_plane"})
+    left = machines_of(await user.instance(workload_id))
+    assert sorted(left.values()) == ["controlPlane", "controlPlane", "controlPlane", "worker"]
+
+
+def machines_of(instance: dict[str, Any]) -> dict[str, str]:
+    """Return the VDU of each Machine by name."""
+    vnfcs = instance["instantiatedVnfInfo"]["vnfcResourceInfo"]
+    return {one["computeResource"]["resourceId"]: one["vduId"] for one in vnfcs}
 
 
 async def test_parameters_of_a_workload_cluster_are_read_strictly(user: User) -> None:

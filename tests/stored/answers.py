@@ -255,3 +255,20 @@ WORKLOAD_ANSWERS: Final[Mapping[str, Event]] = {
         vim_id="vim-w", name="workload-1", vim_type="ETSINFV.KUBERNETES.V_1", endpoint="https://192.0.2.10:6443"
     ),
 }  # fmt: skip
+
+SCALED_WORKLOAD_ANSWERS: Final[Mapping[str, Event]] = {
+    **WORKLOAD_ANSWERS,
+    "infra.k8s.apply_objects": ObjectsApplied(
+        namespace="default",
+        objects=(
+            ObjectFacts(
+                api_version="cluster.x-k8s.io/v1beta2", kind="Cluster", namespace="default", name="workload", uid="uid-1"
+            ),
+            ObjectFacts(
+                api_version="cluster.x-k8s.io/v1beta2", kind="MachineDeployment", namespace="default",
+                name="workload-md-0", uid="uid-3",
+            ),
+        ),
+    ),
+    "infra.k8s.scale_objects": ObjectsScaled(namespace="default"),
+}  # fmt: skip

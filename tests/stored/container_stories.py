@@ -13,6 +13,7 @@ from answers import (
     REPLACED,
     RESTARTED,
     SCALED,
+    SCALED_WORKLOAD_ANSWERS,
     SCRIPT_LEFT,
     WORKLOAD_ANSWERS,
 )
@@ -42,6 +43,7 @@ async def modify_cnf(script: Script) -> None:
 
 _OUT: Final = {"type": "SCALE_OUT", "aspectId": "web_aspect", "numberOfSteps": 1}
 _LEVEL: Final = {"instantiationLevelId": "instantiation_level_2"}
+_WORKERS: Final = {"type": "SCALE_OUT", "aspectId": "workers", "numberOfSteps": 1}
 _FILES: Final = {"lcm-kubernetes-def-files": ["Files/kubernetes/deployment.yaml"]}
 _OTHER: Final = {"vnfdId": OTHER_CNF, "additionalParams": _FILES}
 _ROLLING: Final = {
@@ -94,6 +96,25 @@ CONTAINER_STORIES: Final[Mapping[str, Story]] = {
             retry("deregister_vim", "withdraw_credentials", "delete_cluster_objects"),
         ),
         WORKLOAD_ANSWERS,
+    ),
+    "scale-out-workload": Story(
+        play(
+            live_workload,
+            ask("scale", _WORKERS),
+            retry("await_settled_cluster/before", "scale_cluster_machines", "await_settled_cluster/after"),
+        ),
+        SCALED_WORKLOAD_ANSWERS,
+    ),
+    "scale-out-workload-rolled-back": Story(
+        play(
+            live_workload,
+            ask("scale", _WORKERS),
+            succeed("await_settled_cluster/before"),
+            fail("scale_cluster_machines", "rollback"),
+            succeed("scale_cluster_machines", "await_settled_cluster/before"),
+            ends="ROLLED_BACK",
+        ),
+        SCALED_WORKLOAD_ANSWERS,
     ),
     "terminate-cnf-node-ports": Story(
         play(

@@ -52,7 +52,11 @@ from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.workload import CapiParameters, WorkloadInternals
-from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import InstantiateWorkloadDraft, TerminateWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import (
+    InstantiateWorkloadDraft,
+    ScaleWorkloadDraft,
+    TerminateWorkloadDraft,
+)
 from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfInstance, VnfLcmOpOcc
 from kubevnfm_sol.vim import VimConnectionInfo
@@ -161,6 +165,11 @@ def a_workload_terminate_draft(**known: Any) -> TerminateWorkloadDraft:
     return TerminateWorkloadDraft(**{**vars(a_cnf_terminate_draft(is_forceful=False)), **facts, **known})
 
 
+def a_workload_scale_draft(**known: Any) -> ScaleWorkloadDraft:
+    facts: dict[str, Any] = {"workload": WorkloadInternals(capi=CapiParameters(), cluster=WORKLOAD_CLUSTER)}
+    return ScaleWorkloadDraft(**{**vars(a_cnf_change(ScaleCnfDraft)), **facts, **known})
+
+
 def a_terminate_draft(**known: Any) -> TerminateVmDraft:
     facts: dict[str, Any] = {
         "vnf_instance_id": "inst-1", "vnfd_id": "vnfd-1", "vim_key": "vim1", "vim": VIM, "is_forceful": False,
@@ -248,6 +257,7 @@ _OPERATION_BY_PLAN = {
     ModifyCnfDraft.plan: OperationType.MODIFY_INFO,
     ModifyScriptedDraft.plan: OperationType.MODIFY_INFO,
     ScaleCnfDraft.plan: OperationType.SCALE,
+    ScaleWorkloadDraft.plan: OperationType.SCALE,
     HealCnfDraft.plan: OperationType.HEAL,
     ReplaceCnfDraft.plan: OperationType.CHANGE_VNFPKG,
 }

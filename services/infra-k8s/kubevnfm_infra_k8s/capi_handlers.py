@@ -76,7 +76,7 @@ class CapiHandlers(Handling):
         ) as view:
             wait = ClusterWait(view, kinds, workload, self.clock, command.timeouts, began, context.deadline)
             progress = Progress(f"await/{command.stage}", context.publish)
-            objects = await wait.until(command.stage, progress, within_s=self.wait_s)
+            objects = await wait.until(command.stage, progress, within_s=self.wait_s, is_settled=command.is_settled)
         if objects is None:
             return NotYet(AGAIN_S)
         assert objects.cluster is not None

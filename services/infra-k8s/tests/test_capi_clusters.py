@@ -14,7 +14,7 @@ import pytest
 import yaml
 from kubevnfm_events.capi import AddonsApplied, ApplyAddons, AwaitCluster, ClusterReached, ClusterStage, ClusterTimeouts
 from kubevnfm_events.credentials import WorkloadCluster
-from kubevnfm_events.infra import VduTarget
+from kubevnfm_events.infra import ObjectFacts, VduTarget
 from kubevnfm_infra_k8s.capi_handlers import CapiHandlers
 from kubevnfm_infra_k8s.domain.capi.watching import ClusterWatches
 from kubevnfm_infra_k8s.domain.errors import (
@@ -141,6 +141,30 @@ async def test_a_cluster_is_initialized_gets_its_addons_and_becomes_available(
     await management.site.delete()
     assert await releases.get(addons_release("i1")) is None
     assert labs.find(host, int(port)) is None
+
+
+async def test_workers_are_scaled_and_awaited_until_no_machine_is_being_deleted(management: Management) -> None:
+    """CR-086, CR-089: the count of a MachineDeployment, out and in; the Machines that stay are the same."""
+    await management.apply()
+    await management.wait("initialized")
+    await management.addons()
+    before = await management.wait("available")
+    workers = ObjectFacts(
+        api_version="cluster.x-k8s.io/v1beta2",
+        kind="MachineDeployment",
+        namespace="default",
+        name="workload-md-0",
+        uid="",
+    )
+    names = {each.name for each in before.machines}
+    await management.site.scale({workers: 4})
+    more = await management.wait("available", attempt=2, is_settled=True)
+    assert Counter(each.vdu_id for each in more.machines) == {"controlPlane": 1, "worker": 4}
+    assert names < {each.name for each in more.machines}
+    await management.site.scale({workers: 1}, operation="op3")
+    less = await management.wait("available", attempt=3, is_settled=True)
+    assert Counter(each.vdu_id for each in less.machines) == {"controlPlane": 1, "worker": 1}
+    assert {each.name for each in less.machines} < {each.name for each in more.machines}
 
 
 async def test_addons_may_be_applied_twice(management: Management) -> None:

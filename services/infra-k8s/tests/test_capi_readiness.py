@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from kubevnfm_infra_k8s.domain.capi.assessment import ClusterObjects, assess
 from kubevnfm_infra_k8s.domain.capi.contract import Conditions, Contract, contract_of, is_paused
 from kubevnfm_infra_k8s.domain.capi.readiness import RULES
 from kubevnfm_infra_k8s.domain.readiness import judge
@@ -291,6 +293,21 @@ def test_the_contract_is_read_from_the_version_and_the_labels(
 ) -> None:
     """CR-036: from the apiVersion and, where that is unclear, from the labels of the CRD."""
     assert contract_of(api_version, labels) is contract
+
+
+def test_a_machine_that_is_being_deleted_is_awaited_after_a_scaling_alone() -> None:
+    """CR-089: the counts of the owners need not include it."""
+    leaving = {
+        **NEW_WORKERS,
+        "kind": "Machine",
+        "metadata": {"name": "m1", "deletionTimestamp": "2026-06-01T12:00:00Z"},
+    }
+    objects = ClusterObjects(NEW_CLUSTER, None, NEW_PLANE, [NEW_WORKERS], [leaving])
+    assert assess(objects, "available", Observation(now=NOW)).is_done
+    settled = assess(objects, "available", Observation(now=NOW), is_settled=True)
+    assert (settled.is_done, settled.message) == (False, "being deleted: Machine m1")
+    gone = replace(objects, machines=[])
+    assert assess(gone, "available", Observation(now=NOW), is_settled=True).is_done
 
 
 def test_malformed_status_is_no_error() -> None:

@@ -57,8 +57,8 @@ class Assessment:
     """After this time the assessment can change although no object does."""
 
 
-def assess(objects: ClusterObjects, stage: ClusterStage, seen: Observation) -> Assessment:
-    """Return how far the cluster is on its way to ``stage``."""
+def assess(objects: ClusterObjects, stage: ClusterStage, seen: Observation, *, is_settled: bool = False) -> Assessment:
+    """Return how far the cluster is on its way to ``stage``; ``is_settled``: and to no Machine being deleted (CR-089)."""
     cluster = objects.cluster
     wanted, ready = _replicas(objects)
     if cluster is None:
@@ -73,12 +73,14 @@ def assess(objects: ClusterObjects, stage: ClusterStage, seen: Observation) -> A
         # Machines count through their owners, since old ones may still be deleted; the infrastructure through its Cluster.
         owners = [each for each in (cluster, objects.control_plane, *objects.workers) if each is not None]
         is_done = all(judge(each, seen).is_current for each in owners)
+    leaving = _leaving(objects) if is_settled else []
+    message = _message(cluster, verdicts, phase)
     return Assessment(
         phase,
-        _message(cluster, verdicts, phase),
+        f"being deleted: {', '.join(leaving)}" if is_done and leaving else message,
         wanted,
         ready,
-        is_done=is_done and not is_paused(cluster),
+        is_done=is_done and not is_paused(cluster) and not leaving,
         failure="; ".join(failed),
         again_in_s=min(again) if again else None,
     )
@@ -131,6 +133,10 @@ def lacks_network(objects: ClusterObjects) -> bool:
         return False
     joined = [each for each in objects.machines if field_at(each, "status", "nodeRef")]
     return bool(joined) and all(Conditions(each).is_against("NodeHealthy") for each in joined)
+
+
+def _leaving(objects: ClusterObjects) -> list[str]:
+    return [_name(each) for each in objects.machines if field_at(each, "metadata", "deletionTimestamp")]
 
 
 def _name(body: Body) -> str:

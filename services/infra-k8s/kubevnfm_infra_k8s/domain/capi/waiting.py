@@ -110,8 +110,12 @@ class ClusterWait:
     limit: datetime | None
     """The deadline of the command."""
 
-    async def until(self, stage: ClusterStage, progress: Progress, *, within_s: float) -> ClusterObjects | None:
+    async def until(
+        self, stage: ClusterStage, progress: Progress, *, within_s: float, is_settled: bool = False
+    ) -> ClusterObjects | None:
         """Return the objects when the cluster has come to ``stage``; None after ``within_s``.
+
+        ``is_settled``: and no Machine is being deleted.
 
         Raises ClusterFailed for a permanent failure, and ClusterNotReady when the time of a phase is over.
         """
@@ -119,7 +123,7 @@ class ClusterWait:
         look_until, reported = loop.time() + within_s, -_SHORTEST_REPORT_S
         while True:
             objects = objects_in(self.view, self.kinds, self.workload.name)
-            now = assess(objects, stage, Observation(now=self.clock.now()))
+            now = assess(objects, stage, Observation(now=self.clock.now()), is_settled=is_settled)
             if now.is_done:
                 return objects
             if now.failure:

@@ -99,10 +99,16 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.vims import DeregisterClusterVim, R
 from kubevnfm_lcm_api.lifecycle.domain.steps.workload import (
     ApplyClusterAddons,
     ApplyClusterObjects,
+    AwaitSettledCluster,
     AwaitWorkloadCluster,
     DeleteClusterObjects,
+    ScaleClusterMachines,
 )
-from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import InstantiateWorkloadDraft, TerminateWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import (
+    InstantiateWorkloadDraft,
+    ScaleWorkloadDraft,
+    TerminateWorkloadDraft,
+)
 
 
 def _begin(plan: Plan[NeedsScripts], draft: NeedsScripts) -> None:
@@ -428,6 +434,18 @@ def scale_cnf(draft: ScaleCnfDraft) -> Plan[ScaleCnfDraft]:
     return plan
 
 
+def scale_workload(draft: ScaleWorkloadDraft) -> Plan[ScaleWorkloadDraft]:
+    """Change the number of Machines of a workload cluster that is available before and after (capi.md chapter 12)."""
+    plan = Plan[ScaleWorkloadDraft]()
+    timeouts = draft.workload.capi.timeouts
+    _begin(plan, draft)
+    plan.then(AwaitSettledCluster(timeouts), id="await_settled_cluster/before")
+    plan.then(ScaleClusterMachines(timeouts.control_plane + timeouts.workers))
+    plan.then(AwaitSettledCluster(timeouts), id="await_settled_cluster/after")
+    _finish(plan, draft)
+    return plan
+
+
 def heal_cnf(draft: HealCnfDraft) -> Plan[HealCnfDraft]:
     """Replace pods of a CNF, or create all its objects again; a load balancer in front of it gets the new node ports."""
     plan = Plan[HealCnfDraft]()
@@ -474,6 +492,7 @@ SEQUENCES: Final = Sequences(
         Operation(ModifyScriptedDraft, modify_scripted),
         Operation(ModifyCnfDraft, modify_cnf),
         Operation(ScaleCnfDraft, scale_cnf),
+        Operation(ScaleWorkloadDraft, scale_workload),
         Operation(HealCnfDraft, heal_cnf),
         Operation(ReplaceCnfDraft, change_package_cnf),
     ],
@@ -504,6 +523,8 @@ SEQUENCES: Final = Sequences(
         DeleteCnfObjects,
         UpdateCnfObjects,
         ScaleCnfObjects,
+        ScaleClusterMachines,
+        AwaitSettledCluster,
         HealCnfPods,
         ReplaceCnfObjects,
         ChangeCnfImages,

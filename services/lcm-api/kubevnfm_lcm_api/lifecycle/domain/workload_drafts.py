@@ -1,4 +1,4 @@
-"""The drafts of a workload cluster's instantiation and termination, and their result for the instance."""
+"""The drafts of a workload cluster's instantiation, scaling and termination, and their result for the instance."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import ClassVar, Self
 
 from kubevnfm_events.capi import ClusterReached, MachineFacts
 from kubevnfm_events.credentials import CredentialsSent, WorkloadCluster
-from kubevnfm_events.infra import PodFacts
+from kubevnfm_events.infra import PodFacts, VduTarget
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_sol.resources import ResourceChanges, VnfcResourceInfo
 
 from kubevnfm_lcm_api.lifecycle.domain import inventory
 from kubevnfm_lcm_api.lifecycle.domain.cluster_vim import WORKLOAD, WORKLOAD_VIM_ID, workload_connection
+from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided, Withdrawn
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateCnfDraft, TerminateCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
@@ -61,19 +62,9 @@ class InstantiateWorkloadDraft(InstantiateCnfDraft):
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """INSTANTIATED: one VNFC a Machine, and the VIM that the cluster has become (CR-050, CR-083)."""
         done = super().completed(instance)
-        cluster, reached, info = self.workload_cluster, self.reached, done.vnf.instantiated_vnf_info
+        cluster, reached = self.workload_cluster, self.reached
         assert cluster is not None
         assert reached is not None
-        assert info is not None
-        facts = {each.name: each for each in reached.machines}
-
-        def described(one: VnfcResourceInfo) -> VnfcResourceInfo:
-            machine = facts[one.id]
-            more = {"providerId": machine.provider_id, "version": machine.version, "addresses": list(machine.addresses)}
-            metadata = {**(one.metadata or {}), **{name: value for name, value in more.items() if value}}
-            return one.model_copy(update={"metadata": metadata})
-
-        vnfcs = tuple(described(one) for one in info.vnfc_resource_info)
         vim = self.workload_vim
         internals = WorkloadInternals(
             capi=self.capi,
@@ -82,14 +73,53 @@ class InstantiateWorkloadDraft(InstantiateCnfDraft):
             vim_id=vim.vim_id if vim is not None else None,
             machines=reached.machines,
         )
-        done = done.with_internals(workload=internals)
-        done = done.with_vnf(instantiated_vnf_info=info.model_copy(update={"vnfc_resource_info": vnfcs}))
+        done = showing_machines(done, internals)
         if vim is None:
             return done
         return done.with_vnf(
             vim_connection_info={**done.vnf.vim_connection_info, WORKLOAD: workload_connection(vim)},
             metadata={**(done.vnf.metadata or {}), WORKLOAD_VIM_ID: vim.vim_id},
         )
+
+
+class ScaleWorkloadDraft(ScaleCnfDraft):
+    """SCALE, SCALE_TO_LEVEL of a workload cluster: its VNFCs are Machines, and its VIM stays as it is (CR-092)."""
+
+    plan: ClassVar[str] = "scale_workload"
+
+    workload: WorkloadInternals
+    """The cluster as it was stored last."""
+    vdus: tuple[VduTarget, ...] = ()
+
+    reached: ClusterReached | None = None
+    """The Machines that were reported last."""
+
+    @property
+    def workload_cluster(self) -> WorkloadCluster:
+        """The Cluster object."""
+        return self.workload.cluster
+
+    def with_reached(self, reached: ClusterReached) -> Self:
+        """Return the draft with the Machines, which are the VNFCs."""
+        release = self.before.model_copy(update={"pods": vnfcs_of(reached.machines)})
+        return self.model_copy(update={"reached": reached, "release": release})
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance at its new scale levels, with its present Machines."""
+        return self._with_machines(super().completed(instance))
+
+    def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance with the Machines that are left after the reversal."""
+        return self._with_machines(super().rolled_back(instance))
+
+    def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+        """Return the instance with the Machines that were reported last."""
+        return self._with_machines(super().failed(instance, occurrence_id))
+
+    def _with_machines(self, instance: InstanceRecord) -> InstanceRecord:
+        if self.reached is None:
+            return instance
+        return showing_machines(instance, self.workload.model_copy(update={"machines": self.reached.machines}))
 
 
 class TerminateWorkloadDraft(TerminateCnfDraft):
@@ -136,6 +166,23 @@ def cluster_in(release: Release | None, name: str | None) -> WorkloadCluster | N
         if is_cluster and name in (None, each.name):
             return WorkloadCluster(name=each.name, namespace=each.namespace or "default", api_version=each.api_version)
     return None
+
+
+def showing_machines(instance: InstanceRecord, workload: WorkloadInternals) -> InstanceRecord:
+    """Return the instance with the facts of its cluster, and its VNFCs described by their Machines (CR-050)."""
+    info = instance.vnf.instantiated_vnf_info
+    assert info is not None
+    facts = {each.name: each for each in workload.machines}
+
+    def described(one: VnfcResourceInfo) -> VnfcResourceInfo:
+        machine = facts[one.id]
+        more = {"providerId": machine.provider_id, "version": machine.version, "addresses": list(machine.addresses)}
+        metadata = {**(one.metadata or {}), **{name: value for name, value in more.items() if value}}
+        return one.model_copy(update={"metadata": metadata})
+
+    vnfcs = tuple(described(one) for one in info.vnfc_resource_info)
+    shown = instance.with_internals(workload=workload)
+    return shown.with_vnf(instantiated_vnf_info=info.model_copy(update={"vnfc_resource_info": vnfcs}))
 
 
 def vnfcs_of(machines: tuple[MachineFacts, ...]) -> tuple[PodFacts, ...]:

@@ -16,7 +16,7 @@ from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateCnfDraft, InstantiateFields
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import InstantiateWorkloadDraft
-from kubevnfm_lcm_api.lifecycle.requests.capi import CAPI, capi_parameters
+from kubevnfm_lcm_api.lifecycle.requests.capi import CAPI, WORKLOAD_TASKS, capi_parameters
 from kubevnfm_lcm_api.lifecycle.requests.charts import CHART, chart_of
 from kubevnfm_lcm_api.lifecycle.requests.drivers import check_cnf_drivers, executor_phases, scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.scripts import requested_instance, script_request
@@ -74,8 +74,8 @@ async def cnf_draft(
     if phases or chart is not None:
         why = "a workload cluster comes from manifests, without a Helm chart and management drivers: leave it out"
         raise Unprocessable(f"additionalParams/{CAPI}", why)
-    # Scale and heal of CNFs count pods; those of Machines are not built yet.
-    return InstantiateWorkloadDraft(**{**vars(draft), "tasks": ()}, capi=capi)
+    tasks = tuple(task for task in draft.tasks if task in WORKLOAD_TASKS)
+    return InstantiateWorkloadDraft(**{**vars(draft), "tasks": tasks}, capi=capi)
 
 
 def wait_timeout(parameters: Mapping[str, Any]) -> float | None:

@@ -11,8 +11,10 @@ from kubevnfm_sol.lcm import OperationType, ScaleVnfRequest, ScaleVnfToLevelRequ
 
 from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.scale_levels import level_steps, scale_status
+from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import ScaleWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
+from kubevnfm_lcm_api.lifecycle.requests.workload_scaling import owner_of_machines
 
 _NOT_SCALABLE: Final = frozenset({"DaemonSet", "Pod"})
 """The kinds that can implement a VDU and have no ``scale`` subresource; of other kinds the cluster decides."""
@@ -35,14 +37,22 @@ def scaled_cnf(
         place = "scaleInfo" if level_id is None else "instantiationLevelId"
         vdu_ids = set(vnf.flavour.vdus)
     present, wanted = vnf.counts_at(vnf.scale_levels), vnf.counts_at(levels, level_id)
-    objects = [
-        (one, one.vdu_id)
-        for one in vnf.release.objects
-        if one.vdu_id in vdu_ids and _is_scaled(one, place, is_changed=wanted[one.vdu_id] != present[one.vdu_id])
-    ]
+    workload = vnf.record.internals.workload
+    if workload is None:
+        objects = [
+            (one, one.vdu_id)
+            for one in vnf.release.objects
+            if one.vdu_id in vdu_ids and _is_scaled(one, place, is_changed=wanted[one.vdu_id] != present[one.vdu_id])
+        ]
+    else:
+        objects = [
+            (owner_of_machines(vnf, vdu_id, wanted[vdu_id], place), vdu_id)
+            for vdu_id in sorted(vdu_ids)
+            if wanted[vdu_id] != present[vdu_id]
+        ]
     if not objects:
         raise Unprocessable(place, f"none of the VDUs {', '.join(sorted(vdu_ids)) or '(none)'} has an object to scale")
-    return ScaleCnfDraft(
+    draft = ScaleCnfDraft(
         **vnf.fields(original, version, operation=operation, asked=request),
         counts=tuple(_count(one, wanted[vdu_id]) for one, vdu_id in objects),
         counts_before=tuple(_count(one, present[vdu_id]) for one, vdu_id in objects),
@@ -51,6 +61,7 @@ def scaled_cnf(
         instantiation_level_id=level_id,
         steps_of=level_steps(vnf.flavour),
     )
+    return draft if workload is None else ScaleWorkloadDraft(**vars(draft), workload=workload, vdus=vnf.targets)
 
 
 def _is_scaled(one: ObjectFacts, place: str, *, is_changed: bool) -> bool:

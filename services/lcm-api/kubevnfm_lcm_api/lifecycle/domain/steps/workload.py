@@ -6,10 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
-from kubevnfm_events import Command, PackageRef
+from kubevnfm_events import Command, Event, PackageRef
 from kubevnfm_events.capi import AddonsApplied, ApplyAddons, AwaitCluster, ClusterReached, ClusterStage, ClusterTimeouts
 from kubevnfm_events.credentials import WorkloadCluster
-from kubevnfm_events.infra import ApplyObjects, DeleteObjects, ObjectsApplied, ObjectsDeleted, VduTarget
+from kubevnfm_events.infra import (
+    ApplyObjects,
+    DeleteObjects,
+    ObjectCount,
+    ObjectsApplied,
+    ObjectsDeleted,
+    ObjectsScaled,
+    ScaleObjects,
+    VduTarget,
+)
 
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release
@@ -145,6 +154,103 @@ class AwaitWorkloadCluster(Step[NeedsCluster, ClusterReached]):
 
     def undo(self, draft: NeedsCluster) -> None:
         """A wait changes nothing."""
+
+
+@dataclass(frozen=True)
+class AwaitSettledCluster(Step[NeedsCluster, ClusterReached]):
+    """Wait until the workload cluster is available and no Machine is being deleted (CR-089).
+
+    Before a scaling: an etcd that is not healthy loses no member (CR-088). Its compensation waits after the reversal.
+    Adds: the Machines.
+    Again: safe; it changes nothing.
+    Fails: as `AwaitWorkloadCluster`.
+    """
+
+    timeouts: ClusterTimeouts = field(default_factory=ClusterTimeouts)
+
+    kind: ClassVar[str] = "await_settled_cluster"
+    command: ClassVar[type[Command]] = AwaitCluster
+    label: ClassVar[str] = "Wait until the workload cluster is available and no Machine is being deleted"
+    base_timeout_s: ClassVar[float] = _MARGIN_S
+
+    @property
+    def timeout_s(self) -> float:
+        """The limits of all phases."""
+        limits = self.timeouts
+        return self.base_timeout_s + limits.infrastructure + limits.control_plane + limits.workers
+
+    def ask(self, draft: NeedsCluster) -> AwaitCluster:
+        """Ask for the wait."""
+        assert draft.workload_cluster is not None
+        return AwaitCluster(
+            vnf_instance_id=draft.vnf_instance_id,
+            vim=draft.vim,
+            cluster=draft.workload_cluster,
+            stage="available",
+            timeouts=self.timeouts,
+            vdus=draft.vdus,
+            is_settled=True,
+        )
+
+    def fold(self, draft: NeedsCluster, reply: ClusterReached) -> Draft:
+        """Keep the Machines."""
+        return draft.with_reached(reply)
+
+    def undo(self, draft: NeedsCluster) -> AwaitCluster:
+        """Wait for the cluster at its former size."""
+        return self.ask(draft)
+
+    def undone(self, draft: NeedsCluster, reply: Event) -> Draft:
+        """Keep the Machines that are left after the reversal."""
+        assert isinstance(reply, ClusterReached)
+        return self.fold(draft, reply)
+
+
+class NeedsMachineCounts(NeedsVim, Protocol):
+    """An operation that changes the number of Machines of a workload cluster."""
+
+    @property
+    def counts(self) -> tuple[ObjectCount, ...]: ...
+
+    @property
+    def counts_before(self) -> tuple[ObjectCount, ...]: ...
+
+
+@dataclass(frozen=True)
+class ScaleClusterMachines(Step[NeedsMachineCounts, ObjectsScaled]):
+    """Set the number of replicas of owners of Machines; the cluster itself is awaited by a later step.
+
+    Again: safe; the counts are absolute.
+    Fails: a missing object, refusals and timeouts name the object.
+    """
+
+    wait_timeout_s: float
+
+    kind: ClassVar[str] = "scale_cluster_machines"
+    command: ClassVar[type[Command]] = ScaleObjects
+    label: ClassVar[str] = "Scale the machines of the workload cluster"
+    base_timeout_s: ClassVar[float] = _MARGIN_S
+
+    @property
+    def timeout_s(self) -> float:
+        """The time until the Machines are ready, and a margin."""
+        return self.base_timeout_s + self.wait_timeout_s
+
+    def ask(self, draft: NeedsMachineCounts) -> ScaleObjects:
+        """Ask for the wanted counts."""
+        return self._command(draft, draft.counts)
+
+    def fold(self, draft: NeedsMachineCounts, reply: ObjectsScaled) -> None:
+        """Nothing to keep: the reply names pods, and the VNFCs are Machines."""
+
+    def undo(self, draft: NeedsMachineCounts) -> ScaleObjects:
+        """Ask for the counts before (CR-093)."""
+        return self._command(draft, draft.counts_before)
+
+    def _command(self, draft: NeedsMachineCounts, counts: tuple[ObjectCount, ...]) -> ScaleObjects:
+        return ScaleObjects(
+            vnf_instance_id=draft.vnf_instance_id, vim=draft.vim, objects=counts, wait_timeout_s=self.wait_timeout_s
+        )
 
 
 @dataclass(frozen=True)

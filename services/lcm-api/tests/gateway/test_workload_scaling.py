@@ -1,0 +1,209 @@
+"""Scale of workload clusters over HTTP, with twins behind: what is refused, what is sent, and what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from kubevnfm_events.capi import AwaitCluster, ClusterReached, MachineFacts
+from kubevnfm_events.infra import ObjectFacts, ObjectsApplied, ScaleObjects
+from lcm_builders import WORKLOAD_CLUSTER
+from lcm_world import World
+from package_variants import SAMPLES, changed_package
+
+APPLY, AWAIT, SCALE = "infra.k8s.apply_objects", "infra.k8s.await_cluster", "infra.k8s.scale_objects"
+KINDS = (
+    ("cluster.x-k8s.io/v1beta2", "Cluster", "workload"),
+    ("controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane", "workload-control-plane"),
+    ("cluster.x-k8s.io/v1beta2", "MachineDeployment", "workload-md-0"),
+)
+VNFD = "Definitions/capi-workload.vnfd.yaml"
+OUT = {"type": "SCALE_OUT", "aspectId": "workers", "numberOfSteps": 1}
+SHOWN = "/vnf_instances/{}"
+
+
+def machines(workers: Sequence[int], control_planes: int = 1) -> ClusterReached:
+    """The cluster with these workers, and as many control plane machines."""
+    names = [("controlPlane", "KubeadmControlPlane", f"cp-{n}") for n in range(control_planes)]
+    names += [("worker", "MachineDeployment", f"md-{n}") for n in workers]
+    return ClusterReached(
+        cluster=WORKLOAD_CLUSTER, uid="u", endpoint="https://192.0.2.10:6443", stage="available",
+        machines=tuple(
+            MachineFacts(
+                vdu_id=vdu, name=name, namespace="default", uid=f"uid-{name}", owner_kind=kind,
+                provider_id=f"openstack:///{name}",
+            )
+            for vdu, kind, name in names
+        ),
+    )  # fmt: skip
+
+
+async def built(world: World, kinds: Sequence[tuple[str, str, str]] = KINDS, *, descriptor: str | None = None) -> str:
+    """Return the sample cluster, INSTANTIATED with one worker; ``kinds``: the objects of its files."""
+    world.twins.answers[APPLY] = ObjectsApplied(
+        namespace="default",
+        objects=tuple(
+            ObjectFacts(api_version=version, kind=kind, namespace="default", name=name, uid=name)
+            for version, kind, name in kinds
+        ),
+    )
+    world.twins.answers[AWAIT] = machines([0])
+    if descriptor is None:
+        await world.sample("capi-workload")
+    else:
+        await world.upload(changed_package(world.folder, "capi-workload", {VNFD: descriptor}))
+    world.vims.add("k8s", "kubernetes")
+    instance_id = await world.create("capi-workload")
+    vims = {"management": {"vimId": "k8s", "vimType": "kubernetes"}}
+    operation_id = await world.instantiate(instance_id, "capi-workload", vimConnectionInfo=vims)
+    await world.reached(operation_id, "COMPLETED")
+    return instance_id
+
+
+def sent(world: World, kind: type[Any]) -> list[Any]:
+    """Return the commands of a kind, in order."""
+    return [each.data for each in world.twins.commands if isinstance(each.data, kind)]
+
+
+def counts(world: World) -> list[list[tuple[str, str, int]]]:
+    """Return the objects and counts of each scaling that was sent."""
+    return [[(one.kind, one.name, one.count) for one in each.objects] for each in sent(world, ScaleObjects)]
+
+
+async def shown(world: World, instance_id: str) -> Any:
+    return (await world.lcm("GET", SHOWN.format(instance_id))).json
+
+
+def levels(instance: Any) -> dict[str, int]:
+    return {one["aspectId"]: one["scaleLevel"] for one in instance["instantiatedVnfInfo"]["scaleStatus"]}
+
+
+async def test_workers_are_scaled_and_the_vnfcs_are_the_machines(world: World) -> None:
+    """CR-087, CR-089, CR-092: one MachineDeployment, a wait before and after; the VIM of the cluster stays."""
+    instance_id = await built(world)
+    before = await shown(world, instance_id)
+    assert {"scale", "scaleToLevel"} <= before["_links"].keys()
+    assert "heal" not in before["_links"]
+    world.twins.answers[AWAIT] = machines([0, 1])
+    operation_id = await world.ask(instance_id, "scale", OUT)
+    await world.reached(operation_id, "COMPLETED")
+    assert counts(world) == [[("MachineDeployment", "workload-md-0", 2)]]
+    assert [each.is_settled for each in sent(world, AwaitCluster)[-2:]] == [True, True]
+    after = await shown(world, instance_id)
+    assert levels(after) == {"control_plane": 0, "workers": 1}
+    vnfcs = after["instantiatedVnfInfo"]["vnfcResourceInfo"]
+    assert {one["id"]: one["metadata"]["providerId"] for one in vnfcs} == {
+        name: f"openstack:///{name}" for name in ("cp-0", "md-0", "md-1")
+    }
+    assert (after["vimConnectionInfo"], after["metadata"]) == (before["vimConnectionInfo"], before["metadata"])
+    changed = (await world.lcm("GET", f"/vnf_lcm_op_occs/{operation_id}")).json["resourceChanges"]["affectedVnfcs"]
+    assert [(one["id"], one["changeType"]) for one in changed] == [("md-1", "ADDED")]
+
+    # Cluster API chooses the Machine that goes.
+    world.twins.answers[AWAIT] = machines([1])
+    operation_id = await world.ask(instance_id, "scale", {**OUT, "type": "SCALE_IN"})
+    await world.reached(operation_id, "COMPLETED")
+    assert counts(world)[-1] == [("MachineDeployment", "workload-md-0", 1)]
+
+
+async def test_scale_to_level_scales_what_differs(world: World) -> None:
+    """CR-087: control plane and workers in one operation."""
+    instance_id = await built(world)
+    world.twins.answers[AWAIT] = machines([0, 1, 2], 3)
+    level = {"instantiationLevelId": "instantiation_level_2"}
+    await world.reached(await world.ask(instance_id, "scale_to_level", level), "COMPLETED")
+    assert counts(world) == [
+        [("KubeadmControlPlane", "workload-control-plane", 3), ("MachineDeployment", "workload-md-0", 3)]
+    ]
+    assert levels(await shown(world, instance_id)) == {"control_plane": 1, "workers": 2}
+
+
+async def test_a_scale_out_goes_back_to_the_stored_count_and_a_scale_in_does_not(world: World) -> None:
+    """CR-093: after the reversal the Machines are read once more."""
+    instance_id = await built(world)
+    world.twins.failing = {SCALE}
+    operation_id = await world.ask(instance_id, "scale", OUT)
+    await world.reached(operation_id, "FAILED_TEMP")
+    world.twins.failing = set()
+    world.twins.answers[AWAIT] = machines([4])
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)
+    await world.reached(operation_id, "ROLLED_BACK")
+    assert counts(world)[-1] == [("MachineDeployment", "workload-md-0", 1)]
+    after = await shown(world, instance_id)
+    assert [one["id"] for one in after["instantiatedVnfInfo"]["vnfcResourceInfo"]] == ["cp-0", "md-4"]
+    assert levels(after)["workers"] == 0
+
+    world.twins.answers[AWAIT] = machines([4, 5])
+    await world.reached(await world.ask(instance_id, "scale", OUT), "COMPLETED")
+    world.twins.failing = {SCALE}
+    operation_id = await world.ask(instance_id, "scale", {**OUT, "type": "SCALE_IN"})
+    await world.reached(operation_id, "FAILED_TEMP")
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).problem(404)
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/fail")).must(200)
+    assert levels(await shown(world, instance_id))["workers"] == 1
+
+
+async def test_tackers_version_of_the_api_scales_too(world: World) -> None:
+    """CR-087: ``/vnflcm/v1``."""
+    instance_id = await built(world)
+    world.twins.answers[AWAIT] = machines([0, 1])
+    answer = (await world.v1("POST", f"{SHOWN.format(instance_id)}/scale", OUT)).must(202)
+    await world.reached(answer.headers["Location"].rpartition("/")[2], "COMPLETED")
+    assert counts(world) == [[("MachineDeployment", "workload-md-0", 2)]]
+    assert levels(await shown(world, instance_id))["workers"] == 1
+
+
+def descriptor_with(old: str, new: str) -> str:
+    """Return the descriptor of the sample with another text in the first place of a text."""
+    text = (SAMPLES / "capi-workload" / VNFD).read_text(encoding="utf-8")
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+async def test_an_even_number_of_control_plane_machines_is_refused(world: World, version: str) -> None:
+    """CR-088: before anything is sent, by either version of the API."""
+    instance_id = await built(world, descriptor=descriptor_with("number_of_instances: 2\n", "number_of_instances: 3\n"))
+    call = world.v1 if version == "v1" else world.lcm
+    body = {"type": "SCALE_OUT", "aspectId": "control_plane", "numberOfSteps": 1}
+    problem = (await call("POST", f"{SHOWN.format(instance_id)}/scale", body)).problem(422)
+    assert "aspectId: leads to 4 machines of the KubeadmControlPlane workload-control-plane" in problem["detail"]
+    assert not sent(world, ScaleObjects)
+
+
+async def test_a_control_plane_without_machines_is_refused(world: World) -> None:
+    """CR-088: there would be no cluster."""
+    level = "instantiation_level_2: {{ number_of_instances: {} }}".format
+    instance_id = await built(world, descriptor=descriptor_with(level(3), level(0)))
+    body = {"instantiationLevelId": "instantiation_level_2"}
+    problem = (await world.lcm("POST", f"{SHOWN.format(instance_id)}/scale_to_level", body)).problem(422)
+    assert "instantiationLevelId: leads to 0 machines of the KubeadmControlPlane" in problem["detail"]
+    assert not sent(world, ScaleObjects)
+
+
+async def test_machines_of_a_class_are_refused_with_the_reason(world: World) -> None:
+    """CR-086: the class of a cluster with a topology would revert the count."""
+    instance_id = await built(world, KINDS[:1])
+    problem = (await world.lcm("POST", f"{SHOWN.format(instance_id)}/scale", OUT)).problem(422)
+    assert "VDU worker" in problem["detail"]
+    assert "spec.topology" in problem["detail"]
+    assert not sent(world, ScaleObjects)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({**OUT, "aspectId": "none"}, "aspectId"),
+        ({**OUT, "numberOfSteps": 5}, "numberOfSteps"),
+        ({**OUT, "type": "SCALE_IN"}, "numberOfSteps"),
+    ],
+)
+async def test_what_the_descriptor_does_not_allow_is_refused_by_field(
+    world: World, body: dict[str, Any], field: str
+) -> None:
+    """CR-087: before anything is sent."""
+    instance_id = await built(world)
+    problem = (await world.lcm("POST", f"{SHOWN.format(instance_id)}/scale", body)).problem(400)
+    assert field in problem["detail"]
+    assert not sent(world, ScaleObjects)
