@@ -19,6 +19,7 @@ from kubevnfm_lcm_api.lifecycle.domain.saga import Move
 from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.states import IllegalTransition, RollbackUnsupported
 from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
+from kubevnfm_lcm_api.lifecycle.domain.workload import CapiParameters
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import InstantiationState, OperationState
 from lcm_builders import (
@@ -146,6 +147,13 @@ def test_a_workload_cluster_is_awaited_before_its_credentials_are_sent() -> None
     ]  # fmt: skip
     _, asked = run_to_end(granted(DRAFTS["terminate workload"]))
     assert asked == ["deregister_vim", "withdraw_credentials", "delete_cluster_objects"]
+
+
+def test_a_workload_cluster_without_registration_sends_its_credentials_and_registers_nothing() -> None:
+    """CR-085."""
+    _, asked = run_to_end(granted(a_workload_draft(capi=CapiParameters(register_vim=False))))
+    assert asked[-1] == "send_credentials"
+    assert "register_workload_vim" not in asked
 
 
 def test_terminate_removes_the_stack_before_the_vim() -> None:
