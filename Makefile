@@ -52,7 +52,7 @@ samples: .venv/.ready ## Packs the sample VNF packages into .run/samples
 	@mkdir -p .run/samples
 	@for name in $(SAMPLES); do $(BIN)/python -m kubevnfm_csar.pack deploy/samples/$$name .run/samples/$$name.zip || exit 1; done
 
-demo: samples ## Does the main job once, on the lab, and shows it; ARGS=--ha: three masters and storage, scaled and healed
+demo: samples ## Does the main job once, on the lab, and shows it; ARGS=--ha: three masters and storage, scaled and healed; ARGS=--capi: a cluster by Cluster API
 	@$(BIN)/kubevnfm demo $(ARGS)
 
 run: .venv/.ready ## Runs all services in one process, for your own infrastructure

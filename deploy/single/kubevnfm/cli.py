@@ -30,8 +30,12 @@ def _parser() -> argparse.ArgumentParser:
     shown.add_argument(
         "--node-seconds", type=float, default=1.0, help="how long kubeadm takes on each machine of the lab"
     )
-    shown.add_argument(
+    variants = shown.add_mutually_exclusive_group()
+    variants.add_argument(
         "--ha", action="store_true", help="another one: three masters and a storage server, scale and heal of them"
+    )
+    variants.add_argument(
+        "--capi", action="store_true", help="another one: a workload cluster that Cluster API builds, and a CNF on it"
     )
     shown.set_defaults(command=_demo)
     watched = commands.add_parser("watch", help="follow what happens to a VNF instance's operation")
@@ -60,10 +64,11 @@ def _run(_: argparse.Namespace) -> int:
 def _demo(arguments: argparse.Namespace) -> int:
     from kubevnfm_kit.logging import configure_logging
 
-    from kubevnfm import demo, demo_ha
+    from kubevnfm import demo, demo_capi, demo_ha
 
     configure_logging("kubevnfm", level="WARNING", form="console")
-    asyncio.run(demo.run(demo_ha.HA if arguments.ha else demo.MAIN, arguments.samples, arguments.node_seconds))
+    chosen = demo_ha.HA if arguments.ha else demo_capi.CAPI if arguments.capi else demo.MAIN
+    asyncio.run(demo.run(chosen, arguments.samples, arguments.node_seconds))
     return 0
 
 

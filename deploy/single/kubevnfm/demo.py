@@ -1,6 +1,6 @@
 """The main use case over HTTP: a cluster VNF on the lab, its VIM, a CNF on it, and the removal of all.
 
-`demo_ha` shows what a cluster of several masters adds.
+`demo_ha` shows what a cluster of several masters adds, `demo_capi` a cluster that Cluster API builds.
 """
 
 from __future__ import annotations
@@ -105,19 +105,12 @@ async def _main_job(client: GatewayClient, endpoints: JsonObject, samples: Path)
     connection = await show_cluster(client, cluster["id"])
 
     say("\n4. Deploy a CNF on it")
-    cnf = await client.create(request_of("cnf", "create"))
-    wanted = request_of("cnf", "instantiate")
-    wanted["vimConnectionInfo"] = {"cluster": {"vimId": connection["vimId"], "vimType": connection["vimType"]}}
-    await carry_out(client, cnf["id"], "instantiate", wanted)
-    shown, _ = await client.call("GET", f"/vnflcm/v2/vnf_instances/{cnf['id']}")
-    for vnfc in shown["instantiatedVnfInfo"]["vnfcResourceInfo"]:
-        say(f"   {vnfc['vduId']}: pod {vnfc['id']} on node {vnfc['metadata'].get('node', '?')}")
+    cnf_id = await deploy_cnf(client, connection)
 
     say("\n5. Take all down: the CNF, then the cluster")
-    for instance, name in ((cnf, "cnf"), (cluster, "cluster")):
-        await remove(client, instance["id"], name)
-    vims, _ = await client.call("GET", "/v1.0/vims")
-    say(f"   VIMs left: {', '.join(one['name'] for one in vims['vims'])}")
+    for instance_id, name in ((cnf_id, "cnf"), (cluster["id"], "cluster")):
+        await remove(client, instance_id, name)
+    await show_vims_left(client)
 
 
 MAIN: Final = Demo("a Kubernetes cluster as a VNF, its VIM, a CNF on it", _main_job)
@@ -149,6 +142,30 @@ async def show_cluster(client: GatewayClient, cluster_id: str) -> JsonObject:
     )
     say(f"   Kubernetes answers at {connection['interfaceInfo']['endpoint']}, registered as VIM {key}")
     return dict(connection)
+
+
+async def instantiate_on(client: GatewayClient, sample: str, connection: JsonObject) -> str:
+    """Create and instantiate a VNF of objects on the VIM of an entry of ``vimConnectionInfo``; return the instance's id."""
+    instance = await client.create(request_of(sample, "create"))
+    wanted = request_of(sample, "instantiate")
+    wanted["vimConnectionInfo"] = {"cluster": {"vimId": connection["vimId"], "vimType": connection["vimType"]}}
+    await carry_out(client, instance["id"], "instantiate", wanted)
+    return str(instance["id"])
+
+
+async def deploy_cnf(client: GatewayClient, connection: JsonObject) -> str:
+    """Deploy the sample CNF on a VIM and show its pods; return the instance's id."""
+    cnf_id = await instantiate_on(client, "cnf", connection)
+    shown, _ = await client.call("GET", f"/vnflcm/v2/vnf_instances/{cnf_id}")
+    for vnfc in shown["instantiatedVnfInfo"]["vnfcResourceInfo"]:
+        say(f"   {vnfc['vduId']}: pod {vnfc['id']} on node {vnfc['metadata'].get('node', '?')}")
+    return cnf_id
+
+
+async def show_vims_left(client: GatewayClient) -> None:
+    """Show which VIMs are registered after the VNFs are gone."""
+    vims, _ = await client.call("GET", "/v1.0/vims")
+    say(f"   VIMs left: {', '.join(one['name'] for one in vims['vims'])}")
 
 
 async def remove(client: GatewayClient, instance_id: str, sample: str) -> None:

@@ -28,9 +28,21 @@ SAMPLES = Path(__file__).parents[3] / ".run/samples"
                 "TERMINATE COMPLETED",
             ],
         ),
+        (
+            ("--capi",),
+            [
+                "step 1/6 ",
+                "step 6/6 ",
+                "controlPlane: machine openstack:///",
+                "Its credentials came by a signed call: VIM ",
+                "vdu1: pod ",
+                "VIMs left: lab\n",
+            ],
+        ),
     ],
 )
 def test_a_demo_reaches_its_end(arguments: tuple[str, ...], shown: list[str]) -> None:
+    """CR-125: with --capi a workload cluster is built, called back, registered, used and terminated."""
     ran = subprocess.run(
         [sys.executable, "-m", "kubevnfm.cli", "demo", *arguments, "--samples", SAMPLES, "--node-seconds", "0.1"],
         capture_output=True,
@@ -41,6 +53,18 @@ def test_a_demo_reaches_its_end(arguments: tuple[str, ...], shown: list[str]) ->
     assert ran.returncode == 0, ran.stderr
     assert [text for text in shown if text.casefold() not in ran.stdout.casefold()] == []
     assert "and the cloud is empty again" in ran.stdout
+
+
+def test_one_variant_is_shown_at_a_time() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "kubevnfm.cli", "demo", "--ha", "--capi"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 2
+    assert "--capi: not allowed with argument --ha" in ran.stderr
 
 
 def test_calls_that_fail_in_a_row_are_counted_apart_from_single_ones() -> None:
