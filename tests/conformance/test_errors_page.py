@@ -19,7 +19,12 @@ _FOREIGN = ("kubevnfm_sandbox.tacker_shim", "kubevnfm_sandbox.launcher", "kubevn
 
 def import_all() -> None:
     """Import every module of the services and libraries, so that their error classes exist."""
-    for folder in (*PROJECT.glob("libs/*/kubevnfm_*"), *PROJECT.glob("services/*/kubevnfm_*")):
+    members = (
+        *PROJECT.glob("libs/*/kubevnfm_*"),
+        *PROJECT.glob("services/*/kubevnfm_*"),
+        PROJECT / "deploy/single/kubevnfm",
+    )
+    for folder in members:
         if folder.suffix == ".egg-info":
             continue
         package = import_module(folder.name)

@@ -47,10 +47,10 @@ class Lab:
     def __init__(self, machines: SshMachines, faults: FaultBook) -> None:
         self.machines, self.faults = machines, faults
 
-    async def boot(self, *volumes: str) -> MachineSpec:
+    async def boot(self, *volumes: str, name: str = "node") -> MachineSpec:
         # Each test process has a part of its own, so that tests can run side by side.
         address = IPv4Address(f"127.{210 + os.getpid() % 40}.{os.getpid() // 40 % 250}.{next(_numbers)}")
-        spec = MachineSpec(str(uuid.uuid4()), "node", [Nic(address, "fa:16:3e:00:00:01", "net")], volumes=volumes)
+        spec = MachineSpec(str(uuid.uuid4()), name, [Nic(address, "fa:16:3e:00:00:01", "net")], volumes=volumes)
         await self.machines.boot(spec)
         return spec
 
@@ -299,6 +299,6 @@ def test_a_jsonpath_that_cannot_be_read_is_refused() -> None:
 
 async def test_a_machine_has_the_host_name_that_nova_makes_of_its_server(lab: Lab) -> None:
     """Linux has 64 characters for it; kubeadm takes it as the name of a Node, which is a label of DNS."""
-    node = await lab.boot(f"-VNF_of.a (test) {'x' * 80}")
+    node = await lab.boot(name=f"-VNF_of.a (test) {'x' * 80}")
     # Nova cuts before it removes characters.
     assert (await lab.run(node, "hostname"))[1] == f"vnf-of-a-test-{'x' * 46}\n"
