@@ -207,3 +207,10 @@ async def test_what_the_descriptor_does_not_allow_is_refused_by_field(
     problem = (await world.lcm("POST", f"{SHOWN.format(instance_id)}/scale", body)).problem(400)
     assert field in problem["detail"]
     assert not sent(world, ScaleObjects)
+
+
+async def test_what_a_workload_cluster_does_not_support_is_404_with_the_reason(world: World) -> None:
+    instance_id = await built(world)
+    for task, body in (("heal", {}), ("change_vnfpkg", {"vnfdId": "other"}), ("operate", {"changeStateTo": "STOPPED"})):
+        problem = (await world.lcm("POST", f"{SHOWN.format(instance_id)}/{task}", body)).problem(404)
+        assert "workload clusters support instantiate, scale" in problem["detail"]

@@ -246,6 +246,8 @@ def check_supported(record: InstanceRecord, task: str) -> None:
     """Raise TaskUnsupported if the VNFD, or this version of kubevnfm, does not support the operation."""
     if task in record.internals.tasks:
         return
+    if record.internals.workload is not None:
+        raise TaskUnsupported(task, "workload clusters support instantiate, scale, scale to level and terminate only")
     if record.stack is None:
         raise TaskUnsupported(
             task,
