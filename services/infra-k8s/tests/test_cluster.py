@@ -198,6 +198,27 @@ async def test_a_client_certificate_is_accepted(lab: LabCluster) -> None:
         assert await cluster.resource("v1", "Pod") is not None
 
 
+async def test_a_server_that_starts_forbids_everything_and_is_awaited() -> None:
+    """A real API server answers 403 until it knows its rules; what is still forbidden once it is ready is a refusal."""
+    ready = iter([False, True])
+    lists = iter([403, 403, 200])
+
+    async def readyz(request: web.Request) -> web.Response:
+        return web.Response(status=200 if next(ready, True) else 500)
+
+    async def config_maps(request: web.Request) -> web.Response:
+        return web.json_response({"items": [], "metadata": {}, "message": "no"}, status=next(lists, 403))
+
+    app = web.Application()
+    app.router.add_get("/readyz", readyz)
+    app.router.add_get("/api/v1/namespaces/default/configmaps", config_maps)
+    async with serving(app, host="127.0.0.1", port=0) as port, KubernetesClusters.open(RING) as clusters:
+        async with clusters.cluster(a_vim(f"http://127.0.0.1:{port}", bearer_token=Secret("t"))) as cluster:
+            assert await cluster.list(CONFIG_MAPS, namespace="default") == []
+            with pytest.raises(ObjectRefused, match="no"):
+                await cluster.list(CONFIG_MAPS, namespace="default")
+
+
 async def test_a_user_with_a_password_logs_in_by_basic() -> None:
     """SEQ-033: Kubernetes has none since 1.19; servers in front of it have."""
     seen: list[str] = []

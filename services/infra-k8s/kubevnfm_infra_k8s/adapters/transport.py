@@ -70,6 +70,11 @@ class Answer:
         return printable(str(self.body.get("message") or self.body.get("reason") or "")[:_LONGEST_MESSAGE])
 
 
+_STARTING: Final = Answer(
+    503, {"message": "the API server is starting, and forbids everything until it knows its rules"}
+)
+
+
 class Transport:
     """One connection pool with one identity."""
 
@@ -121,7 +126,7 @@ class Transport:
             retry_after_s = 0.0
             failure: ClusterUnavailable | WebhookUnavailable | ObjectRefused
             try:
-                answer, retry_after_s = await self._once(method, path, query, body, content_type, accept)
+                answer, retry_after_s = await self._authorized(method, path, query, body, content_type, accept)
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 failure = ClusterUnavailable(f"{self.endpoint}: {_reason(error)}")
                 failure.__cause__ = error
@@ -140,6 +145,23 @@ class Transport:
                 raise failure
             await asyncio.sleep(min(max(pause_s, retry_after_s), _LONGEST_PAUSE_S))
         raise AssertionError("unreachable")
+
+    async def _authorized(
+        self, method: str, path: str, query: Mapping[str, str] | None, body: Any, content_type: str, accept: str
+    ) -> tuple[Answer, float]:
+        """Return the answer; that of a server which starts, and forbids everything until it knows its rules, is a 503."""
+        answer, retry_after_s = await self._once(method, path, query, body, content_type, accept)
+        if answer.status != 403:
+            return answer, retry_after_s
+        if await self._is_starting():
+            return _STARTING, 0.0
+        # It may have become ready between the two answers.
+        return await self._once(method, path, query, body, content_type, accept)
+
+    async def _is_starting(self) -> bool:
+        # ``/readyz`` also answers callers without any right.
+        ready, _ = await self._once("GET", "/readyz", None, None, JSON, "*/*")
+        return ready.status >= 500
 
     async def _once(
         self, method: str, path: str, query: Mapping[str, str] | None, body: Any, content_type: str, accept: str
@@ -166,6 +188,8 @@ class Transport:
             async with self._request("GET", path, query, headers, None, timeout) as response:
                 if response.status != 200:
                     answer = Answer(response.status, _parsed(await read_body(response, limit_bytes=LARGEST_ANSWER)))
+                    if answer.status == 403 and await self._is_starting():
+                        answer = _STARTING
                     raise _failure(answer, path, self.endpoint) or ObjectRefused(
                         path, answer.message, http_status=answer.status
                     )
