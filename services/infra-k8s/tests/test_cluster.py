@@ -212,11 +212,14 @@ async def test_a_server_that_starts_forbids_everything_and_is_awaited() -> None:
     app = web.Application()
     app.router.add_get("/readyz", readyz)
     app.router.add_get("/api/v1/namespaces/default/configmaps", config_maps)
-    async with serving(app, host="127.0.0.1", port=0) as port, KubernetesClusters.open(RING) as clusters:
-        async with clusters.cluster(a_vim(f"http://127.0.0.1:{port}", bearer_token=Secret("t"))) as cluster:
-            assert await cluster.list(CONFIG_MAPS, namespace="default") == []
-            with pytest.raises(ObjectRefused, match="no"):
-                await cluster.list(CONFIG_MAPS, namespace="default")
+    async with (
+        serving(app, host="127.0.0.1", port=0) as port,
+        KubernetesClusters.open(RING) as clusters,
+        clusters.cluster(a_vim(f"http://127.0.0.1:{port}", bearer_token=Secret("t"))) as cluster,
+    ):
+        assert await cluster.list(CONFIG_MAPS, namespace="default") == []
+        with pytest.raises(ObjectRefused, match="no"):
+            await cluster.list(CONFIG_MAPS, namespace="default")
 
 
 async def test_a_user_with_a_password_logs_in_by_basic() -> None:
