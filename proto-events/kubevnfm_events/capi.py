@@ -63,6 +63,8 @@ class AwaitCluster(Command, kind="infra.k8s.await_cluster", service="infra-k8s",
     vdus: tuple[VduTarget, ...] = ()
     is_settled: bool = False
     """Also wait until no Machine is being deleted, as after a scale in."""
+    made_after: str | None = None
+    """RFC 3339: also wait until every Machine that was made earlier is replaced, as in a roll-out."""
 
 
 class AddonsApplied(Event, kind="infra.addons.applied"):
@@ -81,3 +83,21 @@ class ApplyAddons(Command, kind="infra.k8s.apply_addons", service="infra-k8s", r
     package: PackageRef
     def_files: tuple[str, ...]
     """``additionalParams.capi.addon-def-files``: package paths or URLs, in order."""
+
+
+class RollOutBegun(Event, kind="infra.cluster.roll_out_begun"):
+    """Cluster API replaces every Machine of a workload cluster that was made before a time."""
+
+    owners: tuple[str, ...] = ()
+    """The KubeadmControlPlane and the MachineDeployments, as ``<kind> <name>``."""
+
+
+class RollOutMachines(Command, kind="infra.k8s.roll_out_machines", service="infra-k8s", reply=RollOutBegun):
+    """Have Cluster API replace the Machines of a workload cluster without another change; a repeat changes nothing."""
+
+    vnf_instance_id: str
+    vim: VimConnection
+    """The management cluster."""
+    cluster: WorkloadCluster
+    roll_out_after: str
+    """RFC 3339, whole seconds: Machines that were made before it are replaced. A repeat has the same value."""

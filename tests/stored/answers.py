@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from kubevnfm_events import ClusterAccess, Event, ServiceFacts
-from kubevnfm_events.capi import AddonsApplied, ClusterReached, MachineFacts
+from kubevnfm_events.capi import AddonsApplied, ClusterReached, MachineFacts, RollOutBegun
 from kubevnfm_events.credentials import CredentialsSent, CredentialsWithdrawn, WorkloadCluster
 from kubevnfm_events.infra import (
     NetworkFacts,
@@ -246,6 +246,7 @@ WORKLOAD_ANSWERS: Final[Mapping[str, Event]] = {
         ),
     ),
     "infra.k8s.apply_addons": AddonsApplied(count=2),
+    "infra.k8s.roll_out_machines": RollOutBegun(owners=("MachineDeployment workload-md-0",)),
     "mgmt.send_credentials": CredentialsSent(
         cluster_uid="uid-1", endpoint="https://192.0.2.10:6443", contract="v1beta2", content_sha256="0" * 64,
         auth_type="bearer_token",

@@ -31,7 +31,7 @@ from instances import (
     workload,
     workload_body,
 )
-from package_variants import OTHER_CNF
+from package_variants import CAPI_WORKLOAD, OTHER_CNF
 from parts import FORCEFUL, GRACEFUL, Story, ask, begin_again, fail, play, retry, succeed
 from script import Script
 
@@ -44,6 +44,7 @@ async def modify_cnf(script: Script) -> None:
 _OUT: Final = {"type": "SCALE_OUT", "aspectId": "web_aspect", "numberOfSteps": 1}
 _LEVEL: Final = {"instantiationLevelId": "instantiation_level_2"}
 _WORKERS: Final = {"type": "SCALE_OUT", "aspectId": "workers", "numberOfSteps": 1}
+_ROLL_OUT: Final = {"vnfdId": CAPI_WORKLOAD, "additionalParams": {"capi": {"rollout": True}}}
 _FILES: Final = {"lcm-kubernetes-def-files": ["Files/kubernetes/deployment.yaml"]}
 _OTHER: Final = {"vnfdId": OTHER_CNF, "additionalParams": _FILES}
 _ROLLING: Final = {
@@ -115,6 +116,14 @@ CONTAINER_STORIES: Final[Mapping[str, Story]] = {
             ends="ROLLED_BACK",
         ),
         SCALED_WORKLOAD_ANSWERS,
+    ),
+    "roll-out-workload": Story(
+        play(
+            live_workload,
+            ask("change_vnfpkg", _ROLL_OUT),
+            retry("await_settled_cluster", "roll_out_machines", "await_rolled_out_cluster"),
+        ),
+        WORKLOAD_ANSWERS,
     ),
     "terminate-cnf-node-ports": Story(
         play(

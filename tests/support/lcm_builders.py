@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from kubevnfm_events import ClusterAccess, Envelope, Event, Message, PackageRef, VimConnection
-from kubevnfm_events.capi import AddonsApplied, ClusterReached
+from kubevnfm_events.capi import AddonsApplied, ClusterReached, RollOutBegun
 from kubevnfm_events.credentials import CredentialsSent, CredentialsWithdrawn, WorkloadCluster
 from kubevnfm_events.infra import (
     ObjectCount,
@@ -54,6 +54,7 @@ from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.workload import CapiParameters, WorkloadInternals
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import (
     InstantiateWorkloadDraft,
+    RollOutWorkloadDraft,
     ScaleWorkloadDraft,
     TerminateWorkloadDraft,
 )
@@ -170,6 +171,14 @@ def a_workload_scale_draft(**known: Any) -> ScaleWorkloadDraft:
     return ScaleWorkloadDraft(**{**vars(a_cnf_change(ScaleCnfDraft)), **facts, **known})
 
 
+def a_workload_roll_out_draft(**known: Any) -> RollOutWorkloadDraft:
+    change = {
+        name: value for name, value in vars(a_cnf_change(ScaleCnfDraft)).items() if name in ChangeCnfDraft.model_fields
+    }
+    workload = WorkloadInternals(capi=CapiParameters(), cluster=WORKLOAD_CLUSTER)
+    return RollOutWorkloadDraft(**{**change, "workload": workload, "roll_out_after": "2026-11-20T12:00:00Z", **known})
+
+
 def a_terminate_draft(**known: Any) -> TerminateVmDraft:
     facts: dict[str, Any] = {
         "vnf_instance_id": "inst-1", "vnfd_id": "vnfd-1", "vim_key": "vim1", "vim": VIM, "is_forceful": False,
@@ -258,6 +267,7 @@ _OPERATION_BY_PLAN = {
     ModifyScriptedDraft.plan: OperationType.MODIFY_INFO,
     ScaleCnfDraft.plan: OperationType.SCALE,
     ScaleWorkloadDraft.plan: OperationType.SCALE,
+    RollOutWorkloadDraft.plan: OperationType.CHANGE_VNFPKG,
     HealCnfDraft.plan: OperationType.HEAL,
     ReplaceCnfDraft.plan: OperationType.CHANGE_VNFPKG,
 }
@@ -344,6 +354,7 @@ ANSWERS: dict[str, Event] = {
         cluster=WORKLOAD_CLUSTER, uid="u", endpoint="https://192.0.2.10:6443", stage="available"
     ),
     "infra.k8s.apply_addons": AddonsApplied(count=2),
+    "infra.k8s.roll_out_machines": RollOutBegun(owners=("MachineDeployment workload-md-0",)),
     "mgmt.send_credentials": CREDENTIALS_SENT,
     "mgmt.withdraw_credentials": CredentialsWithdrawn(cluster_uid="u"),
     "vim.register_received": VimRegistered(

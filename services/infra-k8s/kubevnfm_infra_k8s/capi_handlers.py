@@ -11,7 +11,14 @@ from typing import Final
 import structlog
 from kubevnfm_clients.kubeconfig import kubeconfig_connection
 from kubevnfm_events import VimConnection
-from kubevnfm_events.capi import AddonsApplied, ApplyAddons, AwaitCluster, ClusterReached
+from kubevnfm_events.capi import (
+    AddonsApplied,
+    ApplyAddons,
+    AwaitCluster,
+    ClusterReached,
+    RollOutBegun,
+    RollOutMachines,
+)
 from kubevnfm_events.credentials import WorkloadCluster
 from kubevnfm_events.infra import VduTarget
 from kubevnfm_kit.errors import InvalidInput
@@ -19,18 +26,20 @@ from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_infra_k8s.domain.applying import ApplyRun
-from kubevnfm_infra_k8s.domain.capi.assessment import Phase
+from kubevnfm_infra_k8s.domain.capi.assessment import Goal, Phase, assess
 from kubevnfm_infra_k8s.domain.capi.contract import NAME_LABEL
 from kubevnfm_infra_k8s.domain.capi.machines import machine_facts
 from kubevnfm_infra_k8s.domain.capi.readiness import endpoint_of
-from kubevnfm_infra_k8s.domain.capi.waiting import ClusterWait, kinds_of
+from kubevnfm_infra_k8s.domain.capi.rolling_out import roll_out, rolled_out
+from kubevnfm_infra_k8s.domain.capi.waiting import ClusterWait, kinds_of, objects_now
 from kubevnfm_infra_k8s.domain.capi.watching import ClusterWatches
-from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, KubeconfigInvalid
+from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, KubeconfigInvalid, ObjectMissing
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, field_at, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.planning import plan
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.release import Release, addons_release
+from kubevnfm_infra_k8s.domain.verdicts import Observation
 from kubevnfm_infra_k8s.handling import AGAIN_S, Handling, attempt_of
 
 log = structlog.get_logger()
@@ -71,14 +80,22 @@ class CapiHandlers(Handling):
             kinds = await kinds_of(cluster, command.cluster, await self.releases.get(mine))
             endpoint = cluster.endpoint
         workload = command.cluster
+        made_after = datetime.fromisoformat(command.made_after) if command.made_after is not None else None
+        goal = Goal(command.stage, command.is_settled, made_after)
         async with self.watches.viewing(
             vim, endpoint, kinds.all, namespace=workload.namespace, name=workload.name
         ) as view:
             wait = ClusterWait(view, kinds, workload, self.clock, command.timeouts, began, context.deadline)
             progress = Progress(f"await/{command.stage}", context.publish)
-            objects = await wait.until(command.stage, progress, within_s=self.wait_s, is_settled=command.is_settled)
+            objects = await wait.until(goal, progress, within_s=self.wait_s)
         if objects is None:
             return NotYet(AGAIN_S)
+        if command.is_settled:
+            # The step before has changed the cluster, and the watch may show the time before that.
+            async with self.clusters.cluster(vim) as cluster:
+                objects = await objects_now(cluster, kinds, workload)
+            if not assess(objects, goal, Observation(now=self.clock.now())).is_done:
+                return NotYet(AGAIN_S)
         assert objects.cluster is not None
         machines = machine_facts(objects.machines, command.vdus)
         await progress.finished(f"Cluster {workload.name} is {command.stage}", total=len(machines))
@@ -91,6 +108,20 @@ class CapiHandlers(Handling):
                 machines=machines,
             )
         )
+
+    async def roll_out_machines(self, command: RollOutMachines, context: StepContext) -> Outcome:
+        """Have every Machine replaced that was made before the command's time; a later step waits for that."""
+        release = await self.release_of(command.vnf_instance_id)
+        workload = command.cluster
+        async with self.connected(command.vim) as cluster:
+            kinds = await kinds_of(cluster, workload, release)
+            objects = await objects_now(cluster, kinds, workload)
+            if objects.cluster is None:
+                raise ObjectMissing(ObjectKey(workload.api_version, "Cluster", workload.namespace, workload.name))
+            owners = list(rolled_out(objects.control_plane, objects.workers))
+            keys = await roll_out(cluster, kinds, owners, after=command.roll_out_after)
+        await Progress("roll-out", context.publish).finished(f"Cluster {workload.name} rolls out", total=len(keys))
+        return Done(RollOutBegun(owners=tuple(f"{key.kind} {key.name}" for key in keys)))
 
     async def apply_addons(self, command: ApplyAddons, context: StepContext) -> Outcome:
         """Apply the addons inside the workload cluster; what they need of workers is not awaited here."""

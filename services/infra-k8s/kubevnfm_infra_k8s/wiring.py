@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kubevnfm_clients.ports import Packages, VimDirectory
-from kubevnfm_events.capi import ApplyAddons, AwaitCluster
+from kubevnfm_events.capi import ApplyAddons, AwaitCluster, RollOutMachines
 from kubevnfm_events.infra import ApplyObjects, DeleteObjects, HealObjects, ReplaceObjects, ScaleObjects, UpdateObjects
 from kubevnfm_worker import CommandWorker
 from kubevnfm_worker.backends import Backends
@@ -62,6 +62,7 @@ async def infra_k8s(
         worker.handle(HealObjects, changes.heal_objects)
         worker.handle(AwaitCluster, workload.await_cluster)
         worker.handle(ApplyAddons, workload.apply_addons)
+        worker.handle(RollOutMachines, workload.roll_out_machines)
         worker.handle(ReplaceObjects, changes.replace_objects)
         async with worker:
             await worker.start()

@@ -7,12 +7,22 @@ import base64
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from kubevnfm_events.capi import AddonsApplied, ApplyAddons, AwaitCluster, ClusterReached, ClusterStage, ClusterTimeouts
+from kubevnfm_events.capi import (
+    AddonsApplied,
+    ApplyAddons,
+    AwaitCluster,
+    ClusterReached,
+    ClusterStage,
+    ClusterTimeouts,
+    RollOutBegun,
+    RollOutMachines,
+)
 from kubevnfm_events.credentials import WorkloadCluster
 from kubevnfm_events.infra import ObjectFacts, VduTarget
 from kubevnfm_infra_k8s.capi_handlers import CapiHandlers
@@ -102,6 +112,16 @@ class Management:
                 assert isinstance(outcome.event, AddonsApplied)
                 return outcome.event
 
+    async def roll_out(self, after: str) -> tuple[str, ...]:
+        self.site.step = "roll-out"
+        command = RollOutMachines(
+            vnf_instance_id="i1", vim=self.site.vim, cluster=self.cluster_of(), roll_out_after=after
+        )
+        outcome = await self.handlers.roll_out_machines(command, self.site.context(operation="op2"))
+        assert isinstance(outcome, Done)
+        assert isinstance(outcome.event, RollOutBegun)
+        return outcome.event.owners
+
     def messages(self) -> Sequence[str]:
         return [str(each.message) for each in self.site.progress]
 
@@ -165,6 +185,27 @@ async def test_workers_are_scaled_and_awaited_until_no_machine_is_being_deleted(
     less = await management.wait("available", attempt=3, is_settled=True)
     assert Counter(each.vdu_id for each in less.machines) == {"controlPlane": 1, "worker": 1}
     assert {each.name for each in less.machines} < {each.name for each in more.machines}
+
+
+@pytest.mark.parametrize("sample", ["capi-workload", "capi-workload-v1beta1", "capi-workload-class"])
+async def test_a_roll_out_replaces_every_machine(management: Management, sample: str) -> None:
+    """CR-103: control plane and workers, in both forms of the field; a repeat of the command changes nothing."""
+    vdus = CLASS_VDUS if sample.endswith("class") else VDUS
+    await management.apply(sample)
+    await management.wait("initialized", vdus=vdus)
+    await management.addons()
+    before = await management.wait("available", vdus=vdus)
+    # Kubernetes counts the age of objects in seconds: a Machine of this second would not be older than now.
+    second = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=1)
+    await asyncio.sleep((second - datetime.now(UTC)).total_seconds())
+    after = second.strftime("%Y-%m-%dT%H:%M:%SZ")
+    begun = [await management.roll_out(after), await management.roll_out(after)]
+    assert begun[0] == begun[1]
+    assert [name.partition(" ")[0] for name in begun[0]] == ["KubeadmControlPlane", "MachineDeployment"]
+    reached = await management.wait("available", attempt=2, vdus=vdus, is_settled=True, made_after=after)
+    assert Counter(each.vdu_id for each in reached.machines) == {"controlPlane": 1, "worker": 2}
+    assert {each.uid for each in reached.machines}.isdisjoint(each.uid for each in before.machines)
+    assert any("to be replaced: Machine" in message for message in management.messages())
 
 
 async def test_addons_may_be_applied_twice(management: Management) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from kubevnfm_infra_k8s.domain.capi.assessment import ClusterObjects, assess
+from kubevnfm_infra_k8s.domain.capi.assessment import ClusterObjects, Goal, assess
 from kubevnfm_infra_k8s.domain.capi.contract import Conditions, Contract, contract_of, is_paused
 from kubevnfm_infra_k8s.domain.capi.readiness import RULES
 from kubevnfm_infra_k8s.domain.readiness import judge
@@ -303,11 +303,11 @@ def test_a_machine_that_is_being_deleted_is_awaited_after_a_scaling_alone() -> N
         "metadata": {"name": "m1", "deletionTimestamp": "2026-06-01T12:00:00Z"},
     }
     objects = ClusterObjects(NEW_CLUSTER, None, NEW_PLANE, [NEW_WORKERS], [leaving])
-    assert assess(objects, "available", Observation(now=NOW)).is_done
-    settled = assess(objects, "available", Observation(now=NOW), is_settled=True)
+    assert assess(objects, Goal("available"), Observation(now=NOW)).is_done
+    settled = assess(objects, Goal("available", is_settled=True), Observation(now=NOW))
     assert (settled.is_done, settled.message) == (False, "being deleted: Machine m1")
     gone = replace(objects, machines=[])
-    assert assess(gone, "available", Observation(now=NOW), is_settled=True).is_done
+    assert assess(gone, Goal("available", is_settled=True), Observation(now=NOW)).is_done
 
 
 def test_malformed_status_is_no_error() -> None:

@@ -38,6 +38,7 @@ from lcm_builders import (
     a_cnf_terminate_draft,
     a_terminate_draft,
     a_workload_draft,
+    a_workload_roll_out_draft,
     a_workload_scale_draft,
     a_workload_terminate_draft,
     an_instance,
@@ -68,6 +69,7 @@ DRAFTS = {
     "workload": a_workload_draft(),
     "scale out workload": a_workload_scale_draft(),
     "scale in workload": a_workload_scale_draft(vdu_counts={"web": -1}),
+    "roll out workload": a_workload_roll_out_draft(),
     "terminate workload": a_workload_terminate_draft(),
     "terminate cluster": a_terminate_draft(),
     "terminate cnf": a_cnf_terminate_draft(),
@@ -98,7 +100,7 @@ DRAFTS = {
     "modify cnf with scripts": scripted(a_cnf_modification(), "modify_information"),
     "terminate cnf with scripts": scripted(a_cnf_terminate_draft(package=PACKAGE, has_scripts=True), "terminate"),
 }
-IRREVERSIBLE = ("terminate", "scale in", "heal")
+IRREVERSIBLE = ("terminate", "scale in", "heal", "roll out")
 LENGTHS = {name: len(an_operation(draft).steps) for name, draft in DRAFTS.items()}
 EACH_STEP = [(name, index) for name, length in LENGTHS.items() for index in range(length)]
 REVERSIBLE_STEPS = [(name, index) for name, index in EACH_STEP if not name.startswith(IRREVERSIBLE)]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from kubevnfm_events.capi import ClusterStage
 
-from kubevnfm_infra_k8s.domain.capi.contract import Conditions, is_paused
+from kubevnfm_infra_k8s.domain.capi.contract import POOL_LABEL, Conditions, is_paused
 from kubevnfm_infra_k8s.domain.capi.readiness import counts, endpoint_of, is_infrastructure_ready, is_initialized
-from kubevnfm_infra_k8s.domain.objects import Body, field_at
+from kubevnfm_infra_k8s.domain.objects import Body, field_at, labels_of
 from kubevnfm_infra_k8s.domain.readiness import judge
 from kubevnfm_infra_k8s.domain.verdicts import NOT_FOUND, Observation, Status, Verdict
 
@@ -57,8 +58,19 @@ class Assessment:
     """After this time the assessment can change although no object does."""
 
 
-def assess(objects: ClusterObjects, stage: ClusterStage, seen: Observation, *, is_settled: bool = False) -> Assessment:
-    """Return how far the cluster is on its way to ``stage``; ``is_settled``: and to no Machine being deleted (CR-089)."""
+@dataclass(frozen=True)
+class Goal:
+    """The state of a cluster that a step waits for."""
+
+    stage: ClusterStage
+    is_settled: bool = False
+    """No Machine is being deleted (CR-089)."""
+    made_after: datetime | None = None
+    """No Machine is older than that (CR-103)."""
+
+
+def assess(objects: ClusterObjects, goal: Goal, seen: Observation) -> Assessment:
+    """Return how far the cluster is on its way to ``goal``."""
     cluster = objects.cluster
     wanted, ready = _replicas(objects)
     if cluster is None:
@@ -67,20 +79,24 @@ def assess(objects: ClusterObjects, stage: ClusterStage, seen: Observation, *, i
     failed = [f"{_name(each)}: {verdict.message}" for each, verdict in verdicts if verdict.is_final]
     again = [verdict.again_in_s for _, verdict in verdicts if verdict.again_in_s is not None]
     phase = _phase(objects, seen)
-    if stage == "initialized":
+    if goal.stage == "initialized":
         is_done = is_infrastructure_ready(cluster) and bool(endpoint_of(cluster)) and is_initialized(cluster)
     else:
         # Machines count through their owners, since old ones may still be deleted; the infrastructure through its Cluster.
         owners = [each for each in (cluster, objects.control_plane, *objects.workers) if each is not None]
         is_done = all(judge(each, seen).is_current for each in owners)
-    leaving = _leaving(objects) if is_settled else []
+    leaving = _leaving(objects) if goal.is_settled else []
+    old = _older(objects, goal.made_after) if goal.made_after is not None else []
     message = _message(cluster, verdicts, phase)
+    if old:
+        message = f"to be replaced: {', '.join(old)}; {message}"
+        ready = min(ready, max(0, wanted - len(old)))
     return Assessment(
         phase,
-        f"being deleted: {', '.join(leaving)}" if is_done and leaving else message,
+        f"being deleted: {', '.join(leaving)}" if is_done and leaving and not old else message,
         wanted,
         ready,
-        is_done=is_done and not is_paused(cluster) and not leaving,
+        is_done=is_done and not is_paused(cluster) and not leaving and not old,
         failure="; ".join(failed),
         again_in_s=min(again) if again else None,
     )
@@ -137,6 +153,16 @@ def lacks_network(objects: ClusterObjects) -> bool:
 
 def _leaving(objects: ClusterObjects) -> list[str]:
     return [_name(each) for each in objects.machines if field_at(each, "metadata", "deletionTimestamp")]
+
+
+def _older(objects: ClusterObjects, than: datetime) -> list[str]:
+    """Return the Machines that a roll-out has yet to replace; those of a MachinePool are not rolled out."""
+    return [
+        _name(each)
+        for each in objects.machines
+        if POOL_LABEL not in labels_of(each)
+        and datetime.fromisoformat(str(field_at(each, "metadata", "creationTimestamp"))) < than
+    ]
 
 
 def _name(body: Body) -> str:

@@ -22,6 +22,7 @@ GROUPS: Final = frozenset({CORE, BOOTSTRAP, CONTROL_PLANE, INFRASTRUCTURE, "addo
 NAME_LABEL: Final = "cluster.x-k8s.io/cluster-name"
 """On every object of a cluster: the name of its Cluster."""
 CONTROL_PLANE_LABEL: Final = "cluster.x-k8s.io/control-plane"
+POOL_LABEL: Final = "cluster.x-k8s.io/pool-name"
 PAUSED_ANNOTATION: Final = "cluster.x-k8s.io/paused"
 TOPOLOGY_OWNED: Final = "topology.cluster.x-k8s.io/owned"
 FINALIZER: Final = "cluster.cluster.x-k8s.io"

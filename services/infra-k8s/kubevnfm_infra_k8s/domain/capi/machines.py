@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from kubevnfm_events.capi import MachineFacts
 from kubevnfm_events.infra import VduTarget
 
-from kubevnfm_infra_k8s.domain.capi.contract import CONTROL_PLANE_LABEL
+from kubevnfm_infra_k8s.domain.capi.contract import CONTROL_PLANE_LABEL, POOL_LABEL
 from kubevnfm_infra_k8s.domain.objects import Body, field_at, labels_of, uid_of
 
 _DEPLOYMENT_LABEL = "cluster.x-k8s.io/deployment-name"
-_POOL_LABEL = "cluster.x-k8s.io/pool-name"
 TOPOLOGY_DEPLOYMENT_LABEL = "topology.cluster.x-k8s.io/deployment-name"
 CONTROL_PLANE_VDU = "controlPlane"
 """The name of the VDU of a control plane that a ClusterClass makes."""
@@ -52,7 +51,7 @@ def _owners(machine: Body) -> Iterator[tuple[str, str]]:
     for label, kind in (
         (_DEPLOYMENT_LABEL, "MachineDeployment"),
         (TOPOLOGY_DEPLOYMENT_LABEL, "MachineDeployment"),
-        (_POOL_LABEL, "MachinePool"),
+        (POOL_LABEL, "MachinePool"),
     ):
         if labels.get(label):
             yield kind, labels[label]

@@ -16,17 +16,19 @@ from kubevnfm_infra_k8s.domain.capi.assessment import (
     NO_NETWORK,
     Assessment,
     ClusterObjects,
+    Goal,
     Phase,
     assess,
     lacks_network,
 )
 from kubevnfm_infra_k8s.domain.capi.contract import CONTROL_PLANE, CORE
-from kubevnfm_infra_k8s.domain.capi.watching import ClusterView
+from kubevnfm_infra_k8s.domain.capi.watching import ClusterView, Listed
 from kubevnfm_infra_k8s.domain.errors import ClusterFailed, ClusterNotReady, UnknownKinds
 from kubevnfm_infra_k8s.domain.objects import Body, Resource, field_at
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.release import Release
+from kubevnfm_infra_k8s.domain.together import each_of
 from kubevnfm_infra_k8s.domain.verdicts import Observation
 
 _SHORTEST_REPORT_S: Final = 1.0
@@ -79,7 +81,14 @@ async def kinds_of(cluster: Cluster, workload: WorkloadCluster, release: Release
     )
 
 
-def objects_in(view: ClusterView, kinds: ClusterKinds, name: str) -> ClusterObjects:
+async def objects_now(cluster: Cluster, kinds: ClusterKinds, workload: WorkloadCluster) -> ClusterObjects:
+    """Return the objects of the workload cluster as the API server has them now; a watch may lag behind a change."""
+    listed = await each_of(kinds.all, lambda each: cluster.list(each, namespace=workload.namespace))
+    now = Listed(dict(zip(kinds.all, listed, strict=True)), workload.name)
+    return objects_in(now, kinds, workload.name)
+
+
+def objects_in(view: ClusterView | Listed, kinds: ClusterKinds, name: str) -> ClusterObjects:
     """Return the objects of the workload cluster as last seen."""
     body = view.named(kinds.cluster, name)
 
@@ -110,12 +119,8 @@ class ClusterWait:
     limit: datetime | None
     """The deadline of the command."""
 
-    async def until(
-        self, stage: ClusterStage, progress: Progress, *, within_s: float, is_settled: bool = False
-    ) -> ClusterObjects | None:
-        """Return the objects when the cluster has come to ``stage``; None after ``within_s``.
-
-        ``is_settled``: and no Machine is being deleted.
+    async def until(self, goal: Goal, progress: Progress, *, within_s: float) -> ClusterObjects | None:
+        """Return the objects when the cluster has come to ``goal``; None after ``within_s``.
 
         Raises ClusterFailed for a permanent failure, and ClusterNotReady when the time of a phase is over.
         """
@@ -123,14 +128,14 @@ class ClusterWait:
         look_until, reported = loop.time() + within_s, -_SHORTEST_REPORT_S
         while True:
             objects = objects_in(self.view, self.kinds, self.workload.name)
-            now = assess(objects, stage, Observation(now=self.clock.now()), is_settled=is_settled)
+            now = assess(objects, goal, Observation(now=self.clock.now()))
             if now.is_done:
                 return objects
             if now.failure:
                 raise ClusterFailed(f"Cluster {self.workload.namespace}/{self.workload.name}: {now.failure}")
             left_s = await self._left_s(now)
             if left_s <= 0:
-                raise ClusterNotReady(self._late(now, objects, stage))
+                raise ClusterNotReady(self._late(now, objects, goal.stage))
             next_report_s = reported + _SHORTEST_REPORT_S - loop.time()
             if next_report_s <= 0:
                 reported = loop.time()

@@ -40,6 +40,26 @@ class _Watch:
             each.set()
 
 
+def _is_of(name: str, body: Body) -> bool:
+    return name in (labels_of(body).get(NAME_LABEL), field_at(body, "spec", "clusterName"))
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The objects of one Cluster as listed once in its namespace."""
+
+    bodies: Mapping[Resource, Sequence[Body]]
+    name: str
+
+    def objects(self, resource: Resource) -> Sequence[Body]:
+        """Return the objects of a kind that belong to the Cluster."""
+        return [each for each in self.bodies[resource] if _is_of(self.name, each)]
+
+    def named(self, resource: Resource, name: str) -> Body | None:
+        """Return the object of this name."""
+        return next((each for each in self.bodies[resource] if field_at(each, "metadata", "name") == name), None)
+
+
 class ClusterView:
     """The objects of one Cluster as last seen by the shared watches."""
 
@@ -64,10 +84,7 @@ class ClusterView:
         return watch.bodies.get(f"{self._namespace}/{name}")
 
     def _is_mine(self, body: Body) -> bool:
-        return field_at(body, "metadata", "namespace") == self._namespace and self._name in (
-            labels_of(body).get(NAME_LABEL),
-            field_at(body, "spec", "clusterName"),
-        )
+        return field_at(body, "metadata", "namespace") == self._namespace and _is_of(self._name, body)
 
     async def change(self, *, within_s: float) -> bool:
         """Return True after a change of any watched object, False if there is none in time."""

@@ -99,13 +99,16 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.vims import DeregisterClusterVim, R
 from kubevnfm_lcm_api.lifecycle.domain.steps.workload import (
     ApplyClusterAddons,
     ApplyClusterObjects,
+    AwaitRolledOutCluster,
     AwaitSettledCluster,
     AwaitWorkloadCluster,
     DeleteClusterObjects,
+    RollOutMachines,
     ScaleClusterMachines,
 )
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import (
     InstantiateWorkloadDraft,
+    RollOutWorkloadDraft,
     ScaleWorkloadDraft,
     TerminateWorkloadDraft,
 )
@@ -446,6 +449,18 @@ def scale_workload(draft: ScaleWorkloadDraft) -> Plan[ScaleWorkloadDraft]:
     return plan
 
 
+def roll_out_workload(draft: RollOutWorkloadDraft) -> Plan[RollOutWorkloadDraft]:
+    """Replace every Machine of a workload cluster that is available before and after (CR-103)."""
+    plan = Plan[RollOutWorkloadDraft]()
+    timeouts = draft.workload.capi.timeouts
+    _begin(plan, draft)
+    plan.then(AwaitSettledCluster(timeouts))
+    plan.then(RollOutMachines())
+    plan.then(AwaitRolledOutCluster(timeouts))
+    _finish(plan, draft)
+    return plan
+
+
 def heal_cnf(draft: HealCnfDraft) -> Plan[HealCnfDraft]:
     """Replace pods of a CNF, or create all its objects again; a load balancer in front of it gets the new node ports."""
     plan = Plan[HealCnfDraft]()
@@ -493,6 +508,7 @@ SEQUENCES: Final = Sequences(
         Operation(ModifyCnfDraft, modify_cnf),
         Operation(ScaleCnfDraft, scale_cnf),
         Operation(ScaleWorkloadDraft, scale_workload),
+        Operation(RollOutWorkloadDraft, roll_out_workload),
         Operation(HealCnfDraft, heal_cnf),
         Operation(ReplaceCnfDraft, change_package_cnf),
     ],
@@ -525,6 +541,8 @@ SEQUENCES: Final = Sequences(
         ScaleCnfObjects,
         ScaleClusterMachines,
         AwaitSettledCluster,
+        RollOutMachines,
+        AwaitRolledOutCluster,
         HealCnfPods,
         ReplaceCnfObjects,
         ChangeCnfImages,

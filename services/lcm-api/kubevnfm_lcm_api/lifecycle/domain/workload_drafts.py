@@ -1,4 +1,4 @@
-"""The drafts of a workload cluster's instantiation, scaling and termination, and their result for the instance."""
+"""The drafts of a workload cluster's instantiation, changes and termination, and their result for the instance."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from kubevnfm_sol.resources import ResourceChanges, VnfcResourceInfo
 
 from kubevnfm_lcm_api.lifecycle.domain import inventory
 from kubevnfm_lcm_api.lifecycle.domain.cluster_vim import WORKLOAD, WORKLOAD_VIM_ID, workload_connection
-from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ScaleCnfDraft
+from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ChangeCnfDraft, ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided, Withdrawn
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateCnfDraft, TerminateCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
+from kubevnfm_lcm_api.lifecycle.domain.releases import showing
 from kubevnfm_lcm_api.lifecycle.domain.workload import CapiParameters, WorkloadInternals
 
 
@@ -82,10 +83,8 @@ class InstantiateWorkloadDraft(InstantiateCnfDraft):
         )
 
 
-class ScaleWorkloadDraft(ScaleCnfDraft):
-    """SCALE, SCALE_TO_LEVEL of a workload cluster: its VNFCs are Machines, and its VIM stays as it is (CR-092)."""
-
-    plan: ClassVar[str] = "scale_workload"
+class ChangeWorkloadDraft(ChangeCnfDraft):
+    """The common part of changes of a workload cluster: its VNFCs are Machines, and its VIM stays as it is (CR-092)."""
 
     workload: WorkloadInternals
     """The cluster as it was stored last."""
@@ -101,11 +100,11 @@ class ScaleWorkloadDraft(ScaleCnfDraft):
 
     def with_reached(self, reached: ClusterReached) -> Self:
         """Return the draft with the Machines, which are the VNFCs."""
-        release = self.before.model_copy(update={"pods": vnfcs_of(reached.machines)})
+        release = (self.release or self.before).model_copy(update={"pods": vnfcs_of(reached.machines)})
         return self.model_copy(update={"reached": reached, "release": release})
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
-        """Return the instance at its new scale levels, with its present Machines."""
+        """Return the instance with its present Machines."""
         return self._with_machines(super().completed(instance))
 
     def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
@@ -120,6 +119,30 @@ class ScaleWorkloadDraft(ScaleCnfDraft):
         if self.reached is None:
             return instance
         return showing_machines(instance, self.workload.model_copy(update={"machines": self.reached.machines}))
+
+
+class ScaleWorkloadDraft(ChangeWorkloadDraft, ScaleCnfDraft):
+    """SCALE, SCALE_TO_LEVEL of a workload cluster."""
+
+    plan: ClassVar[str] = "scale_workload"
+
+
+class RollOutWorkloadDraft(ChangeWorkloadDraft):
+    """CHANGE_VNFPKG that changes nothing but the Machines: each is replaced by another one (CR-103)."""
+
+    plan: ClassVar[str] = "roll_out_workload"
+
+    roll_out_after: str
+    """RFC 3339: Machines that were made before it are replaced."""
+
+    @property
+    def is_reversible(self) -> bool:
+        """Never: a deleted Machine cannot be restored."""
+        return False
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance with its new Machines."""
+        return super().completed(showing(instance, self.release, self.package, self.vim_key, self.def_files))
 
 
 class TerminateWorkloadDraft(TerminateCnfDraft):

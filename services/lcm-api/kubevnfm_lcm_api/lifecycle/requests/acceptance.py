@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from datetime import datetime
 from itertools import chain
 from typing import Any, Final, Literal
 
@@ -34,6 +35,10 @@ class Acceptance:
 
     def __init__(self, *, engine: Engine, ring: KeyRing, clock: Clock) -> None:
         self._engine, self._ring, self._clock = engine, ring, clock
+
+    def now(self) -> datetime:
+        """Return the time at which a request is accepted."""
+        return self._clock.now()
 
     async def accept(
         self,

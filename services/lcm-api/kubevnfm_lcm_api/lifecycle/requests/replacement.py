@@ -34,6 +34,7 @@ from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
     VnfUnderChange,
     supported_tasks,
 )
+from kubevnfm_lcm_api.lifecycle.requests.workload_replacement import asks_for_roll_out, rolled_out_workload
 
 ROLLING: Final = "RollingUpdate"
 _COORDINATION: Final[Mapping[Age, str]] = {
@@ -181,6 +182,8 @@ class ChangePackage:
         original: Mapping[str, object],
         version: ApiVersion,
     ) -> str:
+        if vnf.record.internals.workload is not None:
+            return await self._accept_workload(vnf, request, original, version)
         package = await self._packages.usable(request.vnfd_id)
         vnfd = await self._packages.vnfd(package.package_id, package.checksum)
         flavour = vnfd.flavours.get(vnf.flavour.flavour_id, vnf.flavour)
@@ -205,6 +208,25 @@ class ChangePackage:
             flavour=flavour,
             claims={"internal/dstVnfdId": vnfd.vnfd_id},
             secret_names=vnfd.secret_names,
+        )
+
+    async def _accept_workload(
+        self,
+        vnf: CnfUnderChange,
+        request: ChangeCurrentVnfPkgRequest,
+        original: Mapping[str, object],
+        version: ApiVersion,
+    ) -> str:
+        if not asks_for_roll_out(request.additional_params):
+            raise Unprocessable("additionalParams/capi/rollout", "true expected: no other change is supported")
+        return await self._acceptance.accept(
+            vnf.stored,
+            vnf.record,
+            OperationType.CHANGE_VNFPKG,
+            rolled_out_workload(vnf, request, original, version, now=self._acceptance.now()),
+            original=original,
+            version=version,
+            flavour=vnf.flavour,
         )
 
     async def _check_scripts(self, change: PackageChange, package: PackageRef) -> None:

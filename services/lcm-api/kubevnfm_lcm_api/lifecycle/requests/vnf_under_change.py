@@ -247,7 +247,9 @@ def check_supported(record: InstanceRecord, task: str) -> None:
     if task in record.internals.tasks:
         return
     if record.internals.workload is not None:
-        raise TaskUnsupported(task, "workload clusters support instantiate, scale, scale to level and terminate only")
+        raise TaskUnsupported(
+            task, "workload clusters support instantiate, scale, scale to level, change of package and terminate only"
+        )
     if record.stack is None:
         raise TaskUnsupported(
             task,

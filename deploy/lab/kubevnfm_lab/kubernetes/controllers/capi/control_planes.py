@@ -17,11 +17,14 @@ from kubevnfm_lab.kubernetes.controllers.capi.objects import (
     add_finalizer,
     cluster_of,
     endpoint_of,
+    is_due,
     is_paused,
     is_true,
+    made_at,
     of_cluster,
     of_the_same_cluster,
     remove_finalizer,
+    roll_out_after,
     write_status,
 )
 from kubevnfm_lab.kubernetes.controllers.capi.sets import (
@@ -34,9 +37,20 @@ from kubevnfm_lab.kubernetes.controllers.capi.sets import (
 )
 from kubevnfm_lab.kubernetes.controllers.capi.workloads import Workloads, encoded, kubeconfig_of
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane, Keys, its_controller, itself
-from kubevnfm_lab.kubernetes.objects import Key, Obj, condition_is_true, is_terminating, labels_of, value_at
+from kubevnfm_lab.kubernetes.controllers.pods import template_hash
+from kubevnfm_lab.kubernetes.objects import (
+    Key,
+    Obj,
+    annotations_of,
+    condition_is_true,
+    is_terminating,
+    labels_of,
+    value_at,
+)
 
 _FINALIZER: Final = "kubeadm.controlplane.cluster.x-k8s.io"
+_MADE_FROM: Final = "lab.kubevnfm.io/made-from"
+"""On a Machine: the hash of what it was made from. Cluster API compares the objects themselves."""
 
 
 class ControlPlanes:
@@ -92,11 +106,12 @@ class ControlPlanes:
         if any(not condition_is_true(each, "InfrastructureReady") for each in alive):
             return
         is_started = any(value_at(each, "status", "nodeRef") for each in alive)
-        outdated = [each for each in alive if value_at(each, "spec", "version") != version]
+        outdated = [each for each in alive if _is_outdated(each, found)]
         if len(alive) < wanted + (1 if outdated else 0) and (not alive or is_started):
             labels = {**labels_of(found), CONTROL_PLANE_LABEL: ""}
             spec = {"version": version}
             machine = new_machine(found, name=random_name(found["metadata"]["name"]), labels=labels, spec=spec)
+            machine["metadata"]["annotations"] = {**annotations_of(machine), _MADE_FROM: _made_from(found)}
             create_owned(self._plane, MACHINES, found, machine)
         elif len(alive) > wanted and len(everything) == len(alive):
             candidates = outdated or alive
@@ -124,8 +139,8 @@ class ControlPlanes:
             return
         wanted, machines = found["spec"].get("replicas", 1), owned(self._plane, MACHINES, found)
         counts = counted(machines, wanted)
-        version = found["spec"]["version"]
-        updated = sum(value_at(each, "spec", "version") == version for each in machines)
+        versions = [str(value_at(each, "spec", "version")) for each in machines] or [found["spec"]["version"]]
+        updated = sum(not _is_outdated(each, found) for each in machines)
         is_initialized = is_true(found, "status", "initialization", "controlPlaneInitialized") or any(
             value_at(each, "status", "nodeRef") for each in machines
         )
@@ -153,8 +168,20 @@ class ControlPlanes:
                 "Resized": (is_sized, ""),
             },
             more={
-                **counts, "upToDateReplicas": updated, "version": version,
+                **counts, "upToDateReplicas": updated, "version": min(versions),
                 "initialization": {"controlPlaneInitialized": is_initialized},
             },
             for_v1beta1={"initialized": is_initialized, "ready": available},
         )  # fmt: skip
+
+
+def _made_from(found: Obj) -> str:
+    return template_hash(
+        {name: found["spec"].get(name) for name in ("version", "machineTemplate", "kubeadmConfigSpec")}
+    )
+
+
+def _is_outdated(machine: Obj, found: Obj) -> bool:
+    after = roll_out_after(found)
+    is_old = after is not None and is_due(after) and made_at(machine) < after
+    return is_old or annotations_of(machine).get(_MADE_FROM) != _made_from(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane, Keys
@@ -100,6 +101,22 @@ def referred(cluster: Obj, field: str) -> Key | None:
     """Return the key of the object to which a Cluster refers; both contracts name it in the same way."""
     name = value_at(cluster, "spec", field, "name")
     return Key(cluster["metadata"]["namespace"], name) if name else None
+
+
+def roll_out_after(owner: Obj) -> datetime | None:
+    """Return the time before which Machines of the owner were made that are to be replaced; None without one."""
+    given = value_at(owner, "spec", "rollout", "after") or value_at(owner, "spec", "rolloutAfter")
+    return datetime.fromisoformat(given) if given else None
+
+
+def is_due(after: datetime | None) -> bool:
+    """Return whether the time of a roll-out has come."""
+    return after is not None and after <= datetime.now(UTC)
+
+
+def made_at(obj: Obj) -> datetime:
+    """Return the time at which the object was created."""
+    return datetime.fromisoformat(obj["metadata"]["creationTimestamp"])
 
 
 def add_finalizer(plane: ControlPlane, resource: str, key: Key, finalizer: str) -> None:

@@ -14,10 +14,12 @@ from kubevnfm_lab.kubernetes.controllers.capi.objects import (
     MACHINES,
     SETS,
     cluster_of,
+    is_due,
     is_paused,
     of_the_same_cluster,
     own,
     owner_reference,
+    roll_out_after,
     write_status,
 )
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane, Keys, its_controller, itself
@@ -163,7 +165,9 @@ class MachineDeployments:
         self._write(key)
 
     def _name(self, deployment: Obj) -> str:
-        return f"{deployment['metadata']['name']}-{template_hash(deployment['spec']['template'])}"
+        template, after = deployment["spec"]["template"], roll_out_after(deployment)
+        made_from = {**template, "rollOutAfter": str(after)} if is_due(after) else template
+        return f"{deployment['metadata']['name']}-{template_hash(made_from)}"
 
     def _current(self, deployment: Obj) -> Obj | None:
         """Return the MachineSet of the present template, made if needed."""

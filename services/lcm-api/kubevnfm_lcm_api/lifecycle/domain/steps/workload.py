@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 from kubevnfm_events import Command, Event, PackageRef
-from kubevnfm_events.capi import AddonsApplied, ApplyAddons, AwaitCluster, ClusterReached, ClusterStage, ClusterTimeouts
+from kubevnfm_events.capi import (
+    AddonsApplied,
+    ApplyAddons,
+    AwaitCluster,
+    ClusterReached,
+    ClusterStage,
+    ClusterTimeouts,
+    RollOutBegun,
+)
+from kubevnfm_events.capi import RollOutMachines as RollOutCommand
 from kubevnfm_events.credentials import WorkloadCluster
 from kubevnfm_events.infra import (
     ApplyObjects,
@@ -94,6 +103,10 @@ class ApplyClusterObjects(Step[NeedsClusterManifests, ObjectsApplied]):
         )
 
 
+def _all_phases_s(limits: ClusterTimeouts) -> float:
+    return limits.infrastructure + limits.control_plane + limits.workers
+
+
 class NeedsCluster(NeedsVim, Protocol):
     """An operation that waits for its workload cluster."""
 
@@ -133,8 +146,7 @@ class AwaitWorkloadCluster(Step[NeedsCluster, ClusterReached]):
     @property
     def timeout_s(self) -> float:
         """The limits of all phases."""
-        limits = self.timeouts
-        return limits.infrastructure + limits.control_plane + limits.workers + _MARGIN_S
+        return _all_phases_s(self.timeouts) + _MARGIN_S
 
     def ask(self, draft: NeedsCluster) -> AwaitCluster:
         """Ask for the wait."""
@@ -154,6 +166,19 @@ class AwaitWorkloadCluster(Step[NeedsCluster, ClusterReached]):
 
     def undo(self, draft: NeedsCluster) -> None:
         """A wait changes nothing."""
+
+
+def _settled(draft: NeedsCluster, timeouts: ClusterTimeouts) -> AwaitCluster:
+    assert draft.workload_cluster is not None
+    return AwaitCluster(
+        vnf_instance_id=draft.vnf_instance_id,
+        vim=draft.vim,
+        cluster=draft.workload_cluster,
+        stage="available",
+        timeouts=timeouts,
+        vdus=draft.vdus,
+        is_settled=True,
+    )
 
 
 @dataclass(frozen=True)
@@ -176,21 +201,11 @@ class AwaitSettledCluster(Step[NeedsCluster, ClusterReached]):
     @property
     def timeout_s(self) -> float:
         """The limits of all phases."""
-        limits = self.timeouts
-        return self.base_timeout_s + limits.infrastructure + limits.control_plane + limits.workers
+        return self.base_timeout_s + _all_phases_s(self.timeouts)
 
     def ask(self, draft: NeedsCluster) -> AwaitCluster:
         """Ask for the wait."""
-        assert draft.workload_cluster is not None
-        return AwaitCluster(
-            vnf_instance_id=draft.vnf_instance_id,
-            vim=draft.vim,
-            cluster=draft.workload_cluster,
-            stage="available",
-            timeouts=self.timeouts,
-            vdus=draft.vdus,
-            is_settled=True,
-        )
+        return _settled(draft, self.timeouts)
 
     def fold(self, draft: NeedsCluster, reply: ClusterReached) -> Draft:
         """Keep the Machines."""
@@ -204,6 +219,78 @@ class AwaitSettledCluster(Step[NeedsCluster, ClusterReached]):
         """Keep the Machines that are left after the reversal."""
         assert isinstance(reply, ClusterReached)
         return self.fold(draft, reply)
+
+
+class NeedsRollOut(NeedsCluster, Protocol):
+    """An operation that replaces every Machine of its workload cluster."""
+
+    @property
+    def roll_out_after(self) -> str:
+        """RFC 3339; stored with the operation before it is sent, so that a repeat has the same value."""
+        ...
+
+
+@dataclass(frozen=True)
+class RollOutMachines(Step[NeedsRollOut, RollOutBegun]):
+    """Have Cluster API replace every Machine that was made before the operation (CR-103); a later step waits for that.
+
+    Again: safe; the time is absolute.
+    Fails: a missing Cluster, refusals name the object.
+    """
+
+    kind: ClassVar[str] = "roll_out_machines"
+    command: ClassVar[type[Command]] = RollOutCommand
+    label: ClassVar[str] = "Begin the replacement of the machines of the workload cluster"
+    base_timeout_s: ClassVar[float] = _MARGIN_S
+
+    def ask(self, draft: NeedsRollOut) -> RollOutCommand:
+        """Ask for the roll-out."""
+        assert draft.workload_cluster is not None
+        return RollOutCommand(
+            vnf_instance_id=draft.vnf_instance_id,
+            vim=draft.vim,
+            cluster=draft.workload_cluster,
+            roll_out_after=draft.roll_out_after,
+        )
+
+    def fold(self, draft: NeedsRollOut, reply: RollOutBegun) -> None:
+        """Nothing to keep."""
+
+    def undo(self, draft: NeedsRollOut) -> None:
+        """A deleted Machine cannot be restored."""
+
+
+@dataclass(frozen=True)
+class AwaitRolledOutCluster(Step[NeedsRollOut, ClusterReached]):
+    """Wait until every Machine is replaced and the workload cluster is available (CR-100, CR-103).
+
+    Adds: the Machines.
+    Again: safe; it changes nothing.
+    Fails: as `AwaitWorkloadCluster`.
+    """
+
+    timeouts: ClusterTimeouts = field(default_factory=ClusterTimeouts)
+
+    kind: ClassVar[str] = "await_rolled_out_cluster"
+    command: ClassVar[type[Command]] = AwaitCluster
+    label: ClassVar[str] = "Wait until every machine of the workload cluster is replaced"
+    base_timeout_s: ClassVar[float] = _MARGIN_S
+
+    @property
+    def timeout_s(self) -> float:
+        """The limits of all phases."""
+        return self.base_timeout_s + _all_phases_s(self.timeouts)
+
+    def ask(self, draft: NeedsRollOut) -> AwaitCluster:
+        """Ask for the wait."""
+        return _settled(draft, self.timeouts).model_copy(update={"made_after": draft.roll_out_after})
+
+    def fold(self, draft: NeedsRollOut, reply: ClusterReached) -> Draft:
+        """Keep the Machines."""
+        return draft.with_reached(reply)
+
+    def undo(self, draft: NeedsRollOut) -> None:
+        """A wait changes nothing."""
 
 
 class NeedsMachineCounts(NeedsVim, Protocol):

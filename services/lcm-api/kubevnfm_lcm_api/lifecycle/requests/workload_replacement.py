@@ -1,0 +1,61 @@
+"""Change of a workload cluster's package (SOL003 5.4.11a; capi.md chapter 13): a roll-out without a change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, OperationType
+
+from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import RollOutWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.capi import CAPI
+from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES
+from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
+
+_ROLL_OUT: Final = "rollout"
+_PLACE: Final = f"additionalParams/{CAPI}/{_ROLL_OUT}"
+
+
+def asks_for_roll_out(parameters: Mapping[str, Any]) -> bool:
+    """Return whether ``additionalParams.capi.rollout`` is true. Raises InvalidInput, Unprocessable naming the field."""
+    given = parameters.get(CAPI, {})
+    place = f"additionalParams/{CAPI}"
+    if not isinstance(given, Mapping):
+        raise InvalidInput(place, "an object expected")
+    for name in given:
+        if name != _ROLL_OUT:
+            raise Unprocessable(f"{place}/{name}", f"a change of package supports {_ROLL_OUT} only: leave it out")
+    wanted = given.get(_ROLL_OUT, False)
+    if not isinstance(wanted, bool):
+        raise InvalidInput(_PLACE, "true or false expected")
+    return wanted
+
+
+def rolled_out_workload(
+    vnf: CnfUnderChange,
+    request: ChangeCurrentVnfPkgRequest,
+    original: Mapping[str, object],
+    version: ApiVersion,
+    *,
+    now: datetime,
+) -> RollOutWorkloadDraft:
+    """Return the draft of a roll-out (CR-103). Raises InvalidInput, Unprocessable naming the field."""
+    workload = vnf.record.internals.workload
+    assert workload is not None
+    present = vnf.record.vnf.vnfd_id
+    if request.vnfd_id != present:
+        raise Unprocessable("vnfdId", f"{present} expected, which the cluster has: {_PLACE} changes its machines only")
+    for name in request.additional_params:
+        if name != CAPI:
+            why = "another package rolls out by itself" if name == DEF_FILES else f"{CAPI} alone expected"
+            raise Unprocessable(f"additionalParams/{name}", f"not expected beside {_PLACE}: {why}")
+    return RollOutWorkloadDraft(
+        **vnf.fields(original, version, operation=OperationType.CHANGE_VNFPKG, asked=request),
+        workload=workload,
+        vdus=vnf.targets,
+        # Whole seconds, as Kubernetes counts the age of objects.
+        roll_out_after=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )

@@ -1,0 +1,68 @@
+"""A workload cluster of Cluster API that is INSTANTIATED in lcm-api, with twins behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kubevnfm_events.capi import ClusterReached, MachineFacts
+from kubevnfm_events.infra import ObjectFacts, ObjectsApplied
+from lcm_builders import WORKLOAD_CLUSTER
+from lcm_world import World
+from package_variants import changed_package
+
+APPLY, AWAIT, SCALE = "infra.k8s.apply_objects", "infra.k8s.await_cluster", "infra.k8s.scale_objects"
+KINDS = (
+    ("cluster.x-k8s.io/v1beta2", "Cluster", "workload"),
+    ("controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane", "workload-control-plane"),
+    ("cluster.x-k8s.io/v1beta2", "MachineDeployment", "workload-md-0"),
+)
+VNFD = "Definitions/capi-workload.vnfd.yaml"
+SHOWN = "/vnf_instances/{}"
+
+
+def machines(workers: Sequence[int], control_planes: int = 1) -> ClusterReached:
+    """The cluster with these workers, and as many control plane machines."""
+    names = [("controlPlane", "KubeadmControlPlane", f"cp-{n}") for n in range(control_planes)]
+    names += [("worker", "MachineDeployment", f"md-{n}") for n in workers]
+    return ClusterReached(
+        cluster=WORKLOAD_CLUSTER, uid="u", endpoint="https://192.0.2.10:6443", stage="available",
+        machines=tuple(
+            MachineFacts(
+                vdu_id=vdu, name=name, namespace="default", uid=f"uid-{name}", owner_kind=kind,
+                provider_id=f"openstack:///{name}",
+            )
+            for vdu, kind, name in names
+        ),
+    )  # fmt: skip
+
+
+async def built(world: World, kinds: Sequence[tuple[str, str, str]] = KINDS, *, descriptor: str | None = None) -> str:
+    """Return the sample cluster, INSTANTIATED with one worker; ``kinds``: the objects of its files."""
+    world.twins.answers[APPLY] = ObjectsApplied(
+        namespace="default",
+        objects=tuple(
+            ObjectFacts(api_version=version, kind=kind, namespace="default", name=name, uid=name)
+            for version, kind, name in kinds
+        ),
+    )
+    world.twins.answers[AWAIT] = machines([0])
+    if descriptor is None:
+        await world.sample("capi-workload")
+    else:
+        await world.upload(changed_package(world.folder, "capi-workload", {VNFD: descriptor}))
+    world.vims.add("k8s", "kubernetes")
+    instance_id = await world.create("capi-workload")
+    vims = {"management": {"vimId": "k8s", "vimType": "kubernetes"}}
+    operation_id = await world.instantiate(instance_id, "capi-workload", vimConnectionInfo=vims)
+    await world.reached(operation_id, "COMPLETED")
+    return instance_id
+
+
+def sent(world: World, kind: type[Any]) -> list[Any]:
+    """Return the commands of a kind, in order."""
+    return [each.data for each in world.twins.commands if isinstance(each.data, kind)]
+
+
+async def shown(world: World, instance_id: str) -> Any:
+    return (await world.lcm("GET", SHOWN.format(instance_id))).json
