@@ -349,6 +349,13 @@ class ObjectFacts(Facts):
     vdu_id: str | None = None
 
 
+class LeftObject(ObjectFacts):
+    """An object that may still exist."""
+
+    cluster: str = ""
+    """Endpoint of its API server: that of the VIM, or of the workload cluster for addons."""
+
+
 class PodFacts(Facts):
     """A Pod that runs a VDU: one VNFC."""
 
@@ -497,8 +504,9 @@ class ObjectsDeleted(Event, kind="infra.resources.removed"):
     """The CNF's inventory is empty; nothing of it is left unless ``left`` names it."""
 
     count: int = 0
-    left: tuple[ObjectFacts, ...] = ()
-    """The objects that may still exist, because a FORCEFUL termination gave up on their cluster."""
+    left: tuple[LeftObject, ...] = ()
+    """The objects that may still exist, because a FORCEFUL termination gave up on their cluster: those of the CNF, and
+    the addons inside its workload cluster."""
 
 
 class DeleteObjects(Command, kind="infra.k8s.delete_objects", service="infra-k8s", reply=ObjectsDeleted):

@@ -203,6 +203,8 @@ class OperationChanged(Event, kind="lcm.operation.changed", by="lcm-api"):
     """ExtVirtualLinkInfo in SOL003 v3 form."""
     modifications_triggered_by_vnf_pkg_change: dict[str, object] | None = None
     """SOL003 v3 only."""
+    change_metadata: dict[str, object] | None = None
+    """``resourceChanges.metadata``: the objects that a FORCEFUL termination leaves, by ``kubevnfm_left``."""
 
 
 class StepChanged(Event, kind="lcm.step.changed", by="lcm-api"):

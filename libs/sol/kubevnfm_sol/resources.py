@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import SecretParams
@@ -218,6 +218,8 @@ class ResourceChanges(SolType):
     affected_ext_link_ports: tuple[AffectedExtLinkPort, ...] = ()
     """v2 only."""
     affected_virtual_storages: tuple[AffectedVirtualStorage, ...] = ()
+    metadata: dict[str, Any] | None = None
+    """Ours: what has no attribute in SOL003, such as objects that a FORCEFUL termination leaves."""
 
     @property
     def is_empty(self) -> bool:
@@ -228,5 +230,6 @@ class ResourceChanges(SolType):
                 self.affected_virtual_links,
                 self.affected_ext_link_ports,
                 self.affected_virtual_storages,
+                self.metadata,
             )
         )

@@ -9,12 +9,12 @@ import structlog
 from kubevnfm_events.infra import (
     ApplyObjects,
     DeleteObjects,
-    ObjectFacts,
+    LeftObject,
     ObjectsDeleted,
     ObjectsUpdated,
     UpdateObjects,
 )
-from kubevnfm_kit.errors import InvalidInput, NotFound
+from kubevnfm_kit.errors import InvalidInput, NotFound, VnfmError
 from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
@@ -24,7 +24,7 @@ from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
 from kubevnfm_infra_k8s.domain.capi.topology import workload_cluster
 from kubevnfm_infra_k8s.domain.deleting import DeletionRun
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectFailed, ObjectsNotReady
-from kubevnfm_infra_k8s.domain.facts import facts_of, objects_of
+from kubevnfm_infra_k8s.domain.facts import facts_of, left_of
 from kubevnfm_infra_k8s.domain.manifests import FIELD
 from kubevnfm_infra_k8s.domain.objects import digest_of
 from kubevnfm_infra_k8s.domain.planning import plan
@@ -130,7 +130,7 @@ class InfraK8sHandlers(Handling):
         mine = command.vnf_instance_id
         release = await self.releases.get(mine)
         count = 0
-        left: tuple[ObjectFacts, ...] = ()
+        left: tuple[LeftObject, ...] = ()
         if release is not None:
             began = await self.start_times.started_at(context, mine)
             try:
@@ -138,15 +138,8 @@ class InfraK8sHandlers(Handling):
             except (ClusterUnavailable, AccessRefused, NotFound) as error:
                 if not command.force:
                     raise
-                log.warning("cluster_given_up", cluster=release.cluster, reason=str(error))
-                left = objects_of(release)
-                names = ", ".join(str(entry.key) for entry in release.entries)
-                await Progress("give-up", context.publish).failed(f"{error}; these objects may still exist: {names}")
-                # The operator said that the cluster no longer matters, but other instances must not see our claims.
+                left = await self._give_up(release, error, context)
                 deleted = 0
-                for entry in release.entries:
-                    await self.shared.release(release.cluster, entry.key, mine)
-                    await self.shared.forget(release.cluster, entry.key)
             if deleted is None:
                 return NotYet(AGAIN_S)
             count = deleted
@@ -156,6 +149,23 @@ class InfraK8sHandlers(Handling):
         await self.sources.forget(mine)
         await self.start_times.forget(mine)
         return Done(ObjectsDeleted(count=count, left=left))
+
+    async def _give_up(self, release: Release, error: VnfmError, context: StepContext) -> tuple[LeftObject, ...]:
+        """Forget the objects of a cluster that no longer matters to the operator; return what may still exist."""
+        mine = release.vnf_instance_id
+        log.warning("cluster_given_up", cluster=release.cluster, reason=str(error))
+        left = left_of(release)
+        names = ", ".join(str(entry.key) for entry in release.entries)
+        addons = await self.releases.get(addons_release(mine))
+        if addons is not None:
+            left += left_of(addons)
+            names += f", and at {addons.cluster} {', '.join(str(entry.key) for entry in addons.entries)}"
+        await Progress("give-up", context.publish).failed(f"{error}; these objects may still exist: {names}")
+        # Other instances must not see our claims.
+        for entry in release.entries:
+            await self.shared.release(release.cluster, entry.key, mine)
+            await self.shared.forget(release.cluster, entry.key)
+        return left
 
     async def _delete(
         self, command: DeleteObjects, context: StepContext, release: Release, began: datetime

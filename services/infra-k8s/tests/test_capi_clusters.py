@@ -363,6 +363,19 @@ async def test_a_deletion_takes_the_cluster_first_and_its_credentials_last(
     assert any("Deleting True, WaitingFor" in message for message in management.messages())
 
 
+async def test_a_deletion_that_is_given_up_names_the_addons_too(management: Management, labs: LabClusters) -> None:
+    """CR-023, CR-048: each object with the API server that may still have it."""
+    await management.apply()
+    endpoint = (await management.wait("initialized")).endpoint
+    await management.addons()
+    await labs.close_at(management.lab.address)
+    left = (await management.site.delete(force=True)).left
+    assert {each.name for each in left if each.cluster == endpoint} == {"cni"}
+    assert ("Cluster", "workload") in {(each.kind, each.name) for each in left if each.cluster != endpoint}
+    assert f"and at {endpoint} ServiceAccount kube-system/cni" in management.messages()[-1]
+    assert await management.site.handlers.releases.get(addons_release("i1")) is None
+
+
 async def test_a_paused_cluster_is_deleted_too(management: Management) -> None:
     """CR-110: the pause is removed first, and this is reported; CR-112: also if nothing was provisioned."""
     files = files_of("capi-workload")

@@ -163,6 +163,7 @@ async def test_an_unreachable_cluster_is_retried_and_given_up_only_by_force(
     done = await site.delete(force=True)
     assert done.count == 0
     assert [(each.kind, each.namespace, each.name) for each in done.left] == [("ConfigMap", "default", "c")]
+    assert lab.address in done.left[0].cluster
     last = site.progress[-1]
     assert last.state == "failed"
     assert lab.address in last.message

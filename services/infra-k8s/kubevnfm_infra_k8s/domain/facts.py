@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubevnfm_events import ServiceFacts
-from kubevnfm_events.infra import ObjectFacts, ObjectsApplied
+from kubevnfm_events.infra import LeftObject, ObjectFacts, ObjectsApplied
 
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster
@@ -53,6 +53,11 @@ def objects_of(release: Release) -> tuple[ObjectFacts, ...]:
         )
         for entry in release.entries
     )
+
+
+def left_of(release: Release) -> tuple[LeftObject, ...]:
+    """Return the objects of the inventory, as those that a termination leaves."""
+    return tuple(LeftObject(**dict(each), cluster=release.cluster) for each in objects_of(release))
 
 
 async def facts_of(cluster: Cluster, release: Release) -> ObjectsApplied:

@@ -15,6 +15,7 @@ from certificates import Authority, Pair
 from deliveries import Heard, deliveries, deliveries_with
 from engine_world import SetClock
 from kubevnfm_events import Envelope, Message
+from kubevnfm_events.infra import LeftObject, ObjectsDeleted
 from kubevnfm_events.lcm import DeliverNotification, NotificationDropped, NotificationsDelivered, OperationChanged
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.tls import ServerTls
@@ -360,6 +361,32 @@ async def test_both_versions_and_verbosities_get_the_same_notifications(world: W
             assert all(f"/vnflcm/{version}/" in link["href"] for link in each["_links"].values())
     assert {each.version for each in old.received} == {"1.3.0"}
     assert {each.version for each in full.received} == {"2.0.0"}
+
+
+async def test_what_a_forceful_termination_of_a_cnf_leaves_is_shown_to_all_who_ask(world: World) -> None:
+    """CR-023: the occurrence of both versions, its FULL notifications, and no VNFC as REMOVED."""
+    left = {"api_version": "v1", "kind": "ConfigMap", "name": "c", "uid": "u", "cluster": "https://192.0.2.1:6443"}
+    world.twins.answers["infra.k8s.delete_objects"] = ObjectsDeleted(left=(LeftObject.model_validate(left),))
+    await world.sample("cnf")
+    world.vims.add("VIM_ID", "kubernetes")
+    instance_id = await world.create("cnf")
+    await world.reached(await world.instantiate(instance_id, "cnf"), "COMPLETED")
+    async with Subscriber.listening() as full, Subscriber.listening() as short:
+        await subscribe(world, full)
+        await subscribe(world, short, verbosity="SHORT")
+        operation_id = await world.ask(instance_id, "terminate", {"terminationType": "FORCEFUL"})
+        occ = await world.reached(operation_id, "COMPLETED")
+        heard, brief = [(await one.has_heard(instance_id, 3))[-1] for one in (full, short)]
+    shown = {
+        "kubevnfm_left": [{"apiVersion": "v1", **{name: left[name] for name in ("kind", "name", "uid", "cluster")}}]
+    }
+    assert occ["resourceChanges"]["metadata"] == shown
+    assert not occ["resourceChanges"].get("affectedVnfcs")
+    v1 = (await world.v1("GET", f"/vnf_lcm_op_occs/{operation_id}")).must(200).json
+    assert v1["resourceChanges"]["metadata"] == shown
+    assert (heard["operationState"], heard["metadata"]) == ("COMPLETED", shown)
+    assert "affectedVnfcs" not in heard
+    assert "metadata" not in brief
 
 
 async def test_the_state_can_be_read_when_its_notification_arrives(world: World, subscriber: Subscriber) -> None:

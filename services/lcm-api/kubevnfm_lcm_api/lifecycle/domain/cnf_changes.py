@@ -6,7 +6,7 @@ from collections import Counter
 from typing import ClassVar, Self, TypedDict
 
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_events.infra import HelmChart, ObjectCount, PodFacts, VduTarget
+from kubevnfm_events.infra import HelmChart, LeftObject, ObjectCount, PodFacts, VduTarget
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges, ScaleInfo
 from pydantic import Field
@@ -159,8 +159,8 @@ class HealCnfDraft(ChangeCnfDraft):
         """Never: a deleted pod cannot be restored."""
         return False
 
-    def without_release(self) -> Self:
-        """Return the draft once nothing is left of the old objects."""
+    def without_release(self, _: tuple[LeftObject, ...]) -> Self:
+        """Return the draft once nothing is left of the old objects; a heal gives up none."""
         nothing = Release(namespace=self.before.namespace)
         return self.model_copy(update={"is_gone": True, "release": nothing})
 

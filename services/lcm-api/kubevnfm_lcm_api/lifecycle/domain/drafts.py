@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Self, TypedDict
 
 from kubevnfm_cluster import ClusterParameters, places_of_registries
 from kubevnfm_events import ClusterAccess, PackageRef, VimConnection
-from kubevnfm_events.infra import HelmChart, StackResources, UserData, VduTarget
+from kubevnfm_events.infra import HelmChart, LeftObject, StackResources, UserData, VduTarget
 from kubevnfm_events.kuryr import KuryrNetwork
 from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer
 from kubevnfm_events.vim import VimRegistered
@@ -30,6 +30,7 @@ from kubevnfm_lcm_api.lifecycle.domain.instance import (
     StackDeployment,
 )
 from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import RegistryVnf
+from kubevnfm_lcm_api.lifecycle.domain.releases import changes_of_left
 from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTANTIATE_END
 
@@ -453,18 +454,22 @@ class TerminateCnfDraft(TerminateDraft):
     release: Release | None = None
     phases: dict[str, str] = Field(default_factory=dict)
     parameters: SecretParams = Field(default_factory=dict)
+    left: tuple[LeftObject, ...] = ()
+    """The objects that may still exist, because the termination gave up on their cluster."""
 
     @property
     def stacks(self) -> tuple[None, None]:
         """Containers have no stack."""
         return None, None
 
-    def without_release(self) -> Self:
-        """Return the draft once nothing is left of the release."""
-        return self.model_copy(update={"is_gone": True})
+    def without_release(self, left: tuple[LeftObject, ...]) -> Self:
+        """Return the draft once the release is deleted, except what is left."""
+        return self.model_copy(update={"is_gone": True, "left": left})
 
     def changes(self) -> ResourceChanges:
-        """All pods are removed once the objects are deleted."""
+        """All VNFCs are removed once the objects are deleted; those that may still run are not."""
+        if self.left:
+            return changes_of_left(self.left)
         if self.release is None or not self.is_gone:
             return ResourceChanges()
         return inventory.changes_of_release(self.release, vnfd_id=self.vnfd_id, vim_key=self.vim_key, change="REMOVED")

@@ -141,6 +141,7 @@ class Messages:
                 if occ.modifications_triggered_by_vnf_pkg_change is not None
                 else None
             ),
+            change_metadata=dump.get("metadata"),
         )
         return replace(_envelope(record, data, moment), id=state_event(occ).id)
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from kubevnfm_events import PackageRef
+from kubevnfm_events.infra import LeftObject
 from kubevnfm_sol.resources import ResourceChanges
+from pydantic.alias_generators import to_camel
 
 from kubevnfm_lcm_api.lifecycle.domain import inventory
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
+
+_LEFT: Final = "kubevnfm_left"
+"""The key in the metadata of ``resourceChanges``."""
 
 
 def changes_between(before: Release, after: Release | None, *, vnfd_id: str, vim_key: str) -> ResourceChanges:
@@ -20,6 +25,16 @@ def changes_between(before: Release, after: Release | None, *, vnfd_id: str, vim
     gone = [pod for pod in before.pods if pod.uid not in present]
     new = [pod for pod in after.pods if pod.uid not in earlier]
     return inventory.changes_of_pods({"REMOVED": gone, "ADDED": new}, vnfd_id=vnfd_id, vim_key=vim_key)
+
+
+def changes_of_left(left: Sequence[LeftObject]) -> ResourceChanges:
+    """Return the objects that a FORCEFUL termination leaves, as metadata.
+
+    SOL003 has no change type for a resource that may still exist, and ``affectedVnfcs`` only for VNFCs.
+    """
+    return ResourceChanges(
+        metadata={_LEFT: [{to_camel(name): value for name, value in each if value is not None} for each in left]}
+    )
 
 
 def showing(

@@ -8,9 +8,8 @@ from kubevnfm_events.capi import ClusterReached, MachineFacts
 from kubevnfm_events.credentials import CredentialsSent, WorkloadCluster
 from kubevnfm_events.infra import PodFacts, VduTarget
 from kubevnfm_events.vim import VimRegistered
-from kubevnfm_sol.resources import ResourceChanges, VnfcResourceInfo
+from kubevnfm_sol.resources import VnfcResourceInfo
 
-from kubevnfm_lcm_api.lifecycle.domain import inventory
 from kubevnfm_lcm_api.lifecycle.domain.cluster_vim import WORKLOAD, WORKLOAD_VIM_ID, workload_connection
 from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ChangeCnfDraft, ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided, Withdrawn
@@ -168,12 +167,6 @@ class TerminateWorkloadDraft(TerminateCnfDraft):
     def with_credentials_sent(self, sent: CredentialsSent | None) -> Self:
         """Return the draft with what the receiver has; None: it has erased them."""
         return self.model_copy(update={"credentials_sent": sent})
-
-    def changes(self) -> ResourceChanges:
-        """All Machines are removed once the cluster is deleted."""
-        if self.release is None or not self.is_gone:
-            return ResourceChanges()
-        return inventory.changes_of_release(self.release, vnfd_id=self.vnfd_id, vim_key=self.vim_key, change="REMOVED")
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """NOT_INSTANTIATED; the VIM of the cluster no longer exists."""

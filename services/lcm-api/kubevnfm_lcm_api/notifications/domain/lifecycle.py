@@ -168,6 +168,7 @@ def _changes(event: OperationChanged, version: str) -> JsonObject:
         "affectedVirtualStorages": list(event.affected_virtual_storages),
         "changedInfo": event.changed_info,
         "changedExtConnectivity": list(event.changed_ext_connectivity),
+        "metadata": event.change_metadata,
     }
     if version == "v2":
         changes["affectedExtLinkPorts"] = list(event.affected_ext_link_ports)

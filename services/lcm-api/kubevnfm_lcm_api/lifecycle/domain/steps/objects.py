@@ -11,6 +11,7 @@ from kubevnfm_events.infra import (
     ApplyObjects,
     DeleteObjects,
     HelmChart,
+    LeftObject,
     ObjectsApplied,
     ObjectsDeleted,
     ObjectsUpdated,
@@ -209,8 +210,8 @@ class UpdateCnfObjects(AwaitedObjects[NeedsUpdate, ObjectsUpdated]):
 class NeedsReleaseGone(NeedsVim, Protocol):
     """An operation that deletes a CNF's objects."""
 
-    def without_release(self) -> Draft:
-        """Return the draft once nothing is left of the release."""
+    def without_release(self, left: tuple[LeftObject, ...]) -> Draft:
+        """Return the draft once the release is deleted, except what a FORCEFUL termination leaves."""
         ...
 
 
@@ -246,8 +247,8 @@ class DeleteCnfObjects(Step[NeedsReleaseGone, ObjectsDeleted]):
         )
 
     def fold(self, draft: NeedsReleaseGone, reply: ObjectsDeleted) -> Draft:
-        """Forget the objects; those that a FORCEFUL termination left are in the event and in the progress."""
-        return draft.without_release()
+        """Forget the objects, except those that a FORCEFUL termination leaves."""
+        return draft.without_release(reply.left)
 
     def undo(self, draft: NeedsReleaseGone) -> None:
         """Terminate has no rollback (api.md 4.3)."""

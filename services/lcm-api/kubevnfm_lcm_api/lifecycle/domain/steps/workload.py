@@ -406,8 +406,8 @@ class DeleteClusterObjects(Step[NeedsReleaseGone, ObjectsDeleted]):
         )
 
     def fold(self, draft: NeedsReleaseGone, reply: ObjectsDeleted) -> Draft:
-        """Nothing is left."""
-        return draft.without_release()
+        """Forget the objects, except those that a FORCEFUL termination leaves."""
+        return draft.without_release(reply.left)
 
     def undo(self, draft: NeedsReleaseGone) -> None:
         """Terminate has no rollback (api.md 4.3)."""
