@@ -13,7 +13,7 @@ from kubevnfm_clients.paths import quoted
 
 from kubevnfm_infra_k8s.adapters.discovery import Discovery
 from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, named, version_of
-from kubevnfm_infra_k8s.adapters.transport import LARGEST_ANSWER, Answer, Transport
+from kubevnfm_infra_k8s.adapters.transport import JSON, LARGEST_ANSWER, Answer, Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectRefused
 from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, Body, ObjectKey, Resource, field_at
 from kubevnfm_infra_k8s.domain.ports import Propagation
@@ -24,6 +24,7 @@ _APPLY: Final = "application/apply-patch+yaml"
 _MERGE: Final = "application/merge-patch+json"
 _NO_SUCH_KIND: Final = "could not find the requested resource"
 _REPEATED_VALUE: Final = re.compile(r"got &.*")
+_METADATA: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
 _WATCH_S: Final = 300
 _FIRST_PAUSE_S: Final = 0.2
 _LONGEST_PAUSE_S: Final = 2.0
@@ -74,22 +75,42 @@ class KubernetesCluster:
         items, _ = await self._list(resource, namespace=namespace, query=_selection(labels, ""))
         return items
 
+    async def list_metadata(self, resource: Resource, *, namespace: str, most: int) -> Sequence[Body] | None:
+        """See the port."""
+        listed = await self._listed(resource, namespace=namespace, query={"limit": str(most)}, accept=_METADATA)
+        is_whole = not field_at(listed, "metadata", "continue")
+        return self._items(resource, listed) if is_whole else None
+
     async def _list(
         self, resource: Resource, *, namespace: str, query: Mapping[str, str]
     ) -> tuple[Sequence[Body], str]:
-        path = _collection(resource, namespace)
-        answer = await self._transport.call("GET", path, query=query, subject=f"list of {resource.plural}")
+        listed = await self._listed(resource, namespace=namespace, query=query)
+        items = self._items(resource, listed)
+        try:
+            return items, version_of(listed)
+        except Malformed as error:
+            raise self._malformed(f"list of {resource.plural}", error) from error
+
+    async def _listed(
+        self, resource: Resource, *, namespace: str, query: Mapping[str, str], accept: str = JSON
+    ) -> Body:
+        """Return the list as it was answered; an empty one if the kind does not exist."""
+        path, subject = _collection(resource, namespace), f"list of {resource.plural}"
+        answer = await self._transport.call("GET", path, query=query, accept=accept, subject=subject)
         if answer.status == 404:
-            return [], ""
+            return {}
         if answer.status >= 400 or not isinstance(answer.body, Mapping):
-            raise ObjectRefused(f"list of {resource.plural}", answer.message, http_status=answer.status)
-        # The items of a list lack apiVersion and kind.
+            raise ObjectRefused(subject, answer.message, http_status=answer.status)
+        return answer.body
+
+    def _items(self, resource: Resource, listed: Body) -> Sequence[Body]:
+        # The items of a list lack apiVersion and kind, or have those of their shortened form.
         known = {"apiVersion": resource.api_version, "kind": resource.kind}
         try:
-            items = answer.body.get("items") or []
+            items = listed.get("items") or []
             if not isinstance(items, list):
                 raise Malformed("items: a list expected")
-            return [named(item, known) for item in items], version_of(answer.body)
+            return [named(item, known) for item in items]
         except Malformed as error:
             raise self._malformed(f"list of {resource.plural}", error) from error
 

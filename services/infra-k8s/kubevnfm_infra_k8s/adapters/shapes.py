@@ -147,7 +147,7 @@ def checked(body: Any) -> Body:
 
 def named(body: Any, known: Mapping[str, str] | None = None) -> Body:
     """Return the object with the ``known`` members, which items of lists lack. Raises Malformed, also without a name."""
-    found = checked({**(known or {}), **body} if isinstance(body, Mapping) else body)
+    found = checked({**body, **(known or {})} if isinstance(body, Mapping) else body)
     if not field_at(found, "metadata", "name"):
         raise Malformed("metadata.name: a text expected")
     return found

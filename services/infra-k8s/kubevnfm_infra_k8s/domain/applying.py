@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import structlog
 
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects, ObjectRefused
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, field_at, labels_of
+from kubevnfm_infra_k8s.domain.looking import look
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, Wanted, field_at, labels_of
 from kubevnfm_infra_k8s.domain.order import Wave, waves
 from kubevnfm_infra_k8s.domain.planning import Plan
 from kubevnfm_infra_k8s.domain.ports import Releases, SharedObjects
@@ -87,8 +88,7 @@ class ApplyRun:
 
     async def _find_existing(self, objects: Sequence[Wanted]) -> Mapping[ObjectKey, Body]:
         """Return the objects that exist already."""
-        found = await each_of(objects, self._look)
-        return {each.key: body for each, body in zip(objects, found, strict=True) if body is not None}
+        return await look(self.wait.cluster, [(each.resource, each.key) for each in objects], self._look)
 
     def _foreign(
         self, there: Mapping[ObjectKey, Body], sharers: Mapping[ObjectKey, Sequence[str]]
@@ -101,9 +101,9 @@ class ApplyRun:
             if labels_of(body).get(INSTANCE_LABEL) not in {mine, *sharers.get(key, ())}
         ]
 
-    async def _look(self, wanted: Wanted) -> Body | None:
+    async def _look(self, resource: Resource, key: ObjectKey) -> Body | None:
         try:
-            return await self.wait.cluster.get(wanted.resource, wanted.key)
+            return await self.wait.cluster.get(resource, key)
         except ObjectRefused as refusal:
             if refusal.is_forbidden:  # unknown; the API server decides when the object is applied
                 return None

@@ -13,8 +13,10 @@ import structlog
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
 
-from kubevnfm_infra_k8s.domain.capi.contract import PAUSED_ANNOTATION, Conditions, is_cluster, is_paused
+from kubevnfm_infra_k8s.domain.capi.contract import PAUSED_ANNOTATION, is_cluster, is_paused
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotGone
+from kubevnfm_infra_k8s.domain.holding import deleting, holding
+from kubevnfm_infra_k8s.domain.looking import look
 from kubevnfm_infra_k8s.domain.objects import (
     FIELD_MANAGER,
     INSTANCE_LABEL,
@@ -33,7 +35,6 @@ from kubevnfm_infra_k8s.domain.order import deletion_stages
 from kubevnfm_infra_k8s.domain.ports import Cluster, Propagation, Releases, SharedObjects, Sharing
 from kubevnfm_infra_k8s.domain.preparing import instance_labels
 from kubevnfm_infra_k8s.domain.progress import Progress
-from kubevnfm_infra_k8s.domain.readiness import last_condition
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.together import each_of
 from kubevnfm_infra_k8s.domain.waiting import Awaited, View, viewing
@@ -98,9 +99,10 @@ class DeletionRun:
     async def _targets(self, release: Release, entries: Sequence[Entry]) -> Sequence[Target]:
         """Return the objects of those entries that exist, belong only to this instance, and are not to be kept."""
 
-        async def look(entry: Entry) -> Target | None:
-            resource = await self.cluster.resource(entry.key.api_version, entry.key.kind)
-            body = await self._look(entry, resource) if resource is not None else None
+        there = await self._there(entries)
+
+        async def judge(entry: Entry) -> Target | None:
+            resource, body = there.get(entry.key, (None, None))
             if resource is not None and body is not None and await self.is_to_go(release, entry, resource, body):
                 return Target(entry, resource, body)
             if _is_cluster_scoped(entry.key):
@@ -110,15 +112,29 @@ class DeletionRun:
                 await self.shared.forget(release.cluster, entry.key)
             return None
 
-        return [target for target in await each_of(entries, look) if target is not None]
+        return [target for target in await each_of(entries, judge) if target is not None]
 
-    async def _look(self, entry: Entry, resource: Resource) -> Body | None:
+    async def _there(self, entries: Sequence[Entry]) -> Mapping[ObjectKey, tuple[Resource, Body]]:
+        """Return the objects of those entries that exist."""
+        kinds = {(entry.key.api_version, entry.key.kind) for entry in entries}
+        served = {kind: await self.cluster.resource(*kind) for kind in sorted(kinds)}
+        resources = {entry.key: served[entry.key.api_version, entry.key.kind] for entry in entries}
+        planned = {entry.key for entry in entries if not entry.uid}
+        known = {key: resource for key, resource in resources.items() if resource is not None}
+        bodies = await look(
+            self.cluster,
+            [(resource, key) for key, resource in known.items()],
+            lambda resource, key: self._look(resource, key, is_planned=key in planned),
+        )
+        return {key: (known[key], body) for key, body in bodies.items()}
+
+    async def _look(self, resource: Resource, key: ObjectKey, *, is_planned: bool) -> Body | None:
         try:
-            return await self.cluster.get(resource, entry.key)
+            return await self.cluster.get(resource, key)
         except ObjectRefused as refusal:
             # Credentials that may not read the object were not able to create it either: it was only planned.
-            if refusal.is_forbidden and not entry.uid:
-                log.info("planned_object_not_readable", object=str(entry.key), reason=str(refusal))
+            if refusal.is_forbidden and is_planned:
+                log.info("planned_object_not_readable", object=str(key), reason=str(refusal))
                 return None
             raise
 
@@ -245,11 +261,11 @@ class DeletionRun:
                 while left := self._left(targets, view):
                     gone = len(targets) - len(left)
                     for each in left:
-                        message = _deleting(each.key, view.bodies[each.key])
+                        message = deleting(each.key, view.bodies[each.key])
                         await self.progress.on(str(each.key), message, done=gone, total=len(targets))
                     left_s = (self.deadline - self.clock.now()).total_seconds()
                     if left_s <= 0:
-                        raise ObjectsNotGone("; ".join(_holding(each.key, view.bodies) for each in left))
+                        raise ObjectsNotGone("; ".join(holding(each.key, view.bodies[each.key]) for each in left))
                     changed = await view.change(within_s=min(left_s, look_until - loop.time()))
                     if not changed and loop.time() >= look_until:
                         return False
@@ -308,17 +324,3 @@ def _is_cluster_scoped(key: ObjectKey) -> bool:
 
 def _has_label(target: Target, release: Release) -> bool:
     return labels_of(target.body).get(INSTANCE_LABEL) == release.vnf_instance_id
-
-
-def _deleting(key: ObjectKey, body: Body) -> str:
-    """Return how far a deletion is; Cluster API says it in a condition of the Cluster (capi.md CR-108)."""
-    said = Conditions(body)["Deleting"] if is_cluster(key) else None
-    return said.in_words if said is not None and said.is_true else "is being deleted"
-
-
-def _holding(key: ObjectKey, bodies: Mapping[ObjectKey, Body]) -> str:
-    body = bodies[key]
-    finalizers = ", ".join(field_at(body, "metadata", "finalizers") or [])
-    said = last_condition(body)
-    parts = [f"held by {finalizers}" if finalizers else "still exists", *([said] if said else [])]
-    return f"{key}: {', '.join(parts)}"

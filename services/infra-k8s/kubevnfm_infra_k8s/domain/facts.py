@@ -9,10 +9,9 @@ from typing import Final
 from kubevnfm_events import ServiceFacts
 from kubevnfm_events.infra import LeftObject, ObjectFacts, ObjectsApplied
 
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, field_at
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.release import Release
-from kubevnfm_infra_k8s.domain.together import each_of
 from kubevnfm_infra_k8s.domain.vdus import pods_of_vdus
 
 PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
@@ -75,10 +74,14 @@ async def facts_of(cluster: Cluster, release: Release) -> ObjectsApplied:
 async def _node_ports(cluster: Cluster, release: Release) -> tuple[ServiceFacts, ...]:
     """Return the node ports of the release's Services, those that the cluster has chosen included."""
     keys = [entry.key for entry in release.entries if (entry.key.api_version, entry.key.kind) == ("v1", "Service")]
-    bodies = await each_of(keys, lambda key: cluster.get(_SERVICES, key))
+    selector = f"{INSTANCE_LABEL}={release.vnf_instance_id}"
+    bodies: dict[tuple[str, str], Body] = {}
+    for namespace in sorted({key.namespace for key in keys}):
+        for body in await cluster.list(_SERVICES, namespace=namespace, labels=selector):
+            bodies[namespace, str(field_at(body, "metadata", "name"))] = body
     found: list[ServiceFacts] = []
-    for key, body in zip(keys, bodies, strict=True):
-        spec = (body or {}).get("spec") or {}
+    for key in keys:
+        spec = bodies.get((key.namespace, key.name), {}).get("spec") or {}
         if spec.get("type") == "NodePort":
             ports = tuple(int(port["nodePort"]) for port in spec.get("ports") or [] if port.get("nodePort"))
             found.append(ServiceFacts(namespace=key.namespace, name=key.name, node_ports=ports))

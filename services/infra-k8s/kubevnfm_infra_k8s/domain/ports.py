@@ -67,6 +67,10 @@ class Cluster(Protocol):
         """Return the objects of a kind; ``labels`` is a label selector."""
         ...
 
+    async def list_metadata(self, resource: Resource, *, namespace: str, most: int) -> Sequence[Body] | None:
+        """Return the objects of a kind in a namespace, at least with their metadata; None if there are more than ``most``."""
+        ...
+
     def follow(
         self, resource: Resource, *, namespace: str = "", labels: str = "", name: str = ""
     ) -> AsyncGenerator[Mapping[str, Body], None]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,6 +24,7 @@ from patience import until_true
 from real_kubernetes import RealKubernetes
 
 REAL = RealKubernetes.from_environment()
+_RBAC = "rbac.authorization.k8s.io/v1"
 _NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
 _ACCOUNTS = Resource("v1", "ServiceAccount", "serviceaccounts", namespaced=True)
 _BINDINGS = Resource("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", namespaced=True)
@@ -112,15 +113,19 @@ class Ground:
         )
         return {"stage": name}
 
-    async def limited(self) -> Ground:
-        """Return the same with credentials that are limited to the namespace (ClusterRole ``admin``)."""
+    async def limited(self, *, verbs: Sequence[str] = (), resources: Sequence[str] = ()) -> Ground:
+        """Return the same with credentials that are limited to the namespace: ClusterRole ``admin``, or only these verbs."""
         name = {"name": "limited"}
         account = await self.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": name})
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"}
+        if verbs:
+            rules = [{"apiGroups": [""], "resources": list(resources), "verbs": list(verbs)}]
+            await self.create({"apiVersion": _RBAC, "kind": "Role", "metadata": name, "rules": rules})
+            role |= {"kind": "Role", "name": "limited"}
         subject = {"kind": "ServiceAccount", "name": "limited", "namespace": self.namespace}
         await self.create(
             {
-                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "apiVersion": _RBAC,
                 "kind": "RoleBinding",
                 "metadata": name,
                 "roleRef": role,

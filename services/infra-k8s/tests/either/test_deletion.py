@@ -80,3 +80,20 @@ async def test_an_adopted_object_stays_without_our_labels(ground: Any) -> None:
     assert left["metadata"]["labels"] == {"team": "a"}
     assert not left["metadata"].get("annotations")
     assert await ground.shown("v1", "ConfigMap", "ours") is None
+
+
+async def test_the_progress_names_the_finalizer_that_holds_a_deletion(ground: Any) -> None:
+    """CR-109: while the deletion waits, with the time since when; it ends once the finalizer is removed."""
+    await ground.apply(an_object("ConfigMap", "held", metadata={"finalizers": ["acme.example/hold"]}))
+    deletion = asyncio.create_task(ground.delete())
+    said = f"ConfigMap {ground.namespace}/held: is being deleted, held by acme.example/hold, since 20"
+
+    async def is_said() -> bool:
+        return any(str(each.message).startswith(said) for each in ground.site.progress)
+
+    try:
+        await until_true(is_said)
+    finally:
+        key = ObjectKey("v1", "ConfigMap", ground.namespace, "held")
+        await ground.cluster.patch(CONFIG_MAPS, key, {"metadata": {"finalizers": None}})
+    assert (await deletion).count == 1
