@@ -24,6 +24,8 @@ class MachineFacts(Facts):
     uid: str
     owner_kind: str
     """KubeadmControlPlane, MachineDeployment or MachinePool."""
+    owner: str | None = None
+    """The name of that object, which makes another Machine if this one is deleted; None: not known."""
     node: str | None = None
     provider_id: str | None = None
     version: str | None = None
@@ -101,3 +103,50 @@ class RollOutMachines(Command, kind="infra.k8s.roll_out_machines", service="infr
     cluster: WorkloadCluster
     roll_out_after: str
     """RFC 3339, whole seconds: Machines that were made before it are replaced. A repeat has the same value."""
+
+
+class MachinesChecked(Event, kind="infra.machines.checked"):
+    """The Machines of a workload cluster, and which of them are to be replaced."""
+
+    machines: tuple[MachineFacts, ...] = ()
+    """All that are not being deleted."""
+    chosen: tuple[MachineFacts, ...] = ()
+    """Those to replace, in this order: workers first. They exist, and the control plane can lose them."""
+
+
+class CheckMachines(Command, kind="infra.k8s.check_machines", service="infra-k8s", reply=MachinesChecked):
+    """Find the Machines to replace; nothing is changed."""
+
+    vnf_instance_id: str
+    vim: VimConnection
+    """The management cluster."""
+    cluster: WorkloadCluster
+    chosen: tuple[MachineFacts, ...] = ()
+    """The Machines that the request names; none: those that are not healthy."""
+    is_forced: bool = False
+    """Also Machines without which etcd has no majority."""
+    timeouts: ClusterTimeouts = ClusterTimeouts()
+    """A Machine that has not joined within the time of its phase is not healthy; until then it is being built."""
+    vdus: tuple[VduTarget, ...] = ()
+
+
+class MachineReplaced(Event, kind="infra.machine.replaced"):
+    """A Machine is gone, and the one in its place is ready."""
+
+    machines: tuple[MachineFacts, ...] = ()
+    """All that are not being deleted."""
+
+
+class ReplaceMachine(Command, kind="infra.k8s.replace_machine", service="infra-k8s", reply=MachineReplaced):
+    """Have Cluster API replace a Machine; a repeat waits, because the Machine is known by its uid."""
+
+    vnf_instance_id: str
+    vim: VimConnection
+    """The management cluster."""
+    cluster: WorkloadCluster
+    machine: MachineFacts
+    known: tuple[str, ...] = ()
+    """The uids of the Machines that existed before: others are new."""
+    is_forced: bool = False
+    wait_timeout_s: float = Field(gt=0)
+    vdus: tuple[VduTarget, ...] = ()

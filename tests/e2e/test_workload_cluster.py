@@ -13,7 +13,7 @@ GRACEFUL = {"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 0}
 
 @deep_in_six
 async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(user: User, lab: LabControl) -> None:
-    """CR-039, CR-048, CR-050, CR-083, CR-085, CR-089, CR-092, CR-104, CR-105, CR-106, CR-111: built, scaled, removed."""
+    """CR-039, CR-048, CR-050, CR-083, CR-085, CR-089, CR-092, CR-104, CR-105, CR-106, CR-111, CR-113, CR-116: built, scaled, healed, removed."""
     machines_id = await user.create(await user.sample("cluster"))
     await user.do(machines_id, "instantiate", user.cluster())
     management = await user.vim_of_cluster(machines_id)
@@ -39,6 +39,7 @@ async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(u
     cnf_id = await user.create(await user.sample("cnf"))
     await user.do(cnf_id, "instantiate", user.on_vim(sample_body("cnf", "instantiate"), connection))
     await scale_out_and_in(user, workload_id, connection)
+    await heal(user, workload_id, connection)
     refused = await user.lcm("POST", f"/vnf_instances/{workload_id}/terminate", GRACEFUL)
     assert (refused.status, cnf_id in refused.detail) == (409, True)
     await user.do(cnf_id, "terminate", GRACEFUL)
@@ -74,6 +75,24 @@ async def scale_out_and_in(user: User, workload_id: str, connection: dict[str, A
     await user.do(workload_id, "scale", {"type": "SCALE_OUT", "aspectId": "control_plane"})
     left = machines_of(await user.instance(workload_id))
     assert sorted(left.values()) == ["controlPlane", "controlPlane", "controlPlane", "worker"]
+
+
+async def heal(user: User, workload_id: str, connection: dict[str, Any]) -> None:
+    """Heal one worker and one machine of the control plane by name; then there is nothing left to heal."""
+    before = machines_of(await user.instance(workload_id))
+    worker = next(name for name, vdu in before.items() if vdu == "worker")
+    plane = next(name for name, vdu in before.items() if vdu == "controlPlane")
+    view = await user.do(workload_id, "heal", {"vnfcInstanceId": [f"controlPlane-{plane}", f"worker-{worker}"]})
+    assert [step["name"] for step in view["steps"]] == [
+        "check_machines", f"replace_machine/{worker}", f"replace_machine/{plane}"
+    ]  # fmt: skip
+    instance = await user.instance(workload_id)
+    after = machines_of(instance)
+    assert (before.keys() - after.keys(), sorted(after.values())) == ({worker, plane}, sorted(before.values()))
+    assert instance["vimConnectionInfo"]["workload"] == connection
+    view = await user.do(workload_id, "heal", {})
+    assert [step["name"] for step in view["steps"]] == ["check_machines"]
+    assert machines_of(await user.instance(workload_id)) == after
 
 
 def machines_of(instance: dict[str, Any]) -> dict[str, str]:

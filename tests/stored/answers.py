@@ -7,7 +7,14 @@ from datetime import UTC, datetime
 from typing import Final
 
 from kubevnfm_events import ClusterAccess, Event, ServiceFacts
-from kubevnfm_events.capi import AddonsApplied, ClusterReached, MachineFacts, RollOutBegun
+from kubevnfm_events.capi import (
+    AddonsApplied,
+    ClusterReached,
+    MachineFacts,
+    MachineReplaced,
+    MachinesChecked,
+    RollOutBegun,
+)
 from kubevnfm_events.credentials import CredentialsSent, CredentialsWithdrawn, WorkloadCluster
 from kubevnfm_events.infra import (
     NetworkFacts,
@@ -224,6 +231,17 @@ REGISTRY_ANSWERS: Final[Mapping[str, Event]] = {
 }
 
 _WORKLOAD: Final = WorkloadCluster(name="workload", namespace="default")
+
+
+def _machine(number: str) -> MachineFacts:
+    name = f"workload-md-0-{number}"
+    return MachineFacts(
+        vdu_id="worker", name=name, namespace="default", uid=f"uid-2-{number}", owner_kind="MachineDeployment",
+        owner="workload-md-0", node=name, provider_id=f"openstack:///{number}", version="v1.33.1",
+        addresses=("10.6.0.12",),
+    )  # fmt: skip
+
+
 WORKLOAD_ANSWERS: Final[Mapping[str, Event]] = {
     "infra.k8s.apply_objects": ObjectsApplied(
         namespace="default",
@@ -238,13 +256,10 @@ WORKLOAD_ANSWERS: Final[Mapping[str, Event]] = {
         uid="uid-1",
         endpoint="https://192.0.2.10:6443",
         stage="available",
-        machines=(
-            MachineFacts(
-                vdu_id="worker", name="workload-md-0-1", namespace="default", uid="uid-2", owner_kind="MachineDeployment",
-                node="workload-md-0-1", provider_id="openstack:///uid-2", version="v1.33.1", addresses=("10.6.0.12",),
-            ),
-        ),
+        machines=(_machine("1"),),
     ),
+    "infra.k8s.check_machines": MachinesChecked(machines=(_machine("1"),), chosen=(_machine("1"),)),
+    "infra.k8s.replace_machine": MachineReplaced(machines=(_machine("4"),)),
     "infra.k8s.apply_addons": AddonsApplied(count=2),
     "infra.k8s.roll_out_machines": RollOutBegun(owners=("MachineDeployment workload-md-0",)),
     "mgmt.send_credentials": CredentialsSent(

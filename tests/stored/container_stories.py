@@ -125,6 +125,14 @@ CONTAINER_STORIES: Final[Mapping[str, Story]] = {
         ),
         WORKLOAD_ANSWERS,
     ),
+    "heal-workload": Story(
+        play(
+            live_workload,
+            ask("heal", {"vnfcInstanceId": ["worker-workload-md-0-1"], "additionalParams": {"force": True}}),
+            retry("check_machines", "replace_machine/workload-md-0-1"),
+        ),
+        WORKLOAD_ANSWERS,
+    ),
     "terminate-cnf-node-ports": Story(
         play(
             live_cnf_with_node_ports,

@@ -6,7 +6,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from kubevnfm_events import ClusterAccess, Envelope, Event, Message, PackageRef, VimConnection
-from kubevnfm_events.capi import AddonsApplied, ClusterReached, RollOutBegun
+from kubevnfm_events.capi import (
+    AddonsApplied,
+    ClusterReached,
+    MachineFacts,
+    MachineReplaced,
+    MachinesChecked,
+    RollOutBegun,
+)
 from kubevnfm_events.credentials import CredentialsSent, CredentialsWithdrawn, WorkloadCluster
 from kubevnfm_events.infra import (
     ObjectCount,
@@ -58,6 +65,7 @@ from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import (
     ScaleWorkloadDraft,
     TerminateWorkloadDraft,
 )
+from kubevnfm_lcm_api.lifecycle.domain.workload_healing import HealWorkloadDraft
 from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfInstance, VnfLcmOpOcc
 from kubevnfm_sol.vim import VimConnectionInfo
@@ -179,6 +187,21 @@ def a_workload_roll_out_draft(**known: Any) -> RollOutWorkloadDraft:
     return RollOutWorkloadDraft(**{**change, "workload": workload, "roll_out_after": "2026-11-20T12:00:00Z", **known})
 
 
+def a_machine(name: str, vdu_id: str = "worker") -> MachineFacts:
+    kind = "KubeadmControlPlane" if vdu_id == "controlPlane" else "MachineDeployment"
+    return MachineFacts(
+        vdu_id=vdu_id, name=name, namespace="default", uid=f"uid-{name}", owner_kind=kind,
+        provider_id=f"openstack:///{name}",
+    )  # fmt: skip
+
+
+def a_workload_heal_draft(**known: Any) -> HealWorkloadDraft:
+    workload = WorkloadInternals(
+        capi=CapiParameters(), cluster=WORKLOAD_CLUSTER, machines=(a_machine("cp-0", "controlPlane"), a_machine("md-0"))
+    )
+    return a_cnf_change(HealWorkloadDraft, workload=workload, **known)
+
+
 def a_terminate_draft(**known: Any) -> TerminateVmDraft:
     facts: dict[str, Any] = {
         "vnf_instance_id": "inst-1", "vnfd_id": "vnfd-1", "vim_key": "vim1", "vim": VIM, "is_forceful": False,
@@ -269,6 +292,7 @@ _OPERATION_BY_PLAN = {
     ScaleWorkloadDraft.plan: OperationType.SCALE,
     RollOutWorkloadDraft.plan: OperationType.CHANGE_VNFPKG,
     HealCnfDraft.plan: OperationType.HEAL,
+    HealWorkloadDraft.plan: OperationType.HEAL,
     ReplaceCnfDraft.plan: OperationType.CHANGE_VNFPKG,
 }
 
@@ -353,6 +377,10 @@ ANSWERS: dict[str, Event] = {
     "infra.k8s.await_cluster": ClusterReached(
         cluster=WORKLOAD_CLUSTER, uid="u", endpoint="https://192.0.2.10:6443", stage="available"
     ),
+    "infra.k8s.check_machines": MachinesChecked(
+        machines=(a_machine("cp-0", "controlPlane"), a_machine("md-0")), chosen=(a_machine("md-0"),)
+    ),
+    "infra.k8s.replace_machine": MachineReplaced(machines=(a_machine("cp-0", "controlPlane"), a_machine("md-1"))),
     "infra.k8s.apply_addons": AddonsApplied(count=2),
     "infra.k8s.roll_out_machines": RollOutBegun(owners=("MachineDeployment workload-md-0",)),
     "mgmt.send_credentials": CREDENTIALS_SENT,

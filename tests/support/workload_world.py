@@ -1,13 +1,13 @@
-"""A workload cluster of Cluster API that is INSTANTIATED in lcm-api, with twins behind."""
+"""A workload cluster of lcm-api alone: built with the answers of twins."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from kubevnfm_events.capi import ClusterReached, MachineFacts
+from kubevnfm_events.capi import ClusterReached
 from kubevnfm_events.infra import ObjectFacts, ObjectsApplied
-from lcm_builders import WORKLOAD_CLUSTER
+from lcm_builders import WORKLOAD_CLUSTER, a_machine
 from lcm_world import World
 from package_variants import changed_package
 
@@ -23,22 +23,22 @@ SHOWN = "/vnf_instances/{}"
 
 def machines(workers: Sequence[int], control_planes: int = 1) -> ClusterReached:
     """The cluster with these workers, and as many control plane machines."""
-    names = [("controlPlane", "KubeadmControlPlane", f"cp-{n}") for n in range(control_planes)]
-    names += [("worker", "MachineDeployment", f"md-{n}") for n in workers]
+    names = [("controlPlane", f"cp-{n}") for n in range(control_planes)]
+    names += [("worker", f"md-{n}") for n in workers]
     return ClusterReached(
         cluster=WORKLOAD_CLUSTER, uid="u", endpoint="https://192.0.2.10:6443", stage="available",
-        machines=tuple(
-            MachineFacts(
-                vdu_id=vdu, name=name, namespace="default", uid=f"uid-{name}", owner_kind=kind,
-                provider_id=f"openstack:///{name}",
-            )
-            for vdu, kind, name in names
-        ),
+        machines=tuple(a_machine(name, vdu_id) for vdu_id, name in names),
     )  # fmt: skip
 
 
-async def built(world: World, kinds: Sequence[tuple[str, str, str]] = KINDS, *, descriptor: str | None = None) -> str:
-    """Return the sample cluster, INSTANTIATED with one worker; ``kinds``: the objects of its files."""
+async def built(
+    world: World,
+    kinds: Sequence[tuple[str, str, str]] = KINDS,
+    *,
+    descriptor: str | None = None,
+    reached: ClusterReached | None = None,
+) -> str:
+    """Return the sample cluster, INSTANTIATED with one worker or as ``reached``; ``kinds``: the objects of its files."""
     world.twins.answers[APPLY] = ObjectsApplied(
         namespace="default",
         objects=tuple(
@@ -46,7 +46,7 @@ async def built(world: World, kinds: Sequence[tuple[str, str, str]] = KINDS, *, 
             for version, kind, name in kinds
         ),
     )
-    world.twins.answers[AWAIT] = machines([0])
+    world.twins.answers[AWAIT] = reached or machines([0])
     if descriptor is None:
         await world.sample("capi-workload")
     else:
@@ -65,4 +65,5 @@ def sent(world: World, kind: type[Any]) -> list[Any]:
 
 
 async def shown(world: World, instance_id: str) -> Any:
+    """Return the instance as GET shows it."""
     return (await world.lcm("GET", SHOWN.format(instance_id))).json

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 from kubevnfm_clients.kubeconfig import kubeconfig_connection
@@ -31,8 +33,8 @@ from kubevnfm_infra_k8s.domain.capi.contract import NAME_LABEL
 from kubevnfm_infra_k8s.domain.capi.machines import machine_facts
 from kubevnfm_infra_k8s.domain.capi.readiness import endpoint_of
 from kubevnfm_infra_k8s.domain.capi.rolling_out import roll_out, rolled_out
-from kubevnfm_infra_k8s.domain.capi.waiting import ClusterWait, kinds_of, objects_now
-from kubevnfm_infra_k8s.domain.capi.watching import ClusterWatches
+from kubevnfm_infra_k8s.domain.capi.waiting import ClusterKinds, ClusterWait, kinds_of, objects_now
+from kubevnfm_infra_k8s.domain.capi.watching import ClusterView, ClusterWatches
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, KubeconfigInvalid, ObjectMissing
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, field_at, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.planning import plan
@@ -62,29 +64,51 @@ class _Addons:
     vdus: tuple[VduTarget, ...] = ()
 
 
+class OfCluster(Protocol):
+    """A command about a workload cluster."""
+
+    @property
+    def vnf_instance_id(self) -> str: ...
+
+    @property
+    def vim(self) -> VimConnection:
+        """The management cluster."""
+        ...
+
+    @property
+    def cluster(self) -> WorkloadCluster: ...
+
+
 @dataclass(frozen=True)
 class CapiHandlers(Handling):
     """Waits for workload clusters, and applies addons inside them."""
 
     watches: ClusterWatches = field(kw_only=True, repr=False)
 
+    @asynccontextmanager
+    async def viewed(self, command: OfCluster) -> AsyncIterator[tuple[ClusterView, ClusterKinds]]:
+        """Yield the objects of a command's workload cluster, as the shared watches see them, and their kinds."""
+        vim = await self.vims.connection(command.vim)
+        async with self.clusters.cluster(vim) as cluster:
+            kinds = await kinds_of(cluster, command.cluster, await self.releases.get(command.vnf_instance_id))
+            endpoint = cluster.endpoint
+        workload = command.cluster
+        async with self.watches.viewing(
+            vim, endpoint, kinds.all, namespace=workload.namespace, name=workload.name
+        ) as view:
+            yield view, kinds
+
     async def await_cluster(self, command: AwaitCluster, context: StepContext) -> Outcome:
         """Wait until the workload cluster has come as far as the command asks for."""
         mine = command.vnf_instance_id
-        vim = await self.vims.connection(command.vim)
 
         async def began(phase: Phase) -> datetime:
             return await self.start_times.started_at(replace(context, step_id=f"{context.step_id}/{phase}"), mine)
 
-        async with self.clusters.cluster(vim) as cluster:
-            kinds = await kinds_of(cluster, command.cluster, await self.releases.get(mine))
-            endpoint = cluster.endpoint
         workload = command.cluster
         made_after = datetime.fromisoformat(command.made_after) if command.made_after is not None else None
         goal = Goal(command.stage, command.is_settled, made_after)
-        async with self.watches.viewing(
-            vim, endpoint, kinds.all, namespace=workload.namespace, name=workload.name
-        ) as view:
+        async with self.viewed(command) as (view, kinds):
             wait = ClusterWait(view, kinds, workload, self.clock, command.timeouts, began, context.deadline)
             progress = Progress(f"await/{command.stage}", context.publish)
             objects = await wait.until(goal, progress, within_s=self.wait_s)
@@ -92,7 +116,7 @@ class CapiHandlers(Handling):
             return NotYet(AGAIN_S)
         if command.is_settled:
             # The step before has changed the cluster, and the watch may show the time before that.
-            async with self.clusters.cluster(vim) as cluster:
+            async with self.connected(command.vim) as cluster:
                 objects = await objects_now(cluster, kinds, workload)
             if not assess(objects, goal, Observation(now=self.clock.now())).is_done:
                 return NotYet(AGAIN_S)

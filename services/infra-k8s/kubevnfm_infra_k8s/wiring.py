@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kubevnfm_clients.ports import Packages, VimDirectory
-from kubevnfm_events.capi import ApplyAddons, AwaitCluster, RollOutMachines
+from kubevnfm_events.capi import ApplyAddons, AwaitCluster, CheckMachines, ReplaceMachine, RollOutMachines
 from kubevnfm_events.infra import ApplyObjects, DeleteObjects, HealObjects, ReplaceObjects, ScaleObjects, UpdateObjects
 from kubevnfm_worker import CommandWorker
 from kubevnfm_worker.backends import Backends
@@ -19,6 +19,7 @@ from kubevnfm_infra_k8s.capi_handlers import CapiHandlers
 from kubevnfm_infra_k8s.change_handlers import ChangeHandlers
 from kubevnfm_infra_k8s.domain.capi.watching import ClusterWatches
 from kubevnfm_infra_k8s.handlers import InfraK8sHandlers
+from kubevnfm_infra_k8s.machine_handlers import MachineHandlers
 from kubevnfm_infra_k8s.settings import Settings
 
 SERVICE = "infra-k8s"
@@ -54,6 +55,7 @@ async def infra_k8s(
         )
         changes = ChangeHandlers(**vars(handlers))
         workload = CapiHandlers(**vars(handlers), watches=watches)
+        machines = MachineHandlers(**vars(workload))
         worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
         worker.handle(ApplyObjects, handlers.apply_objects)
         worker.handle(UpdateObjects, handlers.update_objects)
@@ -63,6 +65,8 @@ async def infra_k8s(
         worker.handle(AwaitCluster, workload.await_cluster)
         worker.handle(ApplyAddons, workload.apply_addons)
         worker.handle(RollOutMachines, workload.roll_out_machines)
+        worker.handle(CheckMachines, machines.check_machines)
+        worker.handle(ReplaceMachine, machines.replace_machine)
         worker.handle(ReplaceObjects, changes.replace_objects)
         async with worker:
             await worker.start()

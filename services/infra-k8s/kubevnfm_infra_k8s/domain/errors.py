@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubevnfm_events.infra import ObjectsApplied
-from kubevnfm_kit.errors import Conflict, OutsideUnavailable, TimedOut, VnfmError
+from kubevnfm_kit.errors import Conflict, NotFound, OutsideUnavailable, TimedOut, VnfmError
 
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 
@@ -193,3 +193,33 @@ class KubeconfigInvalid(VnfmError):
     code = "kubeconfig-invalid"
     title = "Kubeconfig of a workload cluster invalid"
     status = 422
+
+
+class MachinesMissing(NotFound):
+    """Machines that are to be replaced do not exist any more; nothing was deleted (capi.md CR-118)."""
+
+    code = "machine-missing"
+    title = "Machine does not exist"
+
+    def __init__(self, cluster: str, names: Sequence[str]) -> None:
+        super().__init__(f"Cluster {cluster} has no Machines {', '.join(names)}")
+        self.names = names
+
+
+class QuorumAtRisk(Conflict):
+    """Without a Machine of the control plane, the rest of etcd would have no majority (capi.md CR-114)."""
+
+    code = "quorum-at-risk"
+    title = "Control plane would lose its majority"
+
+    def __init__(self, machine: str, *, healthy: int, members: int, ill: Sequence[str]) -> None:
+        others = f"; not healthy: {', '.join(ill)}" if ill else ""
+        super().__init__(
+            f"Machine {machine}: without it {healthy} of {members} members of etcd would be healthy, and "
+            f"{majority_of(members)} are needed{others} (additionalParams.force: true replaces it nevertheless)"
+        )
+
+
+def majority_of(members: int) -> int:
+    """Return how many members of etcd must be healthy."""
+    return members // 2 + 1

@@ -10,6 +10,7 @@ from typing import Literal
 from kubevnfm_events.capi import ClusterStage
 
 from kubevnfm_infra_k8s.domain.capi.contract import POOL_LABEL, Conditions, is_paused
+from kubevnfm_infra_k8s.domain.capi.machines import is_leaving
 from kubevnfm_infra_k8s.domain.capi.readiness import counts, endpoint_of, is_infrastructure_ready, is_initialized
 from kubevnfm_infra_k8s.domain.objects import Body, field_at, labels_of
 from kubevnfm_infra_k8s.domain.readiness import judge
@@ -18,6 +19,7 @@ from kubevnfm_infra_k8s.domain.verdicts import NOT_FOUND, Observation, Status, V
 Phase = Literal["infrastructure", "control_plane", "workers"]
 """A part of the way to a cluster that `additionalParams.capi.timeouts` limits."""
 
+PAUSED = "paused: Cluster API leaves the cluster alone until it is no longer paused"
 NO_NETWORK = (
     "the API server answers, but no node is Ready. Without a network plugin (CNI) none becomes so: name its manifests in "
     "additionalParams.capi.addon-def-files, apply them by a ClusterResourceSet, or ask for capi.ready: initialized"
@@ -116,7 +118,7 @@ def _phase(objects: ClusterObjects, seen: Observation) -> Phase:
 
 def _message(cluster: Body, verdicts: Sequence[tuple[Body, Verdict]], phase: Phase) -> str:
     if is_paused(cluster):
-        return "paused: Cluster API leaves the cluster alone until it is no longer paused"
+        return PAUSED
     verdict = next(verdict for each, verdict in verdicts if each is cluster)
     said = verdict.message or verdict.status
     why = next((text for text in _reasons(verdicts, phase) if text not in said), "")
@@ -152,7 +154,7 @@ def lacks_network(objects: ClusterObjects) -> bool:
 
 
 def _leaving(objects: ClusterObjects) -> list[str]:
-    return [_name(each) for each in objects.machines if field_at(each, "metadata", "deletionTimestamp")]
+    return [_name(each) for each in objects.machines if is_leaving(each)]
 
 
 def _older(objects: ClusterObjects, than: datetime) -> list[str]:

@@ -16,13 +16,29 @@ CONTROL_PLANE_VDU = "controlPlane"
 """The name of the VDU of a control plane that a ClusterClass makes."""
 
 
+def is_leaving(machine: Body) -> bool:
+    """Return whether the Machine is being deleted."""
+    return bool(field_at(machine, "metadata", "deletionTimestamp"))
+
+
+def is_of_control_plane(machine: Body) -> bool:
+    """Return whether the Machine is one of the control plane."""
+    return CONTROL_PLANE_LABEL in labels_of(machine)
+
+
 def machine_facts(machines: Sequence[Body], vdus: Sequence[VduTarget]) -> tuple[MachineFacts, ...]:
     """Return the Machines that are not being deleted, sorted by VDU and name."""
-    alive = [each for each in machines if not field_at(each, "metadata", "deletionTimestamp")]
-    return tuple(sorted((_facts(each, vdus) for each in alive), key=lambda one: (one.vdu_id or "", one.name)))
+    alive = [each for each in machines if not is_leaving(each)]
+    return tuple(sorted((facts_of(each, vdus) for each in alive), key=lambda one: (one.vdu_id or "", one.name)))
 
 
-def _facts(machine: Body, vdus: Sequence[VduTarget]) -> MachineFacts:
+def owner_name(machine: Body) -> str:
+    """Return the name of the object that makes another Machine in place of this one; "" if there is none."""
+    return next((name for _, name in _owners(machine)), "")
+
+
+def facts_of(machine: Body, vdus: Sequence[VduTarget]) -> MachineFacts:
+    """Return the facts of one Machine."""
     owners = list(_owners(machine))
     vdu_by_name = {vdu.name: vdu.vdu_id for vdu in vdus}
     return MachineFacts(
@@ -31,6 +47,7 @@ def _facts(machine: Body, vdus: Sequence[VduTarget]) -> MachineFacts:
         namespace=str(field_at(machine, "metadata", "namespace") or ""),
         uid=uid_of(machine),
         owner_kind=next((kind for kind, _ in owners), "Machine"),
+        owner=owner_name(machine) or None,
         node=field_at(machine, "status", "nodeRef", "name"),
         provider_id=field_at(machine, "spec", "providerID"),
         version=field_at(machine, "spec", "version"),
@@ -43,7 +60,7 @@ def _facts(machine: Body, vdus: Sequence[VduTarget]) -> MachineFacts:
 def _owners(machine: Body) -> Iterator[tuple[str, str]]:
     """Yield the kind and the names by which a VDU can stand for the Machine's owner."""
     labels = labels_of(machine)
-    if CONTROL_PLANE_LABEL in labels:
+    if is_of_control_plane(machine):
         for reference in field_at(machine, "metadata", "ownerReferences") or []:
             if reference.get("controller"):
                 yield str(reference.get("kind")), str(reference.get("name"))

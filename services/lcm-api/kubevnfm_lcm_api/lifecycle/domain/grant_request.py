@@ -33,6 +33,7 @@ from kubevnfm_lcm_api.lifecycle.domain.drafts import (
 )
 from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
+from kubevnfm_lcm_api.lifecycle.domain.workload_healing import HealWorkloadDraft
 
 Json = dict[str, Any]
 
@@ -187,10 +188,22 @@ def _scale_cnf(draft: ScaleCnfDraft, flavour: Flavour | None) -> Resources:
 @resource_definitions.register
 def _heal_cnf(draft: HealCnfDraft, flavour: Flavour | None) -> Resources:
     pods = draft.before.pods if draft.is_whole else draft.pods
-    return Resources(
-        add=list(_added(Counter(pod.vdu_id for pod in pods), flavour, with_storage=draft.is_whole)),
-        remove=list(_pods(pods, draft.vim_key)),
-    )
+    return _replaced(pods, draft.vim_key, flavour, with_storage=draft.is_whole)
+
+
+@resource_definitions.register
+def _heal_workload(draft: HealWorkloadDraft, flavour: Flavour | None) -> Resources:
+    # Without names of VNFCs, only Cluster API knows which Machines are not healthy.
+    named = {machine.uid for machine in draft.named}
+    pods = [pod for pod in draft.before.pods if pod.uid in named]
+    return _replaced(pods, draft.vim_key, flavour)
+
+
+def _replaced(
+    pods: Sequence[PodFacts], vim_key: str, flavour: Flavour | None, *, with_storage: bool = False
+) -> Resources:
+    counts = Counter(pod.vdu_id for pod in pods)
+    return Resources(add=list(_added(counts, flavour, with_storage=with_storage)), remove=list(_pods(pods, vim_key)))
 
 
 @resource_definitions.register

@@ -65,6 +65,7 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.kuryr import (
     StopIllKuryr,
     StopKuryr,
 )
+from kubevnfm_lcm_api.lifecycle.domain.steps.machine_healing import CheckClusterMachines, ReplaceClusterMachine
 from kubevnfm_lcm_api.lifecycle.domain.steps.machines import (
     INSTALL_TIMEOUT_S,
     INSTANTIATE_END,
@@ -112,6 +113,7 @@ from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import (
     ScaleWorkloadDraft,
     TerminateWorkloadDraft,
 )
+from kubevnfm_lcm_api.lifecycle.domain.workload_healing import HealWorkloadDraft
 
 
 def _begin(plan: Plan[NeedsScripts], draft: NeedsScripts) -> None:
@@ -461,6 +463,15 @@ def roll_out_workload(draft: RollOutWorkloadDraft) -> Plan[RollOutWorkloadDraft]
     return plan
 
 
+def heal_workload(draft: HealWorkloadDraft) -> Plan[HealWorkloadDraft]:
+    """Replace Machines of a workload cluster, one after the other; the first reply adds a step for each."""
+    plan = Plan[HealWorkloadDraft]()
+    _begin(plan, draft)
+    plan.then(CheckClusterMachines(draft.workload.capi.timeouts))
+    _finish(plan, draft)
+    return plan
+
+
 def heal_cnf(draft: HealCnfDraft) -> Plan[HealCnfDraft]:
     """Replace pods of a CNF, or create all its objects again; a load balancer in front of it gets the new node ports."""
     plan = Plan[HealCnfDraft]()
@@ -510,6 +521,7 @@ SEQUENCES: Final = Sequences(
         Operation(ScaleWorkloadDraft, scale_workload),
         Operation(RollOutWorkloadDraft, roll_out_workload),
         Operation(HealCnfDraft, heal_cnf),
+        Operation(HealWorkloadDraft, heal_workload),
         Operation(ReplaceCnfDraft, change_package_cnf),
     ],
     [
@@ -544,6 +556,8 @@ SEQUENCES: Final = Sequences(
         RollOutMachines,
         AwaitRolledOutCluster,
         HealCnfPods,
+        CheckClusterMachines,
+        ReplaceClusterMachine,
         ReplaceCnfObjects,
         ChangeCnfImages,
         RunCnfPhase,

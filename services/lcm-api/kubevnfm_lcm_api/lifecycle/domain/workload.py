@@ -29,6 +29,11 @@ class CapiParameters(BaseModel):
     timeouts: ClusterTimeouts = ClusterTimeouts()
 
 
+def is_of_control_plane(machine: MachineFacts) -> bool:
+    """Return whether the Machine is one of the control plane."""
+    return machine.owner_kind.endswith("ControlPlane")
+
+
 class WorkloadInternals(SolType):
     """Facts that an instance stores about its workload cluster, for later operations."""
 

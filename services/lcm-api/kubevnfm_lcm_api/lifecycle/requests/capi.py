@@ -12,7 +12,7 @@ from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_lcm_api.lifecycle.domain.workload import CapiParameters
 
 CAPI: Final = "capi"
-WORKLOAD_TASKS: Final = ("scale", "scale_to_level", "change_vnfpkg")
+WORKLOAD_TASKS: Final = ("scale", "scale_to_level", "heal", "change_vnfpkg")
 """The tasks of CNFs that a workload cluster has too; the others count pods, and its VNFCs are Machines."""
 _ADDONS: Final = "addon-def-files"
 _LONGEST_S: Final = 86_400.0

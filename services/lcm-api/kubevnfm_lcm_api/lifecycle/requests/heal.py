@@ -21,6 +21,7 @@ from kubevnfm_lcm_api.lifecycle.requests.cnf_healing import healed_cnf
 from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import HEAL, ChangeableVnfs, VnfUnderChange
 from kubevnfm_lcm_api.lifecycle.requests.vnfcs import resource_ids
+from kubevnfm_lcm_api.lifecycle.requests.workload_healing import healed_workload
 
 _ALL: Final = "all"
 _WITH_STORAGE: Final = "tacker_extension_heal_include_block_storage"
@@ -44,11 +45,17 @@ class Heal:
         vnf = await self._vnfs.find_any(instance_id, HEAL)
         is_all = _flag(request.additional_params, _ALL)
         if isinstance(vnf, CnfUnderChange):
+            workload = vnf.record.internals.workload
+            healed = (
+                healed_cnf(vnf, request, original, version)
+                if workload is None
+                else healed_workload(vnf, workload, request, original, version)
+            )
             return await self._acceptance.accept(
                 vnf.stored,
                 vnf.record,
                 OperationType.HEAL,
-                healed_cnf(vnf, request, original, version),
+                healed,
                 original=original,
                 version=version,
                 flavour=vnf.flavour,

@@ -248,7 +248,8 @@ def check_supported(record: InstanceRecord, task: str) -> None:
         return
     if record.internals.workload is not None:
         raise TaskUnsupported(
-            task, "workload clusters support instantiate, scale, scale to level, change of package and terminate only"
+            task,
+            "workload clusters support instantiate, scale, scale to level, heal, change of package and terminate only",
         )
     if record.stack is None:
         raise TaskUnsupported(

@@ -2,7 +2,7 @@
 
 It works wherever the CRDs of Cluster API are served, in either version: a Cluster becomes a lab cluster with an API server of
 its own, step by step and with the conditions of both contracts. The objects follow docs/specification/capi.md, chapters 5 to
-9, 12 and 14. Faults of part ``capi`` fail ``provision <Cluster>`` and ``boot <Machine>``; with status 422 for good.
+9, 12, 14 and 15. Faults of part ``capi`` fail ``provision <Cluster>`` and ``boot <Machine>``; with status 422 for good.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kubevnfm_lab.kubernetes.controllers.capi.clusters import CapiClusters
 from kubevnfm_lab.kubernetes.controllers.capi.control_planes import ControlPlanes
+from kubevnfm_lab.kubernetes.controllers.capi.health_checks import HealthChecks
 from kubevnfm_lab.kubernetes.controllers.capi.infrastructure import OpenStackClusters
 from kubevnfm_lab.kubernetes.controllers.capi.machines import Machines
 from kubevnfm_lab.kubernetes.controllers.capi.sets import MachineDeployments, MachineSets
@@ -33,6 +34,7 @@ def capi_controllers(plane: ControlPlane, clusters: LabClusters, faults: Faults)
         ControlPlanes(plane, workloads),
         MachineDeployments(plane),
         MachineSets(plane),
+        HealthChecks(plane),
         Machines(plane, workloads, faults),
     ):
         plane.add(controller)

@@ -1,0 +1,69 @@
+"""Heal of a workload cluster (capi.md chapter 15): the Machines to replace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubevnfm_events.capi import MachineFacts
+from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable
+from kubevnfm_sol.lcm import HealVnfRequest, OperationType
+
+from kubevnfm_lcm_api.lifecycle.domain.workload import WorkloadInternals, is_of_control_plane
+from kubevnfm_lcm_api.lifecycle.domain.workload_healing import HealWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.capi import CAPI
+from kubevnfm_lcm_api.lifecycle.requests.cnf import flag
+from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
+from kubevnfm_lcm_api.lifecycle.requests.vnfcs import resource_by_vnfc
+
+_FORCE: Final = "force"
+_ALL: Final = "all"
+
+
+def healed_workload(
+    vnf: CnfUnderChange,
+    workload: WorkloadInternals,
+    request: HealVnfRequest,
+    original: Mapping[str, object],
+    version: ApiVersion,
+) -> HealWorkloadDraft:
+    """Return the draft; a request without ``vnfcInstanceId`` has the Machines replaced that are not healthy.
+
+    Raises: NotFound with all unknown VNFCs; Conflict for the only Machine of a control plane; InvalidInput,
+    Unprocessable naming the parameter.
+    """
+    parameters = request.additional_params
+    is_forced = flag(parameters, _FORCE)
+    _check_unsupported(parameters)
+    named = _machines(request.vnfc_instance_id or (), vnf, workload)
+    planes = [each for each in workload.machines if is_of_control_plane(each)]
+    if not is_forced and len(planes) == 1 and planes[0] in named:
+        raise Conflict(
+            f"vnfcInstanceId: {planes[0].name} is the only Machine of the control plane, and without it the cluster is lost "
+            f"(additionalParams/{_FORCE}: true replaces it nevertheless)"
+        )
+    return HealWorkloadDraft(
+        **vnf.fields(original, version, operation=OperationType.HEAL, asked=request),
+        workload=workload,
+        vdus=vnf.targets,
+        named=named,
+        is_forced=is_forced,
+    )
+
+
+def _check_unsupported(parameters: Mapping[str, Any]) -> None:
+    if flag(parameters, _ALL):
+        raise Unprocessable(f"additionalParams/{_ALL}", "true is not supported for workload clusters: leave it out")
+    if CAPI in parameters:
+        raise InvalidInput(f"additionalParams/{CAPI}", "not a parameter of a heal: leave it out")
+
+
+def _machines(vnfc_ids: tuple[str, ...], vnf: CnfUnderChange, workload: WorkloadInternals) -> tuple[MachineFacts, ...]:
+    """Return the Machines of VNFCs. Raises NotFound with all that are unknown (CR-118)."""
+    names = resource_by_vnfc(vnf.info)
+    machines = {each.name: each for each in workload.machines}
+    unknown = [each for each in vnfc_ids if names.get(each) not in machines]
+    if unknown:
+        raise NotFound(f"vnfcInstanceId: the VNF has no VNFCs {', '.join(unknown)}")
+    return tuple({name: machines[name] for name in (names[each] for each in vnfc_ids)}.values())

@@ -1,0 +1,159 @@
+"""infra-k8s on a lab cluster in which Cluster API is installed, for tests of workload clusters."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kubevnfm_events.capi import (
+    AddonsApplied,
+    ApplyAddons,
+    AwaitCluster,
+    ClusterReached,
+    ClusterStage,
+    RollOutBegun,
+    RollOutMachines,
+)
+from kubevnfm_events.credentials import WorkloadCluster
+from kubevnfm_events.infra import VduTarget
+from kubevnfm_infra_k8s.capi_handlers import CapiHandlers
+from kubevnfm_infra_k8s.domain.capi.watching import ClusterWatches
+from kubevnfm_lab.kubernetes import LabCluster
+from kubevnfm_lab.kubernetes.objects import Key, value_at
+from kubevnfm_worker import Done
+from patience import until_true
+
+SAMPLES = Path(__file__).parents[2] / "deploy" / "samples"
+VDUS = (
+    VduTarget(vdu_id="controlPlane", name="workload-control-plane", replicas=1),
+    VduTarget(vdu_id="worker", name="workload-md-0", replicas=2),
+)
+CLASS_VDUS = (
+    VduTarget(vdu_id="controlPlane", name="controlPlane", replicas=1),
+    VduTarget(vdu_id="worker", name="md-0", replicas=2),
+)
+MACHINES = "machines.cluster.x-k8s.io"
+ADDON = "Files/addons/cni.yaml"
+
+
+def files_of(sample: str, *, addons: bool = False) -> dict[str, str]:
+    """The manifests of a sample by their path in the package, the class of a cluster before the cluster."""
+    folder = SAMPLES / sample
+    found = sorted((folder / "Files" / ("addons" if addons else "kubernetes")).glob("*.yaml"))
+    return {str(path.relative_to(folder)): path.read_text() for path in found}
+
+
+@dataclass
+class Management:
+    """infra-k8s on a lab cluster in which Cluster API is installed."""
+
+    site: Any
+    handlers: CapiHandlers
+    lab: LabCluster
+    version: str = "v1beta2"
+    progress: list[Any] = field(default_factory=list)
+
+    def cluster_of(self, name: str = "workload", namespace: str = "default") -> WorkloadCluster:
+        return WorkloadCluster(name=name, namespace=namespace, api_version=f"cluster.x-k8s.io/{self.version}")
+
+    async def apply(self, sample: str = "capi-workload", *, instance: str = "i1", **more: Any) -> Any:
+        self.version = "v1beta1" if sample.endswith("v1beta1") else "v1beta2"
+        more = {"vdus": self.vdus_of(sample), **more}
+        files = more.pop("files", None) or files_of(sample)
+        package = {**files, **files_of("capi-workload", addons=True)}
+        self.site.step = "apply"
+        return await self.site.apply(package, def_files=list(files), instance=instance, cluster_apart=True, **more)
+
+    async def wait(self, stage: ClusterStage, *, instance: str = "i1", attempt: int = 1, **more: Any) -> ClusterReached:
+        self.site.step = f"await/{stage}"
+        command = AwaitCluster(
+            vnf_instance_id=instance,
+            vim=self.site.vim,
+            cluster=more.pop("cluster", self.cluster_of()),
+            stage=stage,
+            **{"vdus": VDUS, **more},
+        )
+        while True:
+            outcome = await self.handlers.await_cluster(command, self.site.context(operation=instance, attempt=attempt))
+            if isinstance(outcome, Done):
+                assert isinstance(outcome.event, ClusterReached)
+                return outcome.event
+
+    async def addons(self, *names: str, instance: str = "i1") -> AddonsApplied:
+        self.site.step = "addons"
+        command = ApplyAddons(
+            vnf_instance_id=instance,
+            vim=self.site.vim,
+            cluster=self.cluster_of(),
+            package=self.site.packages.named(f"p-{instance}"),
+            def_files=names or (ADDON,),
+        )
+        while True:
+            outcome = await self.handlers.apply_addons(command, self.site.context(operation=instance))
+            if isinstance(outcome, Done):
+                assert isinstance(outcome.event, AddonsApplied)
+                return outcome.event
+
+    async def roll_out(self, after: str) -> tuple[str, ...]:
+        self.site.step = "roll-out"
+        command = RollOutMachines(
+            vnf_instance_id="i1", vim=self.site.vim, cluster=self.cluster_of(), roll_out_after=after
+        )
+        outcome = await self.handlers.roll_out_machines(command, self.site.context(operation="op2"))
+        assert isinstance(outcome, Done)
+        assert isinstance(outcome.event, RollOutBegun)
+        return outcome.event.owners
+
+    def with_wait(self, seconds: float) -> CapiHandlers:
+        """Return the handlers with another time after which they give their worker back."""
+        return replace(self.handlers, wait_s=seconds)
+
+    @staticmethod
+    def vdus_of(sample: str) -> tuple[VduTarget, ...]:
+        """Return the VDUs of a sample."""
+        return CLASS_VDUS if sample.endswith("class") else VDUS
+
+    async def scale_control_plane(self, count: int) -> None:
+        """Ask for another number of Machines of the control plane, and wait until its controller has seen that."""
+        key = Key("default", "workload-control-plane")
+        planes = "kubeadmcontrolplanes.controlplane.cluster.x-k8s.io"
+        self.lab.registry.change(planes, key, lambda plane: plane["spec"].update(replicas=count))
+
+        async def is_ready() -> bool:
+            return bool(value_at(self.lab.store.get(planes, key), "status", "readyReplicas") == count)
+
+        await until_true(is_ready, timeout_s=60, pause_s=0.02)
+
+    async def health_check(self, selector: dict[str, Any]) -> None:
+        """Add a MachineHealthCheck for the cluster."""
+        spec = {"clusterName": "workload", "selector": selector}
+        check = {"metadata": {"name": "workers", "namespace": "default"}, "spec": spec}
+        self.lab.plane.create("machinehealthchecks.cluster.x-k8s.io", check)
+
+    async def seen(self, type: str, status: str, machine: str) -> None:
+        """Wait until a Machine has a condition of this status."""
+
+        async def is_so() -> bool:
+            conditions = value_at(self.lab.store.get(MACHINES, Key("default", machine)), "status", "conditions")
+            return (type, status) in [(each["type"], each["status"]) for each in conditions]
+
+        await until_true(is_so, timeout_s=60, pause_s=0.02)
+
+    def messages(self) -> Sequence[str]:
+        return [str(each.message) for each in self.site.progress]
+
+
+@asynccontextmanager
+async def managed(site: Any, lab: LabCluster) -> AsyncIterator[Management]:
+    """Yield the management cluster: the definitions of Cluster API are applied to the lab cluster."""
+    definitions: dict[str, str] = {}
+    for name, text in files_of("capi-management").items():
+        documents = [each for each in yaml.safe_load_all(text) if each["kind"] == "CustomResourceDefinition"]
+        definitions[name] = yaml.safe_dump_all(documents)
+    await site.apply(definitions, instance="mgmt", operation="op0")
+    async with ClusterWatches.open(site.clusters) as watches:
+        yield Management(site, CapiHandlers(**vars(site.handlers), watches=watches), lab)
