@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from kubernetes_objects import a_deployment, a_pod, an_object
 from kubevnfm_events.infra import ObjectFacts, ObjectsApplied, VduTarget
+from kubevnfm_infra_k8s.domain.errors import ObjectsRefused
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 
 VDUS = (VduTarget(vdu_id="WEB", name="web"), VduTarget(vdu_id="BARE", name="bare"))
@@ -63,3 +65,43 @@ async def test_other_manifests_are_applied_and_what_they_lack_is_pruned(ground: 
     assert await ground.shown("v1", "ConfigMap", "settings") is None
     assert await ground.shown("v1", "Namespace", empty["metadata"]["name"]) is None
     assert await ground.shown("v1", "Namespace", place) is not None
+
+
+async def test_a_stateful_set_mounts_its_claim_templates_and_its_claims_go_with_it(ground: Any) -> None:
+    """CR-023, CR-029: an API server accepts a mount that only a claim template names."""
+    pod = a_pod()
+    pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+    disk = ground.own_name("disk")
+    claim = {"accessModes": ["ReadWriteOnce"], "storageClassName": disk, "resources": {"requests": {"storage": "1Mi"}}}
+    volume = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": disk,
+        "capacity": {"storage": "1Mi"},
+        "hostPath": {"path": "/tmp/disk"},
+    }
+    spec = {
+        "serviceName": "db",
+        "replicas": 1,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": pod,
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
+    }
+    service = an_object(
+        "Service", "db", spec={"clusterIP": "None", "selector": {"app": "web"}, "ports": [{"port": 80}]}
+    )
+    await ground.apply(
+        an_object("PersistentVolume", disk, spec=volume),
+        service,
+        an_object("StatefulSet", "db", api_version="apps/v1", spec=spec),
+    )
+    assert await ground.shown("v1", "PersistentVolumeClaim", "data-db-0") is not None
+    await ground.delete()
+    assert await ground.shown("v1", "PersistentVolumeClaim", "data-db-0") is None
+
+
+async def test_a_mount_that_no_volume_has_is_refused(ground: Any) -> None:
+    """CR-017: neither the pod nor a claim template names it."""
+    body = a_deployment()
+    body["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = [{"name": "missing", "mountPath": "/data"}]
+    with pytest.raises(ObjectsRefused, match=r'volumeMounts\[0\]\.name: Not found: "missing"'):
+        await ground.apply(body)
