@@ -453,6 +453,8 @@ class ScaleObjects(Command, kind="infra.k8s.scale_objects", service="infra-k8s",
     vim: VimConnection
     objects: tuple[ObjectCount, ...]
     """Objects of the instance's inventory."""
+    leaving: tuple[ObjectFacts, ...] = ()
+    """Machines of Cluster API that leave first; each is annotated before the count of its owner goes down."""
     wait_timeout_s: float | None = None
 
 

@@ -15,11 +15,12 @@ from kubevnfm_events.capi import (
     AwaitCluster,
     ClusterReached,
     ClusterStage,
+    MachineFacts,
     RollOutBegun,
     RollOutMachines,
 )
 from kubevnfm_events.credentials import WorkloadCluster
-from kubevnfm_events.infra import VduTarget
+from kubevnfm_events.infra import ObjectFacts, VduTarget
 from kubevnfm_infra_k8s.capi_handlers import CapiHandlers
 from kubevnfm_infra_k8s.domain.capi.watching import ClusterWatches
 from kubevnfm_lab.kubernetes import LabCluster
@@ -108,6 +109,14 @@ class Management:
         assert isinstance(outcome.event, RollOutBegun)
         return outcome.event.owners
 
+    async def built(self, sample: str = "capi-workload", **more: Any) -> ClusterReached:
+        """Return the cluster of a sample, available: one Machine of the control plane, and two workers as written."""
+        vdus = {name: value for name, value in more.items() if name == "vdus"}
+        await self.apply(sample, **more)
+        await self.wait("initialized", **vdus)
+        await self.addons()
+        return await self.wait("available", **vdus)
+
     def with_wait(self, seconds: float) -> CapiHandlers:
         """Return the handlers with another time after which they give their worker back."""
         return replace(self.handlers, wait_s=seconds)
@@ -127,6 +136,18 @@ class Management:
             return bool(value_at(self.lab.store.get(planes, key), "status", "readyReplicas") == count)
 
         await until_true(is_ready, timeout_s=60, pause_s=0.02)
+
+    async def scale_workers(self, count: int, *leaving: MachineFacts, operation: str = "op2") -> None:
+        """Ask for another number of workers; ``leaving``: those that go first."""
+        version = f"cluster.x-k8s.io/{self.version}"
+        workers = ObjectFacts(
+            api_version=version, kind="MachineDeployment", namespace="default", name="workload-md-0", uid=""
+        )
+        chosen = tuple(
+            ObjectFacts(api_version=version, kind="Machine", namespace="default", name=each.name, uid=each.uid)
+            for each in leaving
+        )
+        await self.site.scale({workers: count}, operation=operation, leaving=chosen)
 
     async def health_check(self, selector: dict[str, Any]) -> None:
         """Add a MachineHealthCheck for the cluster."""

@@ -42,7 +42,7 @@ class ChangeHandlers(Handling):
             run = ScaleRun(wait, progress)
             objects = await run.find(command.objects)
             try:
-                is_done = await run.scale(objects, within_s=self.wait_s)
+                is_done = await run.scale(objects, within_s=self.wait_s, leaving=command.leaving)
             except (ObjectFailed, ObjectsNotReady) as error:
                 error.remains = await facts_of(cluster, release)
                 raise

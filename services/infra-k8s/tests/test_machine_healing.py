@@ -31,14 +31,6 @@ async def management(site: Any, lab: LabCluster) -> AsyncIterator[Management]:
         yield management
 
 
-async def built(management: Management, sample: str = "capi-workload", **more: Any) -> ClusterReached:
-    """Return the cluster of a sample, available with one Machine of the control plane and two workers."""
-    await management.apply(sample, **more)
-    await management.wait("initialized", **more)
-    await management.addons()
-    return await management.wait("available", **more)
-
-
 def of_vdu(reached: ClusterReached | MachineReplaced, vdu_id: str) -> list[MachineFacts]:
     return [each for each in reached.machines if each.vdu_id == vdu_id]
 
@@ -107,7 +99,7 @@ def spoil(management: Management, labs: LabClusters, machine: MachineFacts, reac
 async def test_one_machine_is_replaced_by_one_new_one(management: Management, sample: str) -> None:
     """CR-113: a worker, in each form of package; the others stay, and a repeated command deletes nothing."""
     vdus = management.vdus_of(sample)
-    before = await built(management, sample, vdus=vdus)
+    before = await management.built(sample, vdus=vdus)
     worker = of_vdu(before, "worker")[0]
     checked = await check(management, worker, vdus=vdus)
     assert checked.chosen == (worker,)
@@ -122,7 +114,7 @@ async def test_one_machine_is_replaced_by_one_new_one(management: Management, sa
 
 async def test_a_call_that_was_interrupted_deletes_no_second_machine(management: Management) -> None:
     """CR-113: the Machine is known by its uid."""
-    before = await built(management)
+    before = await management.built()
     worker = of_vdu(before, "worker")[0]
     seen = deletions(management)
     # As a worker that was killed after the deletion: its successor begins at once, and again while the new one boots.
@@ -139,7 +131,7 @@ async def test_a_control_plane_keeps_its_majority_unless_that_is_forced(
     management: Management, labs: LabClusters
 ) -> None:
     """CR-114: 1 of 1; one of 3; one of 3 while another one is not healthy."""
-    before = await built(management)
+    before = await management.built()
     (only,) = of_vdu(before, "controlPlane")
     with pytest.raises(QuorumAtRisk, match=r"0 of 0 members .* and 1 are needed .*force: true") as refused:
         await check(management, only)
@@ -166,7 +158,7 @@ async def test_a_control_plane_keeps_its_majority_unless_that_is_forced(
 
 async def test_a_health_check_is_asked_to_remediate(management: Management) -> None:
     """CR-115: only for the Machines that it selects; elsewhere the Machine is deleted."""
-    before = await built(management)
+    before = await management.built()
     kept, other = of_vdu(before, "worker")
     await management.health_check({"matchLabels": {"cluster.x-k8s.io/deployment-name": "workload-md-0"}})
     annotated: list[str] = []
@@ -190,11 +182,11 @@ async def test_a_health_check_is_asked_to_remediate(management: Management) -> N
 
 async def test_machines_that_do_not_exist_are_listed_before_anything_is_deleted(management: Management) -> None:
     """CR-118: an error of type 404, with all their names."""
-    before = await built(management)
+    before = await management.built()
     worker = of_vdu(before, "worker")[0]
     gone = [worker.model_copy(update={"name": name, "uid": name}) for name in ("gone-1", "gone-2")]
     seen = deletions(management)
-    with pytest.raises(MachinesMissing, match="Cluster default/workload has no Machines gone-1, gone-2") as refused:
+    with pytest.raises(MachinesMissing, match="the cluster has no Machines gone-1, gone-2") as refused:
         await check(management, worker, *gone)
     assert refused.value.status == 404
     assert seen == []
@@ -202,7 +194,7 @@ async def test_machines_that_do_not_exist_are_listed_before_anything_is_deleted(
 
 async def test_machines_that_are_not_healthy_are_found_workers_first(management: Management, labs: LabClusters) -> None:
     """CR-116: the healthy ones stay, and if all are healthy there is nothing to do."""
-    before = await built(management)
+    before = await management.built()
     assert (await check(management)).chosen == ()
     assert any("there is nothing to do" in each for each in management.messages())
     (only,), (worker, _) = of_vdu(before, "controlPlane"), of_vdu(before, "worker")
@@ -217,7 +209,7 @@ async def test_machines_that_are_not_healthy_are_found_workers_first(management:
 
 async def test_a_machine_that_still_boots_is_no_reason_to_heal(management: Management, faults: FaultBook) -> None:
     """CR-116: until the time of its phase is over."""
-    before = await built(management)
+    before = await management.built()
     worker = of_vdu(before, "worker")[0]
     faults.add(part="capi", verb="boot workload-md-0*", effect="fail", message="no host has room")
     management.handlers = management.with_wait(1.0)
@@ -230,7 +222,7 @@ async def test_a_machine_that_still_boots_is_no_reason_to_heal(management: Manag
 
 async def test_a_new_machine_that_has_failed_for_good_ends_the_heal(management: Management, faults: FaultBook) -> None:
     """CR-113: the error names it."""
-    before = await built(management, "capi-workload-v1beta1")
+    before = await management.built("capi-workload-v1beta1")
     worker = of_vdu(before, "worker")[0]
     faults.add(part="capi", verb="boot workload-md-0*", effect="fail", status=422, message="flavor is gone")
     with pytest.raises(ClusterFailed, match=r"Machine default/workload-md-0.*flavor is gone"):

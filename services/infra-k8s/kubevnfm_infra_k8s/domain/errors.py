@@ -71,6 +71,18 @@ class NotScalable(VnfmError):
         self.key = key
 
 
+class OutsideAutoscaler(VnfmError):
+    """The cluster's autoscaler would change a number outside its limits (capi.md CR-091)."""
+
+    code = "outside-autoscaler-limits"
+    title = "Number outside the limits of the autoscaler"
+    status = 422
+
+    def __init__(self, key: ObjectKey, count: int, limits: str) -> None:
+        super().__init__(f"{key}: {count} replicas wanted, {limits} expected by the annotations of its autoscaler")
+        self.key, self.count = key, count
+
+
 class ObjectMissing(VnfmError):
     """An object of the instance was deleted by another party; a heal of the whole VNF creates it again."""
 
@@ -196,13 +208,13 @@ class KubeconfigInvalid(VnfmError):
 
 
 class MachinesMissing(NotFound):
-    """Machines that are to be replaced do not exist any more; nothing was deleted (capi.md CR-118)."""
+    """Machines that a request names do not exist any more; nothing was deleted (capi.md CR-090, CR-118)."""
 
     code = "machine-missing"
     title = "Machine does not exist"
 
-    def __init__(self, cluster: str, names: Sequence[str]) -> None:
-        super().__init__(f"Cluster {cluster} has no Machines {', '.join(names)}")
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(f"the cluster has no Machines {', '.join(names)}")
         self.names = names
 
 

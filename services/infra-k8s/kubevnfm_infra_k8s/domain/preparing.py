@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Final
 
+from kubevnfm_infra_k8s.domain.capi.autoscaling import Limits
 from kubevnfm_infra_k8s.domain.manifests import Manifest
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, MANAGED_BY, OPERATION_ANNOTATION, TACKER_LABEL, Body
 
@@ -44,7 +45,10 @@ def prepared(
     if template is not None:
         inner = template.get("metadata") or {}
         template["metadata"] = {**inner, "labels": {**(inner.get("labels") or {}), **own}}
-    if replicas is not None:
+    if Limits.from_object(body).are_complete:
+        # Otherwise each apply would take the number back that the autoscaler has chosen.
+        body["spec"] = {name: value for name, value in (body.get("spec") or {}).items() if name != "replicas"}
+    elif replicas is not None:
         body["spec"] = {**(body.get("spec") or {}), "replicas": replicas}
     return body
 

@@ -7,11 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import structlog
-from kubevnfm_events.infra import ObjectCount
+from kubevnfm_events.infra import ObjectCount, ObjectFacts
 
-from kubevnfm_infra_k8s.domain.errors import ForeignObjects, NotScalable, ObjectMissing, ObjectsNotReady, UnknownKinds
+from kubevnfm_infra_k8s.domain.capi.autoscaling import Limits
+from kubevnfm_infra_k8s.domain.errors import (
+    ForeignObjects,
+    MachinesMissing,
+    NotScalable,
+    ObjectMissing,
+    ObjectsNotReady,
+    OutsideAutoscaler,
+    UnknownKinds,
+)
 from kubevnfm_infra_k8s.domain.facts import instance_pods
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, field_at, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.progress import Progress
@@ -21,6 +31,9 @@ from kubevnfm_infra_k8s.domain.vdus import owned_pods
 from kubevnfm_infra_k8s.domain.waiting import Awaited
 
 log = structlog.get_logger()
+
+DELETE_MACHINE: Final = "cluster.x-k8s.io/delete-machine"
+"""Cluster API deletes Machines with this annotation first when their number goes down."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +56,7 @@ class ScaleRun:
     async def find(self, counts: Sequence[ObjectCount]) -> Sequence[Scaled]:
         """Return the objects to scale; nothing is changed.
 
-        Raises: NotScalable, UnknownKinds, ObjectMissing, ForeignObjects naming the object.
+        Raises: NotScalable, UnknownKinds, ObjectMissing, ForeignObjects, OutsideAutoscaler naming the object.
         """
         return await each_of(counts, self._find)
 
@@ -59,15 +72,23 @@ class ScaleRun:
             raise ObjectMissing(key)
         if labels_of(body).get(INSTANCE_LABEL) != self.wait.vnf_instance_id:
             raise ForeignObjects([key])
+        limits = Limits.from_object(body)
+        if not limits.allow(wanted.count):
+            raise OutsideAutoscaler(key, wanted.count, limits.in_words)
         return Scaled(key, resource, uid_of(body), wanted.count)
 
-    async def scale(self, objects: Sequence[Scaled], *, within_s: float) -> bool:
+    async def scale(self, objects: Sequence[Scaled], *, within_s: float, leaving: Sequence[ObjectFacts] = ()) -> bool:
         """Set the counts and return True once they are reached and all is ready; False: call again.
 
-        Raises ObjectFailed, ObjectsNotReady.
+        ``leaving``: Machines that Cluster API is to choose first (capi.md CR-090). Raises ObjectFailed, ObjectsNotReady;
+        MachinesMissing for one that is gone although no count was set yet, as another one would leave in its place.
         """
+        left_to_scale = [each for each in objects if _replicas(await self._scale_of(each), "spec") != each.count]
+        if left_to_scale:
+            for machine in leaving:
+                await self._choose(machine, is_begun=len(left_to_scale) < len(objects))
         for each in objects:
-            if _replicas(await self._scale_of(each), "spec") != each.count:
+            if each in left_to_scale:
                 await self.wait.cluster.scale(each.resource, each.key, replicas=each.count)
                 log.info("object_scaled", object=str(each.key), replicas=each.count)
                 await self.progress.on(str(each.key), f"{each.count} replicas wanted", done=0, total=len(objects))
@@ -80,6 +101,18 @@ class ScaleRun:
         if left and self.wait.left_s() <= 0:
             raise ObjectsNotReady("; ".join(f"{subject}: {message}" for subject, message in left))
         return not left
+
+    async def _choose(self, machine: ObjectFacts, *, is_begun: bool) -> None:
+        key = ObjectKey(machine.api_version, machine.kind, machine.namespace or "", machine.name)
+        resource = await self.wait.cluster.resource(key.api_version, key.kind)
+        if resource is None:
+            raise UnknownKinds([f"{key.api_version} {key.kind}"])
+        body = await self.wait.cluster.get(resource, key)
+        if body is not None and uid_of(body) == machine.uid:
+            change = {"metadata": {"uid": machine.uid, "annotations": {DELETE_MACHINE: ""}}}
+            body = await self.wait.cluster.patch(resource, key, change)
+        if (body is None or uid_of(body) != machine.uid) and not is_begun:
+            raise MachinesMissing([machine.name])
 
     async def _uncounted(self, objects: Sequence[Scaled]) -> Sequence[tuple[str, str]]:
         """Return the objects whose controller has not reached the count; kinds of others have no other common sign."""

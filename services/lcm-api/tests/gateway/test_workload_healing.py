@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubevnfm_events.capi import CheckMachines, MachineFacts, MachineReplaced, MachinesChecked, ReplaceMachine
+from kubevnfm_events.capi import (
+    AwaitCluster,
+    CheckMachines,
+    MachineFacts,
+    MachineReplaced,
+    MachinesChecked,
+    ReplaceMachine,
+    RollOutMachines,
+)
 from lcm_world import World
-from workload_world import SHOWN, built, machines, sent, shown
+from workload_world import AWAIT, SHOWN, built, machines, sent, shown
 
 CHECK, REPLACE = "infra.k8s.check_machines", "infra.k8s.replace_machine"
 
@@ -75,6 +83,25 @@ async def test_a_failed_replacement_is_retried_with_the_same_machine(world: Worl
     assert len({(each.machine, each.known) for each in sent(world, ReplaceMachine)}) == 1
 
 
+async def test_all_machines_are_rolled_out(world: World) -> None:
+    """CR-117: `all: true` is the roll-out of CR-103; names of VNFCs contradict it."""
+    instance_id, _ = await healable(world)
+    body: dict[str, Any] = {"additionalParams": {"all": True}}
+    problem = (
+        await world.lcm("POST", f"{SHOWN.format(instance_id)}/heal", {**body, "vnfcInstanceId": ["md-0"]})
+    ).problem(422)
+    assert "additionalParams/all: true replaces every Machine" in problem["detail"]
+    world.twins.answers[AWAIT] = machines([5, 6])
+    operation_id = await world.ask(instance_id, "heal", body)
+    await world.reached(operation_id, "COMPLETED")
+    (roll_out,) = sent(world, RollOutMachines)
+    assert sent(world, AwaitCluster)[-1].made_after == roll_out.roll_out_after
+    assert not sent(world, CheckMachines)
+    view = (await world.lcm("GET", f"/vnf_lcm_op_occs/{operation_id}")).json
+    assert view["operation"] == "HEAL"
+    assert {one["changeType"] for one in view["resourceChanges"]["affectedVnfcs"]} == {"ADDED", "REMOVED"}
+
+
 async def test_all_unknown_vnfcs_are_listed_before_anything_is_sent(world: World) -> None:
     """CR-118: 404."""
     instance_id, _ = await healable(world)
@@ -112,7 +139,6 @@ async def test_one_of_three_control_planes_is_left_to_the_check_of_its_health(wo
     [
         ({"force": "yes"}, 400, "additionalParams/force"),
         ({"all": 1}, 400, "additionalParams/all"),
-        ({"all": True}, 422, "additionalParams/all"),
         ({"capi": {"recreate": True}}, 400, "additionalParams/capi"),
     ],
 )

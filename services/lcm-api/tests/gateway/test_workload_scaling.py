@@ -50,6 +50,31 @@ async def test_workers_are_scaled_and_the_vnfcs_are_the_machines(world: World) -
     assert counts(world)[-1] == [("MachineDeployment", "workload-md-0", 1)]
 
 
+async def test_chosen_machines_leave_first(world: World) -> None:
+    """CR-090: by the id of vnfcInfo or of vnfcResourceInfo; what does not leave cannot be chosen."""
+    instance_id = await built(world)
+    world.twins.answers[AWAIT] = machines([0, 1])
+    await world.reached(await world.ask(instance_id, "scale", OUT), "COMPLETED")
+    in_ = {**OUT, "type": "SCALE_IN"}
+    for given, status, field in (
+        ("md-0", 400, "additionalParams/vnfc_instance_ids"),
+        ([], 400, "additionalParams/vnfc_instance_ids"),
+        (["md-7"], 400, "additionalParams/vnfc_instance_ids[0]: the VNF has no VNFC md-7"),
+        (["md-0", "md-1"], 422, "names 2 VNFCs of VDU worker, of which 1 leave"),
+        (["cp-0"], 422, "names 1 VNFCs of VDU controlPlane, of which 0 leave"),
+    ):
+        body = {**in_, "additionalParams": {"vnfc_instance_ids": given}}
+        problem = (await world.lcm("POST", f"{SHOWN.format(instance_id)}/scale", body)).problem(status)
+        assert field in problem["detail"]
+    body = {**in_, "additionalParams": {"vnfc_instance_ids": ["worker-md-0", "md-0"]}}
+    world.twins.answers[AWAIT] = machines([1])
+    await world.reached(await world.ask(instance_id, "scale", body), "COMPLETED")
+    (machine,) = sent(world, ScaleObjects)[-1].leaving
+    assert (machine.kind, machine.api_version, machine.name, machine.uid) == (
+        "Machine", "cluster.x-k8s.io/v1beta2", "md-0", "uid-md-0"
+    )  # fmt: skip
+
+
 async def test_scale_to_level_scales_what_differs(world: World) -> None:
     """CR-087: control plane and workers in one operation."""
     instance_id = await built(world)

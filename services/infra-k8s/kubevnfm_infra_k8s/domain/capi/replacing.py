@@ -54,7 +54,7 @@ def machines_to_replace(objects: ClusterObjects, command: CheckMachines, seen: O
         by_uid = {uid_of(each): each for each in objects.machines}
         missing = [each.name for each in command.chosen if each.uid not in by_uid]
         if missing:
-            raise MachinesMissing(f"{command.cluster.namespace}/{command.cluster.name}", missing)
+            raise MachinesMissing(missing)
         chosen = [by_uid[each.uid] for each in command.chosen]
     else:
         chosen = [

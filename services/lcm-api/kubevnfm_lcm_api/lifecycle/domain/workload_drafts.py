@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 from kubevnfm_events.capi import ClusterReached, MachineFacts
 from kubevnfm_events.credentials import CredentialsSent, WorkloadCluster
-from kubevnfm_events.infra import PodFacts, VduTarget
+from kubevnfm_events.infra import ObjectFacts, PodFacts, VduTarget
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_sol.resources import VnfcResourceInfo
 
@@ -114,16 +114,25 @@ class ChangeWorkloadDraft(ChangeCnfDraft):
         """Return the instance with the Machines that were reported last."""
         return self._with_machines(super().failed(instance, occurrence_id))
 
+    @property
+    def present_machines(self) -> tuple[MachineFacts, ...] | None:
+        """The Machines that were reported last; None: none yet."""
+        return self.reached.machines if self.reached is not None else None
+
     def _with_machines(self, instance: InstanceRecord) -> InstanceRecord:
-        if self.reached is None:
+        machines = self.present_machines
+        if machines is None:
             return instance
-        return showing_machines(instance, self.workload.model_copy(update={"machines": self.reached.machines}))
+        return showing_machines(instance, self.workload.model_copy(update={"machines": machines}))
 
 
 class ScaleWorkloadDraft(ChangeWorkloadDraft, ScaleCnfDraft):
     """SCALE, SCALE_TO_LEVEL of a workload cluster."""
 
     plan: ClassVar[str] = "scale_workload"
+
+    leaving: tuple[ObjectFacts, ...] = ()
+    """The Machines that a scale in removes first (CR-090); Cluster API chooses the others."""
 
 
 class RollOutWorkloadDraft(ChangeWorkloadDraft):

@@ -5,23 +5,16 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 from kubevnfm_events.capi import MachineFacts, MachinesChecked
-from kubevnfm_events.credentials import WorkloadCluster
-from kubevnfm_events.infra import VduTarget
 
-from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ChangeCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
-from kubevnfm_lcm_api.lifecycle.domain.workload import WorkloadInternals
-from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import showing_machines, vnfcs_of
+from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import ChangeWorkloadDraft, vnfcs_of
 
 
-class HealWorkloadDraft(ChangeCnfDraft):
+class HealWorkloadDraft(ChangeWorkloadDraft):
     """HEAL of a workload cluster: Cluster API makes new Machines in place of those that are deleted."""
 
     plan: ClassVar[str] = "heal_workload"
 
-    workload: WorkloadInternals
-    """The cluster as it was stored last."""
-    vdus: tuple[VduTarget, ...] = ()
     named: tuple[MachineFacts, ...] = ()
     """The Machines that the request names; none: those that are not healthy."""
     is_forced: bool = False
@@ -38,9 +31,9 @@ class HealWorkloadDraft(ChangeCnfDraft):
         return False
 
     @property
-    def workload_cluster(self) -> WorkloadCluster:
-        """The Cluster object."""
-        return self.workload.cluster
+    def present_machines(self) -> tuple[MachineFacts, ...] | None:
+        """The Machines that were reported last; None: none yet."""
+        return self.machines
 
     def with_checked(self, checked: MachinesChecked) -> Self:
         """Return the draft with the Machines that exist, and those to replace."""
@@ -53,13 +46,4 @@ class HealWorkloadDraft(ChangeCnfDraft):
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """Return the instance with its present Machines."""
-        return self._with_machines(self.rolled_back(instance))
-
-    def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
-        """Return the instance with the Machines that were reported last."""
-        return self._with_machines(super().failed(instance, occurrence_id))
-
-    def _with_machines(self, instance: InstanceRecord) -> InstanceRecord:
-        if self.machines is None:
-            return instance
-        return showing_machines(instance, self.workload.model_copy(update={"machines": self.machines}))
+        return self.rolled_back(instance)

@@ -14,6 +14,7 @@ from kubevnfm_lcm_api.lifecycle.domain.scale_levels import level_steps, scale_st
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import ScaleWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
+from kubevnfm_lcm_api.lifecycle.requests.leaving_machines import leaving_machines
 from kubevnfm_lcm_api.lifecycle.requests.workload_scaling import owner_of_machines
 
 _NOT_SCALABLE: Final = frozenset({"DaemonSet", "Pod"})
@@ -52,16 +53,20 @@ def scaled_cnf(
         ]
     if not objects:
         raise Unprocessable(place, f"none of the VDUs {', '.join(sorted(vdu_ids)) or '(none)'} has an object to scale")
+    differences = {vdu_id: wanted[vdu_id] - present[vdu_id] for _, vdu_id in objects}
+    leaving = leaving_machines(vnf, request.additional_params, differences)
     draft = ScaleCnfDraft(
         **vnf.fields(original, version, operation=operation, asked=request),
         counts=tuple(_count(one, wanted[vdu_id]) for one, vdu_id in objects),
         counts_before=tuple(_count(one, present[vdu_id]) for one, vdu_id in objects),
-        vdu_counts={vdu_id: wanted[vdu_id] - present[vdu_id] for _, vdu_id in objects},
+        vdu_counts=differences,
         scale_status=scale_status(levels),
         instantiation_level_id=level_id,
         steps_of=level_steps(vnf.flavour),
     )
-    return draft if workload is None else ScaleWorkloadDraft(**vars(draft), workload=workload, vdus=vnf.targets)
+    if workload is None:
+        return draft
+    return ScaleWorkloadDraft(**vars(draft), workload=workload, vdus=vnf.targets, leaving=leaving)
 
 
 def _is_scaled(one: ObjectFacts, place: str, *, is_changed: bool) -> bool:

@@ -49,7 +49,7 @@ class Heal:
             healed = (
                 healed_cnf(vnf, request, original, version)
                 if workload is None
-                else healed_workload(vnf, workload, request, original, version)
+                else healed_workload(vnf, workload, request, original, version, now=self._acceptance.now())
             )
             return await self._acceptance.accept(
                 vnf.stored,

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from datetime import datetime
+from typing import Final
 
 from kubevnfm_events.capi import MachineFacts
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable
 from kubevnfm_sol.lcm import HealVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.domain.workload import WorkloadInternals, is_of_control_plane
+from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import RollOutWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.domain.workload_healing import HealWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.capi import CAPI
 from kubevnfm_lcm_api.lifecycle.requests.cnf import flag
 from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.requests.vnfcs import resource_by_vnfc
+from kubevnfm_lcm_api.lifecycle.requests.workload_replacement import roll_out_time
 
 _FORCE: Final = "force"
 _ALL: Final = "all"
@@ -27,15 +30,27 @@ def healed_workload(
     request: HealVnfRequest,
     original: Mapping[str, object],
     version: ApiVersion,
-) -> HealWorkloadDraft:
+    *,
+    now: datetime,
+) -> HealWorkloadDraft | RollOutWorkloadDraft:
     """Return the draft; a request without ``vnfcInstanceId`` has the Machines replaced that are not healthy.
+
+    With ``all``, every Machine is rolled out, as by CR-103.
 
     Raises: NotFound with all unknown VNFCs; Conflict for the only Machine of a control plane; InvalidInput,
     Unprocessable naming the parameter.
     """
     parameters = request.additional_params
     is_forced = flag(parameters, _FORCE)
-    _check_unsupported(parameters)
+    if CAPI in parameters:
+        raise InvalidInput(f"additionalParams/{CAPI}", "not a parameter of a heal: leave it out")
+    fields = vnf.fields(original, version, operation=OperationType.HEAL, asked=request)
+    if flag(parameters, _ALL):
+        if request.vnfc_instance_id:
+            raise Unprocessable(
+                f"additionalParams/{_ALL}", "true replaces every Machine: leave it or vnfcInstanceId out"
+            )
+        return RollOutWorkloadDraft(**fields, workload=workload, vdus=vnf.targets, roll_out_after=roll_out_time(now))
     named = _machines(request.vnfc_instance_id or (), vnf, workload)
     planes = [each for each in workload.machines if is_of_control_plane(each)]
     if not is_forced and len(planes) == 1 and planes[0] in named:
@@ -44,19 +59,12 @@ def healed_workload(
             f"(additionalParams/{_FORCE}: true replaces it nevertheless)"
         )
     return HealWorkloadDraft(
-        **vnf.fields(original, version, operation=OperationType.HEAL, asked=request),
+        **fields,
         workload=workload,
         vdus=vnf.targets,
         named=named,
         is_forced=is_forced,
     )
-
-
-def _check_unsupported(parameters: Mapping[str, Any]) -> None:
-    if flag(parameters, _ALL):
-        raise Unprocessable(f"additionalParams/{_ALL}", "true is not supported for workload clusters: leave it out")
-    if CAPI in parameters:
-        raise InvalidInput(f"additionalParams/{CAPI}", "not a parameter of a heal: leave it out")
 
 
 def _machines(vnfc_ids: tuple[str, ...], vnf: CnfUnderChange, workload: WorkloadInternals) -> tuple[MachineFacts, ...]:

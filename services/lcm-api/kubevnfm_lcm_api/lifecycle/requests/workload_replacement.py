@@ -56,6 +56,10 @@ def rolled_out_workload(
         **vnf.fields(original, version, operation=OperationType.CHANGE_VNFPKG, asked=request),
         workload=workload,
         vdus=vnf.targets,
-        # Whole seconds, as Kubernetes counts the age of objects.
-        roll_out_after=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        roll_out_after=roll_out_time(now),
     )
+
+
+def roll_out_time(now: datetime) -> str:
+    """Return the time as Cluster API takes it: in whole seconds, as Kubernetes counts the age of objects."""
+    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -160,6 +160,8 @@ class MachineDeployments:
         if cluster is None or is_paused(cluster) or is_terminating(cluster):
             return
         own(self._plane, DEPLOYMENTS, key, cluster, controller=False)
+        self._plane.registry.change(DEPLOYMENTS, key, _with_replicas)
+        deployment = self._plane.store.get(DEPLOYMENTS, key) or deployment
         current = self._current(deployment)
         self._roll(deployment, current)
         self._write(key)
@@ -228,3 +230,9 @@ class MachineDeployments:
             old={"Available": (available, why), "MachineSetReady": (available, why), "Ready": (available, why)},
             more={**counts, "upToDateReplicas": updated, "phase": "Running" if available else "ScalingUp"},
         )  # fmt: skip
+
+
+def _with_replicas(deployment: Obj) -> None:
+    """As the webhook: a number that was left out is the least one of the autoscaler."""
+    least = annotations_of(deployment).get("cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size", "1")
+    deployment["spec"].setdefault("replicas", int(least))

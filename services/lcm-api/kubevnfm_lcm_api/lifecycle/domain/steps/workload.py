@@ -22,6 +22,7 @@ from kubevnfm_events.infra import (
     ApplyObjects,
     DeleteObjects,
     ObjectCount,
+    ObjectFacts,
     ObjectsApplied,
     ObjectsDeleted,
     ObjectsScaled,
@@ -302,6 +303,9 @@ class NeedsMachineCounts(NeedsVim, Protocol):
     @property
     def counts_before(self) -> tuple[ObjectCount, ...]: ...
 
+    @property
+    def leaving(self) -> tuple[ObjectFacts, ...]: ...
+
 
 @dataclass(frozen=True)
 class ScaleClusterMachines(Step[NeedsMachineCounts, ObjectsScaled]):
@@ -325,7 +329,7 @@ class ScaleClusterMachines(Step[NeedsMachineCounts, ObjectsScaled]):
 
     def ask(self, draft: NeedsMachineCounts) -> ScaleObjects:
         """Ask for the wanted counts."""
-        return self._command(draft, draft.counts)
+        return self._command(draft, draft.counts).model_copy(update={"leaving": draft.leaving})
 
     def fold(self, draft: NeedsMachineCounts, reply: ObjectsScaled) -> None:
         """Nothing to keep: the reply names pods, and the VNFCs are Machines."""
