@@ -10,6 +10,7 @@ from kubevnfm_events import ClusterAccess, Event, ServiceFacts
 from kubevnfm_events.capi import (
     AddonsApplied,
     ClusterReached,
+    ClusterUpdated,
     MachineFacts,
     MachineReplaced,
     MachinesChecked,
@@ -261,6 +262,7 @@ WORKLOAD_ANSWERS: Final[Mapping[str, Event]] = {
     "infra.k8s.check_machines": MachinesChecked(machines=(_machine("1"),), chosen=(_machine("1"),)),
     "infra.k8s.replace_machine": MachineReplaced(machines=(_machine("4"),)),
     "infra.k8s.apply_addons": AddonsApplied(count=2),
+    "infra.k8s.update_cluster": ClusterUpdated(namespace="default"),
     "infra.k8s.roll_out_machines": RollOutBegun(owners=("MachineDeployment workload-md-0",)),
     "mgmt.send_credentials": CredentialsSent(
         cluster_uid="uid-1", endpoint="https://192.0.2.10:6443", contract="v1beta2", content_sha256="0" * 64,

@@ -45,6 +45,10 @@ _OUT: Final = {"type": "SCALE_OUT", "aspectId": "web_aspect", "numberOfSteps": 1
 _LEVEL: Final = {"instantiationLevelId": "instantiation_level_2"}
 _WORKERS: Final = {"type": "SCALE_OUT", "aspectId": "workers", "numberOfSteps": 1}
 _ROLL_OUT: Final = {"vnfdId": CAPI_WORKLOAD, "additionalParams": {"capi": {"rollout": True}}}
+_WORKLOAD_FILES: Final = {
+    "vnfdId": CAPI_WORKLOAD,
+    "additionalParams": {"lcm-kubernetes-def-files": ["Files/kubernetes/cluster.yaml"]},
+}
 _FILES: Final = {"lcm-kubernetes-def-files": ["Files/kubernetes/deployment.yaml"]}
 _OTHER: Final = {"vnfdId": OTHER_CNF, "additionalParams": _FILES}
 _ROLLING: Final = {
@@ -116,6 +120,33 @@ CONTAINER_STORIES: Final[Mapping[str, Story]] = {
             ends="ROLLED_BACK",
         ),
         SCALED_WORKLOAD_ANSWERS,
+    ),
+    "change-package-of-workload": Story(
+        play(
+            live_workload,
+            ask("change_vnfpkg", _WORKLOAD_FILES),
+            retry(
+                "update_cluster/check",
+                "await_settled_cluster",
+                "update_cluster/control_plane",
+                "await_updated_cluster/control_plane",
+                "update_cluster/all",
+                "await_updated_cluster/all",
+                "update_cluster/prune",
+            ),
+        ),
+        WORKLOAD_ANSWERS,
+    ),
+    "change-package-of-workload-rolled-back": Story(
+        play(
+            live_workload,
+            ask("change_vnfpkg", _WORKLOAD_FILES),
+            succeed("update_cluster/check", "await_settled_cluster", "update_cluster/control_plane"),
+            fail("await_updated_cluster/control_plane", "rollback"),
+            succeed("update_cluster/control_plane", "await_settled_cluster", "update_cluster/check"),
+            ends="ROLLED_BACK",
+        ),
+        WORKLOAD_ANSWERS,
     ),
     "roll-out-workload": Story(
         play(

@@ -9,6 +9,7 @@ from kubevnfm_events import ClusterAccess, Envelope, Event, Message, PackageRef,
 from kubevnfm_events.capi import (
     AddonsApplied,
     ClusterReached,
+    ClusterUpdated,
     MachineFacts,
     MachineReplaced,
     MachinesChecked,
@@ -66,6 +67,7 @@ from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import (
     TerminateWorkloadDraft,
 )
 from kubevnfm_lcm_api.lifecycle.domain.workload_healing import HealWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.domain.workload_replacement import ReplaceWorkloadDraft
 from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfInstance, VnfLcmOpOcc
 from kubevnfm_sol.vim import VimConnectionInfo
@@ -202,6 +204,14 @@ def a_workload_heal_draft(**known: Any) -> HealWorkloadDraft:
     return a_cnf_change(HealWorkloadDraft, workload=workload, **known)
 
 
+def a_workload_replacement_draft(**known: Any) -> ReplaceWorkloadDraft:
+    facts: dict[str, Any] = {
+        **vars(a_cnf_change(ReplaceCnfDraft)),
+        "workload": WorkloadInternals(capi=CapiParameters(), cluster=WORKLOAD_CLUSTER),
+    }
+    return ReplaceWorkloadDraft(**{**facts, **known})
+
+
 def a_terminate_draft(**known: Any) -> TerminateVmDraft:
     facts: dict[str, Any] = {
         "vnf_instance_id": "inst-1", "vnfd_id": "vnfd-1", "vim_key": "vim1", "vim": VIM, "is_forceful": False,
@@ -291,6 +301,7 @@ _OPERATION_BY_PLAN = {
     ScaleCnfDraft.plan: OperationType.SCALE,
     ScaleWorkloadDraft.plan: OperationType.SCALE,
     RollOutWorkloadDraft.plan: OperationType.CHANGE_VNFPKG,
+    ReplaceWorkloadDraft.plan: OperationType.CHANGE_VNFPKG,
     HealCnfDraft.plan: OperationType.HEAL,
     HealWorkloadDraft.plan: OperationType.HEAL,
     ReplaceCnfDraft.plan: OperationType.CHANGE_VNFPKG,
@@ -382,6 +393,7 @@ ANSWERS: dict[str, Event] = {
     ),
     "infra.k8s.replace_machine": MachineReplaced(machines=(a_machine("cp-0", "controlPlane"), a_machine("md-1"))),
     "infra.k8s.apply_addons": AddonsApplied(count=2),
+    "infra.k8s.update_cluster": ClusterUpdated(namespace="default"),
     "infra.k8s.roll_out_machines": RollOutBegun(owners=("MachineDeployment workload-md-0",)),
     "mgmt.send_credentials": CREDENTIALS_SENT,
     "mgmt.withdraw_credentials": CredentialsWithdrawn(cluster_uid="u"),

@@ -6,7 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kubevnfm_clients.ports import Packages, VimDirectory
-from kubevnfm_events.capi import ApplyAddons, AwaitCluster, CheckMachines, ReplaceMachine, RollOutMachines
+from kubevnfm_events.capi import (
+    ApplyAddons,
+    AwaitCluster,
+    CheckMachines,
+    ReplaceMachine,
+    RollOutMachines,
+    UpdateCluster,
+)
 from kubevnfm_events.infra import ApplyObjects, DeleteObjects, HealObjects, ReplaceObjects, ScaleObjects, UpdateObjects
 from kubevnfm_worker import CommandWorker
 from kubevnfm_worker.backends import Backends
@@ -21,6 +28,7 @@ from kubevnfm_infra_k8s.domain.capi.watching import ClusterWatches
 from kubevnfm_infra_k8s.handlers import InfraK8sHandlers
 from kubevnfm_infra_k8s.machine_handlers import MachineHandlers
 from kubevnfm_infra_k8s.settings import Settings
+from kubevnfm_infra_k8s.update_handlers import UpdateHandlers
 
 SERVICE = "infra-k8s"
 LAYER = "Kubernetes"
@@ -67,6 +75,7 @@ async def infra_k8s(
         worker.handle(RollOutMachines, workload.roll_out_machines)
         worker.handle(CheckMachines, machines.check_machines)
         worker.handle(ReplaceMachine, machines.replace_machine)
+        worker.handle(UpdateCluster, UpdateHandlers(**vars(handlers)).update_cluster)
         worker.handle(ReplaceObjects, changes.replace_objects)
         async with worker:
             await worker.start()

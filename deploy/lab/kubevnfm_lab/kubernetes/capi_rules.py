@@ -26,7 +26,9 @@ _INITIALIZATION: Final = {
 }
 """Fields of ``status.initialization``, by the fields of v1beta1 that became them."""
 _LONGEST_NAME: Final = 63
-_IMMUTABLE: Final = frozenset({"OpenStackMachineTemplate", "OpenStackClusterTemplate"})
+_IMMUTABLE: Final = frozenset({"OpenStackMachineTemplate", "OpenStackClusterTemplate", "KubeadmControlPlaneTemplate"})
+_FIXED: Final = "certificatesDir"
+"""A field of a KubeadmControlPlane that cannot change, for all of its kind."""
 
 
 def is_of_cluster_api(group: str) -> bool:
@@ -78,6 +80,9 @@ def _problems(kind: str, obj: Obj, old: Obj | None) -> Iterator[FieldProblem]:
         replicas = value_at(obj, "spec", "replicas")
         if replicas == 0:
             yield wrong("spec.replicas", replicas, "cannot be 0")
+        paths = "spec", "kubeadmConfigSpec", "clusterConfiguration", _FIXED
+        if old is not None and value_at(old, *paths) != value_at(obj, *paths):
+            yield wrong(".".join(paths), value_at(obj, *paths), "Forbidden: cannot be modified")
         is_stacked = value_at(obj, "spec", "kubeadmConfigSpec", "clusterConfiguration", "etcd", "external") is None
         if isinstance(replicas, int) and replicas and replicas % 2 == 0 and is_stacked:
             yield wrong("spec.replicas", replicas, "cannot be an even number when etcd is stacked")

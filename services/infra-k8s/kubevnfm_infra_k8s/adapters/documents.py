@@ -91,10 +91,11 @@ def _entry(body: Mapping[str, Any]) -> Entry:
         vdu_id=body["vduId"],
         is_kept=body["isKept"],
         is_shared=body["isShared"],
-        # Both are absent in releases that an earlier version has stored.
+        # These and manifestName are absent in releases that an earlier version has stored.
         is_adopted=body.get("isAdopted", False),
         is_complete=body.get("isComplete", False),
         claim_templates=tuple(body["claimTemplates"]),
+        manifest_name=body.get("manifestName", ""),
     )
 
 
@@ -113,6 +114,7 @@ def _entry_document(entry: Entry) -> dict[str, Any]:
         "isAdopted": entry.is_adopted,
         "isComplete": entry.is_complete,
         "claimTemplates": list(entry.claim_templates),
+        "manifestName": entry.manifest_name,
     }
 
 

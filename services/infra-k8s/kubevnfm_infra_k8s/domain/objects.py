@@ -56,6 +56,11 @@ class ObjectKey:
         return group_of(self.api_version)
 
     @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """The object itself: it is the same one in every version of its API group."""
+        return self.group, self.kind, self.namespace, self.name
+
+    @property
     def is_custom(self) -> bool:
         return self.group not in BUILT_IN_GROUPS
 
@@ -103,6 +108,8 @@ class Wanted:
     digest: str
     """Digest of the manifest without labels, so that the same manifest has it in every instance."""
     vdu_id: str | None = None
+    manifest_name: str = ""
+    """The name in the manifest, if the object has another one (capi.md CR-095)."""
 
     @property
     def is_kept_on_delete(self) -> bool:

@@ -34,6 +34,8 @@ class Entry:
     """A Job that has ended well. It may be collected afterwards (``ttlSecondsAfterFinished``)."""
     claim_templates: Sequence[str] = ()
     """Names of a StatefulSet's volumeClaimTemplates. Kubernetes does not delete their claims with the set."""
+    manifest_name: str = ""
+    """The name in the manifest, if the object has another one (CR-095)."""
 
 
 @dataclass(frozen=True)
@@ -53,26 +55,11 @@ class Release:
 
     def planned(self, objects: Sequence[Wanted], *, namespace: str) -> Release:
         """Return the release with entries for these objects. Its other entries stay, so that termination deletes them."""
-        known: Mapping[ObjectKey, Entry] = {entry.key: entry for entry in self.entries}
-        wanted = [
-            Entry(
-                key=each.key,
-                file=each.file,
-                digest=each.digest,
-                uid=known[each.key].uid if each.key in known else "",
-                vdu_id=each.vdu_id,
-                is_kept=each.is_kept_on_delete,
-                is_shared=each.key in known and known[each.key].is_shared,
-                is_adopted=each.key in known and known[each.key].is_adopted,
-                # Another manifest is another Job, which has yet to run.
-                is_complete=each.key in known and known[each.key].is_complete and known[each.key].digest == each.digest,
-                claim_templates=each.claim_templates,
-            )
-            for each in objects
-        ]
-        keys = {entry.key for entry in wanted}
+        known = {entry.key.identity: entry for entry in self.entries}
+        wanted = [_entry(each, known.get(each.key.identity)) for each in objects]
+        keys = {entry.key.identity for entry in wanted}
         # First in the list, so that termination, which goes backwards, deletes them last.
-        left = [entry for entry in self.entries if entry.key not in keys]
+        left = [entry for entry in self.entries if entry.key.identity not in keys]
         return replace(self, namespace=namespace, entries=[*left, *wanted])
 
     def sharing(self, keys: Collection[ObjectKey]) -> Release:
@@ -101,3 +88,20 @@ class Release:
     def confirmed(self, uids: Mapping[ObjectKey, str], *, applied_by: str) -> Release:
         """Return the release with the API server's uids, marked as applied by this attempt."""
         return replace(self.with_uids(uids), applied_by=applied_by)
+
+
+def _entry(wanted: Wanted, known: Entry | None) -> Entry:
+    return Entry(
+        key=wanted.key,
+        file=wanted.file,
+        digest=wanted.digest,
+        uid=known.uid if known is not None else "",
+        vdu_id=wanted.vdu_id,
+        is_kept=wanted.is_kept_on_delete,
+        is_shared=known is not None and known.is_shared,
+        is_adopted=known is not None and known.is_adopted,
+        # Another manifest is another Job, which has yet to run.
+        is_complete=known is not None and known.is_complete and known.digest == wanted.digest,
+        claim_templates=wanted.claim_templates,
+        manifest_name=wanted.manifest_name,
+    )

@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from kubevnfm_events.capi import AwaitCluster, RollOutMachines
+from kubevnfm_events import CommandFailed
+from kubevnfm_events.capi import AwaitCluster, ClusterUpdated, RollOutMachines, UpdateCluster
+from kubevnfm_events.infra import ObjectFacts
 from lcm_world import World
-from package_variants import CAPI_WORKLOAD
-from workload_world import AWAIT, SHOWN, built, machines, sent, shown
+from package_variants import CAPI_WORKLOAD, OTHER_WORKLOAD, SAMPLES, changed_package
+from workload_world import AWAIT, KINDS, SHOWN, VNFD, built, machines, sent, shown
 
 ROLL_OUT = {"vnfdId": CAPI_WORKLOAD, "additionalParams": {"capi": {"rollout": True}}}
 
@@ -57,3 +59,113 @@ async def test_a_roll_out_with_anything_else_is_refused_by_field(
     answer = await world.lcm("POST", f"{SHOWN.format(instance_id)}/change_vnfpkg", {**ROLL_OUT, **change})
     assert field in answer.problem(status)["detail"]
     assert not sent(world, RollOutMachines)
+
+
+UPDATED = "infra.k8s.update_cluster"
+CLUSTER_FILE = "Files/kubernetes/cluster.yaml"
+CHANGE = {"vnfdId": OTHER_WORKLOAD, "additionalParams": {"lcm-kubernetes-def-files": [CLUSTER_FILE]}}
+PARTS = ["check", "control_plane", "all", "prune"]
+
+
+async def other_package(world: World) -> None:
+    """Upload another version of the sample, and answer as for its objects."""
+    descriptor = (SAMPLES / "capi-workload" / VNFD).read_text(encoding="utf-8").replace(CAPI_WORKLOAD, OTHER_WORKLOAD)
+    await world.upload(changed_package(world.folder, "capi-workload", {VNFD: descriptor}))
+    world.twins.answers[UPDATED] = cluster_updated()
+
+
+def cluster_updated(version_step: str | None = None) -> ClusterUpdated:
+    objects = tuple(
+        ObjectFacts(api_version=version, kind=kind, namespace="default", name=name, uid=name)
+        for version, kind, name in KINDS
+    )
+    return ClusterUpdated(namespace="default", objects=objects, version_step=version_step)
+
+
+async def test_a_cluster_is_changed_to_another_package_at_its_scale(world: World) -> None:
+    """CR-094, CR-098, CR-100: checked first, then the control plane, then all; what is lacking is pruned at the end."""
+    instance_id = await built(world)
+    await other_package(world)
+    world.twins.answers[AWAIT] = machines([0, 1])
+    scaled = await world.ask(instance_id, "scale", {"type": "SCALE_OUT", "aspectId": "workers", "numberOfSteps": 1})
+    await world.reached(scaled, "COMPLETED")
+    world.twins.answers[AWAIT] = machines([5, 6])
+    operation_id = await world.ask(instance_id, "change_vnfpkg", CHANGE)
+    await world.reached(operation_id, "COMPLETED")
+    commands = sent(world, UpdateCluster)
+    assert [each.part for each in commands] == PARTS
+    assert {each.package.vnfd_id for each in commands} == {OTHER_WORKLOAD}
+    assert {target.name: target.replicas for target in commands[0].vdus}["workload-md-0"] == 2
+    after = await shown(world, instance_id)
+    assert after["vnfdId"] == OTHER_WORKLOAD
+    assert [one["id"] for one in after["instantiatedVnfInfo"]["vnfcResourceInfo"]] == ["cp-0", "md-5", "md-6"]
+    assert after["metadata"]["workloadVimId"]
+    # The cluster is scaled and rolled out as before.
+    assert {"scale", "changeCurrentVnfPkg"} <= after["_links"].keys()
+    world.twins.answers[AWAIT] = machines([5])
+    scaled = await world.ask(instance_id, "scale", {"type": "SCALE_IN", "aspectId": "workers", "numberOfSteps": 1})
+    await world.reached(scaled, "COMPLETED")
+
+
+async def test_a_rollback_applies_the_earlier_package_waits_and_prunes(world: World) -> None:
+    """CR-102: the objects of the earlier package come back before those of the new one go."""
+    instance_id = await built(world)
+    await other_package(world)
+    operation_id = await failed_after_the_check(world, instance_id)
+    world.twins.answers[AWAIT] = machines([9])
+    before = len(world.twins.commands)
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)
+    await world.reached(operation_id, "ROLLED_BACK")
+    undone = [each.data for each in world.twins.commands[before:]]
+    assert [getattr(each, "part", "wait") for each in undone] == ["all", "wait", "prune"]
+    assert {each.package.vnfd_id for each in undone if isinstance(each, UpdateCluster)} == {CAPI_WORKLOAD}
+    after = await shown(world, instance_id)
+    assert after["vnfdId"] == CAPI_WORKLOAD
+    assert [one["id"] for one in after["instantiatedVnfInfo"]["vnfcResourceInfo"]] == ["cp-0", "md-9"]
+
+
+async def failed_after_the_check(world: World, instance_id: str) -> str:
+    """Return a change of package whose control plane cannot be applied."""
+    step = f"{UPDATED}/update_cluster/control_plane"
+    world.twins.answers[step] = CommandFailed(
+        command="kubevnfm.infra.k8s.update_cluster.v1", code="object-refused", title="Refused", detail="no", status=422
+    )
+    operation_id = await world.ask(instance_id, "change_vnfpkg", CHANGE)
+    await world.reached(operation_id, "FAILED_TEMP")
+    del world.twins.answers[step]
+    return operation_id
+
+
+async def test_a_version_step_has_no_rollback(world: World) -> None:
+    """CR-102: Kubernetes has no way down; the operation offers retry and fail."""
+    instance_id = await built(world)
+    await other_package(world)
+    world.twins.answers[UPDATED] = cluster_updated("v1.34.0")
+    operation_id = await failed_after_the_check(world, instance_id)
+    shown_operation = (await world.lcm("GET", f"/vnf_lcm_op_occs/{operation_id}")).json
+    assert "rollback" not in shown_operation["_links"]
+    problem = (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).problem(404)
+    assert "cannot be rolled back" in problem["detail"]
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/retry")).must(202)
+    await world.reached(operation_id, "COMPLETED")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "status", "field"),
+    [
+        ({}, 400, "additionalParams/lcm-kubernetes-def-files"),
+        ({"vdu_params": [{"vdu_id": "worker"}]}, 422, "additionalParams/vdu_params"),
+        ({"capi": {"ready": "initialized"}}, 422, "additionalParams/capi/ready"),
+    ],
+)
+async def test_a_change_that_a_cluster_cannot_follow_is_refused_by_field(
+    world: World, parameters: dict[str, Any], status: int, field: str
+) -> None:
+    """CR-094: before anything is sent."""
+    instance_id = await built(world)
+    await other_package(world)
+    given = {**(CHANGE["additionalParams"] if parameters else {}), **parameters}  # type: ignore[dict-item]
+    body = {**CHANGE, "additionalParams": given}
+    answer = await world.lcm("POST", f"{SHOWN.format(instance_id)}/change_vnfpkg", body)
+    assert field in answer.problem(status)["detail"]
+    assert not sent(world, UpdateCluster)

@@ -10,7 +10,7 @@ from typing import Literal
 from kubevnfm_events.capi import ClusterStage
 
 from kubevnfm_infra_k8s.domain.capi.contract import POOL_LABEL, Conditions, is_paused
-from kubevnfm_infra_k8s.domain.capi.machines import is_leaving
+from kubevnfm_infra_k8s.domain.capi.machines import TOPOLOGY_DEPLOYMENT_LABEL, is_leaving
 from kubevnfm_infra_k8s.domain.capi.readiness import counts, endpoint_of, is_infrastructure_ready, is_initialized
 from kubevnfm_infra_k8s.domain.objects import Body, field_at, labels_of
 from kubevnfm_infra_k8s.domain.readiness import judge
@@ -88,20 +88,53 @@ def assess(objects: ClusterObjects, goal: Goal, seen: Observation) -> Assessment
         owners = [each for each in (cluster, objects.control_plane, *objects.workers) if each is not None]
         is_done = all(judge(each, seen).is_current for each in owners)
     leaving = _leaving(objects) if goal.is_settled else []
+    behind = next(_behind(objects), "") if goal.is_settled else ""
     old = _older(objects, goal.made_after) if goal.made_after is not None else []
-    message = _message(cluster, verdicts, phase)
+    message = behind or _message(cluster, verdicts, phase)
     if old:
         message = f"to be replaced: {', '.join(old)}; {message}"
         ready = min(ready, max(0, wanted - len(old)))
     return Assessment(
         phase,
-        f"being deleted: {', '.join(leaving)}" if is_done and leaving and not old else message,
+        f"being deleted: {', '.join(leaving)}" if is_done and leaving and not old and not behind else message,
         wanted,
         ready,
-        is_done=is_done and not is_paused(cluster) and not leaving and not old,
+        is_done=is_done and not is_paused(cluster) and not leaving and not old and not behind,
         failure="; ".join(failed),
         again_in_s=min(again) if again else None,
     )
+
+
+def _behind(objects: ClusterObjects) -> Iterator[str]:
+    """Yield why an update is not done although every object is ready (CR-100)."""
+    plane, topology = objects.control_plane, field_at(objects.cluster, "spec", "topology")
+    for each in (plane, *objects.workers):
+        if each is not None and Conditions(each).is_against("MachinesUpToDate"):
+            yield f"{_name(each)}: {Conditions(each).in_words('MachinesUpToDate')}"
+    if plane is None:
+        return
+    wanted, now = field_at(plane, "spec", "version"), field_at(plane, "status", "version")
+    if now is not None and now != wanted:
+        yield f"{_name(plane)}: version {now}, {wanted} wanted"
+    if topology is None:
+        return
+    parts = {str(each.get("name")): each for each in field_at(topology, "workers", "machineDeployments") or []}
+    for owner, part, path in (
+        (plane, field_at(topology, "controlPlane"), ("spec", "version")),
+        *(
+            (
+                each,
+                parts.get(str(labels_of(each).get(TOPOLOGY_DEPLOYMENT_LABEL))),
+                ("spec", "template", "spec", "version"),
+            )
+            for each in objects.workers
+        ),
+    ):
+        version, replicas = field_at(topology, "version"), field_at(part, "replicas")
+        if version and field_at(owner, *path) not in (None, version):
+            yield f"{_name(owner)}: version {field_at(owner, *path)}, {version} wanted by the topology"
+        if replicas is not None and field_at(owner, "spec", "replicas") != replicas:
+            yield f"{_name(owner)}: {field_at(owner, 'spec', 'replicas')} replicas, {replicas} wanted by the topology"
 
 
 def _phase(objects: ClusterObjects, seen: Observation) -> Phase:
@@ -142,7 +175,8 @@ def _reasons(verdicts: Sequence[tuple[Body, Verdict]], phase: Phase) -> Iterator
 
 def _replicas(objects: ClusterObjects) -> tuple[int, int]:
     found = [counts(each) for each in (objects.control_plane, *objects.workers) if each is not None]
-    return sum(each["wanted"] for each in found), sum(each["readyReplicas"] for each in found)
+    done = [min(each["readyReplicas"], each.get("upToDateReplicas", each["readyReplicas"])) for each in found]
+    return sum(each["wanted"] for each in found), sum(done)
 
 
 def lacks_network(objects: ClusterObjects) -> bool:

@@ -102,11 +102,13 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.workload import (
     ApplyClusterObjects,
     AwaitRolledOutCluster,
     AwaitSettledCluster,
+    AwaitUpdatedCluster,
     AwaitWorkloadCluster,
     DeleteClusterObjects,
     RollOutMachines,
     ScaleClusterMachines,
 )
+from kubevnfm_lcm_api.lifecycle.domain.steps.workload_update import UpdateClusterObjects
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import (
     InstantiateWorkloadDraft,
     RollOutWorkloadDraft,
@@ -114,6 +116,7 @@ from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import (
     TerminateWorkloadDraft,
 )
 from kubevnfm_lcm_api.lifecycle.domain.workload_healing import HealWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.domain.workload_replacement import ReplaceWorkloadDraft
 
 
 def _begin(plan: Plan[NeedsScripts], draft: NeedsScripts) -> None:
@@ -472,6 +475,22 @@ def heal_workload(draft: HealWorkloadDraft) -> Plan[HealWorkloadDraft]:
     return plan
 
 
+def change_package_workload(draft: ReplaceWorkloadDraft) -> Plan[ReplaceWorkloadDraft]:
+    """Change a workload cluster to another package: the control plane first, then the workers (capi.md chapter 13)."""
+    plan = Plan[ReplaceWorkloadDraft]()
+    timeouts = draft.workload.capi.timeouts
+    _begin(plan, draft)
+    plan.then(UpdateClusterObjects("check"), id="update_cluster/check")
+    plan.then(AwaitSettledCluster(timeouts))
+    plan.then(UpdateClusterObjects("control_plane"), id="update_cluster/control_plane")
+    plan.then(AwaitUpdatedCluster(timeouts), id="await_updated_cluster/control_plane")
+    plan.then(UpdateClusterObjects("all"), id="update_cluster/all")
+    plan.then(AwaitUpdatedCluster(timeouts), id="await_updated_cluster/all")
+    plan.then(UpdateClusterObjects("prune"), id="update_cluster/prune")
+    _finish(plan, draft)
+    return plan
+
+
 def heal_cnf(draft: HealCnfDraft) -> Plan[HealCnfDraft]:
     """Replace pods of a CNF, or create all its objects again; a load balancer in front of it gets the new node ports."""
     plan = Plan[HealCnfDraft]()
@@ -520,6 +539,7 @@ SEQUENCES: Final = Sequences(
         Operation(ScaleCnfDraft, scale_cnf),
         Operation(ScaleWorkloadDraft, scale_workload),
         Operation(RollOutWorkloadDraft, roll_out_workload),
+        Operation(ReplaceWorkloadDraft, change_package_workload),
         Operation(HealCnfDraft, heal_cnf),
         Operation(HealWorkloadDraft, heal_workload),
         Operation(ReplaceCnfDraft, change_package_cnf),
@@ -555,6 +575,8 @@ SEQUENCES: Final = Sequences(
         AwaitSettledCluster,
         RollOutMachines,
         AwaitRolledOutCluster,
+        UpdateClusterObjects,
+        AwaitUpdatedCluster,
         HealCnfPods,
         CheckClusterMachines,
         ReplaceClusterMachine,

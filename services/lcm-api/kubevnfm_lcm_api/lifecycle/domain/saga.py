@@ -384,7 +384,10 @@ class Saga:
         if draft is None:
             return record
         changes = draft.changes()
-        return record.model_copy(update={"draft": draft.document(self._ring)}).with_occ(
+        # A reply may show that there is no way back; none shows the contrary.
+        is_reversible = record.is_reversible and draft.is_reversible
+        facts = {"draft": draft.document(self._ring), "is_reversible": is_reversible}
+        return record.model_copy(update=facts).with_occ(
             resource_changes=None if changes.is_empty else changes,
             changed_ext_connectivity=draft.changed_connectivity() or None,
         )

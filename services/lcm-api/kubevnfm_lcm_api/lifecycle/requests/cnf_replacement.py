@@ -13,6 +13,7 @@ from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, OperationType
 from kubevnfm_lcm_api.lifecycle.domain.cnf_replacement import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.scale_levels import declared_counts, scale_status
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.capi import CAPI
 from kubevnfm_lcm_api.lifecycle.requests.charts import CHART
 from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES, flag, manifest_files, vdu_targets
 from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
@@ -61,7 +62,8 @@ def replaced_cnf(
     # The new package may allow fewer levels; a later scaling begins at the highest one.
     levels = {name: min(vnf.scale_levels.get(name, 0), a.max_scale_level) for name, a in flavour.aspects.items()}
     earlier = vnf.record.internals.parameters
-    parameters = {**earlier, **given}
+    # The parameters of a workload cluster stay those that it was built with.
+    parameters = {**earlier, **given, **({CAPI: earlier[CAPI]} if CAPI in earlier else {})}
     if given.get("namespace", vnf.release.namespace) != vnf.release.namespace:
         raise Unprocessable(
             "additionalParams/namespace", f"{vnf.release.namespace}, where the CNF is, expected: it does not move"

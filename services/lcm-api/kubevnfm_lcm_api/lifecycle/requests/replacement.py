@@ -34,7 +34,11 @@ from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
     VnfUnderChange,
     supported_tasks,
 )
-from kubevnfm_lcm_api.lifecycle.requests.workload_replacement import asks_for_roll_out, rolled_out_workload
+from kubevnfm_lcm_api.lifecycle.requests.workload_replacement import (
+    asks_for_roll_out,
+    replaced_workload,
+    rolled_out_workload,
+)
 
 ROLLING: Final = "RollingUpdate"
 _COORDINATION: Final[Mapping[Age, str]] = {
@@ -182,8 +186,17 @@ class ChangePackage:
         original: Mapping[str, object],
         version: ApiVersion,
     ) -> str:
-        if vnf.record.internals.workload is not None:
-            return await self._accept_workload(vnf, request, original, version)
+        workload = vnf.record.internals.workload
+        if workload is not None and asks_for_roll_out(request.additional_params):
+            return await self._acceptance.accept(
+                vnf.stored,
+                vnf.record,
+                OperationType.CHANGE_VNFPKG,
+                rolled_out_workload(vnf, request, original, version, now=self._acceptance.now()),
+                original=original,
+                version=version,
+                flavour=vnf.flavour,
+            )
         package = await self._packages.usable(request.vnfd_id)
         vnfd = await self._packages.vnfd(package.package_id, package.checksum)
         flavour = vnfd.flavours.get(vnf.flavour.flavour_id, vnf.flavour)
@@ -202,31 +215,12 @@ class ChangePackage:
             vnf.stored,
             vnf.record,
             OperationType.CHANGE_VNFPKG,
-            draft,
+            draft if workload is None else replaced_workload(vnf, draft),
             original=original,
             version=version,
             flavour=flavour,
             claims={"internal/dstVnfdId": vnfd.vnfd_id},
             secret_names=vnfd.secret_names,
-        )
-
-    async def _accept_workload(
-        self,
-        vnf: CnfUnderChange,
-        request: ChangeCurrentVnfPkgRequest,
-        original: Mapping[str, object],
-        version: ApiVersion,
-    ) -> str:
-        if not asks_for_roll_out(request.additional_params):
-            raise Unprocessable("additionalParams/capi/rollout", "true expected: no other change is supported")
-        return await self._acceptance.accept(
-            vnf.stored,
-            vnf.record,
-            OperationType.CHANGE_VNFPKG,
-            rolled_out_workload(vnf, request, original, version, now=self._acceptance.now()),
-            original=original,
-            version=version,
-            flavour=vnf.flavour,
         )
 
     async def _check_scripts(self, change: PackageChange, package: PackageRef) -> None:

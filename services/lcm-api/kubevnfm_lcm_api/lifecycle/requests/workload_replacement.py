@@ -1,4 +1,4 @@
-"""Change of a workload cluster's package (SOL003 5.4.11a; capi.md chapter 13): a roll-out without a change."""
+"""Change of a workload cluster's package (SOL003 5.4.11a; capi.md chapter 13), and its roll-out without one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any, Final
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, OperationType
 
+from kubevnfm_lcm_api.lifecycle.domain.cnf_replacement import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import RollOutWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.domain.workload_replacement import ReplaceWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.capi import CAPI
+from kubevnfm_lcm_api.lifecycle.requests.capi import CAPI, WORKLOAD_TASKS
 from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES
 from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
 
@@ -32,6 +34,18 @@ def asks_for_roll_out(parameters: Mapping[str, Any]) -> bool:
     if not isinstance(wanted, bool):
         raise InvalidInput(_PLACE, "true or false expected")
     return wanted
+
+
+def replaced_workload(vnf: CnfUnderChange, draft: ReplaceCnfDraft) -> ReplaceWorkloadDraft:
+    """Return the draft of a change to another package; ``draft``: the same for a CNF. Raises Unprocessable."""
+    workload = vnf.record.internals.workload
+    assert workload is not None
+    if draft.images_of:
+        raise Unprocessable("additionalParams/vdu_params", "a workload cluster has no containers: leave it out")
+    if draft.phases:
+        raise Unprocessable("vnfdId", "the package has management drivers, which a workload cluster cannot have")
+    tasks = tuple(task for task in draft.tasks if task in WORKLOAD_TASKS)
+    return ReplaceWorkloadDraft(**{**vars(draft), "tasks": tasks}, workload=workload)
 
 
 def rolled_out_workload(

@@ -56,13 +56,24 @@ class Topologies:
         plane_spec = self._template(key, found, "control plane", "controlPlane")
         replicas = value_at(topology, "controlPlane", "replicas")
         sized = {} if replicas is None else {"replicas": replicas}
+        machines = _referred(value_at(found, "spec", "controlPlane", "machineInfrastructure"))
+        sized["machineTemplate"] = {"spec": {"infrastructureRef": machines}}
         self._keep(cluster, PLANES, key.name, labels, {**plane_spec, **sized, "version": version})
+        workers = value_at(found, "spec", "workers", "machineDeployments") or []
+        classes = {each["class"]: each.get("template", each) for each in workers}
         for each in value_at(topology, "workers", "machineDeployments") or []:
             worker_labels = {**labels, _DEPLOYMENT_NAME: each["name"]}
             spec = {
                 "clusterName": key.name,
                 "replicas": each.get("replicas", 1),
-                "template": {"metadata": {"labels": worker_labels}, "spec": {"version": version}},
+                "template": {
+                    "metadata": {"labels": worker_labels},
+                    "spec": {
+                        "version": version,
+                        "bootstrap": {"configRef": _referred(value_at(classes.get(each["class"]), "bootstrap"))},
+                        "infrastructureRef": _referred(value_at(classes.get(each["class"]), "infrastructure")),
+                    },
+                },
             }
             self._keep(cluster, DEPLOYMENTS, f"{key.name}-{each['name']}", worker_labels, spec)
         self._refer(key)
@@ -95,6 +106,11 @@ class Topologies:
         }
         named = {field: {**reference, "name": key.name} for field, reference in references.items()}
         self._plane.registry.change(CLUSTERS, key, lambda obj: obj["spec"].update(named))
+
+
+def _referred(part: Obj | None) -> Obj:
+    """Return the reference to a template of a class. Cluster API copies templates, and refers to the copies."""
+    return dict(value_at(part, "templateRef") or value_at(part, "ref") or {})
 
 
 def _topology(cluster: Obj) -> Obj | None:

@@ -183,20 +183,10 @@ def _settled(draft: NeedsCluster, timeouts: ClusterTimeouts) -> AwaitCluster:
 
 
 @dataclass(frozen=True)
-class AwaitSettledCluster(Step[NeedsCluster, ClusterReached]):
-    """Wait until the workload cluster is available and no Machine is being deleted (CR-089).
-
-    Before a scaling: an etcd that is not healthy loses no member (CR-088). Its compensation waits after the reversal.
-    Adds: the Machines.
-    Again: safe; it changes nothing.
-    Fails: as `AwaitWorkloadCluster`.
-    """
-
+class _AwaitsSettledCluster(Step[NeedsCluster, ClusterReached]):
     timeouts: ClusterTimeouts = field(default_factory=ClusterTimeouts)
 
-    kind: ClassVar[str] = "await_settled_cluster"
     command: ClassVar[type[Command]] = AwaitCluster
-    label: ClassVar[str] = "Wait until the workload cluster is available and no Machine is being deleted"
     base_timeout_s: ClassVar[float] = _MARGIN_S
 
     @property
@@ -212,6 +202,20 @@ class AwaitSettledCluster(Step[NeedsCluster, ClusterReached]):
         """Keep the Machines."""
         return draft.with_reached(reply)
 
+
+@dataclass(frozen=True)
+class AwaitSettledCluster(_AwaitsSettledCluster):
+    """Wait until the workload cluster is available and no Machine is being deleted (CR-089).
+
+    Before a scaling: an etcd that is not healthy loses no member (CR-088). Its compensation waits after the reversal.
+    Adds: the Machines.
+    Again: safe; it changes nothing.
+    Fails: as `AwaitWorkloadCluster`.
+    """
+
+    kind: ClassVar[str] = "await_settled_cluster"
+    label: ClassVar[str] = "Wait until the workload cluster is available and no Machine is being deleted"
+
     def undo(self, draft: NeedsCluster) -> AwaitCluster:
         """Wait for the cluster at its former size."""
         return self.ask(draft)
@@ -220,6 +224,22 @@ class AwaitSettledCluster(Step[NeedsCluster, ClusterReached]):
         """Keep the Machines that are left after the reversal."""
         assert isinstance(reply, ClusterReached)
         return self.fold(draft, reply)
+
+
+@dataclass(frozen=True)
+class AwaitUpdatedCluster(_AwaitsSettledCluster):
+    """Wait until every Machine is as its template says, and the workload cluster is available (CR-100).
+
+    Adds: the Machines.
+    Again: safe; it changes nothing.
+    Fails: as `AwaitWorkloadCluster`.
+    """
+
+    kind: ClassVar[str] = "await_updated_cluster"
+    label: ClassVar[str] = "Wait until the machines of the workload cluster are updated"
+
+    def undo(self, draft: NeedsCluster) -> None:
+        """A wait changes nothing; the one before the update waits once more after the reversal."""
 
 
 class NeedsRollOut(NeedsCluster, Protocol):
