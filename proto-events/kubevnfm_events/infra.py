@@ -350,10 +350,14 @@ class ObjectFacts(Facts):
 
 
 class LeftObject(ObjectFacts):
-    """An object that may still exist."""
+    """An object that may still exist, or without whose finalizers what it stands for may still exist elsewhere."""
 
     cluster: str = ""
     """Endpoint of its API server: that of the VIM, or of the workload cluster for addons."""
+    finalizers: tuple[str, ...] = ()
+    """Those that were removed from it, so that it is gone without the work of their controllers."""
+    provider_id: str | None = None
+    """``spec.providerID`` of a machine: the server in the cloud."""
 
 
 class PodFacts(Facts):
@@ -508,7 +512,7 @@ class ObjectsDeleted(Event, kind="infra.resources.removed"):
     count: int = 0
     left: tuple[LeftObject, ...] = ()
     """The objects that may still exist, because a FORCEFUL termination gave up on their cluster: those of the CNF, and
-    the addons inside its workload cluster."""
+    the addons inside its workload cluster. Also those whose finalizers were removed, and what they may have left."""
 
 
 class DeleteObjects(Command, kind="infra.k8s.delete_objects", service="infra-k8s", reply=ObjectsDeleted):
@@ -522,6 +526,8 @@ class DeleteObjects(Command, kind="infra.k8s.delete_objects", service="infra-k8s
     """The cluster may be gone or unreachable: give up on objects that cannot be reached (FORCEFUL termination)."""
     cluster_gone_timeout_s: float | None = None
     """How long a workload cluster among the objects may take to go; None: infra-k8s' own limit."""
+    force_remove_finalizers: bool = False
+    """Whether finalizers that hold an object are removed: those of an earlier attempt at once, others near the limit."""
 
 
 class CancelK8sStep(CancelStep, kind="infra.k8s.cancel_step", service="infra-k8s"):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 import structlog
 from kubevnfm_events.infra import (
@@ -31,11 +32,15 @@ from kubevnfm_infra_k8s.domain.planning import plan
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.release import Release, addons_release
+from kubevnfm_infra_k8s.domain.stripping import Stripping
 from kubevnfm_infra_k8s.domain.updating import UpdateRun, files_after
 from kubevnfm_infra_k8s.domain.waiting import Awaited
 from kubevnfm_infra_k8s.handling import AGAIN_S, ENDING_S, Handling, attempt_of, deadline_of
 
 log = structlog.get_logger()
+
+_STRIPPING_SHARE: Final = 0.25
+"""The last part of a short time limit in which finalizers are removed, and the objects go."""
 
 
 @dataclass(frozen=True)
@@ -140,9 +145,13 @@ class InfraK8sHandlers(Handling):
                     raise
                 left = await self._give_up(release, error, context)
                 deleted = 0
+            except RevisionConflict:
+                # A worker that lost this command has written the release meanwhile; the next call reads it.
+                return NotYet(AGAIN_S)
             if deleted is None:
                 return NotYet(AGAIN_S)
             count = deleted
+            left = (*(await self.release_of(mine)).left, *left)
             await self.releases.delete(mine)
             # The objects inside a workload cluster went with it.
             await self.releases.delete(addons_release(mine))
@@ -177,14 +186,24 @@ class InfraK8sHandlers(Handling):
         if command.cluster_gone_timeout_s is not None:
             gone_s = command.cluster_gone_timeout_s
         async with self.connected(command.vim) as cluster:
+            progress = Progress("delete", context.publish)
+            stripping = Stripping(
+                cluster,
+                self.releases,
+                release.vnf_instance_id,
+                progress,
+                before=began - timedelta(seconds=self.finalizer_patience_s),
+                margin_s=min(self.finalizer_patience_s, gone_s * _STRIPPING_SHARE),
+            )
             deleting = DeletionRun(
                 cluster=cluster,
                 releases=self.releases,
                 shared=self.shared,
-                progress=Progress("delete", context.publish),
+                progress=progress,
                 clock=self.clock,
                 deadline=deadline_of(context, began, gone_s + (command.grace_period_s or 0.0)),
                 grace_period_s=None if command.grace_period_s is None else int(command.grace_period_s),
+                stripping=stripping if command.force_remove_finalizers else None,
             )
             return await deleting.delete(release, within_s=self.wait_s)
 

@@ -66,6 +66,8 @@ class Handling:
     ready_timeout_s: float = 500.0
     cluster_ready_timeout_s: float = 1800.0
     gone_timeout_s: float = 500.0
+    finalizer_patience_s: float = 30.0
+    """A deletion that was asked for so long before an attempt is one of an earlier attempt; clocks may differ by less."""
 
     @asynccontextmanager
     async def connected(self, vim: VimConnection) -> AsyncIterator[Cluster]:

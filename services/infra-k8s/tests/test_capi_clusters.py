@@ -296,3 +296,21 @@ async def test_a_deletion_that_does_not_end_names_the_finalizer(management: Mana
     secret["metadata"] |= {"namespace": "default", "labels": {"kubevnfm.io/vnf-instance-id": "i1"}}
     management.lab.plane.create("secrets", secret)
     await management.site.delete(operation="op3")
+
+
+async def test_a_retry_removes_the_finalizers_that_an_earlier_attempt_waited_for(management: Management) -> None:
+    """CR-109: at once; the reply and the progress list the machines that may be left in OpenStack."""
+    await management.apply()
+    machines = (await management.wait("initialized")).machines
+    management.lab.plane.delete("secrets", management.lab.store.get("secrets", Key("default", "workload-cloud-config")))  # type: ignore[arg-type]
+    with pytest.raises(ObjectsNotGone):
+        await management.site.delete(cluster_gone_timeout_s=0.5)
+    patient = management.site.with_changes(finalizer_patience_s=0.0)
+    left = (await patient.delete(operation="op3", force_remove_finalizers=True)).left
+    assert any("cluster.cluster.x-k8s.io" in each.finalizers for each in left if each.kind == "Cluster")
+    servers = {each.provider_id for each in left if each.kind == "Machine"}
+    assert servers
+    assert servers <= {each.provider_id for each in machines}
+    line = next(each for each in management.messages() if each.startswith("Cluster default/workload: finalizers rem"))
+    assert all(str(each) in line for each in servers)
+    assert await management.site.handlers.releases.get("i1") is None

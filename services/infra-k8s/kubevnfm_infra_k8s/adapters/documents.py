@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
+from kubevnfm_events.infra import LeftObject
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
@@ -50,6 +51,7 @@ class StoredReleases:
             cluster=body["cluster"],
             namespace=body["namespace"],
             entries=[_entry(each) for each in body["objects"]],
+            left=tuple(LeftObject.model_validate(each) for each in body.get("left", ())),
             applied_by=body["appliedBy"],
             revision=stored.revision,
         )
@@ -61,6 +63,7 @@ class StoredReleases:
             "namespace": release.namespace,
             "appliedBy": release.applied_by,
             "objects": [_entry_document(entry) for entry in release.entries],
+            "left": [each.model_dump(mode="json") for each in release.left],
         }
         if release.revision:
             stored = await self._store.replace(RELEASES, release.vnf_instance_id, body, if_revision=release.revision)

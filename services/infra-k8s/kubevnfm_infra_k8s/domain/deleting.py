@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -36,6 +36,7 @@ from kubevnfm_infra_k8s.domain.ports import Cluster, Propagation, Releases, Shar
 from kubevnfm_infra_k8s.domain.preparing import instance_labels
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.release import Entry, Release
+from kubevnfm_infra_k8s.domain.stripping import Held, Stripping
 from kubevnfm_infra_k8s.domain.together import each_of
 from kubevnfm_infra_k8s.domain.waiting import Awaited, View, viewing
 
@@ -73,6 +74,8 @@ class DeletionRun:
     clock: Clock
     deadline: datetime
     grace_period_s: int | None
+    stripping: Stripping | None = field(default=None, kw_only=True)
+    """None: no finalizer is ever removed."""
 
     async def delete(self, release: Release, *, within_s: float) -> int | None:
         """Delete the whole inventory; return its number of objects, or None after ``within_s``.
@@ -264,9 +267,15 @@ class DeletionRun:
                         message = deleting(each.key, view.bodies[each.key])
                         await self.progress.on(str(each.key), message, done=gone, total=len(targets))
                     left_s = (self.deadline - self.clock.now()).total_seconds()
+                    if self.stripping is not None:
+                        held = [Held(each.entry, each.resource, view.bodies[each.key]) for each in left]
+                        await self.stripping.strip(held, left_s=left_s)
                     if left_s <= 0:
                         raise ObjectsNotGone("; ".join(holding(each.key, view.bodies[each.key]) for each in left))
-                    changed = await view.change(within_s=min(left_s, look_until - loop.time()))
+                    patience_s = min(left_s, look_until - loop.time())
+                    if self.stripping is not None and left_s > self.stripping.margin_s:
+                        patience_s = min(patience_s, left_s - self.stripping.margin_s)
+                    changed = await view.change(within_s=patience_s)
                     if not changed and loop.time() >= look_until:
                         return False
                 return True

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from kubevnfm_events.infra import LeftObject
+
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted
 
 
@@ -50,6 +52,8 @@ class Release:
     """In the order in which they were applied."""
     applied_by: str = ""
     """The step attempt that applied all entries; a later call of the same attempt only waits."""
+    left: tuple[LeftObject, ...] = ()
+    """The objects whose finalizers a termination has removed, and what they may have left."""
     revision: int = 0
     """0: not stored yet."""
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from kubernetes_objects import a_deployment, an_object
+from kubevnfm_infra_k8s.domain.errors import ObjectsNotGone
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from patience import until_true
 
@@ -97,3 +100,21 @@ async def test_the_progress_names_the_finalizer_that_holds_a_deletion(ground: An
         key = ObjectKey("v1", "ConfigMap", ground.namespace, "held")
         await ground.cluster.patch(CONFIG_MAPS, key, {"metadata": {"finalizers": None}})
     assert (await deletion).count == 1
+
+
+async def test_finalizers_are_removed_only_near_the_limit_and_only_if_asked(ground: Any) -> None:
+    """CR-109: each of them is in the progress and in the reply; what is not held is deleted as always."""
+    await ground.apply(
+        an_object("ConfigMap", "held", metadata={"finalizers": ["acme.example/hold"]}), an_object("ConfigMap", "free")
+    )
+    short = replace(ground, site=ground.site.with_changes(gone_timeout_s=4.0))
+    with pytest.raises(ObjectsNotGone, match=r"held: held by acme\.example/hold, since 20"):
+        await short.delete()
+    assert (await ground.shown("v1", "ConfigMap", "held"))["metadata"]["finalizers"] == ["acme.example/hold"]
+    done = await short.delete(force_remove_finalizers=True)
+    assert done.count == 2
+    (left,) = done.left
+    assert (left.kind, left.name, left.finalizers) == ("ConfigMap", "held", ("acme.example/hold",))
+    assert await ground.shown("v1", "ConfigMap", "held") is None
+    said = f"ConfigMap {ground.namespace}/held: finalizers removed, as force_remove_finalizers asks: acme.example/hold"
+    assert said in [each.message for each in ground.site.progress]

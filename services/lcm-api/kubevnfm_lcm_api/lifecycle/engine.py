@@ -165,9 +165,12 @@ class Engine:
         """Return why the operation must not begin, because of what other instances use or delete; None if it may."""
         return await self._dependencies.refusal(draft)
 
-    async def retry(self, occurrence_id: str) -> None:
-        """Run the failed steps again, and those after them. Raises NotFound, IllegalTransition."""
-        await self._apply_task(occurrence_id, "retry")
+    async def retry(self, occurrence_id: str, *, change: Callable[[Draft], Draft] | None = None) -> None:
+        """Run the failed steps again, and those after them. Raises NotFound, IllegalTransition.
+
+        ``change``: what the caller wants otherwise from now on; what it raises refuses the retry.
+        """
+        await self._apply_task(occurrence_id, "retry", change)
 
     async def rollback(self, occurrence_id: str) -> None:
         """Run the compensations. Raises NotFound, IllegalTransition, RollbackUnsupported."""
@@ -334,7 +337,9 @@ class Engine:
         except AlreadyExists:
             return
 
-    async def _apply_task(self, occurrence_id: str, task: Task) -> OccurrenceRecord:
+    async def _apply_task(
+        self, occurrence_id: str, task: Task, change: Callable[[Draft], Draft] | None = None
+    ) -> OccurrenceRecord:
         """Carry out a task of a caller. A task that ends the operation takes two writes: the decision, then the end."""
 
         def apply(record: OccurrenceRecord, now: datetime) -> Move | None:
@@ -342,7 +347,7 @@ class Engine:
                 return None
             if record.ending is not None:
                 raise IllegalTransition(record.occ.operation_state, task)
-            move = self._saga.task(record, task, now)
+            move = self._saga.task(record if change is None else self._saga.changed(record, change), task, now)
             return self._saga.decide(record, task, now) if move.ends else move
 
         # If the process dies between the two writes, the AdvanceOperation of the first one carries out the second.

@@ -365,8 +365,9 @@ async def test_both_versions_and_verbosities_get_the_same_notifications(world: W
 
 async def test_what_a_forceful_termination_of_a_cnf_leaves_is_shown_to_all_who_ask(world: World) -> None:
     """CR-023: the occurrence of both versions, its FULL notifications, and no VNFC as REMOVED."""
-    left = {"api_version": "v1", "kind": "ConfigMap", "name": "c", "uid": "u", "cluster": "https://192.0.2.1:6443"}
-    world.twins.answers["infra.k8s.delete_objects"] = ObjectsDeleted(left=(LeftObject.model_validate(left),))
+    left = {"kind": "Deployment", "name": "web", "uid": "u", "cluster": "https://192.0.2.1:6443"}
+    deployment = LeftObject.model_validate({**left, "api_version": "apps/v1", "vdu_id": "web"})
+    world.twins.answers["infra.k8s.delete_objects"] = ObjectsDeleted(left=(deployment,))
     await world.sample("cnf")
     world.vims.add("VIM_ID", "kubernetes")
     instance_id = await world.create("cnf")
@@ -377,9 +378,7 @@ async def test_what_a_forceful_termination_of_a_cnf_leaves_is_shown_to_all_who_a
         operation_id = await world.ask(instance_id, "terminate", {"terminationType": "FORCEFUL"})
         occ = await world.reached(operation_id, "COMPLETED")
         heard, brief = [(await one.has_heard(instance_id, 3))[-1] for one in (full, short)]
-    shown = {
-        "kubevnfm_left": [{"apiVersion": "v1", **{name: left[name] for name in ("kind", "name", "uid", "cluster")}}]
-    }
+    shown = {"kubevnfm_left": [{"apiVersion": "apps/v1", "vduId": "web", **left}]}
     assert occ["resourceChanges"]["metadata"] == shown
     assert not occ["resourceChanges"].get("affectedVnfcs")
     v1 = (await world.v1("GET", f"/vnf_lcm_op_occs/{operation_id}")).must(200).json

@@ -158,7 +158,15 @@ def _lcm(version: str) -> Iterator[tuple[str, str, Described]]:
     shown = Answer("The occurrence", lcm.VnfLcmOpOcc, has_etag=True)
     yield "GET", occurrences, Described(tag, "List operation occurrences", {200: listed}, query=_LIST)
     yield "GET", occurrence, Described(tag, "Show an operation occurrence", {200: shown})
-    yield "POST", f"{occurrence}/retry", _ending("Retry a failed operation", 202, _ACCEPTED)
+    yield (
+        "POST",
+        f"{occurrence}/retry",
+        _ending(
+            "Retry a failed operation; a termination also with additionalParams.capi.force_remove_finalizers",
+            202,
+            _ACCEPTED,
+        ),
+    )
     yield "POST", f"{occurrence}/rollback", _ending("Roll a failed operation back", 202, _ACCEPTED)
     failed = Answer("The occurrence, FAILED", lcm.VnfLcmOpOcc)
     yield "POST", f"{occurrence}/fail", _ending("Give a failed operation up", 200, failed)

@@ -159,6 +159,11 @@ class HealCnfDraft(ChangeCnfDraft):
         """Never: a deleted pod cannot be restored."""
         return False
 
+    @property
+    def force_remove_finalizers(self) -> bool:
+        """Never: only a termination does."""
+        return False
+
     def without_release(self, _: tuple[LeftObject, ...]) -> Self:
         """Return the draft once nothing is left of the old objects; a heal gives up none."""
         nothing = Release(namespace=self.before.namespace)

@@ -30,7 +30,7 @@ from kubevnfm_lcm_api.lifecycle.domain.instance import (
     StackDeployment,
 )
 from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import RegistryVnf
-from kubevnfm_lcm_api.lifecycle.domain.releases import changes_of_left
+from kubevnfm_lcm_api.lifecycle.domain.releases import metadata_of_left, pods_without
 from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTANTIATE_END
 
@@ -455,7 +455,9 @@ class TerminateCnfDraft(TerminateDraft):
     phases: dict[str, str] = Field(default_factory=dict)
     parameters: SecretParams = Field(default_factory=dict)
     left: tuple[LeftObject, ...] = ()
-    """The objects that may still exist, because the termination gave up on their cluster."""
+    """The objects that may still exist, because the termination gave up on their cluster or removed their finalizers."""
+    force_remove_finalizers: bool = False
+    """Whether finalizers that hold the deletion are removed (capi.md CR-109)."""
 
     @property
     def stacks(self) -> tuple[None, None]:
@@ -468,8 +470,8 @@ class TerminateCnfDraft(TerminateDraft):
 
     def changes(self) -> ResourceChanges:
         """All VNFCs are removed once the objects are deleted; those that may still run are not."""
-        if self.left:
-            return changes_of_left(self.left)
-        if self.release is None or not self.is_gone:
+        if not self.is_gone:
             return ResourceChanges()
-        return inventory.changes_of_release(self.release, vnfd_id=self.vnfd_id, vim_key=self.vim_key, change="REMOVED")
+        pods = pods_without(self.left, self.release)
+        removed = inventory.changes_of_pods({"REMOVED": pods}, vnfd_id=self.vnfd_id, vim_key=self.vim_key)
+        return removed.model_copy(update={"metadata": metadata_of_left(self.left)})

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kubevnfm_events import PackageRef
-from kubevnfm_events.infra import LeftObject
+from kubevnfm_events.infra import LeftObject, PodFacts
 from kubevnfm_sol.resources import ResourceChanges
 from pydantic.alias_generators import to_camel
 
@@ -27,14 +27,20 @@ def changes_between(before: Release, after: Release | None, *, vnfd_id: str, vim
     return inventory.changes_of_pods({"REMOVED": gone, "ADDED": new}, vnfd_id=vnfd_id, vim_key=vim_key)
 
 
-def changes_of_left(left: Sequence[LeftObject]) -> ResourceChanges:
-    """Return the objects that a FORCEFUL termination leaves, as metadata.
+def metadata_of_left(left: Sequence[LeftObject]) -> dict[str, Any] | None:
+    """Return the metadata of ``resourceChanges`` with the objects that a termination leaves; None if it leaves none.
 
     SOL003 has no change type for a resource that may still exist, and ``affectedVnfcs`` only for VNFCs.
     """
-    return ResourceChanges(
-        metadata={_LEFT: [{to_camel(name): value for name, value in each if value is not None} for each in left]}
-    )
+    shown = [{to_camel(name): value for name, value in each if value not in (None, ())} for each in left]
+    return {_LEFT: shown} if shown else None
+
+
+def pods_without(left: Sequence[LeftObject], release: Release | None) -> Sequence[PodFacts]:
+    """Return the VNFCs of a release except those that may still run: they or their workload may be left."""
+    vdus, names = {each.vdu_id for each in left}, {(each.namespace, each.name) for each in left}
+    pods = release.pods if release is not None else ()
+    return [pod for pod in pods if pod.vdu_id not in vdus and (pod.namespace, pod.name) not in names]
 
 
 def showing(

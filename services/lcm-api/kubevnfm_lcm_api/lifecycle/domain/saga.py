@@ -124,6 +124,10 @@ class Saga:
         record = record.with_steps(again)
         return self._advance(record, [self._messages.operation_changed(record)], now)
 
+    def changed(self, record: OccurrenceRecord, change: Callable[[Draft], Draft]) -> OccurrenceRecord:
+        """Return the record with what a caller wants otherwise; what ``change`` raises refuses it."""
+        return self._with_draft(record, change(self._sequences.draft(record.plan, record.draft)))
+
     def rollback(self, record: OccurrenceRecord, now: datetime) -> Move:
         """FAILED_TEMP to ROLLING_BACK: compensations run backwards over the steps that were sent.
 

@@ -15,6 +15,7 @@ from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.http.context import accepted, api_version, services
 from kubevnfm_lcm_api.lifecycle.http.render import base_url, occurrence_view
 from kubevnfm_lcm_api.lifecycle.http.shapes import OCCURRENCES
+from kubevnfm_lcm_api.lifecycle.requests.finalizers import removing_finalizers, retried_with
 
 
 async def list_all(request: web.Request) -> web.StreamResponse:
@@ -42,9 +43,10 @@ async def show(request: web.Request) -> web.Response:
 
 
 async def retry(request: web.Request) -> web.Response:
-    """POST .../retry: 202."""
+    """POST .../retry: 202. SOL003 has no body; ours may ask to remove finalizers (capi.md CR-109)."""
     check_query(request)
-    await services(request).engine.retry(request.match_info["id"])
+    force = retried_with(await read_json(request, is_required=False))
+    await services(request).engine.retry(request.match_info["id"], change=removing_finalizers if force else None)
     return accepted(_me(request))
 
 

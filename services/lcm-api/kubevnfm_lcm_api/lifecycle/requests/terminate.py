@@ -27,6 +27,7 @@ from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.cnf import check_load_balancer
 from kubevnfm_lcm_api.lifecycle.requests.drivers import has_scripts, scripts_of
+from kubevnfm_lcm_api.lifecycle.requests.finalizers import removes_finalizers
 from kubevnfm_lcm_api.lifecycle.requests.scripts import script_request
 
 DEFAULT_GRACEFUL_S: Final = 10
@@ -109,22 +110,29 @@ class Terminate:
         deployment: ReleaseDeployment,
         request: TerminateVnfRequest,
     ) -> TerminateCnfDraft:
-        """Return the draft. Raises InvalidInput for another load balancer than at the instantiation, if it is malformed."""
+        """Return the draft.
+
+        Raises: InvalidInput for another load balancer than at the instantiation, if it is malformed; Unprocessable for
+        a parameter of Cluster API that a termination does not have.
+        """
         internals = record.internals
+        force = removes_finalizers(request.additional_params)
         if internals.workload is not None:
             return TerminateWorkloadDraft(
                 **fields,
+                force_remove_finalizers=force,
                 release=deployment.release,
                 workload=internals.workload,
                 credentials_sent=internals.workload.credentials,
             )
         if not internals.phases:
-            return TerminateCnfDraft(**fields, release=deployment.release)
+            return TerminateCnfDraft(**fields, force_remove_finalizers=force, release=deployment.release)
         if LOAD_BALANCER in request.additional_params:
             files = await self._packages.file_names(fields["package"].package_id)
             await check_load_balancer(request.additional_params, files)
         return TerminateCnfDraft(
             **fields,
+            force_remove_finalizers=force,
             release=deployment.release,
             phases=internals.phases,
             parameters={**internals.parameters, **request.additional_params},

@@ -210,6 +210,11 @@ class UpdateCnfObjects(AwaitedObjects[NeedsUpdate, ObjectsUpdated]):
 class NeedsReleaseGone(NeedsVim, Protocol):
     """An operation that deletes a CNF's objects."""
 
+    @property
+    def force_remove_finalizers(self) -> bool:
+        """Whether an operator has decided to remove finalizers that hold a deletion (CR-109)."""
+        ...
+
     def without_release(self, left: tuple[LeftObject, ...]) -> Draft:
         """Return the draft once the release is deleted, except what a FORCEFUL termination leaves."""
         ...
@@ -244,6 +249,7 @@ class DeleteCnfObjects(Step[NeedsReleaseGone, ObjectsDeleted]):
             vim=draft.vim,
             grace_period_s=self.grace_period_s,
             force=self.is_forced,
+            force_remove_finalizers=draft.force_remove_finalizers,
         )
 
     def fold(self, draft: NeedsReleaseGone, reply: ObjectsDeleted) -> Draft:

@@ -426,6 +426,7 @@ class DeleteClusterObjects(Step[NeedsReleaseGone, ObjectsDeleted]):
             vnf_instance_id=draft.vnf_instance_id,
             vim=draft.vim,
             force=self.is_forced,
+            force_remove_finalizers=draft.force_remove_finalizers,
             cluster_gone_timeout_s=self.timeout,
         )
 

@@ -1,0 +1,127 @@
+"""Removes finalizers that hold a deletion, because an operator has decided it (capi.md CR-109)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import structlog
+from kubevnfm_events.infra import LeftObject
+
+from kubevnfm_infra_k8s.domain.capi.contract import GROUPS, NAME_LABEL, is_cluster
+from kubevnfm_infra_k8s.domain.errors import ObjectRefused
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at, uid_of
+from kubevnfm_infra_k8s.domain.ports import Cluster, Releases
+from kubevnfm_infra_k8s.domain.progress import Progress
+from kubevnfm_infra_k8s.domain.release import Entry
+from kubevnfm_infra_k8s.domain.together import each_of
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Held:
+    """An object of the inventory that is being deleted and still exists."""
+
+    entry: Entry
+    resource: Resource
+    body: Body
+
+    @property
+    def finalizers(self) -> tuple[str, ...]:
+        return tuple(field_at(self.body, "metadata", "finalizers") or ())
+
+
+@dataclass(frozen=True)
+class Stripping:
+    """The removal of finalizers in one step."""
+
+    cluster: Cluster
+    releases: Releases
+    vnf_instance_id: str
+    progress: Progress
+    before: datetime
+    """A deletion that is older than this has waited long enough: that of an earlier attempt."""
+    margin_s: float
+    """So long before the deadline, younger deletions have waited long enough too."""
+    _done: set[str] = field(default_factory=set)
+    """The uids of the objects whose finalizers were removed."""
+
+    async def strip(self, existing: Sequence[Held], *, left_s: float) -> None:
+        """Remove the finalizers of the objects that have waited long enough, and record what may be left for it.
+
+        ``left_s``: the seconds until the deadline. Raises RevisionConflict if another worker has changed the inventory.
+        """
+        held = [each for each in existing if self._is_held(each, is_last=left_s <= self.margin_s)]
+        if not held:
+            return
+        left = [part for each in held for part in await self._left(each)]
+        # First: after a crash, what was stripped would not be known any more.
+        await self._record(left)
+        for each in held:
+            key, finalizers = each.entry.key, ", ".join(each.finalizers)
+            log.warning("finalizers_removed", object=str(key), finalizers=finalizers)
+            places = ", ".join(_in_words(part) for part in left if part.provider_id)
+            outside = f"; what may be left outside: {places}" if is_cluster(key) and places else ""
+            text = f"finalizers removed, as force_remove_finalizers asks: {finalizers}{outside}"
+            await self.progress.on(str(key), text, done=0, total=len(held))
+            try:
+                # The uid makes the API server refuse if the object is another one by now.
+                change = {"metadata": {"uid": uid_of(each.body), "finalizers": None}}
+                await self.cluster.patch(each.resource, key, change)
+            except ObjectRefused as refusal:
+                if refusal.http_status != 409:
+                    raise
+            self._done.add(uid_of(each.body))
+
+    def _is_held(self, each: Held, *, is_last: bool) -> bool:
+        since = field_at(each.body, "metadata", "deletionTimestamp")
+        if not each.finalizers or not since or uid_of(each.body) in self._done:
+            return False
+        return is_last or datetime.fromisoformat(since) < self.before
+
+    async def _left(self, each: Held) -> Sequence[LeftObject]:
+        """Return the object, and for a Cluster what Cluster API has made for it."""
+        parts = [self._object(each.entry.key, each.body, vdu_id=each.entry.vdu_id, finalizers=each.finalizers)]
+        if is_cluster(each.entry.key):
+            kinds = [kind for kind in await self.cluster.kinds() if _is_of_clusters(kind)]
+            place, selector = each.entry.key.namespace, f"{NAME_LABEL}={each.entry.key.name}"
+            listed = await each_of(kinds, lambda kind: self.cluster.list(kind, namespace=place, labels=selector))
+            for kind, bodies in zip(kinds, listed, strict=True):
+                for body in bodies:
+                    key = ObjectKey(kind.api_version, kind.kind, place, str(field_at(body, "metadata", "name")))
+                    if key != each.entry.key:
+                        parts.append(self._object(key, body))
+        return parts
+
+    def _object(
+        self, key: ObjectKey, body: Body, *, vdu_id: str | None = None, finalizers: tuple[str, ...] = ()
+    ) -> LeftObject:
+        provider_id = field_at(body, "spec", "providerID")
+        return LeftObject(
+            api_version=key.api_version,
+            kind=key.kind,
+            namespace=key.namespace or None,
+            name=key.name,
+            uid=uid_of(body),
+            vdu_id=vdu_id,
+            cluster=self.cluster.endpoint,
+            finalizers=finalizers,
+            provider_id=str(provider_id) if provider_id else None,
+        )
+
+    async def _record(self, left: Sequence[LeftObject]) -> None:
+        release = await self.releases.get(self.vnf_instance_id)
+        assert release is not None
+        new = {each.uid: each for each in left}
+        earlier = [each for each in release.left if each.uid not in new]
+        await self.releases.save(replace(release, left=(*earlier, *new.values())))
+
+
+def _is_of_clusters(kind: Resource) -> bool:
+    return kind.namespaced and "list" in kind.verbs and kind.api_version.rpartition("/")[0] in GROUPS
+
+
+def _in_words(part: LeftObject) -> str:
+    return f"{part.kind} {part.namespace}/{part.name} ({part.provider_id})"
