@@ -82,3 +82,16 @@ async def test_a_process_that_was_killed_is_replaced(tmp_path: Path) -> None:
             os.kill(child, signal.SIGKILL)
         (await world.packages("GET")).must(200)
         assert (await world.sample("cnf"))["onboardingState"] == "ONBOARDED"
+
+
+async def test_a_process_takes_the_next_package_however_much_memory_its_parent_has(tmp_path: Path) -> None:
+    ballast = b"x" * (300 * 1024 * 1024)
+    async with lcm_world(tmp_path) as world:
+        await world.sample()
+        for child in children():
+            os.kill(child, signal.SIGKILL)
+        await world.sample("cnf")
+        (started,) = children()
+        await world.sample("cluster")
+        assert children() == {started}
+    assert ballast
