@@ -180,3 +180,41 @@ class UpdateCluster(Command, kind="infra.k8s.update_cluster", service="infra-k8s
     part: UpdatePart
     """``check``: send nothing, only find out whether the update is possible; ``control_plane``: apply all but the workers
     whose Kubernetes version changes; ``all``: apply everything; ``prune``: delete what the manifests lack."""
+
+
+class ExpectedMachines(Facts):
+    """The Machines of a workload cluster as its instance shows them."""
+
+    vnf_instance_id: str
+    revision: int
+    """The revision of the instance's document; the finding repeats it, and counts only if it still holds."""
+    cluster: WorkloadCluster
+    vdus: tuple[VduTarget, ...] = ()
+    machines: tuple[MachineFacts, ...] = ()
+
+
+class WatchMachines(Command, kind="infra.k8s.watch_machines", service="infra-k8s"):
+    """Watch workload clusters of one management cluster until the deadline; answered by MachinesChanged once there is news."""
+
+    vim: VimConnection
+    """The management cluster."""
+    expected: tuple[ExpectedMachines, ...]
+
+
+class MachinesFinding(Facts):
+    """A workload cluster whose Machines are not those that are expected."""
+
+    vnf_instance_id: str
+    revision: int
+    machines: tuple[MachineFacts, ...] = ()
+    """All that are not being deleted."""
+    added: tuple[str, ...] = ()
+    """Names of new Machines, such as those that a MachineHealthCheck has had made."""
+    removed: tuple[str, ...] = ()
+    """Names of those that are gone or are being deleted."""
+
+
+class MachinesChanged(Event, kind="infra.machines.changed", by="infra-k8s"):
+    """Workload clusters have other Machines than WatchMachines expected, such as new ones after a self-healing."""
+
+    findings: tuple[MachinesFinding, ...]

@@ -32,6 +32,8 @@ REPLIES: Final = EventQueue("lcm-api.replies", tuple(event.routing_key() for eve
 PROGRESS: Final = EventQueue("lcm-api.progress", ("mgmt.task.progressed",))
 DRIFT: Final = EventQueue("lcm-api.drift", ("infra.stacks.compared",))
 """The differences between the resources that instances show and those that exist."""
+MACHINES: Final = EventQueue("lcm-api.machines", ("infra.machines.changed",))
+"""The changes of Machines that no operation has made."""
 NOTIFICATIONS: Final = EventQueue(
     "lcm-api.notifications", ("lcm.operation.changed", "lcm.instance.*", "lcm.package.changed")
 )
@@ -47,6 +49,7 @@ EVENT_QUEUES: Final[Sequence[EventQueue]] = (
     REPLIES,
     PROGRESS,
     DRIFT,
+    MACHINES,
     NOTIFICATIONS,
     EVENT_LOG,
     PACKAGE_USAGE,

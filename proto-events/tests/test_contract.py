@@ -18,8 +18,9 @@ WITHOUT_REPLY = {
     "kubevnfm.lcm.advance_operation.v1",
     "kubevnfm.lcm.deliver_notification.v1",
     "kubevnfm.infra.openstack.compare_stacks.v1",
+    "kubevnfm.infra.k8s.watch_machines.v1",
 }
-"""No step waits for these: lcm-api sends the first two to itself to be woken up, and repeats the third in rounds."""
+"""No step waits for these: lcm-api sends the first two to itself to be woken up, and repeats the others in rounds."""
 
 
 def test_a_command_names_the_event_of_its_success() -> None:

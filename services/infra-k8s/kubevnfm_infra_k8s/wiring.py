@@ -13,6 +13,7 @@ from kubevnfm_events.capi import (
     ReplaceMachine,
     RollOutMachines,
     UpdateCluster,
+    WatchMachines,
 )
 from kubevnfm_events.infra import ApplyObjects, DeleteObjects, HealObjects, ReplaceObjects, ScaleObjects, UpdateObjects
 from kubevnfm_worker import CommandWorker
@@ -29,6 +30,7 @@ from kubevnfm_infra_k8s.handlers import InfraK8sHandlers
 from kubevnfm_infra_k8s.machine_handlers import MachineHandlers
 from kubevnfm_infra_k8s.settings import Settings
 from kubevnfm_infra_k8s.update_handlers import UpdateHandlers
+from kubevnfm_infra_k8s.watch_handler import WatchHandler
 
 SERVICE = "infra-k8s"
 LAYER = "Kubernetes"
@@ -64,6 +66,7 @@ async def infra_k8s(
         changes = ChangeHandlers(**vars(handlers))
         workload = CapiHandlers(**vars(handlers), watches=watches)
         machines = MachineHandlers(**vars(workload))
+        watching = WatchHandler(clusters=clusters, vims=vims, watches=watches, bus=backends.bus, clock=clock)
         worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
         worker.handle(ApplyObjects, handlers.apply_objects)
         worker.handle(UpdateObjects, handlers.update_objects)
@@ -76,6 +79,7 @@ async def infra_k8s(
         worker.handle(CheckMachines, machines.check_machines)
         worker.handle(ReplaceMachine, machines.replace_machine)
         worker.handle(UpdateCluster, UpdateHandlers(**vars(handlers)).update_cluster)
+        worker.handle_direct(WatchMachines, watching.watch_machines)
         worker.handle(ReplaceObjects, changes.replace_objects)
         async with worker:
             await worker.start()

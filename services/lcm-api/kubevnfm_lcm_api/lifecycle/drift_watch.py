@@ -7,7 +7,6 @@ operation are left out, and an answer counts only if the instance was not writte
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
@@ -19,12 +18,11 @@ from kubevnfm_clients.ports import Vims
 from kubevnfm_events import Envelope, VimConnection
 from kubevnfm_events.infra import CompareStacks, ExpectedStack, StackDrift, StackFinding, StacksCompared
 from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.lcm import InstantiationState
 from kubevnfm_sol.vim import VimConnectionInfo
-from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
+from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Stored
 from kubevnfm_worker import Outbox
 
@@ -35,13 +33,9 @@ from kubevnfm_lcm_api.lifecycle.domain.released import upgraded_internals
 
 log = structlog.get_logger()
 
-ROUNDS: Final = "drift_rounds"
-_ROUND: Final = "round"
 _PAGE: Final = 500
 _MOST_IN_COMMAND: Final = 1000
 """Stacks in one command: about 300 kB with three servers each. Each command costs the VIM three list calls."""
-_LARGEST_SHARE: Final = 0.05
-"""The largest part of the time that rounds may take: with very many instances the pause between two becomes longer."""
 _STORE_PAUSE_S: Final = 2.0
 _IDLE_ON_A_STACK: Final = (
     Compare("instantiationState", Op.EQ, [InstantiationState.INSTANTIATED]),
@@ -56,7 +50,7 @@ _NOT_READ: Final = (
 
 
 class DriftWatch:
-    """Asks in rounds, and records the answers. One of the processes asks in each round."""
+    """Asks, and records the answers. `rounds` calls it."""
 
     def __init__(
         self,
@@ -72,20 +66,6 @@ class DriftWatch:
         """``every_s``: from the start of a round to the start of the next."""
         self._store, self._outbox, self._bus, self._vims = store, outbox, bus, vims
         self._ring, self._clock, self._every_s = ring, clock, every_s
-
-    async def watch(self) -> None:
-        """Ask in rounds until cancelled."""
-        loop = asyncio.get_running_loop()
-        while True:
-            begun_at = loop.time()
-            try:
-                if await self._is_ours():
-                    await self.look()
-            # The database, vim-registry: they come back by themselves; a watch that ended would not.
-            except VnfmError as error:
-                log.warning("drift_not_watched", reason=str(error))
-            took_s = loop.time() - begun_at
-            await asyncio.sleep(max(self._every_s - took_s, took_s / _LARGEST_SHARE))
 
     async def look(self) -> None:
         """Ask once for each VIM that answers. Raises StoreUnavailable, OutsideUnavailable."""
@@ -125,20 +105,6 @@ class DriftWatch:
             return
         state = finding.drift.state if finding.drift is not None else "NONE"
         log.warning("instance_drifted", vnf_instance_id=stored.id, state=state, reason=finding.reason)
-
-    async def _is_ours(self) -> bool:
-        """Return whether this process asks in this round, by one conditional write."""
-        now = self._clock.now()
-        # A little less than a round: clocks and pauses are not exact, and a skipped round would double the interval.
-        until = {"until": rfc3339(now + timedelta(seconds=self._every_s * 0.9))}
-        try:
-            await self._store.update(ROUNDS, _ROUND, until, where=Compare("until", Op.LTE, [rfc3339(now)]))
-        except RevisionConflict:
-            try:
-                await self._store.insert(ROUNDS, _ROUND, until)
-            except AlreadyExists:
-                return False
-        return True
 
     async def _ask(self, which: Filter, vim_id: str | None) -> None:
         expected: dict[str, list[ExpectedStack]] = {}

@@ -12,4 +12,5 @@ class LifecycleSettings(BaseModel):
 
     drift_every_s: float = Field(default=60.0, ge=0)
     """Seconds between two comparisons of the instances with the stacks and servers that exist, to find those that were
-    deleted by hand. One comparison costs each VIM three list calls. 0: never."""
+    deleted by hand. One comparison costs each VIM three list calls. For as long, the Machines of workload clusters are watched
+    before they are asked for again. 0: never."""

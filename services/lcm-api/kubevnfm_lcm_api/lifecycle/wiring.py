@@ -24,11 +24,13 @@ from kubevnfm_lcm_api.lifecycle.drift_watch import DriftWatch
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.http.context import LifecycleServices, OperationEvents
 from kubevnfm_lcm_api.lifecycle.instances import Instances
+from kubevnfm_lcm_api.lifecycle.machine_watch import MachineWatch
 from kubevnfm_lcm_api.lifecycle.progress import Progress
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.requests.instantiate import Instantiate
 from kubevnfm_lcm_api.lifecycle.requests.tasks import Tasks
 from kubevnfm_lcm_api.lifecycle.requests.terminate import Terminate
+from kubevnfm_lcm_api.lifecycle.rounds import Rounds
 
 OUTBOXES = (instance.COLLECTION, occurrence.COLLECTION)
 """Collections whose documents carry messages to send."""
@@ -61,6 +63,7 @@ class LifecycleParts:
 
     services: LifecycleServices
     drift: DriftWatch
+    machines: MachineWatch
     marks: OrphanMarks
 
     def handle(self, worker: CommandWorker) -> None:
@@ -73,6 +76,7 @@ class LifecycleParts:
         """Consume the steps' replies and the progress of their tasks."""
         await bus.consume_events(queues.REPLIES.name, queues.REPLIES.patterns, self.services.engine.resume_operation)
         await bus.consume_events(queues.DRIFT.name, queues.DRIFT.patterns, self.drift.record_findings)
+        await bus.consume_events(queues.MACHINES.name, queues.MACHINES.patterns, self.machines.record_findings)
         await bus.consume_events(queues.PROGRESS.name, queues.PROGRESS.patterns, self.services.progress.store_event)
 
 
@@ -90,7 +94,7 @@ async def lifecycle_parts(
 ) -> AsyncIterator[LifecycleParts]:
     """Yield the parts; leaving the block ends the background work.
 
-    ``grants``: None if everything is granted; ``drift_every_s``: 0 if no deleted resources are looked for.
+    ``grants``: None if everything is granted; ``drift_every_s``: 0 if no changes by others are looked for.
     """
     store, ring, clock = backends.store, backends.key_ring, backends.clock
     engine = Engine(store=store, outbox=outbox, ring=ring, clock=clock, grants=grants)
@@ -118,8 +122,10 @@ async def lifecycle_parts(
     drift = DriftWatch(
         store=store, outbox=outbox, bus=backends.bus, vims=vims, ring=ring, clock=clock, every_s=drift_every_s
     )
+    machines = MachineWatch(store=store, bus=backends.bus, ring=ring, clock=clock, every_s=drift_every_s)
     watches = {"deadlines": engine.watch_deadlines(every_s=_DEADLINES_EVERY_S)}
     if drift_every_s:
-        watches["drift"] = drift.watch()
+        for name, look in (("round", drift.look), ("machines", machines.look)):
+            watches[name] = Rounds(store, clock, name, drift_every_s).repeat(look)
     async with background(**watches):
-        yield LifecycleParts(services, drift, OrphanMarks(store=store, outbox=outbox, ring=ring, clock=clock))
+        yield LifecycleParts(services, drift, machines, OrphanMarks(store=store, outbox=outbox, ring=ring, clock=clock))

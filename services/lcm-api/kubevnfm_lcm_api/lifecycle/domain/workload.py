@@ -6,6 +6,7 @@ from typing import Literal
 
 from kubevnfm_events.capi import ClusterStage, ClusterTimeouts, MachineFacts
 from kubevnfm_events.credentials import CredentialsMode, CredentialsSent, WorkloadCluster
+from kubevnfm_events.infra import VduTarget
 from kubevnfm_sol.base import SolType
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -44,3 +45,5 @@ class WorkloadInternals(SolType):
     """The facts of the last call-back, without secrets; None: nothing was sent."""
     vim_id: str | None = None
     machines: tuple[MachineFacts, ...] = Field(default=())
+    vdus: tuple[VduTarget, ...] = ()
+    """The owners of Machines that implement VDUs; none: an earlier version has not stored them."""

@@ -72,6 +72,7 @@ class InstantiateWorkloadDraft(InstantiateCnfDraft):
             credentials=self.credentials_sent,
             vim_id=vim.vim_id if vim is not None else None,
             machines=reached.machines,
+            vdus=self.vdus,
         )
         done = showing_machines(done, internals)
         if vim is None:
@@ -123,7 +124,7 @@ class ChangeWorkloadDraft(ChangeCnfDraft):
         machines = self.present_machines
         if machines is None:
             return instance
-        return showing_machines(instance, self.workload.model_copy(update={"machines": machines}))
+        return showing_machines(instance, self.workload.model_copy(update={"machines": machines, "vdus": self.vdus}))
 
 
 class ScaleWorkloadDraft(ChangeWorkloadDraft, ScaleCnfDraft):

@@ -1,0 +1,97 @@
+"""The watch over the Machines of workload clusters between operations, on the lab's stand-in for Cluster API."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from capi_management import MACHINES, VDUS, Management, managed
+from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
+from kubevnfm_events import Envelope
+from kubevnfm_events.capi import ClusterReached, ExpectedMachines, MachinesChanged, MachinesFinding, WatchMachines
+from kubevnfm_infra_k8s.watch_handler import WatchHandler
+from kubevnfm_lab.faults import CallLedger
+from kubevnfm_lab.kubernetes import LabCluster
+from kubevnfm_lab.kubernetes.objects import Key
+from kubevnfm_secrets import KeyRing
+from patience import until
+
+
+class Watched:
+    """A management cluster, and the handler with what it publishes."""
+
+    def __init__(self, management: Management, bus: InProcessBus) -> None:
+        site = management.site
+        self.management, self.bus = management, bus
+        self.found: list[MachinesFinding] = []
+        self._handler = WatchHandler(
+            clusters=site.clusters, vims=site.handlers.vims, watches=management.handlers.watches, bus=bus,
+            clock=site.handlers.clock,
+        )  # fmt: skip
+
+    async def keep(self, delivery: Delivery) -> Verdict:
+        assert isinstance(delivery.envelope.data, MachinesChanged)
+        self.found += delivery.envelope.data.findings
+        return Ack()
+
+    async def look(self, expected: ClusterReached, *, in_s: float = 60.0) -> Verdict:
+        """Deliver the command once."""
+        one = ExpectedMachines(
+            vnf_instance_id="i1",
+            revision=7,
+            cluster=self.management.cluster_of(),
+            vdus=VDUS,
+            machines=expected.machines,
+        )
+        deadline = self.management.handlers.clock.now() + timedelta(seconds=in_s)
+        command = WatchMachines(vim=self.management.site.vim, expected=(one,))
+        envelope = Envelope(data=command, source="/kubevnfm/lcm-api", deadline=deadline)
+        return await self._handler.watch_machines(Delivery(envelope, 1))
+
+
+@pytest.fixture
+async def watched(site: Any, lab: LabCluster) -> AsyncIterator[Watched]:
+    async with managed(site, lab) as management, InProcessBus(KeyRing.from_text(KeyRing.new_key())) as bus:
+        watched = Watched(management, bus)
+        await bus.consume_events("found", ["infra.machines.changed"], watched.keep)
+        yield watched
+
+
+async def test_a_machine_that_cluster_api_replaces_is_found_with_its_successor(
+    watched: Watched, ledger: CallLedger
+) -> None:
+    """CR-119, CR-120: with node and addresses; until then the looks cost no request of their own."""
+    reached = await watched.management.built()
+    assert isinstance(await watched.look(reached), Again)
+    lists = sum(each["count"] for each in ledger.calls() if each["verb"] == "list machines")
+    assert isinstance(await watched.look(reached), Again)
+    assert watched.found == []
+    worker = next(each for each in reached.machines if each.vdu_id == "worker")
+    # As the owner does for a MachineHealthCheck.
+    machine = watched.management.lab.store.get(MACHINES, Key("default", worker.name))
+    assert machine is not None
+    watched.management.lab.plane.delete(MACHINES, machine)
+
+    async def replaced() -> MachinesFinding | None:
+        assert await watched.look(reached) in (Ack(), Again(2.0))
+        await watched.bus.quiet()
+        complete = [
+            one for one in watched.found if len(one.machines) == 3 and all(each.addresses for each in one.machines)
+        ]
+        return complete[0] if complete else None
+
+    finding = await until(replaced, timeout_s=60)
+    (new,) = (each for each in finding.machines if each.name in finding.added)
+    assert (finding.revision, finding.removed) == (7, (worker.name,))
+    assert (new.vdu_id, new.node, new.owner) == ("worker", new.name, "workload-md-0")
+    assert sum(each["count"] for each in ledger.calls() if each["verb"] == "list machines") == lists
+
+
+async def test_a_question_ends_with_its_deadline(watched: Watched) -> None:
+    """CR-120: the next one knows newer facts."""
+    reached = await watched.management.built()
+    assert await watched.look(reached, in_s=0.0) == Ack()
+    assert watched.found == []

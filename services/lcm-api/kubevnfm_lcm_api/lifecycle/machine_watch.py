@@ -1,0 +1,146 @@
+"""Keeps the VNFCs of workload clusters true between operations: Cluster API replaces Machines by itself (capi.md CR-119, CR-120).
+
+In each round infra-k8s is asked once for each management cluster to watch until the next round. Its findings are written into
+the instance, unless the instance was written meanwhile. Nothing is remembered between the rounds, so that a lost question or
+answer is made good by the next one.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Final
+
+import structlog
+from kubevnfm_bus.port import Ack, Again, Delivery, MessageBus, Verdict
+from kubevnfm_events import Envelope, PackageRef, VimConnection
+from kubevnfm_events.capi import ExpectedMachines, MachinesChanged, MachinesFinding, WatchMachines
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.ids import new_id
+from kubevnfm_secrets import KeyRing
+from kubevnfm_sol.lcm import InstantiationState
+from kubevnfm_sol.vim import VimConnectionInfo
+from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailable
+from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Stored
+
+from kubevnfm_lcm_api.event_chain import SOURCE
+from kubevnfm_lcm_api.lifecycle.domain.instance import COLLECTION, InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.releases import showing
+from kubevnfm_lcm_api.lifecycle.domain.workload import WorkloadInternals
+from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import showing_machines, vnfcs_of
+from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES
+
+log = structlog.get_logger()
+
+_PAGE: Final = 100
+_MOST_IN_COMMAND: Final = 200
+"""Clusters in one command: about 400 kB with five Machines each."""
+_STORE_PAUSE_S: Final = 2.0
+_IDLE_CLUSTERS: Final = AllOf(
+    [
+        Exists("internal/workload", exists=True),
+        Compare("instantiationState", Op.EQ, [InstantiationState.INSTANTIATED]),
+        Exists("internal/currentOperation", exists=False),
+    ]
+)
+
+
+class MachineWatch:
+    """Has the Machines of workload clusters watched, and records what changed."""
+
+    def __init__(self, *, store: DocumentStore, bus: MessageBus, ring: KeyRing, clock: Clock, every_s: float) -> None:
+        """``every_s``: how long a question holds."""
+        self._store, self._bus, self._ring, self._clock, self._every_s = store, bus, ring, clock, every_s
+
+    async def look(self) -> None:
+        """Ask once for each management cluster. Raises StoreUnavailable."""
+        expected: dict[str, list[ExpectedMachines]] = {}
+        connections: dict[str, VimConnection] = {}
+        after: tuple[None, str] | None = None
+        while True:
+            page = await self._store.find(COLLECTION, Query(_IDLE_CLUSTERS, after=after, limit=_PAGE))
+            for stored in page:
+                record = InstanceRecord.from_document(stored.body)
+                connection, workload = _management(record), record.internals.workload
+                # Without its VDUs, it is not known which Machines are VNFCs; the next operation stores them.
+                if connection is None or workload is None or not workload.vdus:
+                    continue
+                place = json.dumps([connection.vim_id, connection.interface_info], sort_keys=True, default=str)
+                connections.setdefault(place, connection)
+                expected.setdefault(place, []).append(_expected(stored, workload))
+            if len(page) < _PAGE:
+                break
+            after = (None, page[-1].id)
+        for place, clusters in expected.items():
+            for start in range(0, len(clusters), _MOST_IN_COMMAND):
+                await self._ask(connections[place], tuple(clusters[start : start + _MOST_IN_COMMAND]))
+
+    async def record_findings(self, delivery: Delivery) -> Verdict:
+        """Write the present Machines into their instances."""
+        changed = delivery.envelope.data
+        assert isinstance(changed, MachinesChanged)
+        try:
+            for finding in changed.findings:
+                await self._record(finding)
+        except StoreUnavailable as error:
+            log.warning("machines_not_recorded", reason=str(error))
+            return Again(_STORE_PAUSE_S)
+        return Ack()
+
+    async def _record(self, finding: MachinesFinding) -> None:
+        stored = await self._store.get(COLLECTION, finding.vnf_instance_id)
+        # Written since the question: an operation runs, or has replaced the Machines.
+        if stored is None or stored.revision != finding.revision:
+            return
+        before = InstanceRecord.from_document(stored.body)
+        if before.internals.workload is None:
+            return
+        workload = before.internals.workload.model_copy(update={"machines": finding.machines})
+        after = with_machines(before, workload).model_copy(update={"updated_at": rfc3339(self._clock.now())})
+        try:
+            written = await self._store.replace(
+                COLLECTION, stored.id, after.document(self._ring), if_revision=stored.revision
+            )
+        except RevisionConflict:
+            return
+        log.info("machines_recorded", vnf_instance_id=stored.id, added=finding.added, removed=finding.removed)
+        connection = _management(after)
+        if connection is not None:
+            # At once: a Machine that was added has no node and no addresses yet.
+            await self._ask(connection, (_expected(written, workload),))
+
+    async def _ask(self, vim: VimConnection, clusters: tuple[ExpectedMachines, ...]) -> None:
+        deadline = self._clock.now() + timedelta(seconds=self._every_s)
+        command = WatchMachines(vim=vim, expected=clusters)
+        await self._bus.publish(
+            Envelope(data=command, source=SOURCE, id=new_id(), subject=vim.vim_id or "", deadline=deadline)
+        )
+
+
+def with_machines(record: InstanceRecord, workload: WorkloadInternals) -> InstanceRecord:
+    """Return the instance with these Machines as its VNFCs."""
+    held, info = record.release, record.vnf.instantiated_vnf_info
+    if held is None or held.release is None or info is None:
+        return record
+    release = held.release.model_copy(update={"pods": vnfcs_of(workload.machines)})
+    package = PackageRef(package_id=record.vnf.vnf_pkg_id, vnfd_id=record.vnf.vnfd_id)
+    files = tuple((info.metadata or {}).get(DEF_FILES) or ())
+    return showing_machines(showing(record, release, package, held.vim_key, files), workload)
+
+
+def _management(record: InstanceRecord) -> VimConnection | None:
+    held = record.release
+    info = record.vnf.vim_connection_info.get(held.vim_key) if held is not None else None
+    if info is None:
+        return None
+    return VimConnection(**{name: getattr(info, name) for name in VimConnectionInfo.model_fields})
+
+
+def _expected(stored: Stored, workload: WorkloadInternals) -> ExpectedMachines:
+    return ExpectedMachines(
+        vnf_instance_id=stored.id,
+        revision=stored.revision,
+        cluster=workload.cluster,
+        vdus=workload.vdus,
+        machines=workload.machines,
+    )

@@ -1,0 +1,61 @@
+"""Work that one of the processes repeats: in each round, a conditional write decides which one does it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+import structlog
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.errors import VnfmError
+from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
+from kubevnfm_store.query import Compare, Op
+
+log = structlog.get_logger()
+
+ROUNDS: Final = "drift_rounds"
+_LARGEST_SHARE: Final = 0.05
+"""The largest part of the time that rounds may take: with very many instances the pause between two becomes longer."""
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The rounds of one kind of work."""
+
+    store: DocumentStore
+    clock: Clock
+    name: str
+    """Stored: the same in every process."""
+    every_s: float
+    """From the start of a round to the start of the next."""
+
+    async def repeat(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do the work in rounds until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            begun_at = loop.time()
+            try:
+                if await self.is_ours():
+                    await work()
+            # The database, vim-registry: they come back by themselves; rounds that ended would not.
+            except VnfmError as error:
+                log.warning("round_failed", name=self.name, reason=str(error))
+            took_s = loop.time() - begun_at
+            await asyncio.sleep(max(self.every_s - took_s, took_s / _LARGEST_SHARE))
+
+    async def is_ours(self) -> bool:
+        """Return whether this process does the work in this round, by one conditional write."""
+        now = self.clock.now()
+        # A little less than a round: clocks and pauses are not exact, and a skipped round would double the interval.
+        until = {"until": rfc3339(now + timedelta(seconds=self.every_s * 0.9))}
+        try:
+            await self.store.update(ROUNDS, self.name, until, where=Compare("until", Op.LTE, [rfc3339(now)]))
+        except RevisionConflict:
+            try:
+                await self.store.insert(ROUNDS, self.name, until)
+            except AlreadyExists:
+                return False
+        return True
