@@ -382,6 +382,14 @@ async def test_the_scaling_of_a_cnf_asks_for_the_count_of_its_level(world: World
     assert [one.count for one in (await asked(world, ScaleObjects)).objects] == [4]
 
 
+async def test_the_pods_that_leave_a_cnf_cannot_be_chosen(world: World) -> None:
+    """CR-033, CR-090: Kubernetes chooses them; a request that names some is refused with the field."""
+    instance_id = await deployed(world)
+    body = {**WEB_OUT, "additionalParams": {"vnfc_instance_ids": ["VDU1-web-0"]}}
+    problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/scale", body)).problem(422)
+    assert "additionalParams/vnfc_instance_ids: Kubernetes chooses the pods" in problem["detail"]
+
+
 async def test_a_cnf_scaled_out_goes_back_to_its_count_and_one_scaled_in_does_not(world: World) -> None:
     """CR-093, API-051: what exists after a failure is shown, with the level that it amounts to."""
     instance_id = await deployed(world)
