@@ -64,6 +64,7 @@ class Link:
         self._connection, self._channel, self._declarations = connection, channel, declarations
         self._declared: set[str] = set()
         self._declaring = asyncio.Lock()
+        self._replacing = asyncio.Lock()
         self._lost = asyncio.Event()
         connection.close_callbacks.add(self._note_loss)
         channel.close_callbacks.add(self._note_loss)
@@ -106,8 +107,7 @@ class Link:
 
     async def close(self) -> None:
         """Close the connection, in good order if the broker still answers."""
-        with broker_errors():
-            await self._connection.close()
+        await _close_quietly(self._connection)
 
     async def new_channel(self, *, confirms: bool = True) -> AbstractChannel:
         """Open a further channel. Raises BrokerLost."""
@@ -118,12 +118,35 @@ class Link:
 
     async def publish(self, message: aio_pika.Message, *, exchange: str, routing_key: str) -> bool:
         """Publish and wait for the confirm; return whether a queue took it. Raises BrokerLost."""
+        channel = self._channel
         with broker_errors():
             # ensure=False: the link has declared the exchange; a check would cost a round trip for each message.
-            target = await self._channel.get_exchange(exchange, ensure=False)
-            # Without `mandatory` the broker confirms a message that no queue takes, and drops it.
-            result = await target.publish(message, routing_key, mandatory=True, timeout=_CONFIRM_TIMEOUT_S)
+            target = await channel.get_exchange(exchange, ensure=False)
+            try:
+                # Without `mandatory` the broker confirms a message that no queue takes, and drops it.
+                result = await target.publish(message, routing_key, mandatory=True, timeout=_CONFIRM_TIMEOUT_S)
+            except TimeoutError:
+                await self._replace(channel)
+                raise
         return isinstance(result, Basic.Ack)
+
+    async def _replace(self, channel: AbstractChannel) -> None:
+        """Publish on another channel than this one, which has lost a confirm. Raises BrokerLost."""
+        async with self._replacing:
+            if self._channel is not channel:
+                return
+            try:
+                replacement = await self.new_channel()
+            except BrokerLost:
+                # The connection answers nothing more: the keeper opens another one.
+                self._note_loss()
+                raise
+            channel.close_callbacks.discard(self._note_loss)
+            replacement.close_callbacks.add(self._note_loss)
+            self._channel = replacement
+            log.warning("publishing_channel_replaced")
+            # Those who still wait for a confirm on it publish again, too.
+            await _close_quietly(channel)
 
     async def publish_command(self, message: aio_pika.Message, service: str) -> None:
         """Publish to a service's queue, which is declared if the service was never started. Raises BrokerLost."""
@@ -141,9 +164,12 @@ class Link:
                 return
             # On a separate channel, because the broker closes the channel of a declaration that it refuses.
             channel = await self.new_channel()
-            with broker_errors():
-                async with channel:
-                    await self._declarations.command_queue(channel, service)
+            try:
+                with broker_errors():
+                    async with asyncio.timeout(_CONFIRM_TIMEOUT_S):
+                        await self._declarations.command_queue(channel, service)
+            finally:
+                await _close_quietly(channel)
             self._declared.add(service)
 
 
@@ -189,13 +215,14 @@ class LinkKeeper:
             finally:
                 self._linked.clear()
                 link, self._link = self._link, None
-                await _close_quietly(link)
+                await link.close()
 
 
-async def _close_quietly(link: Link) -> None:
+async def _close_quietly(open_one: AbstractConnection | AbstractChannel) -> None:
     try:
-        # A lost connection gets no answer to its close.
-        async with asyncio.timeout(5.0):
-            await link.close()
-    except (BrokerLost, TimeoutError) as error:
+        with broker_errors():
+            # A lost connection gets no answer to its close, nor does its channel.
+            async with asyncio.timeout(5.0):
+                await open_one.close()
+    except BrokerLost as error:
         log.debug("broker_connection_left", reason=str(error))
