@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from capi_management import Management, files_of, managed
+from capi_management import CLASS_VDUS, Management, files_of, managed
 from kubevnfm_infra_k8s.domain.errors import MachinesMissing, OutsideAutoscaler
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_lab.kubernetes.objects import Key, value_at
@@ -37,6 +37,17 @@ async def test_chosen_machines_leave_first(management: Management) -> None:
         await management.scale_workers(1, chosen, operation="op4")
     assert value_at(management.lab.store.get(DEPLOYMENTS, WORKERS), "spec", "replicas") == 2
     assert len(others) == len(reached.machines) - 1
+
+
+async def test_an_autoscaler_owns_numbers_in_a_topology_too(management: Management) -> None:
+    """CR-091: the annotations of the topology's MachineDeployment."""
+    files = files_of("capi-workload-class")
+    limits = "".join(f'              {LIMIT.format(end)}: "{size}"\n' for end, size in (("min", 3), ("max", 5)))
+    name, text = next((name, text) for name, text in files.items() if "          name: md-0\n" in text)
+    found = "          name: md-0\n"
+    files[name] = text.replace(found, f"{found}          metadata:\n            annotations:\n{limits}", 1)
+    reached = await management.built("capi-workload-class", files=files, vdus=CLASS_VDUS)
+    assert Counter(each.vdu_id for each in reached.machines) == {"controlPlane": 1, "worker": 3}
 
 
 def autoscaled(least: str, most: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -24,7 +25,12 @@ class Limits:
         """Return the limits in the annotations of an object; none for a kind that no autoscaler changes."""
         if body.get("kind") not in _KINDS or group_of(str(body.get("apiVersion"))) != CORE:
             return cls()
-        values = [annotations_of(body).get(f"{_PREFIX}{name}", "") for name in ("min-size", "max-size")]
+        return cls.from_annotations(annotations_of(body))
+
+    @classmethod
+    def from_annotations(cls, annotations: Mapping[str, str]) -> Self:
+        """Return the limits in annotations; a value that is no number is none."""
+        values = [str(annotations.get(f"{_PREFIX}{name}", "")) for name in ("min-size", "max-size")]
         least, most = (int(value) if value.isascii() and value.isdigit() else None for value in values)
         return cls(least, most)
 

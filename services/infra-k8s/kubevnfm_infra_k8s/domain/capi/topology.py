@@ -11,9 +11,10 @@ from kubevnfm_events.credentials import WorkloadCluster
 from kubevnfm_events.infra import VduTarget
 from kubevnfm_kit.errors import InvalidInput
 
+from kubevnfm_infra_k8s.domain.capi.autoscaling import Limits
 from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
 from kubevnfm_infra_k8s.domain.capi.machines import CONTROL_PLANE_VDU
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, field_at
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, annotations_of, field_at
 
 _FIELD: Final = "additionalParams.capi.cluster_name"
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -50,16 +51,19 @@ def topology_vdus(body: Body, vdus: Sequence[VduTarget]) -> Sequence[VduTarget]:
 
 
 def with_topology_replicas(body: Body, vdus: Sequence[VduTarget]) -> Body:
-    """Return the Cluster with the replicas of the instantiation level in its topology."""
+    """Return the Cluster with the replicas of the instantiation level in its topology, where no autoscaler owns them."""
     replicas = {vdu.name: vdu.replicas for vdu in topology_vdus(body, vdus) if vdu.replicas is not None}
-    if not replicas:
+    if field_at(body, "spec", "topology") is None:
         return body
     changed: dict[str, Any] = deepcopy(dict(body))
     topology = changed["spec"]["topology"]
     if CONTROL_PLANE_VDU in replicas:
         topology["controlPlane"] = {**(topology.get("controlPlane") or {}), "replicas": replicas[CONTROL_PLANE_VDU]}
     for each in _deployments(changed):
-        if each.get("name") in replicas:
+        if Limits.from_annotations(annotations_of(each)).are_complete:
+            # Otherwise each apply would take the number back that the autoscaler has chosen (CR-091).
+            each.pop("replicas", None)
+        elif each.get("name") in replicas:
             each["replicas"] = replicas[str(each["name"])]
     return changed
 

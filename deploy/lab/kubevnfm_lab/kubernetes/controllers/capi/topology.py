@@ -65,7 +65,8 @@ class Topologies:
             worker_labels = {**labels, _DEPLOYMENT_NAME: each["name"]}
             spec = {
                 "clusterName": key.name,
-                "replicas": each.get("replicas", 1),
+                # Left out where an autoscaler owns the number.
+                **({"replicas": each["replicas"]} if "replicas" in each else {}),
                 "template": {
                     "metadata": {"labels": worker_labels},
                     "spec": {
@@ -75,7 +76,8 @@ class Topologies:
                     },
                 },
             }
-            self._keep(cluster, DEPLOYMENTS, f"{key.name}-{each['name']}", worker_labels, spec)
+            annotations = value_at(each, "metadata", "annotations") or {}
+            self._keep(cluster, DEPLOYMENTS, f"{key.name}-{each['name']}", worker_labels, spec, annotations)
         self._refer(key)
 
     def _template(self, key: Key, found: Obj, name: str, field: str) -> Obj:
@@ -85,13 +87,22 @@ class Topologies:
         spec: Obj = value_at(template, "spec", "template", "spec") or {}
         return spec
 
-    def _keep(self, cluster: Obj, resource: str, name: str, labels: Mapping[str, str], spec: Obj) -> None:
+    def _keep(
+        self,
+        cluster: Obj,
+        resource: str,
+        name: str,
+        labels: Mapping[str, str],
+        spec: Obj,
+        annotations: Mapping[str, str] | None = None,
+    ) -> None:
         namespace = cluster["metadata"]["namespace"]
         if self._plane.store.get(resource, Key(namespace, name)) is None:
             metadata = {
                 "name": name,
                 "namespace": namespace,
                 "labels": dict(labels),
+                "annotations": dict(annotations or {}),
                 "ownerReferences": [owner_reference(cluster, controller=resource != DEPLOYMENTS)],
             }
             self._plane.create(resource, {"metadata": metadata, "spec": dict(spec)})
