@@ -9,7 +9,7 @@ from pydantic import Field
 from kubevnfm_events.base import Command, Event, Facts
 from kubevnfm_events.common import PackageRef, VimConnection
 from kubevnfm_events.credentials import WorkloadCluster
-from kubevnfm_events.infra import ObjectsApplied, VduTarget
+from kubevnfm_events.infra import ObjectsApplied, Variables, VduTarget
 
 ClusterStage = Literal["initialized", "available"]
 
@@ -85,6 +85,8 @@ class ApplyAddons(Command, kind="infra.k8s.apply_addons", service="infra-k8s", r
     package: PackageRef
     def_files: tuple[str, ...]
     """``additionalParams.capi.addon-def-files``: package paths or URLs, in order."""
+    variables: Variables | None = None
+    """None: the manifests have no placeholders."""
 
 
 class RollOutBegun(Event, kind="infra.cluster.roll_out_begun"):
@@ -177,6 +179,8 @@ class UpdateCluster(Command, kind="infra.k8s.update_cluster", service="infra-k8s
     multi_namespace: bool = False
     vdus: tuple[VduTarget, ...] = ()
     """The owners of Machines with their replicas at the present scale levels."""
+    variables: Variables | None = None
+    """None: the manifests have no placeholders."""
     part: UpdatePart
     """``check``: send nothing, only find out whether the update is possible; ``control_plane``: apply all but the workers
     whose Kubernetes version changes; ``all``: apply everything; ``prune``: delete what the manifests lack."""

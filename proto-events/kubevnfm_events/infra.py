@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from kubevnfm_secrets import SecretParams
+from kubevnfm_secrets import Secret, SecretParams
 from pydantic import Field
 
 from kubevnfm_events.base import Command, Event, Facts
@@ -314,6 +314,10 @@ class CancelOpenstackStep(CancelStep, kind="infra.openstack.cancel_step", servic
 # --- Kubernetes -------------------------------------------------------------------------------------------------------
 
 
+Variables = dict[str, Secret]
+"""``additionalParams.capi.variables``: the values of the placeholders in manifests, secret because any of them may be."""
+
+
 class VduTarget(Facts):
     """A VDU that is a Kubernetes workload (capi.md CR-030, CR-031)."""
 
@@ -397,6 +401,8 @@ class ApplyObjects(Command, kind="infra.k8s.apply_objects", service="infra-k8s",
     vdus: tuple[VduTarget, ...] = ()
     parameters: SecretParams = Field(default_factory=dict)
     """additionalParams."""
+    variables: Variables | None = None
+    """None: the manifests have no placeholders."""
     wait_timeout_s: float | None = None
     cluster_apart: bool = False
     """Whether objects of Cluster API are applied and not awaited: AwaitCluster waits for their cluster."""
@@ -433,6 +439,8 @@ class UpdateObjects(Command, kind="infra.k8s.update_objects", service="infra-k8s
     """The namespace of objects that name none."""
     multi_namespace: bool = False
     vdus: tuple[VduTarget, ...] = ()
+    variables: Variables | None = None
+    """None: the manifests have no placeholders."""
     wait_timeout_s: float | None = None
 
 
@@ -484,6 +492,8 @@ class HealObjects(Command, kind="infra.k8s.heal_objects", service="infra-k8s", r
     vdus: tuple[VduTarget, ...] = ()
     pods: tuple[PodFacts, ...]
     """The pods to replace."""
+    variables: Variables | None = None
+    """None: the manifests have no placeholders."""
     wait_timeout_s: float | None = None
 
 
@@ -503,6 +513,8 @@ class ReplaceObjects(Command, kind="infra.k8s.replace_objects", service="infra-k
     """The namespace of objects that name none."""
     multi_namespace: bool = False
     vdus: tuple[VduTarget, ...] = ()
+    variables: Variables | None = None
+    """None: the manifests have no placeholders."""
     wait_timeout_s: float | None = None
 
 

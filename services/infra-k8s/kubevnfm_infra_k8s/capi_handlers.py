@@ -151,7 +151,7 @@ class CapiHandlers(Handling):
         """Apply the addons inside the workload cluster; what they need of workers is not awaited here."""
         mine = command.vnf_instance_id
         name = addons_release(mine)
-        manifests = await self.manifests(command.package, command.def_files, mine, context.operation_id)
+        manifests = await self.manifests(command, command.package, command.def_files, context.operation_id)
         began = await self.start_times.started_at(context, mine)
         async with self.connected(command.vim) as management:
             connection = await _connection(management, command.cluster)

@@ -93,7 +93,7 @@ class ChangeHandlers(Handling):
     async def replace_objects(self, command: ReplaceObjects, context: StepContext) -> Outcome:
         """Apply other manifests, and delete what they lack once all is ready; a repeated call continues."""
         mine, operation_id = command.vnf_instance_id, context.operation_id
-        manifests = await self.manifests(command.package, command.def_files, mine, operation_id)
+        manifests = await self.manifests(command, command.package, command.def_files, operation_id)
         release = await self.release_of(mine)
         async with self.connected(command.vim) as cluster:
             planned = await plan(command, manifests, cluster, operation_id=operation_id)

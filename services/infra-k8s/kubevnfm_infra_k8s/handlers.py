@@ -93,7 +93,7 @@ class InfraK8sHandlers(Handling):
         """Change the CNF's configuration and images, and wait for what restarts; a repeated call continues."""
         mine, operation_id = command.vnf_instance_id, context.operation_id
         files = await self._files_after(command, operation_id)
-        manifests = await self.manifests(command.package, files, mine, operation_id)
+        manifests = await self.manifests(command, command.package, files, operation_id)
         release = await self.release_of(mine)
         async with self.connected(command.vim) as cluster:
             planned = await plan(command, manifests, cluster, operation_id=operation_id)
@@ -122,9 +122,8 @@ class InfraK8sHandlers(Handling):
     async def _files_after(self, command: UpdateObjects, operation_id: str) -> tuple[str, ...]:
         if not command.config_files:
             return command.def_files
-        mine = command.vnf_instance_id
-        before = await self.manifests(command.before, command.def_files, mine, operation_id)
-        configs = await self.manifests(command.package, command.config_files, mine, operation_id)
+        before = await self.manifests(command, command.before, command.def_files, operation_id)
+        configs = await self.manifests(command, command.package, command.config_files, operation_id)
         by_file = {name: [each for each in configs if each.file == name] for name in command.config_files}
         if command.images_of:
             return files_after(command.def_files, before, by_file, field=FIELD)

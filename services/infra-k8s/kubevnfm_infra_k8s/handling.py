@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_events.infra import HelmChart
+from kubevnfm_events.infra import HelmChart, Variables
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_worker import StepContext
@@ -31,11 +31,18 @@ _REPORT_S: Final = 5.0
 """The wait ends this long before the command's deadline, so that the failure names the objects it waited for."""
 
 
-class Describes(Protocol):
-    """A command that says what a CNF consists of."""
+class HasVariables(Protocol):
+    """A command with the values of placeholders in manifests."""
 
     @property
     def vnf_instance_id(self) -> str: ...
+
+    @property
+    def variables(self) -> Variables | None: ...
+
+
+class Describes(HasVariables, Protocol):
+    """A command that says what a CNF consists of."""
 
     @property
     def package(self) -> PackageRef: ...
@@ -88,12 +95,18 @@ class Handling:
         return release
 
     async def manifests(
-        self, package: PackageRef, names: Sequence[str], vnf_instance_id: str, operation_id: str
+        self, command: HasVariables, package: PackageRef, names: Sequence[str], operation_id: str
     ) -> Sequence[Manifest]:
-        """Return the manifests of a package's files and of URLs."""
-        files = await self.sources.read(package, names, vnf_instance_id=vnf_instance_id, operation_id=operation_id)
+        """Return the manifests of a package's files and of URLs, filled in with the variables of the command."""
+        files = await self.sources.read(
+            package,
+            names,
+            vnf_instance_id=command.vnf_instance_id,
+            operation_id=operation_id,
+            variables=command.variables,
+        )
         # In a thread, because large YAML files take longer than other commands should wait.
-        return await asyncio.to_thread(read_manifests, files)
+        return await asyncio.to_thread(read_manifests, files, is_filled_in=command.variables is not None)
 
     async def manifests_of(self, command: Describes, cluster: Cluster, operation_id: str) -> Sequence[Manifest]:
         """Return the manifests of a command: those of its files, or what its chart makes for the cluster.
@@ -102,7 +115,7 @@ class Handling:
         """
         mine = command.vnf_instance_id
         if command.chart is None:
-            return await self.manifests(command.package, command.def_files, mine, operation_id)
+            return await self.manifests(command, command.package, command.def_files, operation_id)
         version, api_versions = await asyncio.gather(cluster.version(), cluster.api_versions())
         target = ChartTarget(command.namespace or "default", version, api_versions)
         texts = await self.sources.rendered(

@@ -37,7 +37,7 @@ class UpdateHandlers(Handling):
     async def update_cluster(self, command: UpdateCluster, context: StepContext) -> Outcome:
         """Do one part of the update; a repeated call continues."""
         mine, operation_id = command.vnf_instance_id, context.operation_id
-        manifests = await self.manifests(command.package, command.def_files, mine, operation_id)
+        manifests = await self.manifests(command, command.package, command.def_files, operation_id)
         release = await self.release_of(mine)
         async with self.connected(command.vim) as cluster:
             planned = await plan(command, manifests, cluster, operation_id=operation_id)

@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 from kubevnfm_clients.ports import Packages
 from kubevnfm_csar import FolderFiles, PackageRefused
 from kubevnfm_csar.manifest import HASH_NAMES, read_index
+from kubevnfm_csar.placeholders import fill_in
 from kubevnfm_events import PackageRef
-from kubevnfm_events.infra import HelmChart
+from kubevnfm_events.infra import HelmChart, Variables
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing, Secret
@@ -40,7 +41,13 @@ class PackageSources:
         self._store, self._key_ring = store, key_ring
 
     async def read(
-        self, package: PackageRef, def_files: Sequence[str], *, vnf_instance_id: str, operation_id: str
+        self,
+        package: PackageRef,
+        def_files: Sequence[str],
+        *,
+        vnf_instance_id: str,
+        operation_id: str,
+        variables: Variables | None = None,
     ) -> Sequence[tuple[str, str]]:
         """See the port."""
         if not def_files:
@@ -53,7 +60,11 @@ class PackageSources:
         for each in def_files:
             if _is_url(each):
                 texts[each] = await self._fetched(each, vnf_instance_id, operation_id)
-        return [(each, texts[each]) for each in dict.fromkeys(def_files)]
+        read = [(each, texts[each]) for each in dict.fromkeys(def_files)]
+        if variables is None:
+            return read
+        values = {name: value.reveal(self._key_ring) for name, value in variables.items()}
+        return await asyncio.to_thread(fill_in, read, values)
 
     async def rendered(
         self, package: PackageRef, chart: HelmChart, target: ChartTarget, *, vnf_instance_id: str, operation_id: str

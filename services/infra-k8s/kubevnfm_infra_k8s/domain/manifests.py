@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import yaml
+from kubevnfm_csar.placeholders import VARIABLES
 from kubevnfm_kit.errors import InvalidInput
 
 from kubevnfm_infra_k8s.domain.errors import ChartRefused
@@ -67,9 +68,12 @@ class Manifest:
         return ObjectKey(self.api_version, self.kind, namespace, self.name)
 
 
-def read_manifests(files: Sequence[tuple[str, str]]) -> Sequence[Manifest]:
-    """Read (name, YAML text) pairs, in order. Raises InvalidInput naming file and document."""
-    manifests = [manifest for name, text in files for manifest in _read(name, text)]
+def read_manifests(files: Sequence[tuple[str, str]], *, is_filled_in: bool = False) -> Sequence[Manifest]:
+    """Read (name, YAML text) pairs, in order. Raises InvalidInput naming file and document.
+
+    ``is_filled_in``: whether the texts contain values of the request, which no error shows.
+    """
+    manifests = [manifest for name, text in files for manifest in _read(name, text, is_filled_in)]
     if not manifests:
         raise InvalidInput(FIELD, "no Kubernetes object in any of the files")
     seen: dict[tuple[str, str, str, str], Manifest] = {}
@@ -82,12 +86,14 @@ def read_manifests(files: Sequence[tuple[str, str]]) -> Sequence[Manifest]:
     return manifests
 
 
-def _read(name: str, text: str) -> Iterator[Manifest]:
+def _read(name: str, text: str, is_filled_in: bool) -> Iterator[Manifest]:
     try:
         documents = list(read_documents(text))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f" in line {mark.line + 1}" if mark is not None else ""
+        if is_filled_in:
+            raise InvalidInput(VARIABLES, f"{name}: invalid YAML{place}, with the values filled in") from None
         raise InvalidInput(
             FIELD, f"{name}: invalid YAML: {getattr(error, 'problem', None) or 'unreadable'}{place}"
         ) from error

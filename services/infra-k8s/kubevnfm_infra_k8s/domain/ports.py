@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from kubevnfm_events import Event, PackageRef, VimConnection
-from kubevnfm_events.infra import HelmChart
+from kubevnfm_events.infra import HelmChart, Variables
 from kubevnfm_worker import StepContext
 
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
@@ -120,11 +120,19 @@ class Sources(Protocol):
     """The files with manifests."""
 
     async def read(
-        self, package: PackageRef, def_files: Sequence[str], *, vnf_instance_id: str, operation_id: str
+        self,
+        package: PackageRef,
+        def_files: Sequence[str],
+        *,
+        vnf_instance_id: str,
+        operation_id: str,
+        variables: Variables | None = None,
     ) -> Sequence[tuple[str, str]]:
         """Return (name, text) of each file, in order. The content of a URL does not change during an operation.
 
-        Raises InvalidInput for a file that the package lacks or that was modified, and for a URL that is not allowed.
+        ``variables``: the values of placeholders; None if the texts have none.
+        Raises InvalidInput for a file that the package lacks or that was modified, for a URL that is not allowed, and for
+        a placeholder without a value.
         """
         ...
 

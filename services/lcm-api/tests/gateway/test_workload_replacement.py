@@ -9,7 +9,7 @@ import pytest
 from kubevnfm_events import CommandFailed
 from kubevnfm_events.capi import AwaitCluster, ClusterUpdated, RollOutMachines, UpdateCluster
 from kubevnfm_events.infra import ObjectFacts
-from lcm_world import World
+from lcm_world import RING, World
 from package_variants import CAPI_WORKLOAD, OTHER_WORKLOAD, SAMPLES, changed_package
 from workload_world import AWAIT, KINDS, SHOWN, VNFD, built, machines, sent, shown
 
@@ -49,6 +49,7 @@ async def test_a_roll_out_replaces_the_machines_and_nothing_else(world: World) -
         ({"additionalParams": {"capi": [True]}}, 400, "additionalParams/capi"),
         ({"additionalParams": {"capi": {"rollout": True, "vim_name": "x"}}}, 422, "additionalParams/capi/vim_name"),
         ({"additionalParams": {"capi": {"rollout": True}, "namespace": "x"}}, 422, "additionalParams/namespace"),
+        ({"additionalParams": {"capi": {"rollout": True, "variables": {}}}}, 422, "additionalParams/capi/variables"),
     ],
 )
 async def test_a_roll_out_with_anything_else_is_refused_by_field(
@@ -63,7 +64,8 @@ async def test_a_roll_out_with_anything_else_is_refused_by_field(
 
 UPDATED = "infra.k8s.update_cluster"
 CLUSTER_FILE = "Files/kubernetes/cluster.yaml"
-CHANGE = {"vnfdId": OTHER_WORKLOAD, "additionalParams": {"lcm-kubernetes-def-files": [CLUSTER_FILE]}}
+GIVEN = {"lcm-kubernetes-def-files": [CLUSTER_FILE], "capi": {"variables": {"FLAVOR": "m1.large"}}}
+CHANGE = {"vnfdId": OTHER_WORKLOAD, "additionalParams": GIVEN}
 PARTS = ["check", "control_plane", "all", "prune"]
 
 
@@ -83,7 +85,7 @@ def cluster_updated(version_step: str | None = None) -> ClusterUpdated:
 
 
 async def test_a_cluster_is_changed_to_another_package_at_its_scale(world: World) -> None:
-    """CR-094, CR-098, CR-100: checked first, then the control plane, then all; what is lacking is pruned at the end."""
+    """CR-042, CR-094, CR-098, CR-100: checked first, then the control plane, then all; what is lacking is pruned at the end."""
     instance_id = await built(world)
     await other_package(world)
     world.twins.answers[AWAIT] = machines([0, 1])
@@ -95,6 +97,7 @@ async def test_a_cluster_is_changed_to_another_package_at_its_scale(world: World
     commands = sent(world, UpdateCluster)
     assert [each.part for each in commands] == PARTS
     assert {each.package.vnfd_id for each in commands} == {OTHER_WORKLOAD}
+    assert all(each.variables is not None and each.variables["FLAVOR"].reveal(RING) == "m1.large" for each in commands)
     assert {target.name: target.replicas for target in commands[0].vdus}["workload-md-0"] == 2
     after = await shown(world, instance_id)
     assert after["vnfdId"] == OTHER_WORKLOAD
@@ -118,7 +121,8 @@ async def test_a_rollback_applies_the_earlier_package_waits_and_prunes(world: Wo
     await world.reached(operation_id, "ROLLED_BACK")
     undone = [each.data for each in world.twins.commands[before:]]
     assert [getattr(each, "part", "wait") for each in undone] == ["all", "wait", "prune"]
-    assert {each.package.vnfd_id for each in undone if isinstance(each, UpdateCluster)} == {CAPI_WORKLOAD}
+    updates = [each for each in undone if isinstance(each, UpdateCluster)]
+    assert {(each.package.vnfd_id, each.variables) for each in updates} == {(CAPI_WORKLOAD, None)}
     after = await shown(world, instance_id)
     assert after["vnfdId"] == CAPI_WORKLOAD
     assert [one["id"] for one in after["instantiatedVnfInfo"]["vnfcResourceInfo"]] == ["cp-0", "md-9"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, TypedDict
 
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_events.infra import ServerFacts, StackResources, UserData, VduTarget
+from kubevnfm_events.infra import ServerFacts, StackResources, UserData, Variables, VduTarget
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.lcm import VnfInstance
 from kubevnfm_sol.resources import (
@@ -468,6 +468,8 @@ class ModifyCnfDraft(ModifyDraft, ScriptedDraft):
     """The files that describe the CNF before the operation."""
     config_files: tuple[str, ...] = ()
     """Files with changed ConfigMaps and Secrets."""
+    variables: Variables | None = None
+    """The values of placeholders in the manifests; None: they have none."""
     multi_namespace: bool = False
     vdus: tuple[VduTarget, ...] = ()
     wait_timeout_s: float | None = None

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import ClassVar, Self, TypedDict
 
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_events.infra import HelmChart, LeftObject, ObjectCount, PodFacts, VduTarget
+from kubevnfm_events.infra import HelmChart, LeftObject, ObjectCount, PodFacts, Variables, VduTarget
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges, ScaleInfo
 from pydantic import Field
@@ -135,6 +135,8 @@ class HealCnfDraft(ChangeCnfDraft):
     """The workloads of the VDUs, with their replicas at the present scale levels."""
     parameters: SecretParams = Field(default_factory=dict)
     """additionalParams of the instantiate request."""
+    variables: Variables | None = None
+    """The values of placeholders in the manifests; None: they have none."""
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase, as far as mgmt-executor runs it."""
     pods: tuple[PodFacts, ...] = ()

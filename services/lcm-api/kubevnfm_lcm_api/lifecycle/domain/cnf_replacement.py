@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 from kubevnfm_events import PackageRef
-from kubevnfm_events.infra import VduTarget
+from kubevnfm_events.infra import Variables, VduTarget
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges, ScaleInfo
 from pydantic import Field
@@ -40,6 +40,10 @@ class ReplaceCnfDraft(ChangeCnfDraft):
     max_scale_levels: tuple[ScaleInfo, ...] = ()
     parameters: SecretParams = Field(default_factory=dict)
     """additionalParams, the earlier ones merged with the request's."""
+    variables: Variables | None = None
+    """The values of placeholders in the new manifests; None: they have none."""
+    variables_before: Variables | None = None
+    """The same for the earlier package."""
     tasks: tuple[str, ...] = ()
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase in the new package, as far as mgmt-executor runs it."""

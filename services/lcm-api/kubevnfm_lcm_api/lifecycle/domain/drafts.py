@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Self, TypedDict
 
 from kubevnfm_cluster import ClusterParameters, places_of_registries
 from kubevnfm_events import ClusterAccess, PackageRef, VimConnection
-from kubevnfm_events.infra import HelmChart, LeftObject, StackResources, UserData, VduTarget
+from kubevnfm_events.infra import HelmChart, LeftObject, StackResources, UserData, Variables, VduTarget
 from kubevnfm_events.kuryr import KuryrNetwork
 from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer
 from kubevnfm_events.vim import VimRegistered
@@ -302,6 +302,8 @@ class InstantiateCnfDraft(InstantiateDraft):
     adopt: bool = False
     vdus: tuple[VduTarget, ...] = ()
     wait_timeout_s: float | None = None
+    variables: Variables | None = None
+    """The values of placeholders in the manifests; None: they have none."""
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase, as far as mgmt-executor runs it."""
 

@@ -24,6 +24,7 @@ from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.engine import Engine
+from kubevnfm_lcm_api.lifecycle.requests import variables
 
 ApiVersion = Literal["v1", "v2"]
 
@@ -69,6 +70,7 @@ class Acceptance:
             raise refusal
         now = rfc3339(self._clock.now())
         names = frozenset(record.internals.secret_names).union(secret_names, listed_names(original))
+        names |= variables.secret_names(original)
         occ = VnfLcmOpOcc(
             id=new_id(),
             operation_state=state,

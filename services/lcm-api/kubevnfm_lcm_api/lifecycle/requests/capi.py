@@ -22,15 +22,17 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _TEXTS: Final = ("cluster_name", "vim_name", "cluster_role", "callback_url")
 _FLAGS: Final = ("register_vim", "vim_default")
-_UNSUPPORTED: Final = ("variables", "openstack_vim_id")
+CAPI_VARIABLES: Final = "variables"
+"""Checked by `requests.variables`."""
+_UNSUPPORTED: Final = ("openstack_vim_id",)
 """Names of capi.md that this version does not carry out."""
-_KNOWN: Final = (*_CHOICES, *_TEXTS, *_FLAGS, _ADDONS, "timeouts")
+_KNOWN: Final = (*_CHOICES, *_TEXTS, *_FLAGS, _ADDONS, CAPI_VARIABLES, "timeouts")
 
 
 def capi_parameters(
     parameters: Mapping[str, Any], files: Callable[[object, str], tuple[str, ...]]
 ) -> CapiParameters | None:
-    """Return the parameters of the workload cluster; None if the request has none.
+    """Return the parameters of the workload cluster; None if the request has none, or none but variables.
 
     ``files``: checks a list of manifests that the request names at a place. Raises: InvalidInput naming the field;
     Unprocessable for what this version does not carry out.
@@ -46,6 +48,8 @@ def capi_parameters(
             raise Unprocessable(f"{place}/{name}", "not supported: leave it out")
         if name not in _KNOWN:
             raise InvalidInput(f"{place}/{name}", f"one of {', '.join(sorted(_KNOWN))} expected")
+    if set(given) == {CAPI_VARIABLES}:
+        return None
     values: dict[str, Any] = {}
     for name, allowed in _CHOICES.items():
         if name in given:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from kubevnfm_cluster import LOAD_BALANCER, request_load_balancer
 from kubevnfm_csar import Flavour
+from kubevnfm_csar.placeholders import VARIABLES
 from kubevnfm_events.infra import HelmChart, VduTarget
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret
@@ -20,6 +21,7 @@ from kubevnfm_lcm_api.lifecycle.requests.capi import CAPI, WORKLOAD_TASKS, capi_
 from kubevnfm_lcm_api.lifecycle.requests.charts import CHART, chart_of
 from kubevnfm_lcm_api.lifecycle.requests.drivers import check_cnf_drivers, executor_phases, scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.scripts import requested_instance, script_request
+from kubevnfm_lcm_api.lifecycle.requests.variables import requested_variables
 
 DEF_FILES: Final = "lcm-kubernetes-def-files"
 _MAPPING: Final = "vdu_mapping"
@@ -54,6 +56,9 @@ async def cnf_draft(
     if phases:
         await check_load_balancer(parameters, files)
     capi = capi_parameters(parameters, lambda listed, place: manifest_files(listed, files, place=place))
+    variables = requested_variables(original)
+    if variables is not None and chart is not None:
+        raise Unprocessable(VARIABLES, "a Helm chart has values of its own: leave it out")
     scripts = scripts_of(flavour, OperationType.INSTANTIATE)
     draft = InstantiateCnfDraft(
         **fields,
@@ -67,6 +72,7 @@ async def cnf_draft(
         adopt=flag(parameters, "adopt"),
         vdus=vdus,
         wait_timeout_s=wait_timeout(parameters),
+        variables=variables,
         phases=phases,
     )
     if capi is None:

@@ -10,6 +10,7 @@ from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import HealCnfDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.charts import chart_of
 from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
+from kubevnfm_lcm_api.lifecycle.requests.variables import stored_variables
 from kubevnfm_lcm_api.lifecycle.requests.vnfcs import resource_ids
 
 
@@ -32,6 +33,7 @@ def healed_cnf(
         vdus=vnf.targets,
         chart=chart_of(vnf.record.vnf.id, vnf.flavour, internals.parameters, vnf.targets),
         parameters=internals.parameters,
+        variables=stored_variables(internals.parameters),
         phases=internals.phases,
         pods=tuple(pod for pod in vnf.release.pods if pod.name in names),
         is_whole=not names,

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kubevnfm_csar import Flavour, UnknownFlavour, Vnfd
 from kubevnfm_events import PackageRef
+from kubevnfm_events.infra import Variables
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, OperationType
 
@@ -19,6 +20,7 @@ from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES, flag, manifest_fi
 from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.requests.drivers import check_cnf_drivers, executor_phases, scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.scripts import script_request
+from kubevnfm_lcm_api.lifecycle.requests.variables import requested_variables, stored_variables, with_variables
 
 _ROLLING: Final = "RollingUpdate"
 _COORDINATE: Final = "lcm-operation-coordinate"
@@ -62,8 +64,11 @@ def replaced_cnf(
     # The new package may allow fewer levels; a later scaling begins at the highest one.
     levels = {name: min(vnf.scale_levels.get(name, 0), a.max_scale_level) for name, a in flavour.aspects.items()}
     earlier = vnf.record.internals.parameters
-    # The parameters of a workload cluster stay those that it was built with.
-    parameters = {**earlier, **given, **({CAPI: earlier[CAPI]} if CAPI in earlier else {})}
+    before = stored_variables(earlier)
+    variables = _variables(before, original)
+    # The parameters of a workload cluster stay those that it was built with, but for its variables.
+    others = {name: value for name, value in given.items() if name != CAPI}
+    parameters = with_variables({**earlier, **others}, variables)
     if given.get("namespace", vnf.release.namespace) != vnf.release.namespace:
         raise Unprocessable(
             "additionalParams/namespace", f"{vnf.release.namespace}, where the CNF is, expected: it does not move"
@@ -89,6 +94,8 @@ def replaced_cnf(
         scale_status=scale_status(levels),
         max_scale_levels=scale_status({name: aspect.max_scale_level for name, aspect in flavour.aspects.items()}),
         parameters=parameters,
+        variables=variables,
+        variables_before=before,
         tasks=tasks,
         phases=executor_phases(flavour),
         extensions=request.extensions,
@@ -129,6 +136,12 @@ def _check_parameters(given: Mapping[str, Any], flavour: Flavour) -> tuple[str, 
             raise InvalidInput(place, f"VDU {vdu_id} is there already; one entry for each VDU expected")
         named.append(vdu_id)
     return tuple(named)
+
+
+def _variables(before: Variables | None, original: Mapping[str, Any]) -> Variables | None:
+    """Return the variables of the new package: the earlier ones, with those that the request gives. Raises InvalidInput."""
+    given = requested_variables(original)
+    return before if given is None else {**(before or {}), **given}
 
 
 def _camel(name: str) -> str:

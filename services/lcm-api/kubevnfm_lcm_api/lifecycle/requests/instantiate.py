@@ -15,10 +15,12 @@ from kubevnfm_sol.vim import KUBERNETES, VimConnectionInfo
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateDraft, InstantiateFields
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import InstantiateWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.cnf import cnf_draft
+from kubevnfm_lcm_api.lifecycle.requests.variables import check_filled_in
 from kubevnfm_lcm_api.lifecycle.requests.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.requests.vm import VmDrafts
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import supported_tasks
@@ -90,6 +92,9 @@ class Instantiate:
         if connection.vim_type == KUBERNETES:
             files = await self._packages.file_names(package.package_id)
             draft = await cnf_draft(fields, record, flavour, request, original, files)
+            addons = draft.capi.addon_def_files if isinstance(draft, InstantiateWorkloadDraft) else ()
+            manifests = (*draft.def_files, *addons)
+            await check_filled_in(self._packages, package.package_id, manifests, draft.variables)
         else:
             draft = await self._vm_drafts.draft(fields, record, flavour, request, original)
         return await self._acceptance.accept(

@@ -33,6 +33,7 @@ from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES, manifest_files, v
 from kubevnfm_lcm_api.lifecycle.requests.drivers import CONTAINER_UPDATE, driven_phases, scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.replacement import identity
 from kubevnfm_lcm_api.lifecycle.requests.scripts import script_request
+from kubevnfm_lcm_api.lifecycle.requests.variables import stored_variables
 from kubevnfm_lcm_api.lifecycle.requests.vim_choice import VimEntries, checked
 
 CONFIG_FILES: Final = "configmap_secret_paths"
@@ -223,6 +224,7 @@ class Modify:
             vim=VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields}),
             def_files=def_files,
             config_files=configs,
+            variables=stored_variables(parameters),
             multi_namespace=parameters.get("multi_namespace", False),
             vdus=vdu_targets(
                 flavour,

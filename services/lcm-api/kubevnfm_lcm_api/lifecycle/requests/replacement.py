@@ -27,6 +27,7 @@ from kubevnfm_lcm_api.lifecycle.requests.connectivity import check_points, merge
 from kubevnfm_lcm_api.lifecycle.requests.drivers import check_machine_drivers, machine_phases, scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.package_fit import check_placement
 from kubevnfm_lcm_api.lifecycle.requests.scripts import script_request
+from kubevnfm_lcm_api.lifecycle.requests.variables import check_filled_in
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
     CHANGE_FLAVOUR,
     CHANGE_VNFPKG,
@@ -187,7 +188,7 @@ class ChangePackage:
         version: ApiVersion,
     ) -> str:
         workload = vnf.record.internals.workload
-        if workload is not None and asks_for_roll_out(request.additional_params):
+        if asks_for_roll_out(request.additional_params, is_workload=workload is not None):
             return await self._acceptance.accept(
                 vnf.stored,
                 vnf.record,
@@ -211,6 +212,7 @@ class ChangePackage:
             identity=identity(vnfd, package),
             tasks=supported_tasks(vnfd, flavour, is_cnf=True),
         )
+        await check_filled_in(self._packages, package.package_id, draft.new_files, draft.variables)
         return await self._acceptance.accept(
             vnf.stored,
             vnf.record,

@@ -13,7 +13,7 @@ from kubevnfm_lcm_api.lifecycle.domain.cnf_replacement import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import RollOutWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.domain.workload_replacement import ReplaceWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.capi import CAPI, WORKLOAD_TASKS
+from kubevnfm_lcm_api.lifecycle.requests.capi import CAPI, CAPI_VARIABLES, WORKLOAD_TASKS
 from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES
 from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
 
@@ -21,15 +21,17 @@ _ROLL_OUT: Final = "rollout"
 _PLACE: Final = f"additionalParams/{CAPI}/{_ROLL_OUT}"
 
 
-def asks_for_roll_out(parameters: Mapping[str, Any]) -> bool:
+def asks_for_roll_out(parameters: Mapping[str, Any], *, is_workload: bool) -> bool:
     """Return whether ``additionalParams.capi.rollout`` is true. Raises InvalidInput, Unprocessable naming the field."""
     given = parameters.get(CAPI, {})
     place = f"additionalParams/{CAPI}"
     if not isinstance(given, Mapping):
         raise InvalidInput(place, "an object expected")
+    supported = (_ROLL_OUT, CAPI_VARIABLES) if is_workload else (CAPI_VARIABLES,)
     for name in given:
-        if name != _ROLL_OUT:
-            raise Unprocessable(f"{place}/{name}", f"a change of package supports {_ROLL_OUT} only: leave it out")
+        if name not in supported:
+            why = f"a change of package supports {' and '.join(supported)} only: leave it out"
+            raise Unprocessable(f"{place}/{name}", why)
     wanted = given.get(_ROLL_OUT, False)
     if not isinstance(wanted, bool):
         raise InvalidInput(_PLACE, "true or false expected")
@@ -66,6 +68,10 @@ def rolled_out_workload(
         if name != CAPI:
             why = "another package rolls out by itself" if name == DEF_FILES else f"{CAPI} alone expected"
             raise Unprocessable(f"additionalParams/{name}", f"not expected beside {_PLACE}: {why}")
+    if CAPI_VARIABLES in request.additional_params[CAPI]:
+        raise Unprocessable(
+            f"additionalParams/{CAPI}/{CAPI_VARIABLES}", f"not expected beside {_PLACE}: no manifest is applied"
+        )
     return RollOutWorkloadDraft(
         **vnf.fields(original, version, operation=OperationType.CHANGE_VNFPKG, asked=request),
         workload=workload,

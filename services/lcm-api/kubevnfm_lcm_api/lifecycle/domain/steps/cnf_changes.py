@@ -15,6 +15,7 @@ from kubevnfm_events.infra import (
     ObjectsScaled,
     PodFacts,
     ScaleObjects,
+    Variables,
     VduTarget,
 )
 
@@ -106,6 +107,9 @@ class NeedsHealing(NeedsVim, Protocol):
     @property
     def pods(self) -> tuple[PodFacts, ...]: ...
 
+    @property
+    def variables(self) -> Variables | None: ...
+
     def with_release(self, release: Release | None) -> Draft:
         """Return the draft with what exists now."""
         ...
@@ -136,6 +140,7 @@ class HealCnfPods(AwaitedObjects[NeedsHealing, ObjectsHealed]):
             multi_namespace=draft.multi_namespace,
             vdus=draft.vdus,
             pods=draft.pods,
+            variables=draft.variables,
             wait_timeout_s=self.wait_timeout_s,
         )
 

@@ -13,6 +13,7 @@ from kubevnfm_events.infra import (
     ObjectsUpdated,
     ReplaceObjects,
     UpdateObjects,
+    Variables,
     VduTarget,
 )
 
@@ -56,6 +57,12 @@ class NeedsReplacement(NeedsVim, Protocol):
     @property
     def vdus_before(self) -> tuple[VduTarget, ...]: ...
 
+    @property
+    def variables(self) -> Variables | None: ...
+
+    @property
+    def variables_before(self) -> Variables | None: ...
+
     def replaced(self, release: Release, files: tuple[str, ...]) -> Draft:
         """Return the draft with what exists now, and the files that describe it."""
         ...
@@ -76,7 +83,7 @@ class ReplaceCnfObjects(AwaitedObjects[NeedsReplacement, ObjectsReplaced]):
 
     def ask(self, draft: NeedsReplacement) -> ReplaceObjects:
         """Ask for the objects of the new package."""
-        return self._command(draft, draft.package, draft.new_files, draft.vdus)
+        return self._command(draft, draft.package, draft.new_files, draft.vdus, draft.variables)
 
     def fold(self, draft: NeedsReplacement, reply: ObjectsReplaced) -> Draft:
         """Keep what exists now."""
@@ -97,10 +104,15 @@ class ReplaceCnfObjects(AwaitedObjects[NeedsReplacement, ObjectsReplaced]):
 
     def undo(self, draft: NeedsReplacement) -> ReplaceObjects:
         """Ask for the objects of the earlier package; what the new one brought is deleted."""
-        return self._command(draft, draft.before_package, draft.def_files, draft.vdus_before)
+        return self._command(draft, draft.before_package, draft.def_files, draft.vdus_before, draft.variables_before)
 
     def _command(
-        self, draft: NeedsReplacement, package: PackageRef, files: tuple[str, ...], vdus: tuple[VduTarget, ...]
+        self,
+        draft: NeedsReplacement,
+        package: PackageRef,
+        files: tuple[str, ...],
+        vdus: tuple[VduTarget, ...],
+        variables: Variables | None,
     ) -> ReplaceObjects:
         return ReplaceObjects(
             vnf_instance_id=draft.vnf_instance_id,
@@ -110,6 +122,7 @@ class ReplaceCnfObjects(AwaitedObjects[NeedsReplacement, ObjectsReplaced]):
             namespace=draft.namespace,
             multi_namespace=draft.multi_namespace,
             vdus=vdus,
+            variables=variables,
             wait_timeout_s=self.wait_timeout_s,
         )
 
@@ -129,7 +142,7 @@ class ChangeCnfImages(AwaitedObjects[NeedsReplacement, ObjectsUpdated]):
 
     def ask(self, draft: NeedsReplacement) -> UpdateObjects:
         """Ask for the images of the new package."""
-        return self._command(draft, draft.package, draft.new_files, draft.vdus)
+        return self._command(draft, draft.package, draft.new_files, draft.vdus, draft.variables)
 
     def fold(self, draft: NeedsReplacement, reply: ObjectsUpdated) -> Draft:
         """Keep what runs now."""
@@ -150,10 +163,15 @@ class ChangeCnfImages(AwaitedObjects[NeedsReplacement, ObjectsUpdated]):
 
     def undo(self, draft: NeedsReplacement) -> UpdateObjects:
         """Ask for the images of the earlier package."""
-        return self._command(draft, draft.before_package, (), draft.vdus_before)
+        return self._command(draft, draft.before_package, (), draft.vdus_before, draft.variables_before)
 
     def _command(
-        self, draft: NeedsReplacement, package: PackageRef, files: tuple[str, ...], vdus: tuple[VduTarget, ...]
+        self,
+        draft: NeedsReplacement,
+        package: PackageRef,
+        files: tuple[str, ...],
+        vdus: tuple[VduTarget, ...],
+        variables: Variables | None,
     ) -> UpdateObjects:
         return UpdateObjects(
             vnf_instance_id=draft.vnf_instance_id,
@@ -166,5 +184,6 @@ class ChangeCnfImages(AwaitedObjects[NeedsReplacement, ObjectsUpdated]):
             namespace=draft.namespace,
             multi_namespace=draft.multi_namespace,
             vdus=vdus,
+            variables=variables,
             wait_timeout_s=self.wait_timeout_s,
         )

@@ -16,6 +16,7 @@ from kubevnfm_events.infra import (
     ObjectsDeleted,
     ObjectsUpdated,
     UpdateObjects,
+    Variables,
     VduTarget,
 )
 from kubevnfm_secrets import SecretParams
@@ -73,6 +74,9 @@ class NeedsManifests(NeedsVim, Protocol):
     @property
     def parameters(self) -> SecretParams: ...
 
+    @property
+    def variables(self) -> Variables | None: ...
+
     def with_release(self, release: Release | None) -> Draft:
         """Return the draft with what was applied; None: nothing is there."""
         ...
@@ -104,6 +108,7 @@ class ApplyCnfObjects(AwaitedObjects[NeedsManifests, ObjectsApplied]):
             adopt=draft.adopt,
             vdus=draft.vdus,
             parameters=draft.parameters,
+            variables=draft.variables,
             wait_timeout_s=self.wait_timeout_s,
         )
 
@@ -149,6 +154,9 @@ class NeedsUpdate(NeedsVim, Protocol):
 
     @property
     def vdus(self) -> tuple[VduTarget, ...]: ...
+
+    @property
+    def variables(self) -> Variables | None: ...
 
     @property
     def before(self) -> Release: ...
@@ -203,6 +211,7 @@ class UpdateCnfObjects(AwaitedObjects[NeedsUpdate, ObjectsUpdated]):
             namespace=draft.before.namespace,
             multi_namespace=draft.multi_namespace,
             vdus=draft.vdus,
+            variables=draft.variables,
             wait_timeout_s=self.wait_timeout_s,
         )
 

@@ -27,6 +27,7 @@ from kubevnfm_events.infra import (
     ObjectsDeleted,
     ObjectsScaled,
     ScaleObjects,
+    Variables,
     VduTarget,
 )
 
@@ -81,6 +82,7 @@ class ApplyClusterObjects(Step[NeedsClusterManifests, ObjectsApplied]):
             adopt=draft.adopt,
             vdus=draft.vdus,
             parameters=draft.parameters,
+            variables=draft.variables,
             cluster_apart=True,
             cluster_name=draft.cluster_name,
         )
@@ -364,8 +366,15 @@ class ScaleClusterMachines(Step[NeedsMachineCounts, ObjectsScaled]):
         )
 
 
+class NeedsAddons(NeedsCluster, Protocol):
+    """An operation that applies addons inside its workload cluster."""
+
+    @property
+    def variables(self) -> Variables | None: ...
+
+
 @dataclass(frozen=True)
-class ApplyClusterAddons(Step[NeedsCluster, AddonsApplied]):
+class ApplyClusterAddons(Step[NeedsAddons, AddonsApplied]):
     """Apply the addons inside the workload cluster, once its API server answers (CR-048).
 
     Again: safe; they are applied once more.
@@ -379,7 +388,7 @@ class ApplyClusterAddons(Step[NeedsCluster, AddonsApplied]):
     label: ClassVar[str] = "Apply the addons inside the workload cluster"
     base_timeout_s: ClassVar[float] = 1200.0
 
-    def ask(self, draft: NeedsCluster) -> ApplyAddons:
+    def ask(self, draft: NeedsAddons) -> ApplyAddons:
         """Ask for the addons."""
         assert draft.workload_cluster is not None
         return ApplyAddons(
@@ -388,12 +397,13 @@ class ApplyClusterAddons(Step[NeedsCluster, AddonsApplied]):
             cluster=draft.workload_cluster,
             package=draft.package,
             def_files=self.def_files,
+            variables=draft.variables,
         )
 
-    def fold(self, draft: NeedsCluster, reply: AddonsApplied) -> None:
+    def fold(self, draft: NeedsAddons, reply: AddonsApplied) -> None:
         """Nothing to keep."""
 
-    def undo(self, draft: NeedsCluster) -> None:
+    def undo(self, draft: NeedsAddons) -> None:
         """The cluster is deleted as a whole (CR-048)."""
 
 

@@ -77,5 +77,6 @@ class UpdateClusterObjects(Step[NeedsClusterUpdate, ClusterUpdated]):
             namespace=draft.namespace,
             multi_namespace=draft.multi_namespace,
             vdus=draft.vdus_before if is_back else draft.vdus,
+            variables=draft.variables_before if is_back else draft.variables,
             part=part,
         )
