@@ -105,7 +105,7 @@ async def test_parameters_of_a_workload_cluster_are_read_strictly(user: User) ->
     """CR-048, CR-069: what is not understood is refused, with the name of the field."""
     workload_id = await user.create(await user.sample("capi-workload"))
     body = sample_body("capi-workload", "instantiate")
-    endpoint = {"endpoint": "https://127.0.0.1:1", "ssl_ca_cert": "-----BEGIN CERTIFICATE-----"}
+    endpoint = {"endpoint": "https://127.0.0.1:1", "ssl_ca_cert": "None"}
     connection = {
         "vimType": "ETSINFV.KUBERNETES.V_1",
         "interfaceInfo": endpoint,

@@ -185,7 +185,8 @@ def cnf_body() -> dict[str, Any]:
     """Return the instantiate request of a CNF."""
     connection = {
         "vimId": "vim-k", "vimType": "ETSINFV.KUBERNETES.V_1",
-        "interfaceInfo": {"endpoint": "https://127.0.0.1:6443"}, "accessInfo": {"bearer_token": "token-of-the-vim"},
+        "interfaceInfo": {"endpoint": "https://127.0.0.1:6443", "ssl_ca_cert": "None"},
+        "accessInfo": {"bearer_token": "token-of-the-vim"},
     }  # fmt: skip
     return {**sample_request("cnf", "instantiate"), "vimConnectionInfo": {"cluster": connection}}
 

@@ -20,7 +20,9 @@ def a_kubeconfig(token: str = "swordfish") -> str:
         {
             "current-context": "c",
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {"server": "https://10.0.0.5:6443"}}],
+            "clusters": [
+                {"name": "c", "cluster": {"server": "https://10.0.0.5:6443", "insecure-skip-tls-verify": True}}
+            ],
             "users": [{"name": "u", "user": {"token": token}}],
         }
     )

@@ -94,7 +94,9 @@ def a_body(target: Target, uid: str, *, event: str = "CREATED", mark: str = "che
         "kind": "Config",
         "current-context": "check",
         "contexts": [{"name": "check", "context": {"cluster": "check", "user": "check"}}],
-        "clusters": [{"name": "check", "cluster": {"server": "https://192.0.2.1:6443"}}],
+        "clusters": [
+            {"name": "check", "cluster": {"server": "https://192.0.2.1:6443", "insecure-skip-tls-verify": True}}
+        ],
         "users": [{"name": "check", "user": {"token": mark}}],
     }
     body: JsonObject = {

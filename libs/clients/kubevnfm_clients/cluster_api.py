@@ -17,6 +17,7 @@ from typing import Final
 
 import aiohttp
 from kubevnfm_events import VimConnection
+from kubevnfm_kit.cluster_trust import ClusterTrust, cluster_trust
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_kit.tls import tls_failure
@@ -197,8 +198,9 @@ class ClusterApi:
             # In a thread, because without a CA it reads the system's certificates from disk.
             return await asyncio.to_thread(
                 _context,
-                self._interface.get("ssl_ca_cert"),
-                self._interface.get(_SKIP) is not True,
+                cluster_trust(
+                    self._interface.get("ssl_ca_cert"), skips_verification=self._interface.get(_SKIP) is True
+                ),
                 self._access.get("client_certificate"),
                 self._access.get("client_key"),
             )
@@ -206,9 +208,9 @@ class ClusterApi:
             raise ApiRefused(self.endpoint, "ssl_ca_cert or the client certificate is not PEM") from error
 
 
-def _context(ca: str | None, is_verified: bool, certificate: str | None, key: str | None) -> ssl.SSLContext:
-    if is_verified:
-        context = ssl.create_default_context(cadata=ca)
+def _context(trust: ClusterTrust, certificate: str | None, key: str | None) -> ssl.SSLContext:
+    if trust.is_verified:
+        context = ssl.create_default_context(cadata=trust.ca_pem or None)
     else:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import yaml
 from kubevnfm_events import VimConnection
+from kubevnfm_kit.cluster_trust import NOT_VERIFIED
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import Secret
@@ -46,9 +47,7 @@ def kubeconfig_connection(text: str, *, field: str = "kubeconfig") -> VimConnect
     user = _mapping(_named(config, "users", context.get("user"), field).get("user"), f"{field}.users[].user")
     server = _server(cluster, f"{field}.clusters[].cluster")
     interface: dict[str, object] = {"endpoint": server}
-    ca = _pem(cluster, "certificate-authority-data", f"{field}.clusters[].cluster")
-    if ca is not None:
-        interface["ssl_ca_cert"] = ca
+    interface["ssl_ca_cert"] = _ca(cluster, f"{field}.clusters[].cluster")
     return VimConnection(
         vim_type=_KUBERNETES, interface_info=interface, access_info=_access(user, f"{field}.users[].user")
     )
@@ -99,6 +98,17 @@ def _server(cluster: JsonMapping, field: str) -> str:
     if address is None or address.scheme != "https" or not address.hostname:
         raise Unprocessable(f"{field}.server", "an https URL expected")
     return str(server)
+
+
+def _ca(cluster: JsonMapping, field: str) -> str:
+    """Return the CA, or that the certificate is not verified: a VIM must say which (capi.md CR-007)."""
+    ca = _pem(cluster, "certificate-authority-data", field)
+    if ca is None and cluster.get("insecure-skip-tls-verify") is not True:
+        raise Unprocessable(
+            f"{field}.certificate-authority-data",
+            "base64 of PEM expected; without it, insecure-skip-tls-verify: true leaves the certificate unverified",
+        )
+    return ca or NOT_VERIFIED
 
 
 def _pem(holder: JsonMapping, name: str, field: str) -> str | None:

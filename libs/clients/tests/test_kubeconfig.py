@@ -50,6 +50,16 @@ def test_the_current_contexts_cluster_and_token_are_taken() -> None:
     assert "swordfish" not in repr(connection)
 
 
+def test_a_cluster_without_a_ca_says_that_it_is_not_verified() -> None:
+    """CR-007."""
+    server = {"server": "https://10.0.0.5:6443"}
+    skipped = kubeconfig_connection(a_kubeconfig(cluster={**server, "insecure-skip-tls-verify": True}))
+    assert skipped.interface_info["ssl_ca_cert"] == "None"
+    with pytest.raises(Unprocessable) as refusal:
+        kubeconfig_connection(a_kubeconfig(cluster=server))
+    assert refusal.value.field == "kubeconfig.clusters[].cluster.certificate-authority-data"
+
+
 def test_a_client_certificate_is_taken_and_its_key_hidden() -> None:
     key = PEM.replace("CERTIFICATE", "PRIVATE KEY")
     connection = kubeconfig_connection(

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
+from kubevnfm_kit.cluster_trust import NOT_VERIFIED, SYSTEM_CAS
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import Secret
 
@@ -109,6 +110,15 @@ def check_understood(connection: Connection, place: str) -> None:
     address = endpoint(connection)
     if address is not None:
         check_url(address, f"{place}/interfaceInfo/endpoint")
+        if kind == KUBERNETES and is_kubernetes_login(connection.access_info):
+            _check_trust(connection, address, place)
+
+
+def _check_trust(connection: Connection, address: str, place: str) -> None:
+    """Raise InvalidInput if a log-in to a Kubernetes API does not say which certificate to trust."""
+    ca = connection.interface_info.get("ssl_ca_cert") or connection.access_info.get("ssl_ca_cert")
+    if ca or connection.interface_info.get("skipTlsVerify") is not True:
+        check_cluster_ca(ca, address, f"{place}/interfaceInfo/ssl_ca_cert")
 
 
 def check_names(given: Values, known: Sequence[str], place: str, *, separator: str = "/") -> None:
@@ -146,6 +156,19 @@ def check_certificates(certificates: str, place: str) -> None:
         raise InvalidInput(place, "certificates in PEM form expected") from error
 
 
+def check_cluster_ca(ca: object, address: str, place: str) -> None:
+    """Raise InvalidInput unless ``ca`` says how to verify the certificate of the API server at ``address`` (CR-007)."""
+    if ca in (NOT_VERIFIED, SYSTEM_CAS) or (not ca and urlsplit(address).scheme == "http"):
+        return
+    if not ca:
+        raise InvalidInput(
+            place,
+            f'the CA of the Kubernetes API as PEM expected; "{SYSTEM_CAS}" trusts the CAs of the system,'
+            f' "{NOT_VERIFIED}" leaves the certificate unverified',
+        )
+    check_certificates(pem(ca), place)
+
+
 def pem(certificates: object) -> str:
     """Return ``trustedCertificates`` as one text; in requests line ends are often the two characters ``\\n``."""
     parts = certificates if isinstance(certificates, list | tuple) else (certificates,)
@@ -181,7 +204,7 @@ def check_login(connection: Connection, place: str) -> None:
     if endpoint(connection) is None:
         raise InvalidInput(f"{place}/interfaceInfo/endpoint", "required together with accessInfo")
     if long_vim_type(connection.vim_type) == KUBERNETES:
-        _check_kubernetes_login(connection.access_info, f"{place}/accessInfo")
+        check_kubernetes_login(connection.access_info, f"{place}/accessInfo")
     else:
         check_openstack_login(openstack_access(connection.access_info), f"{place}/accessInfo")
 
@@ -208,7 +231,13 @@ def check_one_of(given: Values, names: Sequence[str], place: str, *, separator: 
         raise InvalidInput(f"{place}{separator}{names[0]}", f"required for an OpenStack VIM{alternative}")
 
 
-def _check_kubernetes_login(access: Values, place: str) -> None:
-    if not any(all(access.get(name) for name in login) for login in KUBERNETES_LOGINS):
+def is_kubernetes_login(access: Values) -> bool:
+    """Return whether the access data suffice to log in to a Kubernetes API."""
+    return any(all(access.get(name) for name in login) for login in KUBERNETES_LOGINS)
+
+
+def check_kubernetes_login(access: Values, place: str) -> None:
+    """Raise InvalidInput unless the access data suffice to log in to a Kubernetes API."""
+    if not is_kubernetes_login(access):
         logins = "; or ".join(", ".join(login) for login in KUBERNETES_LOGINS)
         raise InvalidInput(place, f"one of these expected for a Kubernetes VIM: {logins}")

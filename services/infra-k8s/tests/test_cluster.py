@@ -6,6 +6,7 @@ import asyncio
 import base64
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -187,6 +188,25 @@ async def test_a_server_of_another_authority_is_not_trusted(lab: LabCluster) -> 
     async with KubernetesClusters.open(RING) as clusters, clusters.cluster(vim) as cluster:
         with pytest.raises(ClusterUnavailable, match="certificate"):
             await cluster.get(CONFIG_MAPS, key("a"))
+
+
+async def test_the_ca_may_be_that_of_the_system_or_none(
+    lab: LabCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """CR-007: the two texts of ``ssl_ca_cert`` that are no PEM."""
+
+    async def read(ca: str) -> None:
+        access = {"bearer_token": lab.admin_token}
+        vim = VimConnection(interface_info={"endpoint": lab.endpoint, "ssl_ca_cert": ca}, access_info=access)
+        async with KubernetesClusters.open(RING) as clusters, clusters.cluster(vim) as cluster:
+            assert await cluster.get(CONFIG_MAPS, key("a")) is None
+
+    await read("None")
+    with pytest.raises(ClusterUnavailable, match="certificate"):
+        await read("system")
+    (tmp_path / "ca.pem").write_text(lab.ca_pem)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    await read("system")
 
 
 async def test_a_client_certificate_is_accepted(lab: LabCluster) -> None:

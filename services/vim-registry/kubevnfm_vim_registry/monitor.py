@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 
 import structlog
@@ -70,6 +71,7 @@ class VimMonitor:
         self._silences = _Silences(clock, tolerated_s)
         self._every_s, self._timeout_s = every_s, timeout_s
         self._places = asyncio.Semaphore(at_a_time)
+        self._unverified: AbstractSet[str] = frozenset()
 
     async def watch(self) -> None:
         """Check all VIMs every ``every_s`` seconds until cancelled."""
@@ -87,7 +89,15 @@ class VimMonitor:
         """Check each VIM once. Raises StoreUnavailable."""
         found = await self._records.all()
         self._silences.forget_all_but({stored.vim.id for stored in found})
+        self._report_unverified([stored.vim for stored in found if stored.vim.is_tls_unverified])
         await asyncio.gather(*(self._check(stored) for stored in found))
+
+    def _report_unverified(self, vims: Sequence[VimRecord]) -> None:
+        """Log, once after each start and change, the clusters whose certificates are not verified (capi.md CR-007)."""
+        for vim in vims:
+            if vim.id not in self._unverified:
+                log.warning("vim_tls_not_verified", vim_id=vim.id, name=vim.name)
+        self._unverified = {vim.id for vim in vims}
 
     async def _check(self, stored: StoredVim) -> None:
         async with self._places:

@@ -54,8 +54,8 @@ class VimRegistry:
             created_at=now,
             updated_at=now,
         )
-        if kind == "kubernetes" and extra.get("use_helm") and not record.auth_cred.get("ssl_ca_cert"):
-            raise InvalidInput("vim.auth_cred.ssl_ca_cert", "required with use_helm")
+        if extra.get("use_helm") and record.is_tls_unverified:
+            raise InvalidInput("vim.auth_cred.ssl_ca_cert", "the CA of the Kubernetes API is required with use_helm")
         record = with_facts(record, await self.verified(record))
         await self._records.insert(record, [registered(record)])
         return record.shown()
@@ -105,7 +105,7 @@ class VimRegistry:
         credentials = vim.auth_cred
         if "auth_cred" in changes:
             credentials = requests.merged_credentials(credentials, requests.given_credentials(changes, vim.type))
-            requests.check_credentials(credentials, vim.type)
+            requests.check_credentials(credentials, vim.type, vim.auth_url)
             # The new data have an end of their own, and are not those that a cluster has called back with.
             changed = changed.model_copy(
                 update={"auth_cred": credentials, "expiry_reported_days": None, "content_sha256": ""}

@@ -17,6 +17,7 @@ from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import revealed
 from kubevnfm_vim_registry.settings import Settings
+from structlog.testing import capture_logs
 from vim_world import RING, World, running
 
 OPENSTACK = "ETSINFV.OPENSTACK_KEYSTONE.V_3"
@@ -86,13 +87,57 @@ async def test_services_get_the_connection_with_its_access_data(world: World, cl
         await world.directory.connection(VimConnection(vim_id="none"))
 
 
-@pytest.mark.parametrize("ca", ["None", None])
-async def test_without_a_ca_the_certificate_is_not_verified(world: World, cluster: LabCluster, ca: str | None) -> None:
+async def test_none_as_the_ca_leaves_the_certificate_unverified(world: World, cluster: LabCluster) -> None:
+    """CR-007: the text of Tacker's clients."""
     made = await world.vims.create(
-        kubernetes(cluster, auth_cred={"bearer_token": cluster.admin_token, "ssl_ca_cert": ca})
+        kubernetes(cluster, auth_cred={"bearer_token": cluster.admin_token, "ssl_ca_cert": "None"})
     )
     connection = await world.directory.connection(VimConnection(vim_id=made["id"]))
     assert connection.interface_info["skipTlsVerify"] is True
+
+
+@pytest.mark.parametrize("more", [{}, {"ssl_ca_cert": None}, {"ssl_ca_cert": ""}, {"ssl_ca_cert": "no PEM"}])
+async def test_a_cluster_without_a_ca_is_refused_by_field(
+    world: World, cluster: LabCluster, more: dict[str, str | None]
+) -> None:
+    """CR-007."""
+    with pytest.raises(InvalidInput) as refusal:
+        await world.vims.create(kubernetes(cluster, auth_cred={"bearer_token": cluster.admin_token, **more}))
+    assert refusal.value.field == "vim.auth_cred.ssl_ca_cert"
+    assert await world.vims.list({}) == []
+
+    made = await world.vims.create(kubernetes(cluster))
+    if more:
+        with pytest.raises(InvalidInput, match="ssl_ca_cert"):
+            await world.vims.update(made["id"], {"auth_cred": more})
+
+
+async def test_system_as_the_ca_trusts_the_cas_of_the_system(
+    world: World, cluster: LabCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """CR-007."""
+    body = kubernetes(cluster, auth_cred={"bearer_token": cluster.admin_token, "ssl_ca_cert": "system"})
+    with pytest.raises(InvalidInput, match="TLS certificate"):
+        await world.vims.create(body)
+    (tmp_path / "ca.pem").write_text(cluster.ca_pem)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    made = await world.vims.create(body)
+    assert (made["status"], made["auth_cred"]["ssl_ca_cert"]) == ("ACTIVE", "system")
+
+
+async def test_a_vim_that_was_stored_without_a_ca_works_and_is_reported(world: World, cluster: LabCluster) -> None:
+    """CR-007: shown as what it means, logged, and as changeable as others."""
+    vim_id = (await world.vims.create(kubernetes(cluster)))["id"]
+    with capture_logs() as logs:
+        stored = await world.store.get("vims", vim_id)
+        assert stored is not None
+        without_ca = {name: value for name, value in stored.body["auth_cred"].items() if name != "ssl_ca_cert"}
+        await world.store.update("vims", vim_id, {"auth_cred": without_ca})
+        assert (await world.vims.get(vim_id))["auth_cred"]["ssl_ca_cert"] == "None"
+        await world.until(lambda: any(line["event"] == "vim_tls_not_verified" for line in logs))
+    assert [line["vim_id"] for line in logs if line["event"] == "vim_tls_not_verified"] == [vim_id]
+    await world.vims.update(vim_id, {"auth_cred": {"bearer_token": cluster.admin_token}})
+    assert (await world.vims.get(vim_id))["status"] == "ACTIVE"
 
 
 async def test_wrong_credentials_are_rejected_and_nothing_is_stored(world: World, cluster: LabCluster) -> None:
@@ -166,7 +211,11 @@ async def test_a_cluster_needs_credentials_and_helm_needs_a_ca(world: World, clu
         await world.vims.create(kubernetes(cluster, auth_cred={"username": "admin"}))
     with pytest.raises(InvalidInput, match="use_helm"):
         await world.vims.create(
-            kubernetes(cluster, auth_cred={"bearer_token": cluster.admin_token}, extra={"use_helm": True})
+            kubernetes(
+                cluster,
+                auth_cred={"bearer_token": cluster.admin_token, "ssl_ca_cert": "None"},
+                extra={"use_helm": True},
+            )
         )
 
 
@@ -240,7 +289,7 @@ async def test_changed_access_data_are_checked_like_new_ones(world: World, clust
 
     changed = await world.vims.update(made["id"], {"auth_cred": {"ssl_ca_cert": "None"}})
 
-    assert "ssl_ca_cert" not in changed["auth_cred"]
+    assert changed["auth_cred"]["ssl_ca_cert"] == "None"
     connection = await world.directory.connection(VimConnection(vim_id=made["id"]))
     assert connection.interface_info["skipTlsVerify"] is True
 

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from kubevnfm_events import VimConnection
+from kubevnfm_kit.cluster_trust import cluster_trust
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import KeyRing, revealed
 
@@ -64,10 +65,12 @@ def read_access(vim: VimConnection, ring: KeyRing) -> Access:
     if urlsplit(endpoint).scheme not in ("https", "http") or not urlsplit(endpoint).hostname:
         raise InvalidInput("vimConnectionInfo.interfaceInfo.endpoint", "the https URL of a Kubernetes API expected")
     text = {name: str(value) for name, value in access.items() if value is not None}
+    ca = interface.get("ssl_ca_cert") or text.get("ssl_ca_cert")
+    trust = cluster_trust(ca, skips_verification=interface.get("skipTlsVerify") is True)
     common: dict[str, Any] = {  # keyword arguments, which mypy checks only one by one
         "endpoint": endpoint,
-        "ca_pem": _pem(interface.get("ssl_ca_cert") or text.get("ssl_ca_cert")),
-        "is_verified": interface.get("skipTlsVerify") is not True,
+        "ca_pem": trust.ca_pem,
+        "is_verified": trust.is_verified,
         "client_certificate": _pem(text.get("client_certificate")),
         "client_key": _pem(text.get("client_key")),
     }

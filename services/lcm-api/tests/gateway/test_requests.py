@@ -63,6 +63,15 @@ def login(**access: Any) -> dict[str, Any]:
     }
 
 
+def cluster(**interface: Any) -> dict[str, Any]:
+    """Return the VimConnectionInfo of a Kubernetes API without CA (CR-007), changed by ``interface``."""
+    return {
+        "vimType": KUBERNETES,
+        "interfaceInfo": {"endpoint": "https://127.0.0.1:6443", **interface},
+        "accessInfo": {"bearer_token": "token-1"},
+    }
+
+
 OPENSTACK = "ETSINFV.OPENSTACK_KEYSTONE.V_3"
 KUBERNETES = "ETSINFV.KUBERNETES.V_1"
 USER_DATA = {"lcm__operation__user__data": "UserData/x.py", "lcm__operation__user__data__class": "X"}
@@ -98,6 +107,10 @@ REFUSED: list[tuple[str, Change, int, str]] = [
     ("vm", vims(a={**login(), "extra": {"colour": "blue"}}), 400, "vimConnectionInfo/a/extra/colour"),
     ("vm", vims(a={"vimType": OPENSTACK, "vimId": "vim-1", "accessInfo": {"username": "u"}}), 400, "endpoint"),
     ("vm", vims(a={"vimType": OPENSTACK, "vimId": "vim-1", "accessInfo": {"region": "Mars"}}), 422, "accessInfo/region"),
+    ("cnf", vims(a=cluster()), 400, "vimConnectionInfo/a/interfaceInfo/ssl_ca_cert"),
+    ("cnf", vims(a=cluster(ssl_ca_cert="")), 400, "interfaceInfo/ssl_ca_cert"),
+    ("cnf", vims(a=cluster(ssl_ca_cert="no PEM")), 400, "interfaceInfo/ssl_ca_cert"),
+    ("cnf", vims(a=cluster(skipTlsVerify=False)), 400, "interfaceInfo/ssl_ca_cert"),
     ("vm", params(lcm__operation__user__data="UserData/x.py"), 400, "lcm-operation-user-data-class"),
     ("vm", params(lcm__operation__user__data__class="X"), 400, "lcm-operation-user-data"),
     ("vm", params(**{**USER_DATA, "lcm__operation__user__data": "../x.py"}), 400, "lcm-operation-user-data"),
@@ -156,6 +169,7 @@ async def stocked(shared_world: World) -> World:
 async def test_a_request_that_cannot_work_is_refused_by_the_name_of_its_attribute(
     stocked: World, sample: str, change: Change, status: int, field: str
 ) -> None:
+    """CR-007 among others."""
     world = stocked
     instance_id = await world.create(sample)
     body = copy.deepcopy(sample_request(sample, "instantiate"))

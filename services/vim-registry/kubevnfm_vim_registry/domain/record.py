@@ -6,10 +6,11 @@ from typing import Any, Final, Literal
 
 from kubevnfm_events import VimConnection
 from kubevnfm_events.vim import VimStatus
+from kubevnfm_kit.cluster_trust import NOT_VERIFIED, SYSTEM_CAS
 from kubevnfm_secrets import KeyRing, Secret, SecretParams, hide, mask, sealing
 from kubevnfm_sol.access import KUBERNETES_ACCESS
 from kubevnfm_sol.vim import KUBERNETES, OPENSTACK
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 VimType = Literal["openstack", "kubernetes"]
 
@@ -57,6 +58,21 @@ class VimRecord(BaseModel):
     """The threshold of `domain.expiry` that was published last, for the present access data."""
     status_reason: str = ""
     """The reason why it is UNREACHABLE or in ERROR."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_ca(cls, values: JsonObject) -> JsonObject:
+        """Write out what a record without a CA meant before CR-007: an operator's was not verified."""
+        credentials = values.get("auth_cred") or {}
+        if values.get("type") != "kubernetes" or credentials.get("ssl_ca_cert"):
+            return values
+        ca = NOT_VERIFIED if values.get("owner") is None else SYSTEM_CAS
+        return {**values, "auth_cred": {**credentials, "ssl_ca_cert": ca}}
+
+    @property
+    def is_tls_unverified(self) -> bool:
+        """Whether the certificate of a Kubernetes API is not verified."""
+        return self.type == "kubernetes" and self.auth_cred.get("ssl_ca_cert") == NOT_VERIFIED
 
     def document(self, ring: KeyRing) -> JsonObject:
         """Return the JSON object for the store; secrets are encrypted."""
@@ -118,12 +134,10 @@ def _openstack_parts(vim: VimRecord) -> tuple[dict[str, object], JsonObject]:
 def _kubernetes_parts(vim: VimRecord) -> tuple[dict[str, object], JsonObject]:
     credentials = vim.auth_cred
     interface: dict[str, object] = {"endpoint": vim.auth_url}
-    if credentials.get("ssl_ca_cert"):
-        interface["ssl_ca_cert"] = credentials["ssl_ca_cert"]
-    elif vim.owner is None:
-        # For Tacker's clients, a VIM without a CA is not verified (api.md 8). A cluster that called back without one
-        # is verified with the system's CAs, because its kubeconfig would be used in the same way.
+    if vim.is_tls_unverified:
         interface["skipTlsVerify"] = True
+    elif credentials.get("ssl_ca_cert"):
+        interface["ssl_ca_cert"] = credentials["ssl_ca_cert"]
     return interface, {name: credentials[name] for name in KUBERNETES_ACCESS if credentials.get(name) is not None}
 
 

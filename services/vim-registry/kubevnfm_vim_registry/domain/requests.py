@@ -113,7 +113,7 @@ def extra_attributes(vim: Attributes, type: VimType) -> JsonObject:
 def auth_cred(vim: Attributes, type: VimType) -> JsonObject:
     """Return the access data with their secrets hidden. Raises InvalidInput naming a missing attribute."""
     credentials = merged_credentials({}, given_credentials(vim, type))
-    check_credentials(credentials, type)
+    check_credentials(credentials, type, auth_url(vim, type))
     return credentials
 
 
@@ -124,19 +124,21 @@ def given_credentials(vim: Attributes, type: VimType) -> JsonObject:
     for name, value in mapping(vim, "auth_cred").items():
         if value is not None and not isinstance(value, str | bool):
             raise InvalidInput(f"vim.auth_cred.{name}", "a text expected")
-        # Tacker's clients send None as a text.
-        given[name] = None if name == "ssl_ca_cert" and value in {"", "None"} else value
+        given[name] = value
     hidden: JsonObject = hide(given)
     return hidden
 
 
-def check_credentials(credentials: Attributes, type: VimType) -> None:
-    """Raise InvalidInput for access data that do not suffice for any form of log-in."""
+def check_credentials(credentials: Attributes, type: VimType, url: str) -> None:
+    """Raise InvalidInput for access data that do not suffice for any form of log-in, or for a Kubernetes API without a CA.
+
+    ``url``: the VIM's `auth_url`.
+    """
     if type == "openstack":
         _check_openstack_credentials(credentials)
-    elif not any(all(credentials.get(name) for name in login) for login in access.KUBERNETES_LOGINS):
-        logins = "; or ".join(", ".join(login) for login in access.KUBERNETES_LOGINS)
-        raise InvalidInput("vim.auth_cred", f"one of these expected for a Kubernetes VIM: {logins}")
+    else:
+        access.check_kubernetes_login(credentials, "vim.auth_cred")
+        access.check_cluster_ca(credentials.get("ssl_ca_cert"), url, "vim.auth_cred.ssl_ca_cert")
 
 
 def _check_openstack_credentials(credentials: Attributes) -> None:
