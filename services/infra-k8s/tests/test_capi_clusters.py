@@ -7,6 +7,7 @@ import base64
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Key
+from patience import until_true
 
 
 @pytest.fixture
@@ -86,7 +88,7 @@ async def test_workers_are_scaled_and_awaited_until_no_machine_is_being_deleted(
 
 
 @pytest.mark.parametrize("sample", ["capi-workload", "capi-workload-v1beta1", "capi-workload-class"])
-async def test_a_roll_out_replaces_every_machine(management: Management, sample: str) -> None:
+async def test_a_roll_out_replaces_every_machine(management: Management, faults: FaultBook, sample: str) -> None:
     """CR-103: control plane and workers, in both forms of the field; a repeat of the command changes nothing."""
     vdus = CLASS_VDUS if sample.endswith("class") else VDUS
     await management.apply(sample)
@@ -97,13 +99,23 @@ async def test_a_roll_out_replaces_every_machine(management: Management, sample:
     second = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=1)
     await asyncio.sleep((second - datetime.now(UTC)).total_seconds())
     after = second.strftime("%Y-%m-%dT%H:%M:%SZ")
+    # New Machines boot only after the progress was seen.
+    faults.add(part="capi", verb="boot *", effect="hang")
     begun = [await management.roll_out(after), await management.roll_out(after)]
     assert begun[0] == begun[1]
     assert [name.partition(" ")[0] for name in begun[0]] == ["KubeadmControlPlane", "MachineDeployment"]
-    reached = await management.wait("available", attempt=2, vdus=vdus, is_settled=True, made_after=after)
+    waiting = asyncio.create_task(
+        management.wait("available", attempt=2, vdus=vdus, is_settled=True, made_after=after), name="wait"
+    )
+    await until_true(partial(names_machines_to_replace, management), timeout_s=60)
+    faults.clear()
+    reached = await waiting
     assert Counter(each.vdu_id for each in reached.machines) == {"controlPlane": 1, "worker": 2}
     assert {each.uid for each in reached.machines}.isdisjoint(each.uid for each in before.machines)
-    assert any("to be replaced: Machine" in message for message in management.messages())
+
+
+async def names_machines_to_replace(management: Management) -> bool:
+    return any("to be replaced: Machine" in message for message in management.messages())
 
 
 async def test_addons_may_be_applied_twice(management: Management) -> None:
