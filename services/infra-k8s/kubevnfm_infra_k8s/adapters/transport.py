@@ -159,9 +159,17 @@ class Transport:
         return await self._once(method, path, query, body, content_type, accept)
 
     async def _is_starting(self) -> bool:
-        # ``/readyz`` also answers callers without any right.
-        ready, _ = await self._once("GET", "/readyz", None, None, JSON, "*/*")
-        return ready.status >= 500
+        # ``/readyz`` also answers callers without any right, but not before the server has read its rules.
+        was_forbidden = False
+        for pause_s in (*_PAUSES_S, None):
+            ready, _ = await self._once("GET", "/readyz", None, None, JSON, "*/*")
+            if ready.status != 403:
+                return was_forbidden or ready.status >= 500
+            was_forbidden = True
+            if pause_s is not None:
+                await asyncio.sleep(pause_s)
+        # The rules of some clusters forbid it.
+        return False
 
     async def _once(
         self, method: str, path: str, query: Mapping[str, str] | None, body: Any, content_type: str, accept: str
