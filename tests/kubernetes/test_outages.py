@@ -8,14 +8,12 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 import yaml
-from package_variants import variant
 from patience import until
 from real_cluster import GIVEN, RealCluster
-from real_cnfs import VIM, request_on
+from real_cnfs import VIM, onboarded, request_on
 from user import GRACEFUL, RESTING, User
 
 pytestmark = pytest.mark.skipif(
@@ -28,16 +26,19 @@ DOWN_S = 4.0
 _MANY = 60
 
 
-def manifests() -> str:
-    """Return a Deployment whose pods need ten seconds, and many ConfigMaps."""
+def manifests(*, version: int = 1) -> str:
+    """Return a Deployment whose pods need ten seconds, and many ConfigMaps; in version 2 all differ, and one half is gone."""
     labels = {"app": "web"}
     template = {
         "metadata": {"labels": labels, "annotations": {"stage": "slow"}},
-        "spec": {"containers": [{"name": "c", "image": "nginx"}]},
+        "spec": {"containers": [{"name": "c", "image": f"nginx:{version}"}]},
     }
     spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
-    maps = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"m-{n}"}} for n in range(_MANY)]
+    maps = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"m-{n}"}, "data": {"version": str(version)}}
+        for n in range(_MANY // version)
+    ]
     return yaml.safe_dump_all([*maps, deployment])
 
 
@@ -62,25 +63,34 @@ async def outlived(user: User, cluster: RealCluster, cnf_id: str, task: str, bod
     assert view["state"] == "COMPLETED", view["error"]
 
 
+async def _listed(cluster: RealCluster, path: str) -> list[dict[str, Any]]:
+    found = await cluster.get(path)
+    assert found is not None
+    items: list[dict[str, Any]] = found["items"]
+    return items
+
+
 async def test_each_operation_outlives_the_api_server(user: User, cluster: RealCluster, tmp_path: Path) -> None:
-    """CR-019, CR-024, CR-033, CR-034: nothing exists twice, and nothing is left."""
-    vnfd_id = str(uuid4())
-    package = await user.upload(variant(tmp_path, vnfd_id=vnfd_id, files={FILE: manifests()}))
-    assert package["onboardingState"] == "ONBOARDED", package
+    """CR-019, CR-022, CR-024, CR-033, CR-034: nothing exists twice, and nothing is left."""
     async with cluster.namespace() as namespace:
-        cnf_id = await user.create(vnfd_id)
+        maps = f"/api/v1/namespaces/{namespace}/configmaps?labelSelector=kubevnfm.io/vnf-instance-id"
+        cnf_id = await user.create(await onboarded(user, tmp_path, {FILE: manifests()}))
         body = await request_on(user, VIM, {FILE: ""}, namespace=namespace)
         await outlived(user, cluster, cnf_id, "instantiate", body)
+        assert {each["data"]["version"] for each in await _listed(cluster, maps)} == {"1"}
         await outlived(user, cluster, cnf_id, "scale", {"type": "SCALE_OUT", "aspectId": "web_aspect"})
+        vnfcs = (await user.instance(cnf_id))["instantiatedVnfInfo"]["vnfcInfo"]
+        assert len(vnfcs) == 3
+        changed = await onboarded(user, tmp_path, {FILE: manifests(version=2)})
+        parameters = {"lcm-kubernetes-def-files": [FILE]}
+        await outlived(user, cluster, cnf_id, "change_vnfpkg", {"vnfdId": changed, "additionalParams": parameters})
+        found = await _listed(cluster, maps)
+        assert {each["data"]["version"] for each in found} == {"2"}
+        assert len(found) == _MANY // 2
         vnfcs = (await user.instance(cnf_id))["instantiatedVnfInfo"]["vnfcInfo"]
         assert len(vnfcs) == 3
         await outlived(user, cluster, cnf_id, "heal", {"vnfcInstanceId": [vnfcs[0]["id"]]})
         assert len((await user.instance(cnf_id))["instantiatedVnfInfo"]["vnfcInfo"]) == 3
         await outlived(user, cluster, cnf_id, "heal", {})
         await outlived(user, cluster, cnf_id, "terminate", GRACEFUL)
-        await user.delete(cnf_id)
-        selector = f"labelSelector=kubevnfm.io/vnf-instance-id={cnf_id}"
-        for kind in ("/api/v1/namespaces/{}/configmaps", "/apis/apps/v1/namespaces/{}/deployments"):
-            found = await cluster.get(f"{kind.format(namespace)}?{selector}")
-            assert found is not None
-            assert not found["items"]
+        assert await _listed(cluster, maps) == []
