@@ -347,14 +347,15 @@ class Sandbox:
         ]
         runner = str(_HERE / "runner.py")
         places = {
-            "package": [str(program.package), "/package"],
-            "shim": [str(program.shim), "/shim"],
+            # The process starts in another folder, where relative paths lead elsewhere.
+            "package": [str(program.package.absolute()), "/package"],
+            "shim": [str(program.shim.absolute()), "/shim"],
             "runner": [runner, "/runner.py"],
         }
         if program.imports is not None:
-            places["imports"] = [str(program.imports), "/imports"]
+            places["imports"] = [str(program.imports.absolute()), "/imports"]
         for name, folder in program.folders.items():
-            places[f"folder:{name}"] = [str(folder), f"/folders/{name}"]
+            places[f"folder:{name}"] = [str(folder.absolute()), f"/folders/{name}"]
         try:
             filter_ = base64.b64encode(compiled(network=bool(program.reach))).decode()
             number, no_filter = number_of("seccomp"), ""

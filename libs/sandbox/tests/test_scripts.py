@@ -117,6 +117,24 @@ async def test_a_script_gets_a_pickle_with_the_places_of_folders(run: Run, tmp_p
     assert ended.value == ["modify_information_end", True, "2"], ended.stderr
 
 
+async def test_relative_folders_are_found(tmp_path: Path, kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default data folder of the single process is relative, and the process starts elsewhere."""
+    for name, file in (("package", "script.py"), ("shim", "ours.py"), ("other", "version")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / file).write_text("2")
+    (tmp_path / "package/script.py").write_text(
+        "import os, pickle, sys, ours\n"
+        "given = pickle.load(sys.stdin.buffer)\n"
+        "sys.stdout.buffer.write(pickle.dumps(open(os.path.join(given['other'], 'version')).read()))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    script = Script(
+        file="script.py", package=Path("package"), shim=Path("shim"), given={}, folders={"other": Path("other")}
+    )
+    ended = await Sandbox(kernel.limits(timeout_s=30)).run_script(script)
+    assert ended.value == "2", ended.stderr
+
+
 @pytest.mark.parametrize(
     ("code", "unreadable"),
     [
