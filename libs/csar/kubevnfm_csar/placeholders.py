@@ -18,6 +18,8 @@ _OPENING: Final = re.compile(r"\$\$|\$\{")
 _WITH_DEFAULT: Final = (":=", ":-", "=")
 _DEEPEST: Final = 10
 """Placeholders in defaults of placeholders."""
+_MOST_PROBLEMS: Final = 20
+"""The reading of a text ends with so many: each costs time, and the error names them all."""
 _FORMS: Final = "${VAR}, ${VAR:=default}, ${VAR:-default} and ${VAR=default} are filled in, $${ stands for ${"
 
 
@@ -102,13 +104,18 @@ class _Filling:
         if default is not None:
             return value or default
         if value is None:
-            self._problems[f"no value for {name}, which has no default"] = None
+            self._note(f"no value for {name}, which has no default")
         return value or ""
 
     def _refused(self, begin: int) -> str:
         line = self._text.count("\n", 0, begin) + 1
         shown = self._text[begin : begin + 40].partition("\n")[0]
-        self._problems[f"line {line}: {shown} is not understood; {_FORMS}"] = None
         # The rest of it is plain text.
         self._at = max(self._at, begin + 2)
+        self._note(f"line {line}: {shown} is not understood; {_FORMS}")
         return ""
+
+    def _note(self, problem: str) -> None:
+        self._problems[problem] = None
+        if len(self._problems) >= _MOST_PROBLEMS:
+            self._at = len(self._text)

@@ -52,3 +52,13 @@ def test_other_forms_are_refused(text: str) -> None:
     """CR-042: with file and line, instead of a text that is applied as it is."""
     with pytest.raises(InvalidInput, match=r"a\.yaml: line 2: .* is not understood"):
         fill_in([("a.yaml", f"x: 1\ny: {text}\n")], VALUES)
+
+
+def test_a_text_of_nothing_but_wrong_placeholders_is_refused_at_once() -> None:
+    """CR-042: of 10 MiB, the largest manifest that is read, 20 errors are named."""
+    with pytest.raises(InvalidInput) as refusal:
+        fill_in([("a.yaml", "${\n" * (10 * 2**20 // 3))], VALUES)
+    assert str(refusal.value).count("is not understood") == 20
+    with pytest.raises(InvalidInput) as refusal:
+        fill_in([("a.yaml", "".join(f"${{X{number}}}" for number in range(1000)))], VALUES)
+    assert str(refusal.value).count("no value for") == 20
