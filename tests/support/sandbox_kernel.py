@@ -78,19 +78,19 @@ def _ancestors(pid: int, parents: dict[int, int]) -> set[int]:
     return found
 
 
-def copies_of_prints() -> list[Path]:
-    """Return the open files in which this process has a copy of what scripts print."""
+def files_in_memory(name: str = "printed") -> list[Path]:
+    """Return the open files of this name that this process has in memory: ``printed`` has a copy of what a script prints."""
     found = []
     for path in Path("/proc/self/fd").iterdir():
         with suppress(OSError):  # it has been closed meanwhile
-            if "memfd:printed" in str(path.readlink()):
+            if f"memfd:{name}" in str(path.readlink()):
                 found.append(path)
     return found
 
 
 def has_printed() -> bool:
     """Return whether a script that runs has printed something."""
-    return any(path.stat().st_size for path in copies_of_prints())
+    return any(path.stat().st_size for path in files_in_memory())
 
 
 async def until(holds: Callable[[], bool]) -> None:

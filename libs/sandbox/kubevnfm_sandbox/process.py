@@ -11,8 +11,8 @@ import signal
 import sys
 import sysconfig
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -38,6 +38,8 @@ _GRACE_S: Final = 1.0
 """Time between closing stdin, on which the guard kills its child, and killing the guard."""
 _THREADS: Final = 256
 """Limit of RLIMIT_NPROC for code that may connect. The kernel counts all processes of the user."""
+_UNPRIVILEGED: Final = 65534
+"""The user that `launcher` makes of root."""
 _GUARD_DEADLINE: Final = 124
 _ALARM: Final = 14
 _LIBRARIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
@@ -160,6 +162,11 @@ class Script:
     """As in Program."""
     reach: tuple[tuple[str, int], ...] = ()
     """As in Program."""
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The addresses of the names that the script can look up, in lower case; it reaches no name server."""
+    private_files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """Contents of files that the script finds by an environment variable: of mode 0600, and gone when the process has ended,
+    however it ends."""
 
 
 @dataclass(frozen=True)
@@ -258,10 +265,15 @@ class Sandbox:
         limit_s = self._limits.timeout_s if script.timeout_s is None else script.timeout_s
         said = bytearray()
         async with self._places:
-            with _scratch() as printed:
-                document = json.dumps({**given, "printed": printed}).encode()
+            with _scratch() as printed, _filled(script.private_files) as files:
+                more = {
+                    "printed": printed,
+                    "files": files,
+                    "names": {name: list(at) for name, at in script.names.items()},
+                }
+                document = json.dumps({**given, **more}).encode()
                 try:
-                    ended = await self._run(program, document, limit_s, said=said, passed=(printed,))
+                    ended = await self._run(program, document, limit_s, said=said, passed=(printed, *files.values()))
                 except asyncio.CancelledError:
                     if when_cancelled is not None:
                         killed = -signal.SIGKILL
@@ -408,14 +420,30 @@ def _parts_of(module: str, folder: Path) -> list[str]:
 
 
 @contextmanager
-def _scratch() -> Iterator[int]:
+def _scratch(name: str = "printed") -> Iterator[int]:
     """Yield the descriptor of an empty file in memory."""
     # No pipe: what a script prints is read only if it is killed, and must not wait for a reader.
-    fd = os.memfd_create("printed")
+    fd = os.memfd_create(name)
     try:
         yield fd
     finally:
         os.close(fd)
+
+
+@contextmanager
+def _filled(contents: Mapping[str, bytes]) -> Iterator[dict[str, int]]:
+    """Yield the descriptors of files in memory with these contents, which only the script's user may open."""
+    # In memory: if this service is killed, no process is left that would delete a file on a disk.
+    with ExitStack() as files:
+        found = {name: files.enter_context(_scratch("private")) for name in contents}
+        for name, fd in found.items():
+            os.fchmod(fd, 0o600)
+            if os.getuid() == 0:
+                os.fchown(fd, _UNPRIVILEGED, _UNPRIVILEGED)
+            view = memoryview(contents[name])
+            while view:
+                view = view[os.write(fd, view) :]
+        yield found
 
 
 def _end_of(fd: int) -> bytes:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import pickle
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine
+import tempfile
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
 from kubevnfm_sandbox.process import Sandbox, Script, ScriptEnded, ScriptRefused
-from sandbox_kernel import KERNELS, Kernel, copies_of_prints, has_printed, sandbox_processes, until
+from sandbox_kernel import KERNELS, Kernel, files_in_memory, has_printed, sandbox_processes, until
 
 Run = Callable[..., Coroutine[Any, Any, ScriptEnded]]
 
@@ -308,7 +309,7 @@ async def test_what_a_cancelled_script_said_is_reported(run: Run) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert [(one.stderr, one.stdout) for one in heard] == [(b"waiting\n", b"printed\n")]
-    assert not copies_of_prints()
+    assert not files_in_memory()
 
 
 async def test_a_text_that_a_script_does_not_flush_is_not_before_its_answer(run: Run) -> None:
@@ -343,3 +344,64 @@ async def test_a_cancelled_script_leaves_no_process(run: Run) -> None:
 
 async def test_a_script_without_granted_addresses_has_no_sockets(run: Run) -> None:
     assert b"Function not implemented" in (await run("import socket\nsocket.socket()")).stderr
+
+
+@pytest.mark.parametrize("name", ["machine.example", "MACHINE.example."])
+async def test_a_granted_name_is_looked_up_without_a_name_server(run: Run, machine: int, name: str) -> None:
+    code = TALK.format(host=name, port=machine, timeout=10)
+    names = {"machine.example": ["::1", "127.0.0.1"], "other.example": ["127.0.0.1"]}
+    ended = await run(code, reach=(("127.0.0.1", machine),), names=names)
+    assert (ended.stdout, ended.status) == (b"hello there", 0), ended.stderr
+
+
+async def test_a_name_of_the_other_family_is_an_error_of_the_look_up(run: Run) -> None:
+    code = """
+    import socket
+    try:
+        socket.getaddrinfo("machine.example", 443, socket.AF_INET6)
+    except socket.gaierror as error:
+        print(error.args[0] == socket.EAI_NONAME)
+    """
+    assert (await run(code, reach=(("127.0.0.1", 1),), names={"machine.example": ["127.0.0.1"]})).stdout == b"True\n"
+
+
+PRIVATE = """
+import os, stat, time
+place = os.environ["OUR_FILE"]
+print(stat.S_IMODE(os.stat(place).st_mode) == 0o600, open(place).read(), open(place).read())
+print(os.environ.get("LANG", "no more variables"), flush=True)
+"""
+
+
+async def test_a_private_file_is_found_by_its_variable_and_by_no_other_user(run: Run) -> None:
+    """CR-077."""
+    ended = await run(PRIVATE, private_files={"OUR_FILE": b"a secret"})
+    assert ended.stdout == b"True a secret a secret\nno more variables\n", ended.stderr
+
+
+@pytest.fixture
+def rooms(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Yield the folder in which processes get their scratch folders."""
+    # Not below the private folder of a test: an unprivileged user must reach it.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield Path(folder)
+
+
+async def test_a_private_file_does_not_outlive_a_killed_script(run: Run, rooms: Path) -> None:
+    """CR-077: its content is in no file on a disk, on no command line and in no environment."""
+    code = f"{PRIVATE}time.sleep(3600)"
+    task = asyncio.create_task(run(code, timeout_s=3600, private_files={"OUR_FILE": b"a secret"}))
+    await until(has_printed)
+    processes = [Path("/proc") / str(pid) for pid in sandbox_processes()]
+    seen = [(process / part).read_bytes() for process in processes for part in ("cmdline", "environ")]
+    seen += [path.read_bytes() for path in rooms.rglob("*") if path.is_file()]
+    assert processes
+    assert not any(b"a secret" in text for text in seen)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until(lambda: not sandbox_processes())
+    assert not list(rooms.iterdir())
+    assert not files_in_memory("private")

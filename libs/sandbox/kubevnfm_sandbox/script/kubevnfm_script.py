@@ -22,7 +22,7 @@ LONGEST_HEAD = 64 * 1024
 """Bytes of a stdout that is too long which are kept, so that a text among it is not lost."""
 LONGEST_LINE = 4096
 """Characters of a printed line that are copied before its end."""
-PRELOADED = ("asyncio", "pickle", "subprocess", "threading", "time")
+PRELOADED = ("asyncio", "hmac", "pickle", "secrets", "ssl", "subprocess", "threading", "time", "urllib.request")
 """Modules that scripts import, which the sandbox imports while it can certainly read their folder."""
 
 
@@ -43,8 +43,9 @@ def run(given: Mapping[str, Any], package: str) -> dict[str, object]:
     ``given``: ``file`` (a path in the package), ``stdin`` (base64), ``pickled`` (an object whose pickle takes the place of
     ``stdin``), ``folders`` (entries of that object that only this process knows), ``longest`` (of stdout and value together,
     in characters), ``printed`` (a descriptor for a copy of what the file prints), ``via`` (a module of ours that is executed
-    in place of the file, and finds it in ``sys.argv[0]``). The file finds the package's folder in the environment variable
-    ``KUBEVNFM_PACKAGE``.
+    in place of the file, and finds it in ``sys.argv[0]``), ``files`` (descriptors of private files, by the environment
+    variable in which the file finds their paths), ``names`` (addresses by name). The file finds the package's folder in the
+    environment variable ``KUBEVNFM_PACKAGE``.
     """
     path = f"{package}/{given['file']}"
     if not os.path.isfile(path):  # noqa: PTH113 - pathlib would have to be loaded
@@ -55,6 +56,10 @@ def run(given: Mapping[str, Any], package: str) -> dict[str, object]:
     _become(0, stdin)
     stdout = _become(1, b"")
     os.environ["KUBEVNFM_PACKAGE"] = package
+    for variable, fd in given["files"].items():
+        os.environ[variable] = _private_file(variable, fd)
+    if given["names"]:
+        _look_up(given["names"])
     sys.argv, sys.path[0:0] = [path], [path.rpartition("/")[0]]
 
     def end(status: int) -> NoReturn:
@@ -127,6 +132,43 @@ def _copy_prints(to: int) -> None:
     assert isinstance(plain, io.TextIOWrapper)
     encoding, errors = plain.encoding, plain.errors
     sys.stdout = sys.__stdout__ = Copied(plain.detach(), encoding=encoding, errors=errors)  # type: ignore[misc] # of a module
+
+
+def _private_file(name: str, fd: int) -> str:
+    """Return a path of the file, which only this user may open, and which does not outlive the process."""
+    place = f"/proc/self/fd/{fd}"
+    if os.path.exists(place):  # noqa: PTH110 - pathlib would have to be loaded
+        return place
+    # A root of its own has no /proc; it is in memory, and vanishes with its processes.
+    place = f"{os.getcwd()}/.{name.lower()}"  # noqa: PTH109
+    with os.fdopen(fd, "rb") as file:
+        file.seek(0)
+        content = file.read()
+    with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as copy:  # noqa: PTH123
+        copy.write(content)
+    return place
+
+
+def _look_up(addresses: Mapping[str, list[str]]) -> None:
+    """Answer Python's look-ups of these names: no name server is in reach."""
+    import socket  # it takes 5 ms, and few scripts need it
+
+    original = socket.getaddrinfo
+
+    def getaddrinfo(host: Any, port: Any, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0) -> list[Any]:
+        name = host.decode("ascii", "replace") if isinstance(host, bytes) else host
+        known = addresses.get(name.lower().rstrip(".")) if isinstance(name, str) else None
+        if known is None:
+            return original(host, port, family, type, proto, flags)
+        found: list[Any] = []
+        for address in known:
+            with suppress(socket.gaierror):  # an address of the other family
+                found += original(address, port, family, type, proto, flags)
+        if not found:
+            raise socket.gaierror(socket.EAI_NONAME, f"{name}: no address of this family")
+        return found
+
+    socket.getaddrinfo = getaddrinfo
 
 
 def _become(fd: int, content: bytes) -> int:
