@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from lcm_world import SAMPLES, World, sample_request
 
 MARKED_TYPES = """
@@ -112,3 +113,16 @@ async def test_what_an_earlier_version_stored_in_clear_is_not_shown(world: World
     answer = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).must(200)
     assert answer.json["metadata"] == {"colour": "blue"}
     (await world.lcm("GET", "/vnf_instances", params={"filter": "(eq,metadata/admin_pass,clear-1)"})).problem(400)
+
+
+@pytest.mark.parametrize("choice", ["service_account", "admin_kubeconfig"])
+async def test_a_choice_under_a_secret_name_is_understood(world: World, choice: str) -> None:
+    """CR-005: ``capi.credentials`` names one of two ways, although values of that name are secrets elsewhere."""
+    world.vims.add("k8s", "kubernetes")
+    await world.sample("capi-workload")
+    instance_id = await world.create("capi-workload")
+    body = sample_request("capi-workload", "instantiate")
+    body["additionalParams"]["capi"]["credentials"] = choice
+    body["vimConnectionInfo"] = {"management": {"vimId": "k8s", "vimType": "kubernetes"}}
+    world.twins.waiting.add("infra.k8s.apply_objects")
+    (await world.lcm("POST", f"/vnf_instances/{instance_id}/instantiate", body)).must(202)

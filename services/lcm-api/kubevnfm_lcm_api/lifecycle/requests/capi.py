@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from kubevnfm_events.capi import ClusterTimeouts
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_secrets import Secret
 
 from kubevnfm_lcm_api.lifecycle.domain.workload import CapiParameters
 
@@ -53,9 +54,11 @@ def capi_parameters(
     values: dict[str, Any] = {}
     for name, allowed in _CHOICES.items():
         if name in given:
-            if given[name] not in allowed:
+            # `credentials` is the name of a secret elsewhere, so its value arrives hidden.
+            chosen = next((one for one in allowed if given[name] in (one, Secret(one))), None)
+            if chosen is None:
                 raise InvalidInput(f"{place}/{name}", f"one of {', '.join(allowed)} expected")
-            values[name] = given[name]
+            values[name] = chosen
     for name in _TEXTS:
         if name in given:
             if not isinstance(given[name], str) or not given[name]:
