@@ -9,6 +9,8 @@ from kubevnfm_lab.kubernetes.resources import Resource
 from kubevnfm_lab.kubernetes.store import Store
 from kubevnfm_lab.kubernetes.tokens import ISSUER, Identity, Tokens
 
+_SHORTEST_S = 600
+
 
 class Reviews:
     """Answers reviews."""
@@ -50,12 +52,15 @@ class Reviews:
         return {"authenticated": True, "user": _user_info(found), "audiences": spec.get("audiences") or [ISSUER]}
 
     def request_token(self, account: Key, obj: Obj) -> Obj:
-        """Return a TokenRequest with a new token of the service account; raise ApiError 404 if there is none."""
+        """Return a TokenRequest with a new token of the service account; raise ApiError 404 if there is none, 422 for its time."""
         found = self._store.get("serviceaccounts", account)
         if found is None:
             raise not_found("", "serviceaccounts", account.name)
         spec = obj.get("spec") or {}
         seconds = int(spec.get("expirationSeconds") or 3600)
+        if seconds < _SHORTEST_S:
+            problem = wrong("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
+            raise invalid("authentication.k8s.io", "TokenRequest", "", [problem])
         token, expires = self._tokens.create_for_account(
             found, expires_in_s=seconds, audiences=spec.get("audiences") or ()
         )

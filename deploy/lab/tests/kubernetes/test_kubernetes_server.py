@@ -89,6 +89,12 @@ async def test_kubernetes_asyncio_works_with_a_bearer_token(cluster: LabCluster)
 async def test_a_service_account_may_do_what_is_bound_to_it_and_nothing_else(api: Any) -> None:
     accounts = "/api/v1/namespaces/default/serviceaccounts"
     await api.post(accounts, {"metadata": {"name": "vnfm"}})
+    too_short = await api.call("POST", f"{accounts}/vnfm/token", {"spec": {"expirationSeconds": 60}})
+    assert too_short.code == 422
+    assert too_short.body["message"] == (
+        'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: 60: '
+        "may not specify a duration less than 10 minutes"
+    )
     request = await api.post(f"{accounts}/vnfm/token", {"spec": {"expirationSeconds": 600}})
     mine = api.as_(request["status"]["token"])
     refused = await mine.call("GET", PODS)
