@@ -16,7 +16,7 @@ from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
 from kubevnfm_clients import HttpVimDirectory, HttpVims
 from kubevnfm_events import Command, Envelope, Message
 from kubevnfm_kit.clock import Clock, SystemClock
-from kubevnfm_kit.errors import NotFound
+from kubevnfm_kit.errors import NotFound, OutsideUnavailable
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import KeyRing, Secret
@@ -71,8 +71,13 @@ class Credentials:
     by_id: dict[str, str] = field(default_factory=dict)
     reads_left: int | None = None
     """After so many reads, everything is erased; None: never."""
+    silent_for: int = 0
+    """So many reads get no answer."""
 
     async def kubeconfig(self, credentials_id: str) -> Secret:
+        if self.silent_for:
+            self.silent_for -= 1
+            raise OutsideUnavailable("the receiver does not answer")
         if self.reads_left == 0:
             self.by_id.clear()
         elif self.reads_left is not None:

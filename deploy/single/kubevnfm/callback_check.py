@@ -139,6 +139,12 @@ def cases(target: Target) -> Sequence[Case]:
         *_malformed(target, uid),
         Case("the cluster is deleted", (200,), gone, target.signed(gone, idempotency_key=deleted)),
         Case("the same deletion again", (200,), gone, target.signed(gone, idempotency_key=deleted)),
+        Case(
+            "credentials that were sent before the deletion",
+            (409,),
+            good,
+            target.signed(good, idempotency_key=f"check:{uid}:2", skew_s=-_EARLY_S),
+        ),
     ]
 
 

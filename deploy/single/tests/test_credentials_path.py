@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
+import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +17,21 @@ import pytest
 from given_vims import GivenVims
 from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
 from kubevnfm_clients import HttpCredentials, HttpVimDirectory, HttpVims
-from kubevnfm_clients.callback import PATH, credentials_id
+from kubevnfm_clients.callback import KEY_ID, PATH, TIMESTAMP, credentials_id, instance_key, signed_headers
 from kubevnfm_clients.cluster_api import ClusterApi
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
 from kubevnfm_events import Command, Envelope, Message, VimConnection
 from kubevnfm_events.credentials import (
+    CredentialsDeleted,
     CredentialsReceived,
+    CredentialsRotated,
     CredentialsSent,
     CredentialsWithdrawn,
     SendCredentials,
     WithdrawCredentials,
 )
 from kubevnfm_events.vim import RegisterReceived, VimDeregistered, VimRegistered
-from kubevnfm_kit.ids import derived_id
+from kubevnfm_kit.ids import derived_id, new_id
 from kubevnfm_mgmt_executor.settings import Settings as MgmtExecutorSettings
 from kubevnfm_mgmt_executor.wiring import mgmt_executor
 from kubevnfm_secrets import KeyRing, revealed
@@ -36,7 +41,7 @@ from kubevnfm_vim_registry.settings import Settings as VimRegistrySettings
 from kubevnfm_vim_registry.wiring import vim_registry
 from kubevnfm_worker.backends import Backends
 from pydantic import SecretStr
-from receiver_twins import INSTANCE, MASTER, TOKEN, KnownInstances, receiver_settings
+from receiver_twins import INSTANCE, MASTER, TOKEN, KnownInstances, a_body, receiver_settings
 from workload_credentials import CLUSTER, CapiSite
 
 RING = KeyRing.from_text(KeyRing.new_key())
@@ -74,6 +79,7 @@ class CredentialsPath:
     session: aiohttp.ClientSession
     vims: HttpVims
     directory: HttpVimDirectory
+    receiver_url: str
     envelopes: list[Envelope[Message]] = field(default_factory=list)
 
     async def keep(self, delivery: Delivery) -> Verdict:
@@ -99,12 +105,18 @@ class CredentialsPath:
                     return final[0]
                 await asyncio.sleep(0.01)
 
-    async def has(self, kind: type[Message]) -> list[Message]:
-        """Return the events of a kind, once there is one."""
+    async def has(self, kind: type[Message], count: int = 1) -> list[Message]:
+        """Return the events of a kind, once there are so many."""
         async with asyncio.timeout(300):
-            while not self.events(kind):  # noqa: ASYNC110 - a plain list has no event to wait for
+            while len(self.events(kind)) < count:  # noqa: ASYNC110 - a plain list has no event to wait for
                 await asyncio.sleep(0.01)
         return self.events(kind)
+
+    async def deliver_again(self, *events: Message) -> None:
+        """Deliver events of the receiver once more, in this order; return when vim-registry has handled them."""
+        for event in events:
+            again = next(one for one in self.envelopes if one.data is event)
+            await self.bus.publish(replace(again, id=new_id()))
 
 
 @pytest.fixture
@@ -142,6 +154,7 @@ async def path(tmp_path: Path) -> AsyncIterator[CredentialsPath]:
                     session,
                     HttpVims(vims_url, TOKEN, session),
                     HttpVimDirectory(vims_url, TOKEN, session),
+                    f"{url}{PATH}",
                 )
                 await bus.consume_events("ears", ["#"], one.keep)
                 yield one
@@ -204,3 +217,73 @@ async def test_a_cluster_becomes_a_vim_and_ceases_to_be_one(
     token = str(revealed(connection.access_info, RING)["bearer_token"])
     for secret in (token, token[-40:], path.capi.management.admin_token, path.capi.kubeconfig()[-200:]):
         assert secret not in seen
+
+
+async def test_events_that_come_again_in_any_order_change_nothing(path: CredentialsPath) -> None:
+    """CR-072, CR-073, CR-081, CR-084: the receiver publishes each once, and its state decides what vim-registry does."""
+    await path.capi.make_cluster()
+    await path.capi.make_secret()
+    named: dict[str, Any] = {
+        "vnf_instance_id": INSTANCE,
+        "vim": path.capi.vim,
+        "cluster": CLUSTER,
+        "vim_name": "edge-vim",
+    }
+
+    async def access() -> dict[str, Any]:
+        (vim,) = await path.vims.list({})
+        connection = await path.directory.connection(VimConnection(vim_id=vim["id"]))
+        path.directory.forget(connection)
+        return dict(revealed(connection.access_info, RING))
+
+    sent = await path.ask(SendCredentials(**named), step="send")
+    assert isinstance(sent, CredentialsSent)
+    (created,) = await path.has(CredentialsReceived)
+    await path.has(VimRegistered)
+    assert set(await access()) == {"bearer_token"}
+    await path.ask(SendCredentials(**named, mode="admin_kubeconfig", is_rotation=True), step="rotate")
+    (rotated,) = await path.has(CredentialsRotated)
+    await path.has(VimRegistered, 2)
+    await path.deliver_again(created, rotated, created, created)
+    assert set(await access()) == {"client_certificate", "client_key"}, "an old event does not bring old access data"
+    assert len(path.events(VimRegistered)) == 2
+
+    withdrawal = WithdrawCredentials(
+        vnf_instance_id=INSTANCE, vim=path.capi.vim, cluster=CLUSTER, cluster_uid=sent.cluster_uid
+    )
+    await path.ask(withdrawal, step="withdraw")
+    (deleted,) = await path.has(CredentialsDeleted)
+    await path.has(VimDeregistered)
+    for order in permutations((created, rotated, deleted)):
+        await path.deliver_again(*order)
+        assert await path.vims.list({}) == []
+    assert len(path.events(VimRegistered)) == 2
+    assert len(path.events(VimDeregistered)) == 1
+
+
+async def test_a_forged_call_back_reaches_no_service(path: CredentialsPath) -> None:
+    """CR-065, CR-066, CR-067: it makes neither a document nor an event."""
+    await path.capi.make_cluster()
+    await path.capi.make_secret()
+    await path.ask(SendCredentials(vnf_instance_id=INSTANCE, vim=path.capi.vim, cluster=CLUSTER), step="send")
+    await path.has(VimRegistered)
+    before = [await path.store.find(name, Query()) for name in ("credentials", "vims")]
+    body = json.dumps(a_body(uid="uid-of-the-forger", name="other")).encode()
+
+    def signed(key: bytes, **changes: str) -> dict[str, str]:
+        headers = signed_headers(
+            key, body, vnf_instance_id=INSTANCE, timestamp=int(time.time()), nonce=new_id(), idempotency_key="k"
+        )
+        return {**headers, **changes}
+
+    wrong_key, right_key = instance_key(bytes(32), INSTANCE), instance_key(MASTER, INSTANCE)
+    for status, headers in (
+        (401, signed(wrong_key)),
+        (401, signed(right_key, **{TIMESTAMP: str(int(time.time()) - 310)})),
+        (401, signed(right_key, **{KEY_ID: "vnf-another"})),
+        (403, {**signed(instance_key(MASTER, "another")), KEY_ID: "vnf-another"}),
+    ):
+        async with path.session.post(path.receiver_url, data=body, headers=headers) as response:
+            assert response.status == status
+    assert [await path.store.find(name, Query()) for name in ("credentials", "vims")] == before
+    assert len(path.events(CredentialsReceived)) == 1

@@ -19,7 +19,7 @@ from kubevnfm_store.query import AllOf, Compare, Filter, Index, Op, Query, Store
 from kubevnfm_worker import Outbox
 
 from kubevnfm_credentials_receiver.domain.callback_body import Callback
-from kubevnfm_credentials_receiver.domain.errors import CredentialsUnknown, KeyReused, NameTaken
+from kubevnfm_credentials_receiver.domain.errors import CredentialsUnknown, KeyReused, NameTaken, Superseded
 from kubevnfm_credentials_receiver.domain.record import Record, Request, new_record
 
 log = structlog.get_logger()
@@ -56,10 +56,10 @@ class Receiver:
         """Make the indexes."""
         await self._store.ensure_indexes(COLLECTION, [Index(["vnf_instance_id"])])
 
-    async def store(self, callback: Callback, *, idempotency_key: str, body: bytes) -> Answer:
+    async def store(self, callback: Callback, *, idempotency_key: str, body: bytes, signed_at: int) -> Answer:
         """Store, replace or erase credentials; a repeat of the same request changes nothing.
 
-        Raises: KeyReused, NameTaken; Unprocessable (the kubeconfig, or a VIM for an unknown instance).
+        Raises: KeyReused, NameTaken, Superseded; Unprocessable (the kubeconfig, or a VIM for an unknown instance).
         """
         request = Request(key=idempotency_key, body_sha256=signing.sha256_hex(body))
         for _ in range(_RACES):
@@ -68,7 +68,7 @@ class Receiver:
             if repeated is not None:
                 return Answer(repeated, is_new=False)
             try:
-                return await self._store_callback(callback, records, request)
+                return await self._store_callback(callback, records, request, signed_at)
             except (AlreadyExists, RevisionConflict):
                 continue  # another replica has stored a call-back of the same cluster meanwhile: read again
         raise RuntimeError(f"cluster {callback.cluster.uid}: {_RACES} writes lost in a row")
@@ -88,7 +88,8 @@ class Receiver:
     async def delete(self, credentials_id: str) -> None:
         """Erase credentials for an operator. Raises CredentialsUnknown."""
         stored = await self._get(credentials_id)
-        await self._replace(stored, stored.record.erased(now=self._now()), _deleted(stored.record))
+        signed_at = int(self._clock.now().timestamp())
+        await self._replace(stored, stored.record.erased(now=self._now(), signed_at=signed_at), _deleted(stored.record))
 
     async def resealed(self, credentials_id: str) -> str:
         """Return the kubeconfig, encrypted with the common key ring for another service. Raises CredentialsUnknown."""
@@ -96,12 +97,20 @@ class Receiver:
         # Decrypted and encrypted again, because the stored text can be opened only together with the instance id.
         return self._ring.seal(record.kubeconfig(self._ring))
 
-    async def _store_callback(self, callback: Callback, records: Sequence[_StoredRecord], request: Request) -> Answer:
+    async def _store_callback(
+        self, callback: Callback, records: Sequence[_StoredRecord], request: Request, signed_at: int
+    ) -> Answer:
         wanted_id = signing.credentials_id(callback.vnf_instance_id, callback.cluster.uid)
         same = next((one for one in records if one.record.id == wanted_id), None)
         if callback.event == "DELETED":
-            return await self._erase(callback, same, request)
+            return await self._erase(callback, same, request, signed_at)
         kubeconfig = callback.kubeconfig
+        # A request can be minutes on its way. The one that the sender has signed last is true; DELETED alone is always obeyed,
+        # since clocks of senders differ and erasing is safe.
+        if same is not None and signed_at < same.record.signed_at:
+            raise Superseded(
+                f"X-Vnfm-Timestamp: a later call-back about cluster {callback.cluster.uid} was stored before"
+            )
         if callback.vim.register_vim and not await self._instances.exists(callback.vnf_instance_id):
             raise Unprocessable("vnfInstanceId", "an existing VNF instance expected, or vim.register false")
         # The VIM gets the cluster's name, so two living clusters of the same name could not be distinguished.
@@ -119,6 +128,7 @@ class Receiver:
             sealed=self._ring.seal(kubeconfig, bound_to=callback.vnf_instance_id),
             content_sha256=signing.sha256_hex(kubeconfig.encode()),
             now=self._now(),
+            signed_at=signed_at,
         )
         if same is None:
             record = record.with_request(request)
@@ -137,21 +147,23 @@ class Receiver:
         await self._replace(same, record, event)
         return Answer(record, is_new=was_erased)
 
-    async def _erase(self, callback: Callback, same: _StoredRecord | None, request: Request) -> Answer:
+    async def _erase(self, callback: Callback, same: _StoredRecord | None, request: Request, signed_at: int) -> Answer:
         now = self._now()
         if same is None:
-            # Nothing is stored, which is what the sender wants.
-            return Answer(new_record(callback, sealed="", content_sha256="", now=now).erased(now=now), is_new=False)
-        if same.record.status == "DELETED":
-            return Answer(same.record, is_new=False)
-        erased = same.record.erased(now=now).with_request(request)
-        await self._replace(same, erased, _deleted(erased))
+            # Nothing is stored, which is what the sender wants; the CREATED before it may still be on its way.
+            none = new_record(callback, sealed="", content_sha256="", now=now, signed_at=signed_at)
+            erased = none.erased(now=now, signed_at=signed_at).with_request(request)
+            await self._outbox.insert(COLLECTION, erased.id, erased.document())
+            return Answer(erased, is_new=False)
+        erased = same.record.erased(now=now, signed_at=signed_at).with_request(request)
+        was_erased = same.record.status == "DELETED"
+        if not was_erased or signed_at > same.record.signed_at:
+            await self._replace(same, erased, None if was_erased else _deleted(erased))
         return Answer(erased, is_new=False)
 
-    async def _replace(self, stored: _StoredRecord, record: Record, event: Event) -> None:
-        await self._outbox.replace(
-            COLLECTION, record.id, record.document(), if_revision=stored.revision, events=[_envelope(record, event)]
-        )
+    async def _replace(self, stored: _StoredRecord, record: Record, event: Event | None) -> None:
+        events = [] if event is None else [_envelope(record, event)]
+        await self._outbox.replace(COLLECTION, record.id, record.document(), if_revision=stored.revision, events=events)
         log.info("credentials_changed", credentials_id=record.id, cluster=record.cluster_name, status=record.status)
 
     async def _get(self, credentials_id: str) -> _StoredRecord:

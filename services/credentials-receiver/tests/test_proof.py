@@ -33,7 +33,7 @@ def verified(
 
 
 def test_a_signed_request_identifies_its_instance() -> None:
-    assert verified(headers()) == VerifiedSender("vnf-a.1", NONCE)
+    assert verified(headers()) == VerifiedSender("vnf-a.1", NONCE, int(NOW))
 
 
 def test_the_key_id_can_name_the_second_master_key() -> None:

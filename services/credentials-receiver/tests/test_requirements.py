@@ -205,6 +205,37 @@ async def test_a_nonce_is_kept_for_longer_than_its_timestamp_is_accepted(tmp_pat
         assert await nonces.purge() == 1
 
 
+async def test_a_created_that_comes_after_its_deletion_stores_nothing(receivers: Receivers) -> None:
+    """CR-072: it was signed before, and was late on its way; also if the receiver has never heard of the cluster."""
+    deleted, created = json.dumps(a_body(event="DELETED")).encode(), raw_body()
+    assert (await receivers.post(deleted, receivers.signed(deleted, key="op:deleted")))[0] == 200
+    late = receivers.signed(created, skew_s=-1, key="op:created")
+    status, problem, _ = await receivers.post(created, late)
+    assert (status, problem["type"]) == (409, "callback-superseded")
+    # Signed between two deletions, and later than both.
+    await receivers.post(deleted, receivers.signed(deleted, skew_s=20, key="op:deleted/2"))
+    assert (await receivers.post(created, receivers.signed(created, skew_s=10, key="op:created/2")))[0] == 409
+    (stored,) = await receivers.store.find("credentials", Query())
+    assert (stored.body["status"], stored.body["sealed"]) == ("DELETED", "")
+    assert receivers.envelopes == []
+    assert (await receivers.post(created, receivers.signed(created, skew_s=20, key="op-2:created")))[0] == 201
+
+
+async def test_credentials_that_come_after_later_ones_are_refused(receivers: Receivers) -> None:
+    """CR-081: ROTATED before the CREATED that was sent before it; its repeat is known, and DELETED is always obeyed."""
+    fresh = json.dumps(a_body(event="ROTATED", kubeconfig=a_kubeconfig("fresh"))).encode()
+    assert (await receivers.post(fresh, receivers.signed(fresh, key="rotated")))[0] == 201
+    old, deleted = raw_body(), json.dumps(a_body(event="DELETED")).encode()
+    status, problem, _ = await receivers.post(old, receivers.signed(old, skew_s=-100, key="created"))
+    assert (status, problem["type"]) == (409, "callback-superseded")
+    assert (await receivers.post(fresh, receivers.signed(fresh, skew_s=-100, key="rotated")))[0] == 200
+    (stored,) = await receivers.store.find("credentials", Query())
+    assert stored.body["content_sha256"] == callback.sha256_hex(a_kubeconfig("fresh").encode())
+    assert (await receivers.post(deleted, receivers.signed(deleted, skew_s=-100, key="deleted")))[0] == 200
+    (stored,) = await receivers.store.find("credentials", Query())
+    assert stored.body["status"] == "DELETED"
+
+
 async def test_credentials_of_an_unknown_instance_may_be_stored_without_a_vim(receivers: Receivers) -> None:
     """CR-074, CR-085."""
     stranger = "00000000-0000-4000-8000-000000000000"

@@ -148,10 +148,17 @@ class ClusterVims:
         return [vim.vim.id for vim in owned]
 
     async def forget(self, event: CredentialsDeleted) -> None:
-        """Remove the VIM of a deleted cluster. Raises VimInUse."""
+        """Remove the VIM of a deleted cluster. Raises VimInUse, OutsideUnavailable."""
         stored = await self._records.find_one(vim_id_of(event.vnf_instance_id, event.cluster_uid))
-        if stored is not None:
+        if stored is None:
+            return
+        try:
+            await self._credentials.kubeconfig(event.credentials_id)
+        except NotFound:
             await self._registry.remove(stored, except_for=event.vnf_instance_id)
+        else:
+            # An old event, delivered again or late: the cluster has called back since.
+            log.info("deletion_outdated", vim_id=stored.vim.id, credentials_id=event.credentials_id)
 
     def _record(
         self,

@@ -14,7 +14,6 @@ from kubevnfm_kit.errors import VnfmError
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_vim_registry.clusters import LOST_RACES, ClusterVims, ReceivedCluster
-from kubevnfm_vim_registry.domain.errors import VimInUse
 from kubevnfm_vim_registry.records import SOURCE
 from kubevnfm_vim_registry.registry import registered
 
@@ -65,10 +64,10 @@ class VimHandlers:
         except LOST_RACES:
             return Again(0.2)
         except VnfmError as error:
-            age_s = (self._clock.now() - delivery.envelope.time).total_seconds()
-            if error.retryable and age_s < self._credentials_tries_s:
-                # The load balancer of a new cluster may need minutes until it reaches the API server.
-                return Again(min(max(age_s / 2, 1.0), _LONGEST_PAUSE_S))
+            # The load balancer of a new cluster may need minutes until it reaches the API server.
+            pause_s = self._pause_s(delivery, error)
+            if pause_s is not None:
+                return Again(pause_s)
             log.warning("vim_registration_failed", credentials_id=event.credentials_id, reason=str(error))
             await self._publish(
                 delivery, VimRegistrationFailed(credentials_id=event.credentials_id, reason=f"{error.title}: {error}")
@@ -78,12 +77,23 @@ class VimHandlers:
     async def _forget(self, delivery: Delivery, event: CredentialsDeleted) -> Verdict:
         try:
             await self._clusters.forget(event)
-        except VimInUse as error:  # CR-084: the VIM stays, and an event reports why
+        except VnfmError as error:
+            pause_s = self._pause_s(delivery, error)
+            if pause_s is not None:
+                return Again(pause_s)
+            # VimInUse (CR-084): the VIM stays, and an event reports why
             log.warning("vim_kept", reason=str(error))
             await self._publish(
                 delivery, VimRegistrationFailed(credentials_id=event.credentials_id, reason=f"VIM kept: {error}")
             )
         return Ack()
+
+    def _pause_s(self, delivery: Delivery, error: VnfmError) -> float | None:
+        """Return the time until the event is handled again; None if that would not help, or has been tried long enough."""
+        age_s = (self._clock.now() - delivery.envelope.time).total_seconds()
+        if not error.retryable or age_s >= self._credentials_tries_s:
+            return None
+        return min(max(age_s / 2, 1.0), _LONGEST_PAUSE_S)
 
     async def _publish(self, delivery: Delivery, event: Event) -> None:
         news: Envelope[Event] = delivery.envelope.follow_up(event, source=SOURCE)

@@ -71,6 +71,12 @@ def received(*, credentials_id: str = "cred-1", name: str | None = "workload", *
     )
 
 
+def a_deleted() -> CredentialsDeleted:
+    return CredentialsDeleted(
+        credentials_id="cred-1", vnf_instance_id="vnf-1", cluster_name="capi-cluster", cluster_uid="uid-1"
+    )
+
+
 async def publish(world: World, event: CredentialsReceived | CredentialsRotated | CredentialsDeleted) -> None:
     await world.bus.publish(Envelope(event, source="/kubevnfm/credentials-receiver"))
 
@@ -285,9 +291,8 @@ async def test_the_vim_of_a_deleted_cluster_is_removed_unless_others_use_it(worl
     await world.events.has(1)
     registered = world.events.data[0]
     assert isinstance(registered, VimRegistered)
-    deleted = CredentialsDeleted(
-        credentials_id="cred-1", vnf_instance_id="vnf-1", cluster_name="capi-cluster", cluster_uid="uid-1"
-    )
+    deleted = a_deleted()
+    world.credentials.by_id.clear()
 
     world.users.by_vim[registered.vim_id] = ["cnf-1"]
     await publish(world, deleted)
@@ -302,6 +307,80 @@ async def test_the_vim_of_a_deleted_cluster_is_removed_unless_others_use_it(worl
     assert world.events.data[2] == VimDeregistered(vim_ids=(registered.vim_id,))
     with pytest.raises(NotFound):
         await world.vims.get(registered.vim_id)
+
+
+# --- events out of order: the receiver has stored its state before it publishes, and that decides ---------------------
+
+
+async def test_a_deletion_that_overtakes_its_registration_leaves_no_vim(world: World) -> None:
+    """CR-072, CR-079: DELETED before CREATED; the credentials are erased by then."""
+    await publish(world, a_deleted())
+    await publish(world, received())
+    await world.events.has(1)
+    assert isinstance(world.events.data[0], VimRegistrationFailed)
+    assert await world.vims.list({}) == []
+
+
+async def test_a_registration_that_comes_again_after_the_deletion_leaves_no_vim(
+    world: World, cluster: LabCluster
+) -> None:
+    """CR-072: CREATED, DELETED, and both again in the wrong order."""
+    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
+    await publish(world, received())
+    world.credentials.by_id.clear()
+    await publish(world, a_deleted())
+    await world.events.has(2)
+    await publish(world, received())
+    await publish(world, a_deleted())
+    await world.events.has(3)
+    assert [type(event) for event in world.events.data] == [VimRegistered, VimDeregistered, VimRegistrationFailed]
+    assert await world.vims.list({}) == []
+
+
+async def test_a_rotation_that_overtakes_the_registration_gives_one_vim_with_the_newest_access_data(
+    world: World, cluster: LabCluster
+) -> None:
+    """CR-081: ROTATED before CREATED, and CREATED twice; the receiver has the rotated credentials."""
+    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
+    await publish(world, CredentialsRotated(**received().model_dump()))
+    await publish(world, received())
+    await publish(world, received())
+    await world.events.has(1)
+    (vim,) = await world.vims.list({})
+    assert [type(event) for event in world.events.data] == [VimRegistered]
+    connection = await world.directory.connection(VimConnection(vim_id=vim["id"]))
+    assert revealed(connection.access_info, RING)["bearer_token"] == cluster.admin_token
+
+
+async def test_an_old_deletion_does_not_remove_the_vim_of_a_cluster_that_has_called_back_since(
+    world: World, cluster: LabCluster
+) -> None:
+    """CR-084: an operator has erased the credentials, the cluster was sent again, and the first event is delivered again."""
+    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
+    await publish(world, received())
+    await publish(world, a_deleted())
+    await world.events.has(1)
+    (vim,) = await world.vims.list({})
+    world.credentials.by_id.clear()
+    await publish(world, a_deleted())
+    await world.events.has(2)
+    assert world.events.data[1] == VimDeregistered(vim_ids=(vim["id"],))
+
+
+async def test_a_receiver_that_is_silent_is_asked_again_before_a_vim_is_removed(
+    lab: Lab, settings: Settings, cluster: LabCluster, tmp_path: Path
+) -> None:
+    patient = settings.model_copy(update={"credentials_tries_s": 60.0})
+    async with running(lab, patient, tmp_path) as world:
+        world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
+        await publish(world, received())
+        await world.events.has(1)
+        world.credentials.by_id.clear()
+        world.credentials.silent_for = 1
+        publishing = asyncio.create_task(publish(world, a_deleted()))
+        await world.events.has(2)
+        await publishing
+        assert isinstance(world.events.data[1], VimDeregistered)
 
 
 # --- called-back credentials, for an operation that waits -------------------------------------------------------------

@@ -91,7 +91,7 @@ class CallbackApi:
             callback = read_callback(body)
             if callback.vnf_instance_id != sender.vnf_instance_id:
                 raise OtherInstance("vnfInstanceId: the VNF instance of the signing key expected")
-            answer = await self._receiver.store(callback, idempotency_key=key, body=body)
+            answer = await self._receiver.store(callback, idempotency_key=key, body=body, signed_at=sender.signed_at)
         except (NotSigned, OutsideUnavailable) as refusal:
             return _refused(refusal)
         return web.json_response(

@@ -47,6 +47,13 @@ class NameTaken(Conflict):
     title = "Cluster name taken"
 
 
+class Superseded(Conflict):
+    """A call-back that was signed later has been stored: this one was late on its way, and what it says is out of date."""
+
+    code = "callback-superseded"
+    title = "Superseded"
+
+
 class TooLarge(VnfmError):
     """The body is larger than credentials can be."""
 

@@ -49,12 +49,14 @@ class Record(BaseModel):
     sealed: str = ""
     """The kubeconfig, encrypted with the instance id as associated data (CR-071); "" for a deleted cluster."""
     requests: tuple[Request, ...] = ()
+    signed_at: int = 0
+    """When the call-back was signed that was stored last, Unix seconds; 0: an earlier version has stored it."""
     created_at: str
     updated_at: str
 
     def view(self) -> dict[str, Any]:
         """Return the attributes that readers may see, without the kubeconfig (CR-071)."""
-        return self.model_dump(mode="json", exclude={"sealed", "requests"}, exclude_none=True)
+        return self.model_dump(mode="json", exclude={"sealed", "requests", "signed_at"}, exclude_none=True)
 
     def document(self) -> dict[str, Any]:
         """Return the body for the store."""
@@ -68,13 +70,21 @@ class Record(BaseModel):
         """Return the kubeconfig."""
         return ring.open(self.sealed, bound_to=self.vnf_instance_id)
 
-    def erased(self, *, now: str) -> Record:
+    def erased(self, *, now: str, signed_at: int) -> Record:
         """Return the record of a deleted cluster, without its credentials."""
-        # The record itself stays, because a late repeat of CREATED must not bring the credentials back.
-        return self.model_copy(update={"status": "DELETED", "sealed": "", "content_sha256": "", "updated_at": now})
+        # The record itself stays, because a late CREATED must not bring the credentials back.
+        return self.model_copy(
+            update={
+                "status": "DELETED",
+                "sealed": "",
+                "content_sha256": "",
+                "updated_at": now,
+                "signed_at": max(signed_at, self.signed_at),
+            }
+        )
 
 
-def new_record(callback: Callback, *, sealed: str, content_sha256: str, now: str) -> Record:
+def new_record(callback: Callback, *, sealed: str, content_sha256: str, now: str, signed_at: int) -> Record:
     """Return the record for a CREATED or ROTATED call-back."""
     credentials = callback.credentials
     expires_at = credentials.expires_at if credentials else None
@@ -95,6 +105,7 @@ def new_record(callback: Callback, *, sealed: str, content_sha256: str, now: str
         vim_default=callback.vim.is_default,
         content_sha256=content_sha256,
         sealed=sealed,
+        signed_at=signed_at,
         created_at=now,
         updated_at=now,
     )
