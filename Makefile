@@ -15,7 +15,7 @@ MEMBERS := proto-events $(patsubst %/pyproject.toml,%,$(wildcard libs/*/pyprojec
 PACKAGES := $(filter-out %.egg-info,$(foreach member,$(MEMBERS),$(wildcard $(member)/kubevnfm*)))
 UNIT_TESTS := $(wildcard $(MEMBERS:%=%/tests))
 TESTS := $(UNIT_TESTS) $(wildcard tests/*)
-SAMPLES := capi-management capi-workload capi-workload-class capi-workload-v1beta1 cluster cnf kuryr registry storage vm
+SAMPLES := capi-management capi-workload capi-workload-class capi-workload-v1beta1 cluster cnf custom-resource kuryr registry storage vm
 PYTEST := $(BIN)/pytest
 WORKERS ?= 4
 

@@ -13,7 +13,7 @@ GRACEFUL = {"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 0}
 
 @deep_in_six
 async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(user: User, lab: LabControl) -> None:
-    """CR-039, CR-048, CR-050, CR-083, CR-085, CR-089, CR-092, CR-104, CR-105, CR-106, CR-111, CR-113, CR-116: built, scaled, healed, removed."""
+    """CR-039, CR-048, CR-050, CR-083, CR-085, CR-089, CR-092, CR-104, CR-105, CR-106, CR-111, CR-113, CR-116, CR-123: built, scaled, healed, removed."""
     machines_id = await user.create(await user.sample("cluster"))
     await user.do(machines_id, "instantiate", user.cluster())
     management = await user.vim_of_cluster(machines_id)
@@ -38,6 +38,7 @@ async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(u
 
     cnf_id = await user.create(await user.sample("cnf"))
     await user.do(cnf_id, "instantiate", user.on_vim(sample_body("cnf", "instantiate"), connection))
+    await hold_a_custom_resource(user, lab, connection)
     await scale_out_and_in(user, workload_id, connection)
     await heal(user, workload_id, connection)
     refused = await user.lcm("POST", f"/vnf_instances/{workload_id}/terminate", GRACEFUL)
@@ -55,6 +56,22 @@ async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(u
     assert left == []
     await user.do(providers_id, "terminate", GRACEFUL)
     await user.do(machines_id, "terminate", FORCEFUL)
+
+
+async def hold_a_custom_resource(user: User, lab: LabControl, connection: dict[str, Any]) -> None:
+    """Deploy a definition and two objects of it on the workload cluster, and remove them."""
+    own_id = await user.create(await user.sample("custom-resource"))
+    await user.do(own_id, "instantiate", user.on_vim(sample_body("custom-resource", "instantiate"), connection))
+    assert await greetings(lab) == ["hello", "welcome"]
+    await user.do(own_id, "terminate", GRACEFUL)
+    assert await greetings(lab) == []
+
+
+async def greetings(lab: LabControl) -> list[str]:
+    """Return the names of the custom resources."""
+    clusters = (await lab.inventory())["clusters"]
+    found = [name for cluster in clusters for name in cluster["objects"] if name.startswith("Greeting/")]
+    return sorted(name.rpartition("/")[2] for name in found)
 
 
 async def scale_out_and_in(user: User, workload_id: str, connection: dict[str, Any]) -> None:

@@ -41,7 +41,7 @@ async def management(site: Any, lab: LabCluster) -> AsyncIterator[Management]:
 async def test_a_cluster_is_initialized_gets_its_addons_and_becomes_available(
     management: Management, labs: LabClusters, sample: str
 ) -> None:
-    """CR-036, CR-037, CR-048, CR-050, CR-051, CR-056: the stages of a cluster in each form of package."""
+    """CR-036, CR-037, CR-048, CR-050, CR-051, CR-056, CR-123: the stages of a cluster in each form of package."""
     await management.apply(sample)
     vdus = CLASS_VDUS if sample.endswith("class") else VDUS
     initialized = await management.wait("initialized", vdus=vdus)
