@@ -20,7 +20,7 @@ class WorkloadCluster(Facts):
 
 
 class CredentialsSent(Event, kind="mgmt.credentials.sent"):
-    """The receiver has accepted the cluster's credentials."""
+    """The receiver has accepted the cluster's credentials, or a script of the package that sends them has ended well."""
 
     cluster_uid: str
     endpoint: str
@@ -30,9 +30,10 @@ class CredentialsSent(Event, kind="mgmt.credentials.sent"):
     """``v1beta1`` or ``v1beta2``."""
     infrastructure_provider: str = ""
     """``openstack`` for OpenStackCluster, and so on: the kind of the infrastructure, in lower case."""
-    content_sha256: str
-    """Hash of the kubeconfig that was sent, hex."""
-    auth_type: Literal["bearer_token", "client_certificate"]
+    content_sha256: str = ""
+    """Hash of the kubeconfig that was sent, hex; "" if a script has sent it, as only the script knows its content."""
+    auth_type: Literal["bearer_token", "client_certificate"] | None = None
+    """None if a script has sent it."""
     expires_at: str | None = None
     """RFC 3339; None: they do not expire."""
 

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from kubevnfm_events.base import EVERY_WORKER, Command, Event, Facts
 from kubevnfm_events.common import CancelStep, ClusterAccess, PackageRef, ServiceFacts
+from kubevnfm_events.credentials import CredentialsSent, SendCredentials, WithdrawCredentials
 from kubevnfm_events.kuryr import KuryrNetwork
 
 Phase = Literal[
@@ -118,6 +119,23 @@ class ScriptDone(Event, kind="mgmt.script.done"):
     """The script of the package ended with exit status 0."""
 
     answer: ScriptAnswer = ScriptAnswer()
+    sent: CredentialsSent | None = None
+    """The facts of the workload cluster whose credentials the script was to send; None: it was to send none."""
+
+
+class CredentialsSender(Facts):
+    """The call-back that a script of a workload cluster makes in place of the driver ``capi-credentials`` (capi.md CR-009, CR-077).
+
+    The script gets access data of the management cluster, the facts and the key of the call-back, and connections to the
+    management cluster, the receiver and the workload cluster. One of the two is set.
+    """
+
+    vim_key: str
+    """The entry of the instance's vimConnectionInfo that gets the access data of the management cluster."""
+    sends: SendCredentials | None = None
+    """CREATED or ROTATED: what the driver would be asked. ``mode`` and ``cluster_role`` have no effect."""
+    withdraws: WithdrawCredentials | None = None
+    """DELETED: what the driver would be asked."""
 
 
 class RunScript(Command, kind="mgmt.run_script", service="mgmt-executor", reply=ScriptDone):
@@ -139,6 +157,8 @@ class RunScript(Command, kind="mgmt.run_script", service="mgmt-executor", reply=
     """The addresses of the VNF's own machines: the script can connect to these alone."""
     answers: bool = True
     """Whether its stdout is an answer; False: it is output like any other."""
+    sender: CredentialsSender | None = None
+    """None: the script sends no credentials, and reaches the machines of its VNF alone."""
 
 
 class InstanceForgotten(Event, kind="mgmt.instance.forgotten"):

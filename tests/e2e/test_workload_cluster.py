@@ -13,7 +13,7 @@ GRACEFUL = {"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 0}
 
 @deep_in_six
 async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(user: User, lab: LabControl) -> None:
-    """CR-039, CR-048, CR-050, CR-083, CR-085, CR-089, CR-092, CR-104, CR-105, CR-106, CR-111, CR-113, CR-116, CR-123: built, scaled, healed, removed."""
+    """CR-009, CR-039, CR-048, CR-077, CR-050, CR-083, CR-085, CR-089, CR-092, CR-104, CR-105, CR-106, CR-111, CR-113, CR-116, CR-123: built, scaled, healed, removed."""
     machines_id = await user.create(await user.sample("cluster"))
     await user.do(machines_id, "instantiate", user.cluster())
     management = await user.vim_of_cluster(machines_id)
@@ -54,6 +54,7 @@ async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(u
     inventory = await lab.inventory()
     left = [name for cluster in inventory["clusters"] for name in cluster["objects"] if "workload" in name]
     assert left == []
+    await send_by_the_packages_script(user, management)
     await user.do(providers_id, "terminate", GRACEFUL)
     await user.do(machines_id, "terminate", FORCEFUL)
 
@@ -72,6 +73,21 @@ async def greetings(lab: LabControl) -> list[str]:
     clusters = (await lab.inventory())["clusters"]
     found = [name for cluster in clusters for name in cluster["objects"] if name.startswith("Greeting/")]
     return sorted(name.rpartition("/")[2] for name in found)
+
+
+async def send_by_the_packages_script(user: User, management: dict[str, Any]) -> None:
+    """Build and delete the cluster whose package has a sender of its own: request, script, receiver, VIM, and DELETED."""
+    workload_id = await user.create(await user.sample("capi-workload-sender"))
+    body = user.on_vim(sample_body("capi-workload-sender", "instantiate"), management)
+    view = await user.do(workload_id, "instantiate", body)
+    assert [step["name"] for step in view["steps"]][-2:] == ["instantiate_end", "register_workload_vim"]
+    assert "the receiver answered 201" in await user.log(view["id"])
+    instance = await user.instance(workload_id)
+    assert instance["vimConnectionInfo"]["workload"]["vimId"] == instance["metadata"]["workloadVimId"]
+    view = await user.do(workload_id, "terminate", GRACEFUL)
+    assert [step["name"] for step in view["steps"]] == [
+        "deregister_vim", "terminate_start", "delete_cluster_objects", "forget_machines"
+    ]  # fmt: skip
 
 
 async def scale_out_and_in(user: User, workload_id: str, connection: dict[str, Any]) -> None:

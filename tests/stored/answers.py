@@ -269,6 +269,11 @@ WORKLOAD_ANSWERS: Final[Mapping[str, Event]] = {
         auth_type="bearer_token",
     ),
     "mgmt.withdraw_credentials": CredentialsWithdrawn(cluster_uid="uid-1"),
+    "mgmt.run_script": ScriptDone(
+        answer=ScriptAnswer(data={"sent": "yes"}),
+        sent=CredentialsSent(cluster_uid="uid-1", endpoint="https://192.0.2.10:6443", contract="v1beta2"),
+    ),
+    "mgmt.run_script/terminate_start": ScriptDone(),
     "vim.register_received": VimRegistered(
         vim_id="vim-w", name="workload-1", vim_type="ETSINFV.KUBERNETES.V_1", endpoint="https://192.0.2.10:6443"
     ),

@@ -26,10 +26,12 @@ from instances import (
     live_cnf_with_node_ports,
     live_scripted_cnf,
     live_workload,
+    live_workload_with_a_sender,
     scripted_cnf,
     updatable_cnf,
     workload,
     workload_body,
+    workload_with_a_sender,
 )
 from package_variants import CAPI_WORKLOAD, OTHER_CNF
 from parts import FORCEFUL, GRACEFUL, Story, ask, begin_again, fail, play, retry, succeed
@@ -91,6 +93,46 @@ CONTAINER_STORIES: Final[Mapping[str, Story]] = {
                 "send_credentials",
                 "register_workload_vim",
             ),
+        ),
+        WORKLOAD_ANSWERS,
+    ),
+    "instantiate-workload-with-a-sender": Story(
+        play(
+            workload_with_a_sender,
+            ask("instantiate", workload_body()),
+            retry(
+                "apply_cluster_objects",
+                "await_cluster/initialized",
+                "apply_addons",
+                "await_cluster/available",
+                "instantiate_end",
+                "register_workload_vim",
+            ),
+        ),
+        WORKLOAD_ANSWERS,
+    ),
+    "instantiate-workload-with-a-sender-rolled-back": Story(
+        play(
+            workload_with_a_sender,
+            ask("instantiate", workload_body()),
+            succeed(
+                "apply_cluster_objects",
+                "await_cluster/initialized",
+                "apply_addons",
+                "await_cluster/available",
+                "instantiate_end",
+            ),
+            fail("register_workload_vim", "rollback"),
+            succeed("register_workload_vim", "instantiate_end", "apply_cluster_objects"),
+            ends="ROLLED_BACK",
+        ),
+        WORKLOAD_ANSWERS,
+    ),
+    "terminate-workload-with-a-sender": Story(
+        play(
+            live_workload_with_a_sender,
+            ask("terminate", GRACEFUL),
+            retry("deregister_vim", "terminate_start", "delete_cluster_objects", "forget_machines"),
         ),
         WORKLOAD_ANSWERS,
     ),

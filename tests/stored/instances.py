@@ -191,11 +191,11 @@ def cnf_body() -> dict[str, Any]:
     return {**sample_request("cnf", "instantiate"), "vimConnectionInfo": {"cluster": connection}}
 
 
-async def workload(script: Script) -> str:
-    """Return a new instance of the sample ``capi-workload``."""
+async def workload(script: Script, sample: str = "capi-workload") -> str:
+    """Return a new instance of the sample."""
     script.world.vims.add("vim-k", "kubernetes")
-    await script.world.sample("capi-workload")
-    return await script.world.create("capi-workload")
+    await script.world.sample(sample)
+    return await script.world.create(sample)
 
 
 def workload_body() -> dict[str, Any]:
@@ -203,11 +203,21 @@ def workload_body() -> dict[str, Any]:
     return {**sample_request("capi-workload", "instantiate"), "vimConnectionInfo": cnf_body()["vimConnectionInfo"]}
 
 
-async def live_workload(script: Script) -> str:
+async def live_workload(script: Script, sample: str = "capi-workload") -> str:
     """Return a workload cluster that is INSTANTIATED."""
-    instance_id = await workload(script)
+    instance_id = await workload(script, sample)
     await script.do(instance_id, "instantiate", workload_body())
     return instance_id
+
+
+async def workload_with_a_sender(script: Script) -> str:
+    """Return a new workload cluster whose package sends its credentials itself."""
+    return await workload(script, "capi-workload-sender")
+
+
+async def live_workload_with_a_sender(script: Script) -> str:
+    """Return the same, INSTANTIATED."""
+    return await live_workload(script, "capi-workload-sender")
 
 
 async def live_cnf(script: Script) -> str:

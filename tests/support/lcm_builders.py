@@ -153,6 +153,7 @@ def a_cnf_draft(**known: Any) -> InstantiateCnfDraft:
     return InstantiateCnfDraft(**{**facts, **known})
 
 
+_CAPI = CapiParameters()
 WORKLOAD_CLUSTER = WorkloadCluster(name="workload", namespace="default")
 CREDENTIALS_SENT = CredentialsSent(
     cluster_uid="u",
@@ -168,16 +169,14 @@ def a_workload_draft(**known: Any) -> InstantiateWorkloadDraft:
     return InstantiateWorkloadDraft(**{**vars(a_cnf_draft()), **facts, **known})
 
 
-def a_workload_terminate_draft(**known: Any) -> TerminateWorkloadDraft:
-    workload = WorkloadInternals(
-        capi=CapiParameters(), cluster=WORKLOAD_CLUSTER, credentials=CREDENTIALS_SENT, vim_id="vim-2"
-    )
+def a_workload_terminate_draft(*, capi: CapiParameters = _CAPI, **known: Any) -> TerminateWorkloadDraft:
+    workload = WorkloadInternals(capi=capi, cluster=WORKLOAD_CLUSTER, credentials=CREDENTIALS_SENT, vim_id="vim-2")
     facts = {"workload": workload, "credentials_sent": CREDENTIALS_SENT}
     return TerminateWorkloadDraft(**{**vars(a_cnf_terminate_draft(is_forceful=False)), **facts, **known})
 
 
-def a_workload_scale_draft(**known: Any) -> ScaleWorkloadDraft:
-    facts: dict[str, Any] = {"workload": WorkloadInternals(capi=CapiParameters(), cluster=WORKLOAD_CLUSTER)}
+def a_workload_scale_draft(*, capi: CapiParameters = _CAPI, **known: Any) -> ScaleWorkloadDraft:
+    facts: dict[str, Any] = {"workload": WorkloadInternals(capi=capi, cluster=WORKLOAD_CLUSTER)}
     return ScaleWorkloadDraft(**{**vars(a_cnf_change(ScaleCnfDraft)), **facts, **known})
 
 
@@ -403,7 +402,7 @@ ANSWERS: dict[str, Event] = {
     "mgmt.run_phase": PhaseDone(
         driver="mgmt-drivers-kubernetes", phase="instantiate_end", cluster=ACCESS, node_names={"vnfc-m1": "master4"}
     ),
-    "mgmt.run_script": ScriptDone(),
+    "mgmt.run_script": ScriptDone(sent=CREDENTIALS_SENT),
     "mgmt.forget_instance": InstanceForgotten(),
     "vim.register": VimRegistered(vim_id="vim-2", name="cluster-1", vim_type="k", endpoint="https://10.10.0.4:6443"),
     "vim.deregister": VimDeregistered(vim_ids=("vim-2",)),

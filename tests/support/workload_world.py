@@ -17,6 +17,13 @@ KINDS = (
     ("controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane", "workload-control-plane"),
     ("cluster.x-k8s.io/v1beta2", "MachineDeployment", "workload-md-0"),
 )
+APPLIED = ObjectsApplied(
+    namespace="default",
+    objects=tuple(
+        ObjectFacts(api_version=version, kind=kind, namespace="default", name=name, uid=name)
+        for version, kind, name in KINDS
+    ),
+)
 VNFD = "Definitions/capi-workload.vnfd.yaml"
 SHOWN = "/vnf_instances/{}"
 

@@ -35,6 +35,20 @@ def tls_failure(error: str) -> str:
     return "the server ended the TLS handshake" if "EOF occurred" in error else "the TLS handshake failed"
 
 
+def machine_cas() -> str:
+    """Return the certificates of the CAs that this machine trusts, as PEM; "" if it has none. Reads files."""
+    paths = ssl.get_default_verify_paths()
+    if paths.cafile is not None:
+        return _pem(Path(paths.cafile))
+    # OpenSSL finds a CA in the folder by the hash of its name: 4042bcee.0.
+    found = {each.resolve() for each in Path(paths.capath or "/nonexistent").glob("*.[0-9]")}
+    return "\n".join(_pem(each) for each in sorted(found) if each.is_file())
+
+
+def _pem(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
 @dataclass(frozen=True)
 class ServerTls:
     """A listener's certificate, and the callers that it accepts."""

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from certificates import Authority, Pair
 from kubevnfm_kit.http import serving
-from kubevnfm_kit.tls import ClientTls, ServerTls, client_context
+from kubevnfm_kit.tls import ClientTls, ServerTls, client_context, machine_cas
 from patience import until
 
 
@@ -192,3 +192,24 @@ async def test_our_own_calls_show_a_replaced_certificate(tmp_path: Path) -> None
                 return None
 
         assert await until(is_served, timeout_s=20)
+
+
+def test_the_cas_of_the_machine_are_read_from_its_file_or_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As OpenSSL finds them; a system has one of both, or none."""
+    one, other = Authority(tmp_path, "one"), Authority(tmp_path, "other")
+    folder = tmp_path / "certs"
+    folder.mkdir()
+    for number, ca in enumerate((one, other, one)):
+        (folder / f"0a1b2c3d.{number}").symlink_to(ca.file)
+    (folder / "README").write_text("no certificate")
+    monkeypatch.setenv("SSL_CERT_DIR", str(folder))
+    monkeypatch.setenv("SSL_CERT_FILE", str(one.file))
+    assert machine_cas() == one.file.read_text()
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "absent"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=machine_cas())
+    assert len(context.get_ca_certs()) == 2
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "absent"))
+    assert machine_cas() == ""

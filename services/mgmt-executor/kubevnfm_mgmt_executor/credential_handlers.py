@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
-from kubevnfm_clients.callback import sha256_hex
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events.credentials import (
     CredentialsSent,
     CredentialsWithdrawn,
     SendCredentials,
     WithdrawCredentials,
-    WorkloadCluster,
 )
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_secrets import KeyRing, map_secrets
@@ -22,17 +20,16 @@ from kubevnfm_worker import Done, Outcome, StepContext
 
 from kubevnfm_mgmt_executor.domain.capi import request
 from kubevnfm_mgmt_executor.domain.capi.clusters import Credentials
-from kubevnfm_mgmt_executor.domain.capi.collecting import Collected, Collector
+from kubevnfm_mgmt_executor.domain.capi.collecting import Collector
 from kubevnfm_mgmt_executor.domain.capi.delivery import Progress, Sender
+from kubevnfm_mgmt_executor.domain.capi.journaled import collected, hash_of, node_of, performed
 from kubevnfm_mgmt_executor.domain.capi.quoting import Quotation
+from kubevnfm_mgmt_executor.domain.capi.request import Collected
 from kubevnfm_mgmt_executor.domain.ports import Claim, Earlier, Journal
-from kubevnfm_mgmt_executor.domain.recorder import NodeId, Recorder, TaskResult
+from kubevnfm_mgmt_executor.domain.recorder import Recorder, TaskResult
 
-_COLLECT: Final = "collect_credentials"
 _SEND: Final = "send_credentials"
 _WITHDRAW: Final = "withdraw_credentials"
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -54,45 +51,34 @@ class CredentialHandlers:
         """Collect the credentials and send them; a repeat sends the same request, which changes nothing (CR-078)."""
         url = self._url(command.callback_url, command.vnf_instance_id)
         self.sender.check()
-        recorder, node = self._recorder(command, context), _node(command.cluster)
+        recorder, node = self._recorder(command, context), node_of(command.cluster)
         recorder.total = 2
 
-        async def collect(earlier: Earlier | None, progress: Progress) -> tuple[Collected, TaskResult]:
-            vim = await self.vims.connection(command.vim)
-            collected = await self.collector.collect(command, vim, progress)
-            collected = _as_before(collected, earlier, context.operation_id)
-            return collected, TaskResult(facts=_facts(collected, context.operation_id))
+        async def collect(progress: Progress) -> Collected:
+            return await self.collector.collect(command, await self.vims.connection(command.vim), progress)
 
-        collected = await _performed(recorder, node, _COLLECT, collect)
-        credentials = collected.credentials
-        sent = request.created(
-            command,
-            url=url,
-            operation_id=context.operation_id,
-            facts=collected.facts,
-            kubernetes_version=collected.kubernetes_version,
-            secret=collected.secret,
-            credentials=credentials,
-        )
+        found = await collected(recorder, command.cluster, context.operation_id, collect)
+        credentials = found.credentials
+        sent = request.created(command, found, url=url, operation_id=context.operation_id)
 
         async def send(_: Earlier | None, progress: Progress) -> tuple[None, TaskResult]:
             quoted = self._quotation(credentials)
             accepted = await self.sender.deliver(sent, quoted=quoted, progress=progress)
             return None, TaskResult(
                 changed=accepted.status != 200,
-                facts={"status": accepted.status, "contentSha256": _sha256(credentials)},
+                facts={"status": accepted.status, "contentSha256": hash_of(credentials)},
                 remark=f"the receiver answered {accepted.status}",
             )
 
-        await _performed(recorder, node, _SEND, send)
+        await performed(recorder, node, _SEND, send)
         return Done(
             CredentialsSent(
-                cluster_uid=collected.facts.uid,
-                endpoint=collected.facts.endpoint,
-                kubernetes_version=collected.kubernetes_version,
-                contract=collected.facts.contract,
-                infrastructure_provider=collected.facts.infrastructure_provider,
-                content_sha256=_sha256(credentials),
+                cluster_uid=found.facts.uid,
+                endpoint=found.facts.endpoint,
+                kubernetes_version=found.kubernetes_version,
+                contract=found.facts.contract,
+                infrastructure_provider=found.facts.infrastructure_provider,
+                content_sha256=hash_of(credentials),
                 auth_type=credentials.auth_type,
                 expires_at=credentials.expires_at,
             )
@@ -100,7 +86,7 @@ class CredentialHandlers:
 
     async def withdraw_credentials(self, command: WithdrawCredentials, context: StepContext) -> Outcome:
         """Send DELETED (CR-072, CR-105); nothing if the uid of the cluster cannot be known any more."""
-        recorder, node = self._recorder(command, context), _node(command.cluster)
+        recorder, node = self._recorder(command, context), node_of(command.cluster)
         recorder.total = 1
         uid = command.cluster_uid
 
@@ -116,7 +102,7 @@ class CredentialHandlers:
 
         problem = ""
         try:
-            await _performed(recorder, node, _WITHDRAW, withdraw)
+            await performed(recorder, node, _WITHDRAW, withdraw)
         except VnfmError as error:
             if not command.force:
                 raise
@@ -144,57 +130,3 @@ class CredentialHandlers:
     def _recorder(self, command: SendCredentials | WithdrawCredentials, context: StepContext) -> Recorder:
         claim = Claim(context.operation_id, context.message_id, context.fencing)
         return Recorder(self.journal, claim, vnf_instance_id=command.vnf_instance_id, publish=context.publish)
-
-
-def _node(cluster: WorkloadCluster) -> NodeId:
-    return NodeId(f"cluster/{cluster.namespace}/{cluster.name}", cluster.name)
-
-
-async def _performed(
-    recorder: Recorder,
-    node: NodeId,
-    task: str,
-    work: Callable[[Earlier | None, Progress], Awaitable[tuple[T, TaskResult]]],
-) -> T:
-    """Do the work under the journal, and return what it found: its result holds secrets, which no journal may have."""
-    found: list[T] = []
-
-    async def progress(message: str) -> None:
-        await recorder.progress(node, task, message)
-
-    async def recorded(earlier: Earlier | None) -> TaskResult:
-        one, result = await work(earlier, progress)
-        found.append(one)
-        return result
-
-    await recorder.perform(node, task, recorded)
-    return found[0]
-
-
-def _facts(collected: Collected, operation_id: str) -> dict[str, object]:
-    return {
-        "operationId": operation_id,
-        "contentSha256": _sha256(collected.credentials),
-        "secretResourceVersion": collected.secret.resource_version,
-        "kubernetesVersion": collected.kubernetes_version,
-    }
-
-
-def _as_before(collected: Collected, earlier: Earlier | None, operation_id: str) -> Collected:
-    """Return the same credentials with the facts of the try before, if that was in the same operation.
-
-    The body must not differ under one idempotency key, and CAPI may have written labels of the Secret meanwhile.
-    """
-    facts = earlier.facts if earlier is not None else {}
-    if facts.get("operationId") != operation_id or facts.get("contentSha256") != _sha256(collected.credentials):
-        return collected
-    return Collected(
-        collected.facts,
-        str(facts["kubernetesVersion"]),
-        request.SecretFacts(collected.secret.name, str(facts["secretResourceVersion"]), collected.secret.type),
-        collected.credentials,
-    )
-
-
-def _sha256(credentials: Credentials) -> str:
-    return sha256_hex(credentials.kubeconfig.encode())

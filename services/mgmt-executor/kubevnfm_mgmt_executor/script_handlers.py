@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -32,7 +33,9 @@ from kubevnfm_mgmt_executor.domain.scripts import (
     is_text,
     read_answer,
     secrets_in,
+    with_access,
 )
+from kubevnfm_mgmt_executor.script_senders import Found, Prepared, ScriptSenders
 
 log = structlog.get_logger()
 
@@ -46,6 +49,8 @@ _WITHOUT_NETWORK: Final = (
 )
 """Texts of the errors that calls for sockets, names and threads raise in a script without addresses."""
 _NO_NETWORK: Final = "\n(a script has no network and no threads if its VNF has no machines, as that of a CNF)"
+_END_BYTES: Final = 4096
+"""How much of a script's stderr its error quotes (capi.md chapter 3)."""
 _RESERVE_S: Final = 5.0
 """Time before the command's deadline in which the script is killed, so that its error names the script."""
 
@@ -56,7 +61,7 @@ class _Said:
 
     is_printed: bool
     """Whether its stdout is a text."""
-    last_lines: str
+    end: str
     """The end of stderr, or of the text if stderr is empty."""
 
 
@@ -77,7 +82,9 @@ class ScriptHandlers:
         key_ring: KeyRing,
         clock: Clock,
         timeout_s: float,
+        senders: ScriptSenders,
     ) -> None:
+        self._senders = senders
         self._scripts, self._folder, self._journal = scripts, folder, journal
         self._output_log, self._key_ring, self._clock = output_log, key_ring, clock
         self._timeout_s = timeout_s
@@ -85,21 +92,56 @@ class ScriptHandlers:
     async def run_script(self, command: RunScript, context: StepContext) -> Outcome:
         """Run the script; a repeat runs it again. The error of one that fails carries what it has answered."""
         answers: list[tuple[Answer, DriverVim | None]] = []
-
-        async def work(_: Earlier | None) -> TaskResult:
-            answers.append(await self._run(command, context))
-            return TaskResult()
-
         claim = Claim(context.operation_id, context.message_id, context.fencing)
         recorder = Recorder(self._journal, claim, vnf_instance_id=command.vnf_instance_id, publish=context.publish)
-        recorder.total = 1
+        recorder.total = 2 if command.sender is not None and command.sender.sends is not None else 1
+        found = None
+        if command.sender is not None:
+            found = await self._senders.find(command.sender, recorder, context.operation_id)
+
+        async def work(_: Earlier | None) -> TaskResult:
+            async with self._prepared(command, found, context, recorder) as prepared:
+                answers.append(await self._run(command, context, prepared))
+            return TaskResult()
+
         await recorder.perform(_NODE, command.task, work)
         answer, vim = answers[0]
-        return Done(ScriptDone(answer=ScriptAnswer.model_validate({**answer.model_dump(), "vim": vim})))
+        return Done(
+            ScriptDone(
+                answer=ScriptAnswer.model_validate({**answer.model_dump(), "vim": vim}),
+                sent=found.sent if found is not None else None,
+            )
+        )
 
-    async def _run(self, command: RunScript, context: StepContext) -> tuple[Answer, DriverVim | None]:
+    @asynccontextmanager
+    async def _prepared(
+        self, command: RunScript, found: Found | None, context: StepContext, recorder: Recorder
+    ) -> AsyncIterator[Prepared | None]:
+        """Yield what a script that sends credentials gets; None for another one."""
+        if command.sender is None or found is None:
+            yield None
+            return
+
+        async def progress(message: str) -> None:
+            await recorder.progress(_NODE, command.task, message)
+
+        async with self._senders.prepared(
+            command.sender,
+            found,
+            context.operation_id,
+            progress=progress,
+            life_s=self._latest_end(context.deadline),
+        ) as prepared:
+            yield prepared
+
+    async def _run(
+        self, command: RunScript, context: StepContext, prepared: Prepared | None
+    ) -> tuple[Answer, DriverVim | None]:
         secrets = secrets_in(command.given, self._reveal)
         given = revealed(command.given, self._key_ring)
+        if prepared is not None:
+            secrets |= prepared.secrets
+            given = with_access(given, prepared.vim_key, prepared.entry)
         timeout_s = self._time_left(context.deadline)
         run = ScriptRun(
             file=command.file,
@@ -109,6 +151,7 @@ class ScriptHandlers:
             reach=command.reach,
             timeout_s=timeout_s,
             driver_class=command.driver_class,
+            opening=prepared.opening if prepared is not None else None,
         )
         keep = self._keeper(command, context.operation_id, secrets)
         cut_short: list[ScriptOutcome] = []
@@ -121,7 +164,7 @@ class ScriptHandlers:
             raise
         said = await keep(outcome, is_killed=outcome.timed_out)
         if outcome.timed_out:
-            last_output = f"; its last output: {said.last_lines}" if said.last_lines else ""
+            last_output = f"; its last output: {said.end}" if said.end else ""
             raise ScriptTimedOut(f"{command.task}: {command.file} was killed after {timeout_s:g} s{last_output}")
         return self._judged(command, outcome, given, secrets, said)
 
@@ -133,11 +176,11 @@ class ScriptHandlers:
             collected = CollectedOutput(Mask(secrets | secrets_of(outcome.value)))
             collected.add(outcome.output)
             # Taken before stdout is added: the reason of a failure is in stderr, however much was printed.
-            last_lines = collected.last_lines()
+            end = collected.end(_END_BYTES)
             is_printed = (is_killed or bool(outcome.unreadable)) and bool(outcome.stdout) and is_text(outcome.stdout)
             if is_printed or not command.answers:
                 collected.add(b"\n" + outcome.stdout)
-                last_lines = last_lines or collected.last_lines()
+                end = end or collected.end(_END_BYTES)
             await self._output_log.keep(
                 CommandOutput(
                     vnf_instance_id=command.vnf_instance_id,
@@ -150,7 +193,7 @@ class ScriptHandlers:
                     text=collected.text(),
                 )
             )
-            return _Said(is_printed, last_lines)
+            return _Said(is_printed, end)
 
         return keep
 
@@ -181,8 +224,8 @@ class ScriptHandlers:
             except ValueError as error:
                 problem = str(error)
         if outcome.status != 0:
-            reason = f": {said.last_lines}" if said.last_lines else " and wrote nothing to stderr"
-            if not command.reach and any(sign in said.last_lines for sign in _WITHOUT_NETWORK):
+            reason = f": {said.end}" if said.end else " and wrote nothing to stderr"
+            if not command.reach and command.sender is None and any(sign in said.end for sign in _WITHOUT_NETWORK):
                 reason += _NO_NETWORK
             raise ScriptFailed(
                 command.task, f"{command.file} ended with exit status {outcome.status}{reason}", remains=answer
@@ -195,10 +238,13 @@ class ScriptHandlers:
             raise ScriptFailed(command.task, f"{command.file}: {error}", remains=answer) from None
 
     def _time_left(self, deadline: datetime | None) -> float:
+        return max(1.0, min(self._timeout_s, self._latest_end(deadline) - _RESERVE_S))
+
+    def _latest_end(self, deadline: datetime | None) -> float:
+        """Return the time until the command is cancelled: a script may wait for others before it starts."""
         if deadline is None:
-            return self._timeout_s
-        left = (deadline - self._clock.now()).total_seconds() - _RESERVE_S
-        return max(1.0, min(self._timeout_s, left))
+            return self._timeout_s + _RESERVE_S
+        return (deadline - self._clock.now()).total_seconds()
 
     def _reveal(self, secret: Secret) -> str:
         return secret.reveal(self._key_ring)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from kubevnfm_clients.callback import PATH, master_keys
 from kubevnfm_kit.settings import ProcessSettings
@@ -26,6 +26,10 @@ class ReceiverSettings(BaseModel):
     """PEM of the certificate to present to receivers (mTLS); with ``receiver_key``."""
     receiver_key: Path | None = None
     """PEM of its key."""
+    sender_access: Literal["token", "vim"] = "token"
+    """The access data of the management cluster that a package's own sender of credentials gets: ``token``, for the time that it runs
+    a token that reads the kubeconfig Secret of its cluster alone; ``vim``, those of the VIM. Not ``vim`` by default, because a VIM's
+    account may do anything in the management cluster, and the script could send its access data to the receiver."""
 
     @model_validator(mode="after")
     def _receiver_pair_is_whole(self) -> Self:

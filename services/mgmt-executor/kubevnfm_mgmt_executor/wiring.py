@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypedDict
 
 import aiohttp
 from kubevnfm_clients.cluster_api import ClusterApi
@@ -12,11 +16,13 @@ from kubevnfm_clients.ports import NodeLogs, Packages, VimDirectory
 from kubevnfm_events import VimConnection
 from kubevnfm_events.credentials import SendCredentials, WithdrawCredentials
 from kubevnfm_events.mgmt import ForgetInstance, RunPhase, RunScript
+from kubevnfm_kit.tls import machine_cas
 from kubevnfm_sandbox.process import Limits
 from kubevnfm_secrets import KeyRing
 from kubevnfm_worker.backends import Backends
 
 from kubevnfm_mgmt_executor.adapters import host_keys, journal, node_logs
+from kubevnfm_mgmt_executor.adapters.cluster_addresses import addresses_of, serves_at
 from kubevnfm_mgmt_executor.adapters.http import internal_api
 from kubevnfm_mgmt_executor.adapters.own_files import OwnFiles
 from kubevnfm_mgmt_executor.adapters.package_files import FetchedPackage
@@ -29,6 +35,7 @@ from kubevnfm_mgmt_executor.domain.capi.delivery import Sender
 from kubevnfm_mgmt_executor.domain.drivers import DRIVERS
 from kubevnfm_mgmt_executor.handlers import MgmtHandlers
 from kubevnfm_mgmt_executor.script_handlers import ScriptHandlers
+from kubevnfm_mgmt_executor.script_senders import ScriptSenders, TrustedCas
 from kubevnfm_mgmt_executor.settings import Settings
 
 SERVICE = "mgmt-executor"
@@ -40,6 +47,17 @@ INDEXES = {
     host_keys.HOST_KEYS: host_keys.INDEXES,
     node_logs.NODE_LOGS: node_logs.INDEXES,
 }
+
+
+class _Sending(TypedDict):
+    """The needs of both senders of credentials: the driver, and scripts of packages."""
+
+    collector: Collector
+    sender: Sender
+    vims: VimDirectory
+    key_ring: KeyRing
+    receiver_url: str | None
+    allowed_hosts: Collection[str]
 
 
 @dataclass(frozen=True)
@@ -82,18 +100,8 @@ async def mgmt_executor(
         ssh_port=settings.ssh_port,
     )
     backends.states["packageCode"] = await scripts.state()
-    script_handlers = ScriptHandlers(
-        scripts=scripts,
-        folder=packages.folder,
-        journal=journal.StoredJournal(store, clock),
-        output_log=logs,
-        key_ring=backends.key_ring,
-        clock=clock,
-        timeout_s=settings.script_timeout_s,
-    )
     worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
     worker.handle(RunPhase, handlers.run_phase)
-    worker.handle(RunScript, script_handlers.run_script)
     worker.handle(ForgetInstance, handlers.forget_instance)
     api = internal_api(logs, token=settings.internal_token.get_secret_value())
     # The worker closes first: the logs of phases that still drain can be read until they end, and so can clusters.
@@ -103,15 +111,32 @@ async def mgmt_executor(
         backends.serving(api, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
         worker,
     ):
-        credentials = CredentialHandlers(
-            collector=Collector(_connector(session, backends.key_ring)),
-            sender=Sender(receivers, clock, settings.callback_keys),
-            vims=vims,
+        sending: _Sending = {
+            "collector": Collector(_connector(session, backends.key_ring)),
+            "sender": Sender(receivers, clock, settings.callback_keys),
+            "vims": vims,
+            "key_ring": backends.key_ring,
+            "receiver_url": settings.receiver_url,
+            "allowed_hosts": settings.allowed_receivers,
+        }
+        credentials = CredentialHandlers(**sending, journal=journal.StoredJournal(store, clock))
+        script_handlers = ScriptHandlers(
+            scripts=scripts,
+            folder=packages.folder,
             journal=journal.StoredJournal(store, clock),
+            output_log=logs,
             key_ring=backends.key_ring,
-            receiver_url=settings.receiver_url,
-            allowed_hosts=settings.allowed_receivers,
+            clock=clock,
+            timeout_s=settings.script_timeout_s,
+            senders=ScriptSenders(
+                **sending,
+                access=settings.sender_access,
+                addresses_of=addresses_of,
+                serves_at=partial(serves_at, ring=backends.key_ring),
+                trusted_cas=partial(asyncio.to_thread, _trusted_cas, settings.receiver_ca_file),
+            ),
         )
+        worker.handle(RunScript, script_handlers.run_script)
         worker.handle(SendCredentials, credentials.send_credentials)
         worker.handle(WithdrawCredentials, credentials.withdraw_credentials)
         await worker.start()
@@ -123,3 +148,9 @@ def _connector(session: aiohttp.ClientSession, ring: KeyRing) -> Connect:
         return ClusterApi(session, vim, ring, timeout_s=_CLUSTER_TIMEOUT_S)
 
     return connect
+
+
+def _trusted_cas(receiver_ca_file: Path | None) -> TrustedCas:
+    """Read the files, as they are now: certificates are replaced while the service runs."""
+    machine = machine_cas()
+    return TrustedCas(machine, machine if receiver_ca_file is None else receiver_ca_file.read_text(encoding="utf-8"))

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from aiohttp import web
 from given_vims import GivenVims
 from kubevnfm_clients import callback
 from kubevnfm_clients.cluster_api import ClusterApi
@@ -44,84 +41,10 @@ from kubevnfm_secrets import KeyRing, revealed
 from kubevnfm_store.query import Query
 from kubevnfm_store.sqlite import SqliteStore
 from kubevnfm_worker import Done, StepContext
+from own_receiver import INSTANCE, MASTER, Receiver
 from workload_credentials import CLUSTER, SECRET, CapiSite
 
 RING = KeyRing.from_text(KeyRing.new_key())
-MASTER = bytes(range(32))
-INSTANCE = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
-
-
-@dataclass
-class Receiver:
-    """A web server of an operator: it verifies signatures, and answers as the test says, then 201."""
-
-    url: str = ""
-    keys: tuple[bytes, ...] = (MASTER,)
-    answers: list[tuple[int, dict[str, str], Any]] = field(default_factory=list)
-    """Status, headers and JSON of the next answers."""
-    skew_s: float = 0.0
-    """How much later its clock is; beyond 300 s it refuses."""
-    requests: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
-    by_key: dict[str, bytes] = field(default_factory=dict)
-
-    @classmethod
-    @asynccontextmanager
-    async def start(cls) -> AsyncIterator[Receiver]:
-        receiver = cls()
-        app = web.Application()
-        app.router.add_post("/{tail:.*}", receiver.receive)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        receiver.url = f"http://127.0.0.1:{runner.addresses[0][1]}/hooks/a%20b?tenant=1"
-        try:
-            yield receiver
-        finally:
-            await runner.cleanup()
-
-    async def receive(self, request: web.Request) -> web.Response:
-        body = await request.read()
-        headers = dict(request.headers)
-        self.requests.append((headers, body))
-        now = SystemClock().now().timestamp() + self.skew_s
-        key_id = headers[callback.KEY_ID]
-        number = 2 if key_id.endswith(".k2") else 1
-        expected = callback.signature(
-            callback.instance_key(self.keys[number - 1], INSTANCE),
-            method="POST",
-            target=request.raw_path,
-            timestamp=headers[callback.TIMESTAMP],
-            nonce=headers[callback.NONCE],
-            content_sha256=callback.sha256_hex(body),
-        )
-        assert headers[callback.SIGNATURE] == expected
-        assert headers[callback.CONTENT_SHA256] == callback.sha256_hex(body)
-        if abs(int(headers[callback.TIMESTAMP]) - now) > 300:
-            date = format_date(now)
-            return web.json_response({"detail": "not signed"}, status=401, headers={"Date": date})
-        if self.answers:
-            status, more, answer = self.answers.pop(0)
-            return web.json_response(answer, status=status, headers=more)
-        key = headers[callback.IDEMPOTENCY_KEY]
-        known = self.by_key.setdefault(key, body)
-        if known != body:
-            return web.json_response({"type": "idempotency-key-reused"}, status=409)
-        is_new = sum(headers[callback.IDEMPOTENCY_KEY] == key for headers, _ in self.requests) == 1
-        return web.json_response({"id": "1", "vimId": None, "status": "STORED"}, status=201 if is_new else 200)
-
-    @property
-    def bodies(self) -> list[dict[str, Any]]:
-        return [json.loads(body) for _, body in self.requests]
-
-    def kubeconfig(self, number: int = -1) -> str:
-        return base64.b64decode(self.bodies[number]["credentials"]["kubeconfig"]).decode()
-
-
-def format_date(moment: float) -> str:
-    from email.utils import formatdate
-
-    return formatdate(moment, usegmt=True)
 
 
 @dataclass

@@ -13,22 +13,16 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
-from kubevnfm_events.common import PackageRef
 from kubevnfm_events.infra import PortFacts, ServerFacts, StackResources
 from kubevnfm_events.mgmt import RunScript, ScriptAnswer
-from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.ids import derived_id
-from kubevnfm_mgmt_executor.adapters.journal import StoredJournal
-from kubevnfm_mgmt_executor.adapters.node_logs import StoredOutputLog
-from kubevnfm_mgmt_executor.adapters.script_process import ScriptProcess
 from kubevnfm_mgmt_executor.domain.certificates import public_key_hash
 from kubevnfm_mgmt_executor.domain.scripts import ScriptFailed
-from kubevnfm_mgmt_executor.script_handlers import ScriptHandlers
 from kubevnfm_mgmt_executor.wiring import INDEXES
 from kubevnfm_sandbox.process import Limits
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite import SqliteStore
-from kubevnfm_worker import Done, StepContext
+from package_scripts import PACKAGE, PackageScripts
 from sandbox_kernel import needs_confinement
 
 RING = KeyRing([b"0" * 32])
@@ -86,26 +80,11 @@ class Own(VnflcmMgmtAbstractDriver):
 """
 
 
-class Drivers:
-    """The handler, and a package of one driver class."""
+class Drivers(PackageScripts):
+    """A package of one driver class."""
 
     def __init__(self, folder: Path, store: SqliteStore) -> None:
-        self.package = folder / "package"
-        self.package.mkdir()
-
-        async def found(_: PackageRef) -> Path:
-            return self.package
-
-        self.logs = StoredOutputLog(store)
-        self.handlers = ScriptHandlers(
-            scripts=ScriptProcess(Limits(timeout_s=30), ssh_port=22),
-            folder=found,
-            journal=StoredJournal(store, SystemClock()),
-            output_log=self.logs,
-            key_ring=RING,
-            clock=SystemClock(),
-            timeout_s=30,
-        )
+        super().__init__(folder, store, RING, Limits(timeout_s=30))
 
     async def run(
         self, code: str, *, phase: str = "scale_end", reach: tuple[str, ...] = (), **given: Any
@@ -113,7 +92,6 @@ class Drivers:
         """Run the phase with the body of its method."""
         text = CLASS.format(phase=phase, code=indent(dedent(code), " " * 8))
         (self.package / "driver.py").write_text(text)
-        package = PackageRef(package_id="p", vnfd_id="vnfd-1")
         facts = {
             "operation": phase,
             "request": {"type": "SCALE_OUT", "aspectId": "VDU1_scale"},
@@ -125,27 +103,16 @@ class Drivers:
         }
         command = RunScript(
             vnf_instance_id="inst-1",
-            package=package,
+            package=PACKAGE,
             file="driver.py",
             driver_class="Own",
             task=phase,
             given=hide({**facts, **given}),
-            folders={"tmp_csar_dir": package},
+            folders={"tmp_csar_dir": PACKAGE},
             reach=reach,
         )
 
-        async def publish(_: Any) -> None: ...
-
-        context = StepContext(
-            message_id="m-1", operation_id="op-1", step_id=phase, attempt=1, subject="inst-1", deadline=None,
-            fencing=1, publish=publish,
-        )  # fmt: skip
-        outcome = await self.handlers.run_script(command, context)
-        assert isinstance(outcome, Done)
-        return outcome.event.answer  # type: ignore[attr-defined, no-any-return]
-
-    async def log(self) -> str:
-        return b"".join([part async for part in self.logs.log("op-1")]).decode()
+        return (await self.ask(command)).answer
 
     async def refused(self, code: str, **given: Any) -> str:
         """Return the error of a driver that fails."""

@@ -146,6 +146,14 @@ def test_the_last_lines_skip_empty_ones() -> None:
     assert len(output.last_lines().splitlines()) == 12
 
 
+def test_the_end_of_output_has_so_many_bytes_and_no_half_character() -> None:
+    """CR-009: an error quotes 4 KiB of a script's stderr."""
+    output = CollectedOutput(Mask(["sesame"]))
+    output.add("first\näß sesame\n\n".encode())
+    assert output.end(4096) == "first\näß ***"
+    assert output.end(7) == "ß ***", "not the half of a character"
+
+
 def test_the_last_lines_end_where_a_script_shows_the_machine() -> None:
     output = CollectedOutput(Mask())
     output.add(b"the cause\n" + AFTER_FAILURE.encode() + b"\n---- pods\nmany\n")

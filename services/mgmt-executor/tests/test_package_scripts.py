@@ -9,19 +9,13 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
-from kubevnfm_events.common import PackageRef
 from kubevnfm_events.mgmt import RunScript, ScriptDone
-from kubevnfm_kit.clock import SystemClock
-from kubevnfm_mgmt_executor.adapters.journal import StoredJournal
-from kubevnfm_mgmt_executor.adapters.node_logs import StoredOutputLog
-from kubevnfm_mgmt_executor.adapters.script_process import ScriptProcess
 from kubevnfm_mgmt_executor.domain.scripts import ScriptFailed, ScriptTimedOut
-from kubevnfm_mgmt_executor.script_handlers import ScriptHandlers
 from kubevnfm_mgmt_executor.wiring import INDEXES
 from kubevnfm_sandbox.process import Limits, SandboxUnavailable, ScriptRefused
 from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_store.sqlite import SqliteStore
-from kubevnfm_worker import Done, StepContext
+from package_scripts import PACKAGE, PackageScripts
 from sandbox_kernel import has_printed, needs_confinement, until
 
 RING = KeyRing([b"0" * 32])
@@ -57,30 +51,11 @@ time.sleep(60)
 """
 
 
-class World:
-    """The handler, a package of one script, and a store."""
-
-    def __init__(self, folder: Path, store: SqliteStore, limits: Limits) -> None:
-        self.package, self.logs = folder / "package", StoredOutputLog(store)
-        self.package.mkdir()
-
-        async def found(_: PackageRef) -> Path:
-            return self.package
-
-        self.news: list[str] = []
-        self.handlers = ScriptHandlers(
-            scripts=ScriptProcess(limits, ssh_port=22),
-            folder=found,
-            journal=StoredJournal(store, SystemClock()),
-            output_log=self.logs,
-            key_ring=RING,
-            clock=SystemClock(),
-            timeout_s=limits.timeout_s,
-        )
+class World(PackageScripts):
+    """A package of one script."""
 
     async def run(self, code: str, *, file: str = "script.py", **changes: Any) -> ScriptDone:
         (self.package / "script.py").write_text(PREAMBLE + dedent(code))
-        package = PackageRef(package_id="p", vnfd_id="d")
         given = {
             "operation": "scale_end",
             "request": {},
@@ -89,30 +64,18 @@ class World:
         }
         command = RunScript(
             vnf_instance_id="inst-1",
-            package=package,
+            package=PACKAGE,
             file=file,
             task="scale_end",
             given=hide(given),
-            folders={"tmp_csar_dir": package},
+            folders={"tmp_csar_dir": PACKAGE},
             **changes,
         )
+        return await self.ask(command)
 
-        async def publish(event: Any) -> None:
-            self.news.append(event.state)
-
-        context = StepContext(
-            message_id="m-1", operation_id="op-1", step_id="scale_end", attempt=1, subject="inst-1", deadline=None,
-            fencing=1, publish=publish,
-        )  # fmt: skip
-        outcome = await self.handlers.run_script(command, context)
-        assert isinstance(outcome, Done)
-        assert isinstance(outcome.event, ScriptDone)
-        return outcome.event
-
-    async def log(self) -> str:
-        """Return the output, without the line that names the command."""
-        text = b"".join([part async for part in self.logs.log("op-1")]).decode()
-        return "\n".join(line for line in text.splitlines() if not line.startswith("== "))
+    @property
+    def states(self) -> list[str]:
+        return [one.state for one in self.news]
 
 
 @pytest.fixture
@@ -126,7 +89,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 @pytest.fixture
 def world(tmp_path: Path, store: SqliteStore) -> World:
     needs_confinement()
-    return World(tmp_path, store, Limits(timeout_s=30))
+    return World(tmp_path, store, RING, Limits(timeout_s=30))
 
 
 async def test_what_a_script_changes_is_reported_and_nothing_else(world: World) -> None:
@@ -157,7 +120,7 @@ async def test_what_a_script_changes_is_reported_and_nothing_else(world: World) 
         secret = found.data[name]
         assert isinstance(secret, Secret), f"{name} was secret when it was given"
         assert secret.reveal(RING) == PASSWORD
-    assert world.news == ["started", "finished"]
+    assert world.states == ["started", "finished"]
 
 
 @pytest.mark.parametrize("code", ["os._exit(0)", "answer({})", "answer(None)", "print('a text, as Tacker ignores it')"])
@@ -186,7 +149,7 @@ async def test_a_failed_script_is_named_with_its_last_lines_masked_and_its_answe
     assert PASSWORD not in caught.value.remains.model_dump_json()
     assert PASSWORD not in (text := await world.log())
     assert "the application does not start" in text
-    assert world.news == ["started", "failed"]
+    assert world.states == ["started", "failed"]
 
 
 @pytest.mark.parametrize(
@@ -247,7 +210,7 @@ async def test_the_reason_of_a_failure_is_what_stderr_says_however_much_was_prin
 async def test_a_script_that_hangs_is_killed_and_what_it_said_is_not_lost(tmp_path: Path, store: SqliteStore) -> None:
     """SEQ-186."""
     needs_confinement()
-    world = World(tmp_path, store, Limits(timeout_s=2))
+    world = World(tmp_path, store, RING, Limits(timeout_s=2))
     with pytest.raises(ScriptTimedOut, match=r"scale_end: script\.py was killed after 2 s") as caught:
         await world.run(HANGS)
     assert caught.value.status == 504
@@ -262,7 +225,7 @@ async def test_the_output_of_a_cancelled_script_is_in_the_log(world: World) -> N
     with pytest.raises(asyncio.CancelledError):
         await task
     assert (await world.log()).split("\n") == ["waiting for ***", "", "node 1 is ready, ***"]
-    assert world.news == ["started"]
+    assert world.states == ["started"]
 
 
 async def test_a_file_that_the_package_lacks_is_named(world: World) -> None:
@@ -271,7 +234,7 @@ async def test_a_file_that_the_package_lacks_is_named(world: World) -> None:
 
 
 async def test_without_confinement_no_script_is_run(tmp_path: Path, store: SqliteStore) -> None:
-    world = World(tmp_path, store, Limits(without=frozenset({"namespaces"})))
+    world = World(tmp_path, store, RING, Limits(without=frozenset({"namespaces"})))
     with pytest.raises(SandboxUnavailable) as caught:
         await world.run("open('/tmp/ran', 'w')")
     assert caught.value.status == 503

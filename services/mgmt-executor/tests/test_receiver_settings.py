@@ -32,6 +32,7 @@ def test_keys_and_hosts_are_lists_by_commas() -> None:
         {"callback_master_keys": SecretStr("c2hvcnQ=")},
         {"receiver_certificate": Path("/x")},
         {"receiver_key": Path("/x")},
+        {"sender_access": "all"},
     ],
 )
 def test_incomplete_settings_are_refused(given: dict[str, Any]) -> None:

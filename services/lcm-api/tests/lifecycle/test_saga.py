@@ -63,19 +63,25 @@ def scripted(draft: Any, operation: str) -> Any:
 INSTANCE = (
     a_cnf_draft().with_release(Release(namespace="default")).completed(an_instance()).vnf.model_dump(by_alias=True)
 )
+OWN_SENDER = CapiParameters(sender="package", addon_def_files=("Files/addons/cni.yaml",))
 DRAFTS = {
     "cluster": an_instantiate_draft(),
     "cluster after remains": an_instantiate_draft(remains_of="op-0"),
     "plain vm": an_instantiate_draft(phases={}, cluster_vim_name=None),
     "cnf": a_cnf_draft(),
     "workload": a_workload_draft(),
+    "workload with a sender": scripted(a_workload_draft(capi=OWN_SENDER), "instantiate"),
     "scale out workload": a_workload_scale_draft(),
+    "scale out workload with a sender": scripted(a_workload_scale_draft(capi=OWN_SENDER), "scale"),
     "scale in workload": a_workload_scale_draft(vdu_counts={"web": -1}),
     "change package of workload": a_workload_replacement_draft(),
     "roll out workload": a_workload_roll_out_draft(),
     "heal workload": a_workload_heal_draft(),
     "heal workload with scripts": scripted(a_workload_heal_draft(), "heal"),
     "terminate workload": a_workload_terminate_draft(),
+    "terminate workload with a sender": scripted(
+        a_workload_terminate_draft(capi=OWN_SENDER, package=PACKAGE, has_scripts=True), "terminate"
+    ),
     "terminate cluster": a_terminate_draft(),
     "terminate cnf": a_cnf_terminate_draft(),
     "scale out": a_change_draft(ScaleVmDraft),
@@ -161,6 +167,20 @@ def test_a_workload_cluster_without_registration_sends_its_credentials_and_regis
     _, asked = run_to_end(granted(a_workload_draft(capi=CapiParameters(register_vim=False))))
     assert asked[-1] == "send_credentials"
     assert "register_workload_vim" not in asked
+
+
+def test_the_packages_own_sender_takes_the_place_of_the_driver() -> None:
+    """CR-009, CR-105: before the VIM is registered, and after it is removed; the driver does not send as well."""
+    _, asked = run_to_end(granted(DRAFTS["workload with a sender"]))
+    assert asked == [
+        "instantiate_start", "apply_cluster_objects", "await_cluster/initialized", "apply_addons",
+        "await_cluster/available", "instantiate_end", "register_workload_vim",
+    ]  # fmt: skip
+    _, asked = run_to_end(granted(DRAFTS["terminate workload with a sender"]))
+    assert asked == ["deregister_vim", "terminate_start", "delete_cluster_objects", "terminate_end", "forget_machines"]
+    never_sent = DRAFTS["terminate workload with a sender"].model_copy(update={"credentials_sent": None})
+    _, asked = run_to_end(granted(never_sent))
+    assert asked[:2] == ["terminate_start", "deregister_vim"], "an ordinary script: there is nothing to erase"
 
 
 def test_terminate_removes_the_stack_before_the_vim() -> None:

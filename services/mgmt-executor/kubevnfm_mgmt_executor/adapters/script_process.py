@@ -30,6 +30,7 @@ class ScriptProcess:
 
     async def run(self, run: ScriptRun, *, when_cancelled: Callable[[ScriptOutcome], None]) -> ScriptOutcome:
         """See Scripts."""
+        opening = run.opening
         ended = await self._sandbox.run_script(
             Script(
                 file=run.file,
@@ -39,7 +40,9 @@ class ScriptProcess:
                 folders=run.folders,
                 shim=TACKER_SHIM,
                 modules=SCRIPT_MODULES,
-                reach=tuple(self._granted(run.reach)),
+                reach=(*self._granted(run.reach), *(opening.reach if opening is not None else ())),
+                names=opening.names if opening is not None else {},
+                private_files=opening.private_files if opening is not None else {},
                 timeout_s=run.timeout_s,
             ),
             when_cancelled=lambda ended: when_cancelled(_outcome(ended)),

@@ -64,6 +64,10 @@ class CollectedOutput:
         middle = [f"[{self._dropped} characters left out]"] if self._dropped else []
         return "\n".join([*self._head, *middle, *self._tail])
 
+    def end(self, limit_bytes: int) -> str:
+        """Return the end of the output, at most so many bytes as UTF-8, without empty lines at its end."""
+        return self.text().rstrip().encode()[-limit_bytes:].decode("utf-8", "ignore")
+
     def last_lines(self) -> str:
         """Return the last non-empty lines, for an error; none of those that a script shows after its failure."""
         lines = [line for line in self.text().partition(AFTER_FAILURE)[0].splitlines() if line.strip()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -19,7 +19,6 @@ MAY_CHANGE: Final = ("vimConnectionInfo", "metadata", "extensions", "vnfConfigur
 _INFO: Final = "instantiatedVnfInfo"
 _MACHINES: Final = "vnfcResourceInfo"
 _INSTANCE, _DATA = "vnf_instance", "user_script_err_handling_data"
-LAST_CHARS: Final = 2_000
 _UTF_8: Final = codecs.getincrementaldecoder("utf-8")
 
 Path_ = tuple[str, ...]
@@ -61,6 +60,18 @@ class ScriptTimedOut(VnfmError):
 
 
 @dataclass(frozen=True)
+class Opening:
+    """The further connections, names and files of a script that sends credentials."""
+
+    reach: tuple[tuple[str, int], ...]
+    """The addresses and ports to which it may connect."""
+    names: Mapping[str, tuple[str, ...]]
+    """The addresses of the names that it may look up."""
+    private_files: Mapping[str, bytes] = field(repr=False)
+    """Content by the environment variable that names the file."""
+
+
+@dataclass(frozen=True)
 class ScriptRun:
     """One run of a script."""
 
@@ -73,6 +84,8 @@ class ScriptRun:
     timeout_s: float
     driver_class: str = ""
     """The class of the file that runs the phase, as a driver of Tacker's v1; empty: the file itself is run."""
+    opening: Opening | None = None
+    """None: the script sends no credentials."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +113,14 @@ class Scripts(Protocol):
         ``when_cancelled`` gets what the script has said until the caller is cancelled.
         """
         ...
+
+
+def with_access(given: Mapping[str, Any], vim_key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the script gets, with attributes of an entry of the instance's vimConnectionInfo."""
+    instance = given[_INSTANCE]
+    vims = instance.get("vimConnectionInfo") or {}
+    changed = {**vims, vim_key: {**(vims.get(vim_key) or {}), **entry}}
+    return {**given, _INSTANCE: {**instance, "vimConnectionInfo": changed}}
 
 
 def is_text(stdout: bytes) -> bool:

@@ -6,6 +6,7 @@ replies may extend it. Steps that do not come after one another run side by side
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from kubevnfm_cluster import ClusterParameters, read_cluster_parameters
@@ -95,6 +96,7 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.scripts import (
     RunScriptPhase,
     last_phases,
 )
+from kubevnfm_lcm_api.lifecycle.domain.steps.senders import NeedsSender, RunSenderScript
 from kubevnfm_lcm_api.lifecycle.domain.steps.stacks import CreateVnfResources, DeleteVnfResources, RecreateVnf
 from kubevnfm_lcm_api.lifecycle.domain.steps.vims import DeregisterClusterVim, RegisterClusterVim
 from kubevnfm_lcm_api.lifecycle.domain.steps.workload import (
@@ -109,6 +111,7 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.workload import (
     ScaleClusterMachines,
 )
 from kubevnfm_lcm_api.lifecycle.domain.steps.workload_update import UpdateClusterObjects
+from kubevnfm_lcm_api.lifecycle.domain.workload import CapiParameters
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import (
     InstantiateWorkloadDraft,
     RollOutWorkloadDraft,
@@ -119,20 +122,35 @@ from kubevnfm_lcm_api.lifecycle.domain.workload_healing import HealWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.domain.workload_replacement import ReplaceWorkloadDraft
 
 
-def _begin(plan: Plan[NeedsScripts], draft: NeedsScripts) -> None:
-    """Add the scripts at the operation's beginning; the one at the end of a rollback is undone after all other steps."""
+def _begin(plan: Plan[NeedsScripts], draft: NeedsScripts, *, later: Collection[str] = ()) -> None:
+    """Add the scripts at the operation's beginning; the one at the end of a rollback is undone after all other steps.
+
+    ``later``: phases for which the sequence has another place.
+    """
     for phase in draft.scripts:
         if phase.endswith("_rollback_end"):
             plan.then(RunRollbackScript(phase), id=phase)
     for phase in draft.scripts:
-        if phase.endswith("_start") and "_rollback_" not in phase:
+        if phase.endswith("_start") and "_rollback_" not in phase and phase not in later:
             plan.then(RunScriptPhase(phase), id=phase)
 
 
-def _finish(plan: Plan[NeedsScripts], draft: NeedsScripts) -> None:
-    """Add the scripts at the operation's end, and the one at the beginning of a rollback."""
+def _finish(plan: Plan[NeedsScripts], draft: NeedsScripts, *, earlier: Collection[str] = ()) -> None:
+    """Add the scripts at the operation's end, and the one at the beginning of a rollback.
+
+    ``earlier``: phases for which the sequence has another place.
+    """
     for phase in last_phases(draft):
-        plan.then(RunRollbackScript(phase) if "_rollback_" in phase else RunScriptPhase(phase), id=phase)
+        if phase not in earlier:
+            plan.then(RunRollbackScript(phase) if "_rollback_" in phase else RunScriptPhase(phase), id=phase)
+
+
+def _finish_cluster(plan: Plan[NeedsSender], draft: NeedsSender, capi: CapiParameters) -> None:
+    """As `_finish`, for a change of a workload cluster: a sender of the package can send its credentials again."""
+    ends = [phase for phase in last_phases(draft) if "_rollback_" not in phase] if capi.sender == "package" else []
+    for phase in ends:
+        plan.then(RunSenderScript.with_parameters(phase, "ROTATED", capi), id=phase)
+    _finish(plan, draft, earlier=ends)
 
 
 def instantiate_vm(draft: InstantiateVmDraft) -> Plan[InstantiateVmDraft]:
@@ -191,19 +209,22 @@ def instantiate_workload(draft: InstantiateWorkloadDraft) -> Plan[InstantiateWor
         plan.then(ApplyClusterAddons(capi.addon_def_files))
     if capi.ready == "available":
         plan.then(AwaitWorkloadCluster("available", capi.timeouts), id="await_cluster/available")
-    plan.then(
-        SendClusterCredentials(
-            mode=capi.credentials,
-            cluster_role=capi.cluster_role,
-            callback_url=capi.callback_url,
-            register_vim=capi.register_vim,
-            vim_name=capi.vim_name,
-            vim_default=capi.vim_default,
+    if capi.sender == "package":
+        plan.then(RunSenderScript.with_parameters(INSTANTIATE_END, "CREATED", capi), id=INSTANTIATE_END)
+    else:
+        plan.then(
+            SendClusterCredentials(
+                mode=capi.credentials,
+                cluster_role=capi.cluster_role,
+                callback_url=capi.callback_url,
+                register_vim=capi.register_vim,
+                vim_name=capi.vim_name,
+                vim_default=capi.vim_default,
+            )
         )
-    )
     if capi.register_vim:
         plan.then(RegisterWorkloadVim(capi.vim_name, capi.vim_default))
-    _finish(plan, draft)
+    _finish(plan, draft, earlier=(INSTANTIATE_END,) if capi.sender == "package" else ())
     return plan
 
 
@@ -212,12 +233,18 @@ def terminate_workload(draft: TerminateWorkloadDraft) -> Plan[TerminateWorkloadD
     plan = Plan[TerminateWorkloadDraft]()
     if draft.withdrawn is not None and draft.withdrawn.is_forced:
         plan.then(MarkOrphans(OperationType.TERMINATE))
-    _begin(plan, draft)
+    capi = draft.workload.capi
+    sends_itself = capi.sender == "package" and TERMINATE_START in draft.scripts and draft.credentials_sent is not None
+    # Its own sender comes after the VIM: DELETED removes that, and it may still be in use.
+    _begin(plan, draft, later=(TERMINATE_START,) if sends_itself else ())
     if draft.workload.vim_id is not None:
         plan.then(DeregisterClusterVim(draft.is_forceful))
-    if draft.credentials_sent is not None:
-        plan.then(WithdrawClusterCredentials(draft.workload.capi.callback_url, draft.is_forceful))
-    plan.then(DeleteClusterObjects(draft.workload.capi.timeouts.delete, draft.is_forceful))
+    if sends_itself:
+        step = RunSenderScript(TERMINATE_START, "DELETED", capi.callback_url, is_forced=draft.is_forceful)
+        plan.then(step, id=TERMINATE_START)
+    elif draft.credentials_sent is not None:
+        plan.then(WithdrawClusterCredentials(capi.callback_url, draft.is_forceful))
+    plan.then(DeleteClusterObjects(capi.timeouts.delete, draft.is_forceful))
     _finish(plan, draft)
     if draft.has_scripts:
         plan.then(ForgetMachines())
@@ -450,7 +477,7 @@ def scale_workload(draft: ScaleWorkloadDraft) -> Plan[ScaleWorkloadDraft]:
     plan.then(AwaitSettledCluster(timeouts), id="await_settled_cluster/before")
     plan.then(ScaleClusterMachines(timeouts.control_plane + timeouts.workers))
     plan.then(AwaitSettledCluster(timeouts), id="await_settled_cluster/after")
-    _finish(plan, draft)
+    _finish_cluster(plan, draft, draft.workload.capi)
     return plan
 
 
@@ -462,7 +489,7 @@ def roll_out_workload(draft: RollOutWorkloadDraft) -> Plan[RollOutWorkloadDraft]
     plan.then(AwaitSettledCluster(timeouts))
     plan.then(RollOutMachines())
     plan.then(AwaitRolledOutCluster(timeouts))
-    _finish(plan, draft)
+    _finish_cluster(plan, draft, draft.workload.capi)
     return plan
 
 
@@ -471,7 +498,7 @@ def heal_workload(draft: HealWorkloadDraft) -> Plan[HealWorkloadDraft]:
     plan = Plan[HealWorkloadDraft]()
     _begin(plan, draft)
     plan.then(CheckClusterMachines(draft.workload.capi.timeouts))
-    _finish(plan, draft)
+    _finish_cluster(plan, draft, draft.workload.capi)
     return plan
 
 
@@ -487,7 +514,7 @@ def change_package_workload(draft: ReplaceWorkloadDraft) -> Plan[ReplaceWorkload
     plan.then(UpdateClusterObjects("all"), id="update_cluster/all")
     plan.then(AwaitUpdatedCluster(timeouts), id="await_updated_cluster/all")
     plan.then(UpdateClusterObjects("prune"), id="update_cluster/prune")
-    _finish(plan, draft)
+    _finish_cluster(plan, draft, draft.workload.capi)
     return plan
 
 
@@ -598,6 +625,7 @@ SEQUENCES: Final = Sequences(
         ReplaceTemplate,
         ChangeMachines,
         RunScriptPhase,
+        RunSenderScript,
         RunRollbackScript,
         CoordinateNew,
         CoordinateOld,

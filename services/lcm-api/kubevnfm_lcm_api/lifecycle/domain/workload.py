@@ -10,6 +10,8 @@ from kubevnfm_events.infra import VduTarget
 from kubevnfm_sol.base import SolType
 from pydantic import BaseModel, ConfigDict, Field
 
+CredentialsSenderKind = Literal["driver", "package"]
+
 
 class CapiParameters(BaseModel):
     """``additionalParams.capi``, the table of capi.md chapter 7."""
@@ -27,6 +29,9 @@ class CapiParameters(BaseModel):
     vim_name: str | None = None
     """None: the name of the cluster with the beginning of the instance's id."""
     vim_default: bool = False
+    sender: CredentialsSenderKind = "driver"
+    """``package``: the script of ``instantiate_end`` takes the place of the driver ``capi-credentials``, and that of
+    ``terminate_start`` if there is one."""
     timeouts: ClusterTimeouts = ClusterTimeouts()
 
 

@@ -98,6 +98,20 @@ class ChangeWorkloadDraft(ChangeCnfDraft):
         """The Cluster object."""
         return self.workload.cluster
 
+    @property
+    def vnfd_id(self) -> str:
+        """For the call-back."""
+        return self.package.vnfd_id
+
+    @property
+    def credentials_sent(self) -> CredentialsSent | None:
+        """The facts of what was sent last."""
+        return self.workload.credentials
+
+    def with_credentials_sent(self, sent: CredentialsSent | None) -> Self:
+        """Return the draft with the facts of what was sent last."""
+        return self.model_copy(update={"workload": self.workload.model_copy(update={"credentials": sent})})
+
     def with_reached(self, reached: ClusterReached) -> Self:
         """Return the draft with the Machines, which are the VNFCs."""
         release = (self.release or self.before).model_copy(update={"pods": vnfcs_of(reached.machines)})

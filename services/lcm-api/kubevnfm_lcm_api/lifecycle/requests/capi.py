@@ -10,6 +10,7 @@ from kubevnfm_events.capi import ClusterTimeouts
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret
 
+from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTANTIATE_END
 from kubevnfm_lcm_api.lifecycle.domain.workload import CapiParameters
 
 CAPI: Final = "capi"
@@ -20,11 +21,14 @@ _LONGEST_S: Final = 86_400.0
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "ready": ("available", "initialized"),
     "credentials": ("service_account", "admin_kubeconfig"),
+    "sender": ("driver", "package"),
 }
 _TEXTS: Final = ("cluster_name", "vim_name", "cluster_role", "callback_url")
 _FLAGS: Final = ("register_vim", "vim_default")
 CAPI_VARIABLES: Final = "variables"
 """Checked by `requests.variables`."""
+_OF_DRIVER: Final = ("credentials", "cluster_role")
+"""Parameters of the driver alone: a script of the package decides itself what it sends."""
 _UNSUPPORTED: Final = ("openstack_vim_id",)
 """Names of capi.md that this version does not carry out."""
 _KNOWN: Final = (*_CHOICES, *_TEXTS, *_FLAGS, _ADDONS, CAPI_VARIABLES, "timeouts")
@@ -76,6 +80,23 @@ def capi_parameters(
     if "timeouts" in given:
         values["timeouts"] = _timeouts(given["timeouts"], f"{place}/timeouts")
     return CapiParameters(**values)
+
+
+def with_sender(capi: CapiParameters, given: Mapping[str, Any], scripts: Mapping[str, str]) -> CapiParameters:
+    """Return the parameters with the sender of the credentials: the package's own, if it has one and the request does not object.
+
+    ``given``: ``additionalParams.capi``; ``scripts``: file by phase of instantiate. Raises Unprocessable.
+    """
+    place = f"additionalParams/{CAPI}"
+    sender = given.get("sender", "package" if INSTANTIATE_END in scripts else "driver")
+    if sender == "package" and INSTANTIATE_END not in scripts:
+        raise Unprocessable(f"{place}/sender", f"the VNFD maps no script to {INSTANTIATE_END}: driver expected")
+    if sender == "package":
+        for name in _OF_DRIVER:
+            if name in given:
+                why = f"the script {scripts[INSTANTIATE_END]} of the package decides what it sends: leave it out"
+                raise Unprocessable(f"{place}/{name}", f"{why}, or set sender to driver")
+    return capi.model_copy(update={"sender": sender})
 
 
 def _check_url(url: str, place: str) -> None:

@@ -17,7 +17,7 @@ from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateCnfDraft, InstantiateFields
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import InstantiateWorkloadDraft
-from kubevnfm_lcm_api.lifecycle.requests.capi import CAPI, WORKLOAD_TASKS, capi_parameters
+from kubevnfm_lcm_api.lifecycle.requests.capi import CAPI, WORKLOAD_TASKS, capi_parameters, with_sender
 from kubevnfm_lcm_api.lifecycle.requests.charts import CHART, chart_of
 from kubevnfm_lcm_api.lifecycle.requests.drivers import check_cnf_drivers, executor_phases, scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.scripts import requested_instance, script_request
@@ -81,7 +81,9 @@ async def cnf_draft(
         why = "a workload cluster comes from manifests, without a Helm chart and management drivers: leave it out"
         raise Unprocessable(f"additionalParams/{CAPI}", why)
     tasks = tuple(task for task in draft.tasks if task in WORKLOAD_TASKS)
-    return InstantiateWorkloadDraft(**{**vars(draft), "tasks": tasks}, capi=capi)
+    return InstantiateWorkloadDraft(
+        **{**vars(draft), "tasks": tasks}, capi=with_sender(capi, parameters[CAPI], scripts)
+    )
 
 
 def wait_timeout(parameters: Mapping[str, Any]) -> float | None:

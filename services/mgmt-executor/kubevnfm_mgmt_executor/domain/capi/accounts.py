@@ -16,15 +16,15 @@ from kubevnfm_mgmt_executor.domain.capi.errors import NotThereYet, WorkloadRefus
 NAMESPACE: Final = "kubevnfm-system"
 ACCOUNT: Final = "kubevnfm"
 TOKEN_HOLDER: Final = f"{ACCOUNT}-token"
-_RBAC: Final = "rbac.authorization.k8s.io"
+RBAC: Final = "rbac.authorization.k8s.io"
 _LABELS: Final = {"app.kubernetes.io/managed-by": "kubevnfm"}
 _NAMESPACED: Final = f"/api/v1/namespaces/{NAMESPACE}"
-_BINDINGS: Final = f"/apis/{_RBAC}/v1/clusterrolebindings"
-_EXISTS: Final = 409
+_BINDINGS: Final = f"/apis/{RBAC}/v1/clusterrolebindings"
+EXISTS: Final = 409
 
 
-class WorkloadApi(Protocol):
-    """The API server of the workload cluster. Raises as `kubevnfm_clients.cluster_api.ClusterApi`."""
+class AccountsApi(Protocol):
+    """An API server. Raises as `kubevnfm_clients.cluster_api.ClusterApi`."""
 
     async def get(self, path: str) -> ApiAnswer: ...
 
@@ -39,24 +39,24 @@ class AccountToken:
     ca_pem: str = field(repr=False)
 
 
-async def ensure_account(api: WorkloadApi, *, cluster_role: str) -> None:
+async def ensure_account(api: AccountsApi, *, cluster_role: str) -> None:
     """Make the namespace, the account, its binding and its token Secret, as far as they are missing.
 
     Raises: WorkloadRefused.
     """
-    role = await api.get(f"/apis/{_RBAC}/v1/clusterroles/{cluster_role}")
+    role = await api.get(f"/apis/{RBAC}/v1/clusterroles/{cluster_role}")
     # A binding to a role that does not exist is accepted, and its token may do nothing.
     if not role.is_success:
         raise WorkloadRefused(f"the workload cluster has no ClusterRole {cluster_role}: {role.message}")
-    await _create(api, "/api/v1/namespaces", _object("v1", "Namespace", NAMESPACE))
-    await _create(api, f"{_NAMESPACED}/serviceaccounts", _object("v1", "ServiceAccount", ACCOUNT, NAMESPACE))
+    await _create(api, "/api/v1/namespaces", new_object("v1", "Namespace", NAMESPACE))
+    await _create(api, f"{_NAMESPACED}/serviceaccounts", new_object("v1", "ServiceAccount", ACCOUNT, NAMESPACE))
     await _bind(api, cluster_role)
-    secret = _object("v1", "Secret", TOKEN_HOLDER, NAMESPACE)
+    secret = new_object("v1", "Secret", TOKEN_HOLDER, NAMESPACE)
     secret["metadata"]["annotations"] = {"kubernetes.io/service-account.name": ACCOUNT}
     await _create(api, f"{_NAMESPACED}/secrets", {**secret, "type": "kubernetes.io/service-account-token"})
 
 
-async def read_token(api: WorkloadApi) -> AccountToken:
+async def read_token(api: AccountsApi) -> AccountToken:
     """Return the token. Raises NotThereYet until the controller of the cluster has written it."""
     answer = await api.get(f"{_NAMESPACED}/secrets/{TOKEN_HOLDER}")
     data = answer.body.get("data") if answer.is_success else None
@@ -66,10 +66,10 @@ async def read_token(api: WorkloadApi) -> AccountToken:
     return AccountToken(token, ca_pem)
 
 
-async def _bind(api: WorkloadApi, cluster_role: str) -> None:
-    reference = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": cluster_role}
+async def _bind(api: AccountsApi, cluster_role: str) -> None:
+    reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": cluster_role}
     binding: JsonObject = {
-        **_object(f"{_RBAC}/v1", "ClusterRoleBinding", ACCOUNT),
+        **new_object(f"{RBAC}/v1", "ClusterRoleBinding", ACCOUNT),
         "roleRef": reference,
         "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
     }
@@ -83,14 +83,15 @@ async def _bind(api: WorkloadApi, cluster_role: str) -> None:
     await _create(api, _BINDINGS, binding)
 
 
-async def _create(api: WorkloadApi, path: str, body: JsonObject) -> None:
+async def _create(api: AccountsApi, path: str, body: JsonObject) -> None:
     answer = await api.call("POST", path, body=body)
-    if not answer.is_success and answer.status != _EXISTS:
+    if not answer.is_success and answer.status != EXISTS:
         name = body["metadata"]["name"]
         raise WorkloadRefused(f"the workload cluster refuses {body['kind']} {name}: {answer.message}")
 
 
-def _object(api_version: str, kind: str, name: str, namespace: str | None = None) -> JsonObject:
+def new_object(api_version: str, kind: str, name: str, namespace: str | None = None) -> JsonObject:
+    """Return an object of this VNFM's own without content."""
     metadata: JsonObject = {"name": name, "labels": dict(_LABELS)}
     if namespace is not None:
         metadata["namespace"] = namespace

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeVar
 
 from kubevnfm_clients.cluster_api import ApiAnswer
@@ -30,7 +30,7 @@ from kubevnfm_mgmt_executor.domain.capi.errors import (
     WaitedTooLong,
     WorkloadRefused,
 )
-from kubevnfm_mgmt_executor.domain.capi.request import SecretFacts
+from kubevnfm_mgmt_executor.domain.capi.request import Collected, SecretFacts
 
 CONNECT_S: Final = 120.0
 """Tries for the cluster to answer (CR-060); also for the Secret and for the token to be there."""
@@ -40,7 +40,7 @@ _MISSING: Final = 404
 T = TypeVar("T")
 
 
-class ClusterApi(accounts.WorkloadApi, Protocol):
+class ClusterApi(accounts.AccountsApi, Protocol):
     """An API server. Raises as `kubevnfm_clients.cluster_api.ClusterApi`."""
 
     endpoint: str
@@ -49,16 +49,6 @@ class ClusterApi(accounts.WorkloadApi, Protocol):
 
 
 Connect = Callable[[VimConnection], ClusterApi]
-
-
-@dataclass(frozen=True)
-class Collected:
-    """The credentials that are sent, and the facts beside them."""
-
-    facts: ClusterFacts
-    kubernetes_version: str
-    secret: SecretFacts
-    credentials: Credentials = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -81,7 +71,26 @@ class Collector:
 
         Raises: ClusterMissing, KubeconfigRefused, WorkloadRefused, WaitedTooLong; ApiUnavailable (the management cluster).
         """
-        cluster = command.cluster
+        admin = await self.collect_admin(command.cluster, vim, progress)
+        if command.mode == "admin_kubeconfig":
+            return admin
+        workload = self.connect(admin.credentials.connection)
+
+        async def token() -> accounts.AccountToken:
+            await accounts.ensure_account(workload, cluster_role=command.cluster_role)
+            return await accounts.read_token(workload)
+
+        account = await self.wait("the token of the service account", token, progress)
+        # The CA of the kubeconfig: it is the one that the endpoint was just verified with. That of the Secret is the same,
+        # except behind a load balancer that ends TLS.
+        ca_pem = str(admin.credentials.connection.interface_info.get("ssl_ca_cert") or account.ca_pem)
+        return replace(
+            admin,
+            credentials=token_kubeconfig(command.cluster, admin.facts.endpoint, ca_pem=ca_pem, token=account.token),
+        )
+
+    async def collect_admin(self, cluster: WorkloadCluster, vim: VimConnection, progress: Progress) -> Collected:
+        """Return the administrator's credentials, once the cluster accepts them (CR-059, CR-060). Raises as ``collect``."""
         api = self.connect(vim)
 
         async def read() -> tuple[ClusterFacts, SecretFacts, Credentials]:
@@ -99,25 +108,13 @@ class Collector:
             )
             return facts, source, read_kubeconfig_secret(secret, cluster, facts)
 
-        facts, secret, admin = await self._wait("the kubeconfig Secret", read, progress, retried=(NotThereYet,))
+        facts, secret, admin = await self.wait("the kubeconfig Secret", read, progress, retried=(NotThereYet,))
         workload = self.connect(admin.connection)
-        await self._wait(f"cluster {cluster.name} at {facts.endpoint}", lambda: _reach(workload), progress)
+        await self.wait(f"cluster {cluster.name} at {facts.endpoint}", lambda: reach(workload), progress)
         version = await _version(workload) or facts.topology_version
-        if command.mode == "admin_kubeconfig":
-            return Collected(facts, version, secret, admin)
+        return Collected(facts, version, secret, admin)
 
-        async def token() -> accounts.AccountToken:
-            await accounts.ensure_account(workload, cluster_role=command.cluster_role)
-            return await accounts.read_token(workload)
-
-        account = await self._wait("the token of the service account", token, progress)
-        # The CA of the kubeconfig: it is the one that the endpoint was just verified with. That of the Secret is the same,
-        # except behind a load balancer that ends TLS.
-        ca_pem = str(admin.connection.interface_info.get("ssl_ca_cert") or account.ca_pem)
-        credentials = token_kubeconfig(cluster, facts.endpoint, ca_pem=ca_pem, token=account.token)
-        return Collected(facts, version, secret, credentials)
-
-    async def _wait(
+    async def wait(
         self,
         what: str,
         work: Callable[[], Awaitable[T]],
@@ -141,7 +138,7 @@ class Collector:
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
-async def _reach(api: ClusterApi) -> None:
+async def reach(api: ClusterApi) -> None:
     """Return once the API server is ready and accepts the credentials (CR-060). Raises WorkloadRefused."""
     # 5xx while it is not ready, which is retried. Test servers have no /readyz, and it may be forbidden.
     await api.status("/readyz")

@@ -73,3 +73,11 @@ class WorkloadRefused(VnfmError):
     code = "capi-workload-refused"
     title = _TITLE
     status = 422
+
+
+class ReaderRefused(VnfmError):
+    """The management cluster refuses the account whose token a script of the package would get."""
+
+    code = "capi-reader-refused"
+    title = _TITLE
+    status = 422

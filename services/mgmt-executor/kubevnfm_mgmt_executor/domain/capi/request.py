@@ -6,7 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -32,6 +32,16 @@ class SecretFacts:
     name: str
     resource_version: str
     type: str
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Credentials of a workload cluster, and the facts beside them."""
+
+    facts: ClusterFacts
+    kubernetes_version: str
+    secret: SecretFacts
+    credentials: Credentials = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -73,33 +83,29 @@ def receiver_url(
     return url
 
 
-def created(
-    command: SendCredentials,
-    *,
-    url: str,
-    operation_id: str,
-    facts: ClusterFacts,
-    kubernetes_version: str,
-    secret: SecretFacts,
-    credentials: Credentials,
-) -> Request:
+def created(command: SendCredentials, collected: Collected, *, url: str, operation_id: str) -> Request:
     """Return the request for CREATED or ROTATED; the same arguments give the same bytes (CR-078)."""
-    content_sha256 = sha256_hex(credentials.kubeconfig.encode())
-    part: JsonObject = {
-        "format": "kubeconfig",
-        "kubeconfig": base64.b64encode(credentials.kubeconfig.encode()).decode(),
-        "authType": credentials.auth_type,
-    }
+    kubeconfig = collected.credentials.kubeconfig.encode()
+    body = created_body(command, collected, operation_id=operation_id)
+    body["credentials"]["kubeconfig"] = base64.b64encode(kubeconfig).decode()
+    key = f"{operation_id}:{collected.facts.uid}:{sha256_hex(kubeconfig)[:16]}"
+    return Request(command.vnf_instance_id, url, _bytes(body), key)
+
+
+def created_body(command: SendCredentials, collected: Collected, *, operation_id: str) -> JsonObject:
+    """Return the body of CREATED or ROTATED without the kubeconfig."""
+    facts, secret, credentials = collected.facts, collected.secret, collected.credentials
+    part: JsonObject = {"format": "kubeconfig", "authType": credentials.auth_type}
     if credentials.expires_at is not None:
         part["expiresAt"] = credentials.expires_at
-    body = {
+    return {
         **_head("ROTATED" if command.is_rotation else "CREATED", command, operation_id),
         "cluster": {
             "name": command.cluster.name,
             "namespace": command.cluster.namespace,
             "uid": facts.uid,
             "endpoint": facts.endpoint,
-            "kubernetesVersion": kubernetes_version,
+            "kubernetesVersion": collected.kubernetes_version,
             "contract": facts.contract,
             "infrastructureProvider": facts.infrastructure_provider,
         },
@@ -117,12 +123,17 @@ def created(
             "extra": {},
         },
     }
-    return Request(command.vnf_instance_id, url, _bytes(body), f"{operation_id}:{facts.uid}:{content_sha256[:16]}")
 
 
 def deleted(command: WithdrawCredentials, *, url: str, operation_id: str, uid: str) -> Request:
     """Return the request for DELETED, which carries no credentials (CR-072)."""
-    body = {
+    body = deleted_body(command, operation_id=operation_id, uid=uid)
+    return Request(command.vnf_instance_id, url, _bytes(body), f"{operation_id}:{uid}:deleted")
+
+
+def deleted_body(command: WithdrawCredentials, *, operation_id: str, uid: str) -> JsonObject:
+    """Return the body of DELETED."""
+    return {
         **_head("DELETED", command, operation_id),
         "cluster": {
             "name": command.cluster.name,
@@ -131,7 +142,6 @@ def deleted(command: WithdrawCredentials, *, url: str, operation_id: str, uid: s
             "endpoint": command.endpoint,
         },
     }
-    return Request(command.vnf_instance_id, url, _bytes(body), f"{operation_id}:{uid}:deleted")
 
 
 def _head(

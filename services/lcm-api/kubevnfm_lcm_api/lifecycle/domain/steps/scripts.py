@@ -106,7 +106,7 @@ class RunScriptPhase(Step[NeedsScripts, ScriptDone]):
 
     def ask(self, draft: NeedsScripts) -> RunScript:
         """Ask for the script; at the end of an operation it gets the instance as it will be."""
-        return _phase_command(draft, self.phase)
+        return phase_command(draft, self.phase)
 
     def fold(self, draft: NeedsScripts, reply: ScriptDone) -> Draft:
         """Keep what the script answered."""
@@ -162,7 +162,7 @@ class RunRollbackScript(Step[NeedsScripts, ScriptDone]):
 
     def undo(self, draft: NeedsScripts) -> RunScript:
         """Ask for the script."""
-        return _phase_command(draft, self.phase)
+        return phase_command(draft, self.phase)
 
     def undone(self, draft: NeedsScripts, reply: Event) -> Draft:
         """Keep what the script answered."""
@@ -174,7 +174,8 @@ class RunRollbackScript(Step[NeedsScripts, ScriptDone]):
         return draft.with_script(ScriptAnswer.model_validate(remains))
 
 
-def _phase_command(draft: NeedsScripts, phase: str) -> RunScript:
+def phase_command(draft: NeedsScripts, phase: str) -> RunScript:
+    """Return the command that runs the script of a phase; at the end of an operation it gets the instance as it will be."""
     before, now = draft.stacks
     is_end, is_rollback = phase.endswith("_end"), "_rollback_" in phase
     moment: Moment = "completed" if is_end and not is_rollback else "before"
