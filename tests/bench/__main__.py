@@ -32,6 +32,7 @@ from load import INSTANCES, Load, body, rate  # noqa: E402
 from objects import is_possible, objects  # noqa: E402
 from real_kubernetes import RealKubernetes  # noqa: E402
 from targets import Target, real_servers, single, six  # noqa: E402
+from waiting import waiting  # noqa: E402
 
 T = TypeVar("T")
 CLIENTS = 16
@@ -176,6 +177,11 @@ async def measure(wiring: str, arguments: argparse.Namespace) -> bool:
         if arguments.install_seconds:
             async with lab(arguments.install_seconds) as slow, start(slow, "clusters") as target:
                 figures += _shown(await clusters(target, arguments.install_seconds))
+        if servers is not None and arguments.workload_clusters:
+            async with lab(0.0) as endpoints, start(endpoints, "waiting") as target:
+                figures += _shown(
+                    await waiting(target, endpoints["control_url"], arguments.samples, arguments.workload_clusters)
+                )
     return all(figure.meets_goal for figure in figures)
 
 
@@ -192,6 +198,7 @@ def main() -> None:
     parser.add_argument("--instances", type=int, default=50_000, help="documents that lists are measured over")
     parser.add_argument("--everyday-seconds", type=float, default=60.0, help="16 clients among them; 0: not at all")
     parser.add_argument("--install-seconds", type=float, default=15.0, help="simulated kubeadm time; 0: no clusters")
+    parser.add_argument("--workload-clusters", type=int, default=100, help="built at once, in six processes; 0: none")
     parser.add_argument("--samples", type=Path, default=Path(".run/samples"))
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM must stop the started processes too

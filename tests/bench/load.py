@@ -51,15 +51,20 @@ class Load:
         return str(created["id"])
 
     async def operate(self, instance_ids: Sequence[str], task: str, request: Mapping[str, Any]) -> float:
+        """Run an operation with one request on all instances at once; see `operate_each`."""
+        return await self.operate_each(dict.fromkeys(instance_ids, request), task)
+
+    async def operate_each(self, request_by_instance: Mapping[str, Mapping[str, Any]], task: str) -> float:
         """Run an operation on all instances at once; return the seconds until the last one is COMPLETED.
 
         One event stream reports the ends: polling would be late, or would be most of the measured load.
         """
         ended: set[str] = set()
-        async with self._session.get("/kubevnfm/v1/events?type=lcm.operation.changed") as stream:
+        forever = aiohttp.ClientTimeout(total=None)
+        async with self._session.get("/kubevnfm/v1/events?type=lcm.operation.changed", timeout=forever) as stream:
             await stream.content.readline()  # ": connected": from here on nothing is missed
             started = time.perf_counter()
-            begun = asyncio.gather(*(self._begin(one, task, request) for one in instance_ids))
+            begun = asyncio.gather(*(self._begin(one, task, request) for one, request in request_by_instance.items()))
             while not begun.done() or not ended.issuperset(begun.result()):
                 line = await stream.content.readline()
                 if not line.startswith(b"data: "):

@@ -32,12 +32,23 @@ class Target:
         """Return the resident memory of each process now."""
         return {name: _resident_mib(pid) for name, pid in self.pids.items()}
 
+    def processor_s(self) -> dict[str, float]:
+        """Return the processor time that each process has used."""
+        return {name: _processor_s(pid) for name, pid in self.pids.items()}
+
 
 def _resident_mib(pid: int) -> float:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024
     return 0.0
+
+
+def _processor_s(pid: int) -> float:
+    # The name of the program, in brackets, may have spaces.
+    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    user, system = int(after_name[11]), int(after_name[12])
+    return (user + system) / os.sysconf("SC_CLK_TCK")
 
 
 @asynccontextmanager
