@@ -27,6 +27,8 @@ _PLACE = "/api/v1/namespaces/default/secrets"
 
 def a_crd(version: str) -> JsonObject:
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    # Without a subresource for it, each write of a status would be a new generation, about which a controller writes again.
+    served = {"name": version, "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -35,7 +37,7 @@ def a_crd(version: str) -> JsonObject:
             "group": GROUP,
             "names": {"kind": "Cluster", "plural": "clusters", "singular": "cluster", "listKind": "ClusterList"},
             "scope": "Namespaced",
-            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
+            "versions": [served],
         },
     }
 
