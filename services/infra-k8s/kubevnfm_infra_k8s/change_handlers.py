@@ -112,7 +112,7 @@ class ChangeHandlers(Handling):
             try:
                 if release.applied_by != attempt_of(context):
                     release = await applying.apply(planned, release, applied_by=attempt_of(context))
-                if await wait.until_ready(awaited(planned, release), progress, within_s=self.wait_s) is None:
+                if not await self.until_ready(wait, planned, awaited(planned, release), progress):
                     return NotYet(AGAIN_S)
                 # Only now: until the new objects are ready, the old ones serve.
                 pruned = await pruning.prune(release, {each.key for each in planned.objects}, within_s=self.wait_s)

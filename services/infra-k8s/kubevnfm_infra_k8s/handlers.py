@@ -74,7 +74,7 @@ class InfraK8sHandlers(Handling):
             if command.cluster_apart:
                 mine_to_await = [each for each in mine_to_await if each.key.group not in CAPI_GROUPS]
             try:
-                bodies = await wait.until_ready(mine_to_await, progress, within_s=self.wait_s)
+                is_ready = await self.until_ready(wait, planned, mine_to_await, progress)
             # The failed operation shows what exists, so that an operator can decide between retry and rollback.
             except (ObjectFailed, ObjectsNotReady) as error:
                 error.remains = await facts_of(cluster, release)
@@ -84,7 +84,7 @@ class InfraK8sHandlers(Handling):
                     release = await self.releases.save(release.completing(wait.complete))
                 except RevisionConflict:
                     return NotYet(AGAIN_S)
-            if bodies is None:
+            if not is_ready:
                 return NotYet(AGAIN_S)
             await progress.finished("all objects are ready", total=len(release.entries))
             return Done(await facts_of(cluster, release))

@@ -16,12 +16,16 @@ from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_worker import StepContext
 
+from kubevnfm_infra_k8s.domain.capi.probing import probe_of
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
 from kubevnfm_infra_k8s.domain.errors import AccessRefused
 from kubevnfm_infra_k8s.domain.manifests import Manifest, check_hooks, read_manifests
+from kubevnfm_infra_k8s.domain.planning import Plan
 from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, Releases, SharedObjects, Sources, StartTimes
+from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.ready_wait import ReadinessWait
 from kubevnfm_infra_k8s.domain.release import Release
+from kubevnfm_infra_k8s.domain.waiting import Awaited
 
 AGAIN_S: Final = 0.2
 """Pause after a full wait. Meanwhile other commands get a worker; the next call starts its watches from a new list."""
@@ -132,6 +136,18 @@ class Handling:
         began = await self.start_times.started_at(context, vnf_instance_id)
         deadline = deadline_of(context, began, wait_s or self.ready_timeout_s)
         return ReadinessWait(cluster, vnf_instance_id, self.clock, deadline, self.settle_s)
+
+    async def until_ready(
+        self, wait: ReadinessWait, planned: Plan, awaited: Sequence[Awaited], progress: Progress
+    ) -> bool:
+        """Return whether all objects are ready, and the webhook of Cluster API works if they have one; False: call again.
+
+        Raises ObjectFailed, ObjectsNotReady.
+        """
+        if await wait.until_ready(awaited, progress, within_s=self.wait_s) is None:
+            return False
+        probe = probe_of(planned.objects, wait, progress)
+        return probe is None or await probe.until_denied(within_s=self.wait_s)
 
 
 def deadline_of(context: StepContext, began: datetime, wait_s: float) -> datetime:

@@ -34,20 +34,64 @@ def test_namespaces_and_definitions_are_first_and_the_others_as_written(make: Ma
     assert names(waves(objects)) == [["n"], ["crd"], ["cr"], ["s1"], ["c1", "c2"], ["k1"]]
 
 
-def test_a_webhook_waits_for_the_deployment_behind_its_service(make: Make, workload: Make) -> None:
-    """CR-013."""
-    hook = make(
-        "ValidatingWebhookConfiguration",
-        "hook",
-        api_version="admissionregistration.k8s.io/v1",
-        webhooks=[{"clientConfig": {"service": {"namespace": "n", "name": "svc"}}}],
-    )
-    deployment = workload(name="ctrl")
+def hook(make: Make, name: str, *, service: str, group: str = "", resources: str = "none") -> dict[str, Any]:
+    """A webhook configuration that judges objects of a group."""
+    rule = {"apiGroups": [group], "apiVersions": ["*"], "operations": ["*"], "resources": [resources]}
+    webhook = {"name": name, "clientConfig": {"service": {"namespace": "n", "name": service}}, "rules": [rule]}
+    kind = "ValidatingWebhookConfiguration"
+    return make(kind, name, api_version="admissionregistration.k8s.io/v1", webhooks=[webhook])
+
+
+def controller(make: Make, workload: Make, name: str) -> list[dict[str, Any]]:
+    """A Service and the Deployment behind it."""
+    deployment = workload(name=name)
     deployment["metadata"]["namespace"] = "n"
-    service = make("Service", "svc", namespace="n", spec={"selector": {"app": "ctrl"}})
-    planned = waves([wanted(each) for each in (hook, service, deployment, make("ConfigMap", "last", namespace="n"))])
-    assert names(planned) == [["svc"], ["ctrl"], ["hook"], ["last"]]
-    assert {str(key) for key in planned[2].after_ready} == {"Deployment n/ctrl"}
+    return [make("Service", name, namespace="n", spec={"selector": {"app": name}}), deployment]
+
+
+def custom(make: Make, name: str, group: str) -> Wanted:
+    body = make("Thing", name, api_version=f"{group}/v1", namespace="n")
+    key = ObjectKey(body["apiVersion"], "Thing", "n", name)
+    return Wanted(key, body, Resource(body["apiVersion"], "Thing", "things", namespaced=True), "f", "d")
+
+
+def test_a_webhook_waits_for_the_deployment_behind_its_service(make: Make, workload: Make) -> None:
+    """CR-013: what it does not judge comes before it, because its pods may need that."""
+    objects = [hook(make, "hook", service="ctrl"), *controller(make, workload, "ctrl")]
+    planned = waves([*(wanted(each) for each in objects), wanted(make("Secret", "keys", namespace="n"))])
+    assert names(planned) == [["ctrl"], ["ctrl"], ["keys"], ["hook"]]
+    assert {str(key) for key in planned[3].after_ready} == {"Deployment n/ctrl"}
+
+
+def test_what_a_webhook_judges_comes_after_it_and_what_its_pods_need_before(make: Make, workload: Make) -> None:
+    """CR-013, CR-039: the pods of Cluster API need the Secret of a Certificate, which cert-manager's webhook judges."""
+    objects = [
+        *(wanted(each) for each in controller(make, workload, "cert-manager")),
+        wanted(hook(make, "of-certificates", service="cert-manager", group="certs.example", resources="things")),
+        *(wanted(each) for each in controller(make, workload, "capi")),
+        custom(make, "cluster", "capi.example"),
+        wanted(hook(make, "of-clusters", service="capi", group="capi.example", resources="*")),
+        custom(make, "certificate", "certs.example"),
+    ]
+    planned = waves(objects)
+    assert [each for wave in names(planned) for each in wave] == [
+        "cert-manager", "cert-manager", "capi", "capi", "of-certificates", "certificate", "of-clusters", "cluster"
+    ]  # fmt: skip
+    assert [{key.name for key in wave.after_ready} for wave in planned if wave.after_ready] == [
+        {"cert-manager"}, {"capi"}
+    ]  # fmt: skip
+
+
+def test_pods_that_a_webhook_changes_come_after_it(make: Make, workload: Make) -> None:
+    """CR-013: a rule for pods stands for the workloads that make them, except those behind the webhook itself."""
+    changed = workload(name="changed")
+    changed["metadata"]["namespace"] = "n"
+    objects = [
+        *controller(make, workload, "injector"),
+        changed,
+        hook(make, "hook", service="injector", resources="pods"),
+    ]
+    assert names(waves([wanted(each) for each in objects])) == [["injector"], ["injector"], ["hook"], ["changed"]]
 
 
 def test_a_webhook_of_a_service_outside_the_set_does_not_wait(make: Make) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from kubevnfm_infra_k8s.domain.readiness import judge, last_condition
 from kubevnfm_infra_k8s.domain.verdicts import Observation, Status
+from kubevnfm_lab.kubernetes.pki import Authority
 
 NOW = datetime(2025, 6, 1, 12, 0, tzinfo=UTC)
 OK, WAIT, BAD, GOING = Status.CURRENT, Status.IN_PROGRESS, Status.FAILED, Status.TERMINATING
@@ -35,6 +37,23 @@ def conditions(**by_type: str) -> list[dict[str, str]]:
         {"type": name, "status": value.partition(" ")[0], "reason": value.partition(" ")[2]}
         for name, value in by_type.items()
     ]
+
+
+SERVICE = {"namespace": "n", "name": "hooks"}
+BUNDLE = base64.b64encode(Authority().pem.encode()).decode()
+
+
+def definition_of(config: dict[str, Any]) -> dict[str, Any]:
+    """A definition whose conversion webhook is reached in this way."""
+    spec = {"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": config}}}
+    established = conditions(Established="True")
+    return obj("CustomResourceDefinition", "apiextensions.k8s.io/v1", spec=spec, conditions=established)
+
+
+def hooks_of(*configs: dict[str, Any]) -> dict[str, Any]:
+    """A webhook configuration whose webhooks are reached in these ways."""
+    body = obj("MutatingWebhookConfiguration", "admissionregistration.k8s.io/v1")
+    return {**body, "webhooks": [{"name": f"hook-{n}", "clientConfig": each} for n, each in enumerate(configs)]}
 
 
 def deployment(wanted: int | None = 2, /, **status: Any) -> dict[str, Any]:
@@ -141,6 +160,15 @@ TABLE: list[tuple[str, dict[str, Any] | None, Status]] = [
         obj("CustomResourceDefinition", "apiextensions.k8s.io/v1", conditions=conditions(NamesAccepted="False")),
         BAD,
     ),
+    ("definition without a CA bundle", definition_of({"service": SERVICE}), WAIT),
+    ("definition with a placeholder", definition_of({"service": SERVICE, "caBundle": "Cg=="}), WAIT),
+    ("definition with a CA bundle", definition_of({"service": SERVICE, "caBundle": BUNDLE}), OK),
+    ("definition with the address of a webhook", definition_of({"url": "https://hooks.example"}), OK),
+    ("webhook configuration without a CA bundle", hooks_of({"service": SERVICE, "caBundle": BUNDLE}, {"service": SERVICE}), WAIT),
+    ("webhook configuration with other text", hooks_of({"service": SERVICE, "caBundle": "bm8gY2VydGlmaWNhdGU="}), WAIT),
+    ("webhook configuration with no base64", hooks_of({"service": SERVICE, "caBundle": "%"}), WAIT),
+    ("webhook configuration with CA bundles", hooks_of({"service": SERVICE, "caBundle": BUNDLE}, {"url": "https://h"}), OK),
+    ("webhook configuration that is empty", hooks_of(), OK),
     ("API service", obj("APIService", "apiregistration.k8s.io/v1", conditions=conditions(Available="True")), OK),
     ("API service away", obj("APIService", "apiregistration.k8s.io/v1", conditions=conditions(Available="False")), WAIT),
     ("budget", obj("PodDisruptionBudget", "policy/v1", observedGeneration=1), OK),
@@ -167,9 +195,17 @@ TABLE: list[tuple[str, dict[str, Any] | None, Status]] = [
 
 @pytest.mark.parametrize(("body", "status"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_readiness(body: dict[str, Any] | None, status: Status) -> None:
+    """CR-029, CR-040."""
     verdict = judge(body, Observation(now=NOW, waits_for_consumer=frozenset({"late", ""})))
     assert verdict.status is status
     assert verdict.is_current or verdict.message
+
+
+def test_a_definition_is_served_before_its_webhook_has_a_ca_bundle() -> None:
+    """CR-012, CR-040: the pods of the webhook may belong to objects that are sent after the definition."""
+    new = definition_of({"service": SERVICE})
+    assert judge(new, Observation(now=NOW, only_served=True)).is_current
+    assert judge(new, Observation(now=NOW)).message == "no CA bundle yet for webhook conversion"
 
 
 def test_a_resource_without_status_is_ready_after_the_settling_time() -> None:

@@ -14,7 +14,7 @@ from kubevnfm_clients.paths import quoted
 from kubevnfm_infra_k8s.adapters.discovery import Discovery
 from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, named, version_of
 from kubevnfm_infra_k8s.adapters.transport import JSON, LARGEST_ANSWER, Answer, Transport
-from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectRefused
+from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectRefused, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, Body, ObjectKey, Resource, field_at
 from kubevnfm_infra_k8s.domain.ports import Propagation
 
@@ -148,7 +148,7 @@ class KubernetesCluster:
                         await asyncio.sleep(_FIRST_PAUSE_S)  # limits the requests to a server that ends watches at once
             except _Expired:
                 log.info("watch_expired", kind=resource.kind)
-            except ClusterUnavailable as error:
+            except (ClusterUnavailable, WebhookUnavailable) as error:
                 failures += 1
                 if failures >= _MOST_FAILURES:
                     raise

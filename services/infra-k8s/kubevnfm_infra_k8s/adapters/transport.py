@@ -38,7 +38,7 @@ _SILENCE_S: Final = 330.0
 """The connection of a watch is dead if it is silent for longer than the requested duration of the watch."""
 _CONNECTIONS: Final = 256
 """Each watch uses one."""
-_WEBHOOK_SIGNS: Final = ("failed calling webhook", "failed to call webhook")
+_WEBHOOK_SIGNS: Final = ("failed calling webhook", "failed to call webhook", "conversion webhook for ")
 LARGEST_ANSWER: Final = 16 * 2**20
 """Bytes of one answer, and of all objects of one watch. A pod has about 10 KiB, and etcd stores at most 1.5 MiB as one object."""
 _LONGEST_MESSAGE: Final = 4096

@@ -140,10 +140,10 @@ class SharedObjectDiffers(Conflict):
 
 
 class WebhookUnavailable(OutsideUnavailable):
-    """An admission webhook does not answer, for example because its pods are starting or its CA is being injected."""
+    """A webhook for admission or conversion does not answer, because its pods start or its CA is being injected."""
 
     code = "webhook-unavailable"
-    title = "Admission webhook unavailable"
+    title = "Webhook unavailable"
 
 
 class ClusterUnavailable(OutsideUnavailable):

@@ -2,15 +2,16 @@
 
 Applying begins with the namespaces and CRDs of the whole set. The other objects follow in the order of files and
 documents; neighbours that do not depend on each other are sent together. A webhook configuration for a Service of the
-set waits until the workloads of that Service are ready, because a webhook without pods would block all other objects.
+set waits until the workloads of that Service are ready, because a webhook without pods would block all other objects. The
+objects that it judges come after it; all others come before, as its pods may need them (the Secret of a Certificate).
 
-Deletion begins with workload clusters and then other custom resources, while their controllers are alive. The other objects follow in reverse order,
-definitions and namespaces last.
+Deletion begins with workload clusters and then other custom resources, while their controllers are alive. The other objects
+follow in reverse order, definitions and namespaces last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -71,20 +72,71 @@ def waves(objects: Sequence[Wanted]) -> Sequence[Wave]:
     """Return the order in which to apply."""
     first = [each for each in objects if each.key.kind == "Namespace" and not each.key.is_custom]
     definitions = [each for each in objects if each.key.kind == "CustomResourceDefinition"]
-    backers = {each.key: _backers(each, objects) for each in objects if each.key.kind in WEBHOOKS}
     # A webhook of a Service outside the set needs no wait: its pods run already.
-    held = {key: needed for key, needed in backers.items() if needed}
-    rest = [each for each in objects if each not in first and each not in definitions and each.key not in held]
+    held = [
+        _Held(each, backers) for each in objects if each.key.kind in WEBHOOKS and (backers := _backers(each, objects))
+    ]
+    apart = {each.key for each in (*first, *definitions, *(hook.configuration for hook in held))}
+    left: Sequence[Wanted] = [each for each in objects if each.key not in apart]
     planned = [Wave(group) for group in (first, definitions) if group]
-    for _, group in groupby(rest, key=lambda each: rank(each.key)):
-        planned.append(Wave(list(group)))
-        applied = {each.key for wave in planned for each in wave.objects}
-        released = [each for each in objects if each.key in held and held[each.key] <= applied]
-        if released:
-            needed = frozenset[ObjectKey]().union(*(held.pop(each.key) for each in released))
-            # A Service has no readiness of its own; only the workloads can be waited for.
-            planned.append(Wave(released, after_ready=frozenset(key for key in needed if key.kind in _PODS_INSIDE)))
-    return planned
+    applied: set[ObjectKey] = {each.key for wave in planned for each in wave.objects}
+    while True:
+        now, left = _not_judged(left, held, applied)
+        planned += [Wave(list(group)) for _, group in groupby(now, key=lambda each: rank(each.key))]
+        if not held:
+            return planned
+        # The objects that a webhook judges wait for it; its pods may need any of the others, so these come before.
+        backers = next(hook.backers for hook in held if hook.backers <= applied)
+        released = [hook.configuration for hook in held if hook.backers == backers]
+        held = [hook for hook in held if hook.backers != backers]
+        applied |= {each.key for each in released}
+        # A Service has no readiness of its own; only the workloads can be waited for.
+        planned.append(Wave(released, after_ready=frozenset(key for key in backers if key.kind in _PODS_INSIDE)))
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A webhook configuration that waits for the workloads behind its Services."""
+
+    configuration: Wanted
+    backers: frozenset[ObjectKey]
+    """The Services and workloads."""
+
+    def judges(self, wanted: Wanted) -> bool:
+        """Return whether its rules name the object, or the pods that the object makes."""
+        kinds = {(wanted.key.group, wanted.resource.plural)}
+        if wanted.key.kind in _PODS_INSIDE:
+            kinds.add(("", "pods"))
+        return judges(self.configuration.body, kinds)
+
+
+def judges(configuration: Body, kinds: Collection[tuple[str, str]]) -> bool:
+    """Return whether the rules of a webhook configuration name one of the kinds: (group, plural)."""
+    return any(
+        {group, "*"} & set(field_at(rule, "apiGroups") or ())
+        and {plural, "*", "*/*"} & set(field_at(rule, "resources") or ())
+        for webhook in configuration.get("webhooks") or []
+        for rule in field_at(webhook, "rules") or []
+        for group, plural in kinds
+    )
+
+
+def _not_judged(
+    objects: Sequence[Wanted], held: Sequence[_Held], applied: set[ObjectKey]
+) -> tuple[Sequence[Wanted], Sequence[Wanted]]:
+    """Return the objects to apply before the next webhook configuration, and those that one of them judges.
+
+    Adds the first ones to ``applied``. An object that is written before the last of a webhook's workloads does not wait.
+    """
+    now: list[Wanted] = []
+    later: list[Wanted] = []
+    for each in objects:
+        if any(hook.backers <= applied and hook.judges(each) for hook in held):
+            later.append(each)
+        else:
+            now.append(each)
+            applied.add(each.key)
+    return now, later
 
 
 def _backers(webhooks: Wanted, objects: Sequence[Wanted]) -> frozenset[ObjectKey]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Final
 
+from kubevnfm_infra_k8s.domain.ca_bundles import without_others_bundles
 from kubevnfm_infra_k8s.domain.capi.autoscaling import Limits
 from kubevnfm_infra_k8s.domain.manifests import Manifest
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, MANAGED_BY, OPERATION_ANNOTATION, TACKER_LABEL, Body
@@ -50,7 +51,7 @@ def prepared(
         body["spec"] = {name: value for name, value in (body.get("spec") or {}).items() if name != "replicas"}
     elif replicas is not None:
         body["spec"] = {**(body.get("spec") or {}), "replicas": replicas}
-    return body
+    return without_others_bundles(body)
 
 
 def placed(manifest: Manifest, *, namespace: str) -> dict[str, Any]:

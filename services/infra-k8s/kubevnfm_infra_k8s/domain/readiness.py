@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
+from kubevnfm_infra_k8s.domain.ca_bundles import webhooks_without_ca
 from kubevnfm_infra_k8s.domain.capi.readiness import RULES as CAPI_RULES
 from kubevnfm_infra_k8s.domain.objects import (
     BUILT_IN_GROUPS,
@@ -257,10 +258,17 @@ def _phase(good: frozenset[str]) -> Callable[[Body, Observation], Verdict]:
     return rule
 
 
-def _definition(body: Body, _: Observation) -> Verdict:
+def _definition(body: Body, seen: Observation) -> Verdict:
     if _is(body, "NamesAccepted", "False"):
         return _failed(body, "NamesAccepted")
-    return CURRENT if _is_true(body, "Established") else in_progress("not established yet")
+    if not _is_true(body, "Established"):
+        return in_progress("not established yet")
+    return CURRENT if seen.only_served else _webhooks(body, seen)
+
+
+def _webhooks(body: Body, _: Observation) -> Verdict:
+    lacking = webhooks_without_ca(body)
+    return in_progress(f"no CA bundle yet for webhook {', '.join(lacking)}") if lacking else CURRENT
 
 
 def _by_condition(type: str) -> Callable[[Body, Observation], Verdict]:
@@ -289,6 +297,8 @@ _RULES: Final[Mapping[tuple[str, str], Callable[[Body, Observation], Verdict]]] 
     ("", "PersistentVolume"): _phase(frozenset({"Available", "Bound"})),
     ("", "Namespace"): _phase(frozenset({"Active"})),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _webhooks,
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _webhooks,
     ("apiregistration.k8s.io", "APIService"): _by_condition("Available"),
     ("policy", "PodDisruptionBudget"): _observed,
     ("autoscaling", "HorizontalPodAutoscaler"): _autoscaler,

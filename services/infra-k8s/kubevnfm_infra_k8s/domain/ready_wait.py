@@ -102,6 +102,7 @@ class ReadinessWait:
             has_status=each.resource.has_status,
             waits_for_consumer=classes,
             settle_s=self.settle_s,
+            only_served=each.only_served,
         )
         return judge(view.bodies.get(each.key), seen)
 

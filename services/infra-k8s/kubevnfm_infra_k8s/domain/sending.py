@@ -68,7 +68,10 @@ class Sender:
         bodies = await each_of(objects, send)
         definitions = [each for each in objects if each.key.kind == "CustomResourceDefinition"]
         if definitions:
-            found = [Awaited(each.key, each.resource, is_shared=each.key in self.sharers) for each in definitions]
+            found = [
+                Awaited(each.key, each.resource, is_shared=each.key in self.sharers, only_served=True)
+                for each in definitions
+            ]
             await self.wait.until_ready(found, self.progress)
             await self._until_served(definitions)
         uids = {each.key: uid_of(body) for each, body in zip(objects, bodies, strict=True) if body is not None}
@@ -119,7 +122,7 @@ class Sender:
                 pause_s = _WEBHOOK_PAUSES_S[min(tries, len(_WEBHOOK_PAUSES_S) - 1)]
                 if self.wait.left_s() <= pause_s:
                     raise ObjectsNotReady(f"{wanted.key} ({wanted.file}): {error}") from error
-                message = f"waiting since {rfc3339(since)} for an admission webhook: {error}"
+                message = f"waiting since {rfc3339(since)} for a webhook: {error}"
                 await self.progress.on(str(wanted.key), message, done=0, total=1)
                 await asyncio.sleep(pause_s)
                 tries += 1

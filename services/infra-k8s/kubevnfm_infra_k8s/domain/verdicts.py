@@ -49,6 +49,9 @@ class Observation:
     """Storage classes that bind a claim only when a pod uses it; "" if the default class is one. None if the credentials
     do not permit to read the classes: then a claim that is not bound counts as one that waits, and the pods decide."""
     settle_s: float = 5.0
+    only_served: bool = False
+    """Whether a definition is ready once its kind is served. Its conversion webhook may belong to objects that are sent
+    after it."""
 
 
 CURRENT: Final = Verdict(Status.CURRENT)

@@ -27,6 +27,8 @@ class Awaited:
     """"" if it is not known."""
     is_collected_at_end: bool = False
     """Whether Kubernetes deletes it after it has ended (a Job with ``ttlSecondsAfterFinished``)."""
+    only_served: bool = False
+    """Whether the wait for a definition ends once its kind is served."""
 
 
 @dataclass

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kubevnfm_lab.kubernetes.controllers.accounts import AccountSecrets
 from kubevnfm_lab.kubernetes.controllers.capi import capi_controllers
+from kubevnfm_lab.kubernetes.controllers.certificates import Certificates, Issuers
 from kubevnfm_lab.kubernetes.controllers.daemonsets import DaemonSets
 from kubevnfm_lab.kubernetes.controllers.definitions import Definitions
 from kubevnfm_lab.kubernetes.controllers.deployments import Deployments
@@ -57,6 +58,8 @@ def all_controllers(
         Budgets(plane),
         Autoscalers(plane),
         ApiServices(plane),
+        Issuers(plane),
+        Certificates(plane),
         Scheduler(plane),
         Kubelet(plane, pod_cidr=pod_cidr, faults=faults, ledger=ledger),
     ):
