@@ -23,7 +23,6 @@ from kubevnfm_infra_k8s.domain.applying import ApplyRun, awaited
 from kubevnfm_infra_k8s.domain.capi.contract import GROUPS as CAPI_GROUPS
 from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
 from kubevnfm_infra_k8s.domain.capi.topology import workload_cluster
-from kubevnfm_infra_k8s.domain.deleting import DeletionRun
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectFailed, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.facts import facts_of, left_of
 from kubevnfm_infra_k8s.domain.manifests import FIELD
@@ -33,6 +32,7 @@ from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.release import Release, addons_release
 from kubevnfm_infra_k8s.domain.stripping import Stripping
+from kubevnfm_infra_k8s.domain.terminating import Terminated, TerminationRun
 from kubevnfm_infra_k8s.domain.updating import UpdateRun, files_after
 from kubevnfm_infra_k8s.domain.waiting import Awaited
 from kubevnfm_infra_k8s.handling import AGAIN_S, ENDING_S, Handling, attempt_of, deadline_of
@@ -133,30 +133,30 @@ class InfraK8sHandlers(Handling):
         """Delete the objects of the instance's inventory and wait until they are deleted."""
         mine = command.vnf_instance_id
         release = await self.releases.get(mine)
-        count = 0
-        left: tuple[LeftObject, ...] = ()
-        if release is not None:
+        if release is None:
+            answer = await self.deletions.answered(context) or ObjectsDeleted()
+        else:
             began = await self.start_times.started_at(context, mine)
             try:
-                deleted = await self._delete(command, context, release, began)
+                ended = await self._delete(command, context, release, began)
             except (ClusterUnavailable, AccessRefused, NotFound) as error:
                 if not command.force:
                     raise
-                left = await self._give_up(release, error, context)
-                deleted = 0
+                ended = Terminated(0, await self._give_up(release, error, context))
             except RevisionConflict:
                 # A worker that lost this command has written the release meanwhile; the next call reads it.
                 return NotYet(AGAIN_S)
-            if deleted is None:
+            if ended is None:
                 return NotYet(AGAIN_S)
-            count = deleted
-            left = (*(await self.release_of(mine)).left, *left)
+            answer = ObjectsDeleted(count=ended.count, left=(*(await self.release_of(mine)).left, *ended.left))
+            # Before the release goes, from which a repeat of this command could answer.
+            await self.deletions.record(context, answer)
             await self.releases.delete(mine)
-            # The objects inside a workload cluster went with it.
-            await self.releases.delete(addons_release(mine))
+        # The objects inside a workload cluster went with it.
+        await self.releases.delete(addons_release(mine))
         await self.sources.forget(mine)
         await self.start_times.forget(mine)
-        return Done(ObjectsDeleted(count=count, left=left))
+        return Done(answer)
 
     async def _give_up(self, release: Release, error: VnfmError, context: StepContext) -> tuple[LeftObject, ...]:
         """Forget the objects of a cluster that no longer matters to the operator; return what may still exist."""
@@ -177,7 +177,7 @@ class InfraK8sHandlers(Handling):
 
     async def _delete(
         self, command: DeleteObjects, context: StepContext, release: Release, began: datetime
-    ) -> int | None:
+    ) -> Terminated | None:
         gone_s = self.gone_timeout_s
         # Its machines are deleted one after another.
         if any(is_cluster(entry.key) for entry in release.entries):
@@ -194,7 +194,7 @@ class InfraK8sHandlers(Handling):
                 before=began - timedelta(seconds=self.finalizer_patience_s),
                 margin_s=min(self.finalizer_patience_s, gone_s * _STRIPPING_SHARE),
             )
-            deleting = DeletionRun(
+            run = TerminationRun(
                 cluster=cluster,
                 releases=self.releases,
                 shared=self.shared,
@@ -204,7 +204,7 @@ class InfraK8sHandlers(Handling):
                 grace_period_s=None if command.grace_period_s is None else int(command.grace_period_s),
                 stripping=stripping if command.force_remove_finalizers else None,
             )
-            return await deleting.delete(release, within_s=self.wait_s)
+            return await run.terminate(release, within_s=self.wait_s)
 
     async def _updated(self, cluster: Cluster, release: Release, files: tuple[str, ...]) -> ObjectsUpdated:
         applied = await facts_of(cluster, release)

@@ -21,7 +21,15 @@ from kubevnfm_infra_k8s.domain.charts import ChartTarget
 from kubevnfm_infra_k8s.domain.errors import AccessRefused
 from kubevnfm_infra_k8s.domain.manifests import Manifest, check_hooks, read_manifests
 from kubevnfm_infra_k8s.domain.planning import Plan
-from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, Releases, SharedObjects, Sources, StartTimes
+from kubevnfm_infra_k8s.domain.ports import (
+    Cluster,
+    Clusters,
+    Deletions,
+    Releases,
+    SharedObjects,
+    Sources,
+    StartTimes,
+)
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.ready_wait import ReadinessWait
 from kubevnfm_infra_k8s.domain.release import Release
@@ -71,6 +79,7 @@ class Handling:
     releases: Releases
     shared: SharedObjects
     start_times: StartTimes
+    deletions: Deletions
     clock: Clock
     wait_s: float = 20.0
     settle_s: float = 5.0

@@ -56,6 +56,7 @@ async def infra_k8s(
             releases=documents.StoredReleases(store),
             shared=documents.StoredSharedObjects(store),
             start_times=documents.StoredStartTimes(store, clock),
+            deletions=documents.StoredDeletions(store, clock),
             clock=clock,
             wait_s=settings.wait_s,
             settle_s=settings.settle_s,

@@ -319,6 +319,7 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
             releases=documents.StoredReleases(store),
             shared=documents.StoredSharedObjects(store),
             start_times=documents.StoredStartTimes(store, clock),
+            deletions=documents.StoredDeletions(store, clock),
             clock=clock,
             wait_s=5.0,
             settle_s=0.1,

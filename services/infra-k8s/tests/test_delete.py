@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from kubevnfm_infra_k8s.adapters.documents import StoredDeletions
 from kubevnfm_infra_k8s.domain.deleting import propagation_of
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectsNotGone
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster, Propagation
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
+from kubevnfm_store.sqlite import SqliteStore
 from patience import until_true
+from set_clock import SetClock
 
 Make = Callable[..., dict[str, Any]]
 
@@ -32,7 +36,7 @@ async def test_all_objects_of_the_inventory_are_deleted_and_no_others(
     assert (await site.delete()).count == 2
     assert set(lab.inventory()["objects"]) == {"ConfigMap/default/other"}
     assert await named(cluster, "v1", "Pod", "default") == []
-    assert (await site.delete()).count == 0
+    assert (await site.delete(operation="op3")).count == 0
 
 
 async def test_what_was_deleted_by_hand_does_not_stop_the_deletion(
@@ -169,6 +173,21 @@ async def test_an_unreachable_cluster_is_retried_and_given_up_only_by_force(
     assert lab.address in last.message
     assert last.message.endswith("these objects may still exist: ConfigMap default/c")
     assert await site.handlers.releases.get("i1") is None
+    # As after a crash between the deletion of the inventory and the answer: the command is delivered again.
+    assert await site.delete(force=True) == done
+    assert (await site.delete(force=True, operation="op3")).left == ()
+
+
+async def test_answers_of_deletions_are_forgotten_after_a_week(site: Any, store: SqliteStore, make: Make) -> None:
+    clock = SetClock(datetime(2026, 6, 1, 12, 0, tzinfo=UTC))
+    site = site.with_changes(deletions=StoredDeletions(store, clock))
+    for operation, days in (("op2", 6), ("op3", 2)):
+        await site.apply({"f.yaml": make("ConfigMap", "c")}, operation=f"apply-{operation}")
+        await site.delete(operation=operation)
+        clock.advance(days * 86_400)
+    await site.apply({"f.yaml": make("ConfigMap", "c")}, operation="apply-op4")
+    await site.delete(operation="op4")
+    assert [(await site.delete(operation=each)).count for each in ("op2", "op3", "op4")] == [0, 1, 1]
 
 
 async def test_a_deletion_that_was_cancelled_anywhere_is_continued(

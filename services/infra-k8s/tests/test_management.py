@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -80,3 +81,63 @@ async def test_a_webhook_without_its_certificate_is_awaited(site: Any) -> None:
         await install(site, files, wait_timeout_s=3.0)
     for name in ("validation.cluster.cluster.x-k8s.io", "conversion"):
         assert f"no CA bundle yet for webhook {name}" in str(late.value)
+
+
+def ends(lab: LabCluster) -> list[str]:
+    """Return the resources of which objects are deleted from now on, in order."""
+    seen: list[str] = []
+    lab.store.subscribe(lambda change: seen.append(change.resource) if change.kind == "DELETED" else None)
+    return seen
+
+
+async def test_webhooks_are_deleted_first_and_definitions_and_namespaces_last(site: Any, lab: LabCluster) -> None:
+    """CR-044, CR-111: and nothing is left."""
+    await install(site)
+    seen = ends(lab)
+    done = await site.delete()
+    assert done.left == ()
+    order = [
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        "certificates.cert-manager.io",
+        "deployments.apps",
+        "customresourcedefinitions.apiextensions.k8s.io",
+        "namespaces",
+    ]
+    places = {name: [at for at, each in enumerate(seen) if each == name] for name in order}
+    for earlier, later in pairwise(order):
+        assert max(places[earlier]) < min(places[later]), (earlier, later)
+    assert lab.inventory()["objects"] == {}
+
+
+@pytest.mark.parametrize("is_readable", [True, False])
+async def test_definitions_with_resources_of_others_stay_and_are_reported(
+    site: Any, lab: LabCluster, faults: FaultBook, is_readable: bool
+) -> None:
+    """CR-044, CR-022: also if they cannot be read any more, because the conversion webhook is gone; all else goes."""
+    await install(site)
+    template = {"metadata": {"name": "small", "namespace": "default"}, "spec": {}}
+    lab.plane.create("openstackmachinetemplates.infrastructure.cluster.x-k8s.io", template)
+    if not is_readable:
+        message = "conversion webhook for infrastructure.cluster.x-k8s.io/v1beta1, Kind=OpenStackMachineTemplate failed"
+        faults.add(part="kubernetes", verb="list openstackmachinetemplates", status=500, message=message)
+    done = await site.delete()
+    name = "openstackmachinetemplates.infrastructure.cluster.x-k8s.io"
+    assert [(each.kind, each.name, each.cluster) for each in done.left] == [
+        ("CustomResourceDefinition", name, lab.endpoint)
+    ]
+    assert f"CustomResourceDefinition {name}: stays: custom resources of it exist" in messages(site)
+    assert list(lab.inventory()["objects"]) == [f"CustomResourceDefinition//{name}"]
+    assert [each["metadata"]["name"] for each in lab.store.list(name)] == ["small"]
+
+
+async def test_a_namespace_with_a_cluster_stays(site: Any, lab: LabCluster) -> None:
+    """CR-044: its deletion would delete the cluster, for which no controller is left."""
+    await install(site)
+    lab.plane.create(
+        "clusters.cluster.x-k8s.io", {"metadata": {"name": "foreign", "namespace": "capo-system"}, "spec": {}}
+    )
+    done = await site.delete()
+    assert {(each.kind, each.name) for each in done.left} == {
+        ("CustomResourceDefinition", "clusters.cluster.x-k8s.io"), ("Namespace", "capo-system")
+    }  # fmt: skip
+    assert "Namespace capo-system: stays: a Cluster of Cluster API is there" in messages(site)

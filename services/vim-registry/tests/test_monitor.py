@@ -16,7 +16,8 @@ from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import Secret
 from kubevnfm_vim_registry.domain.expiry import first_expiry
 from kubevnfm_vim_registry.settings import Settings
-from vim_world import SetClock, World, running
+from set_clock import SetClock
+from vim_world import World, running
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

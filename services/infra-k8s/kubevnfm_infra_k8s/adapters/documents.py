@@ -1,15 +1,15 @@
-"""The stored documents: releases, holders of shared objects, and the start of step attempts."""
+"""The stored documents: releases, holders of shared objects, the start of step attempts, and answers of deletions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from kubevnfm_events.infra import LeftObject
-from kubevnfm_kit.clock import Clock
+from kubevnfm_events.infra import LeftObject, ObjectsDeleted
+from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, Compare, Element, Index, Op, Query, by
@@ -23,11 +23,15 @@ from kubevnfm_infra_k8s.domain.release import Entry, Release
 RELEASES: Final = "k8s_releases"
 SHARED: Final = "k8s_shared_objects"
 START_TIMES: Final = "k8s_step_beginnings"
+DELETIONS: Final = "k8s_ended_deletions"
 INDEXES: Final[Mapping[str, Sequence[Index]]] = {
     RELEASES: [Index(["cluster"])],
     SHARED: [],
     START_TIMES: [Index(["vnfInstanceId"])],
+    DELETIONS: [Index(["endedAt"])],
 }
+_KEPT: Final = timedelta(days=7)
+"""How long the answer of a deletion is stored: as long as a worker keeps the records of commands that are done."""
 _TRIES: Final = 50
 """How often a write is retried if others change the document at the same time."""
 _MOST_FORMER: Final = 50
@@ -192,6 +196,31 @@ def _shared_id(cluster: str, key: ObjectKey) -> str:
     return derived_id("shared-object", cluster, key.group, key.kind, key.name)
 
 
+class StoredDeletions:
+    """`ports.Deletions`: one document for each step attempt; those of long ago go with the next one that comes."""
+
+    def __init__(self, store: DocumentStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    async def answered(self, context: StepContext) -> ObjectsDeleted | None:
+        """See the port."""
+        stored = await self._store.get(DELETIONS, _attempt_id(context))
+        return None if stored is None else ObjectsDeleted.model_validate(stored.body["answer"])
+
+    async def record(self, context: StepContext, answer: ObjectsDeleted) -> None:
+        """See the port."""
+        now = self._clock.now()
+        body = {"endedAt": rfc3339(now), "answer": answer.model_dump(mode="json")}
+        # The first answer stays: a repeat finds less, because the first one has deleted it.
+        with suppress(AlreadyExists):
+            await self._store.insert(DELETIONS, _attempt_id(context), body)
+        await self._store.delete_many(DELETIONS, Compare("endedAt", Op.LT, [rfc3339(now - _KEPT)]))
+
+
+def _attempt_id(context: StepContext) -> str:
+    return f"{context.operation_id}/{context.step_id}/{context.attempt}"
+
+
 class StoredStartTimes:
     """`ports.StartTimes`: one document for each step attempt."""
 
@@ -200,7 +229,7 @@ class StoredStartTimes:
 
     async def started_at(self, context: StepContext, vnf_instance_id: str) -> datetime:
         """See the port."""
-        document_id = f"{context.operation_id}/{context.step_id}/{context.attempt}"
+        document_id = _attempt_id(context)
         now = self._clock.now()
         try:
             await self._store.insert(

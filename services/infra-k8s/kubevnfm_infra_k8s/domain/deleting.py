@@ -13,8 +13,9 @@ import structlog
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
 
-from kubevnfm_infra_k8s.domain.capi.contract import PAUSED_ANNOTATION, is_cluster, is_paused
-from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotGone
+from kubevnfm_infra_k8s.domain.capi.contract import PAUSED_ANNOTATION, is_cluster, is_of_management, is_paused
+from kubevnfm_infra_k8s.domain.capi.orphans import clusters_in
+from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotGone, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.holding import deleting, holding
 from kubevnfm_infra_k8s.domain.looking import look
 from kubevnfm_infra_k8s.domain.objects import (
@@ -85,15 +86,15 @@ class DeletionRun:
         loop = asyncio.get_running_loop()
         look_until = loop.time() + within_s
         entries = {entry.key: entry for entry in release.entries}
-        for stage in deletion_stages([entry.key for entry in release.entries]):
+        for stage in deletion_stages(list(entries), webhooks_first=is_of_management(entries)):
             mine = [entries[key] for key in stage]
             for find in (self._targets, self._claims):
                 targets = await find(release, mine)
-                await each_of(targets, self._begin)
-                if targets and not await self._until_gone(release, targets, look_until):
+                await each_of(targets, self.begin)
+                if targets and not await self.until_gone(release, targets, look_until):
                     return None
                 await each_of(
-                    [each.key for each in targets if _is_cluster_scoped(each.key)],
+                    [each.key for each in targets if is_cluster_scoped(each.key)],
                     lambda key: self.shared.forget(release.cluster, key),
                 )
         log.info("objects_deleted", objects=len(release.entries))
@@ -108,7 +109,7 @@ class DeletionRun:
             resource, body = there.get(entry.key, (None, None))
             if resource is not None and body is not None and await self.is_to_go(release, entry, resource, body):
                 return Target(entry, resource, body)
-            if _is_cluster_scoped(entry.key):
+            if is_cluster_scoped(entry.key):
                 # Deleted by someone else. An instance that declares it again must not find us among its holders.
                 if body is None:
                     await self.shared.release(release.cluster, entry.key, release.vnf_instance_id)
@@ -150,22 +151,16 @@ class DeletionRun:
             await self._give_back(release, entry, resource, body)
             return False
         owners: Sequence[str] = [mine]
-        if _is_cluster_scoped(entry.key):
+        if is_cluster_scoped(entry.key):
             sharing = await self._let_go(release, entry.key, resource)
             if sharing.holders:
                 return False
             # If several instances leave at the same time, the label can be that of any of them.
             owners = sharing.former
-            if entry.key.kind == "Namespace" and await self.releases.others_in(
-                release.cluster, entry.key.name, than=mine
-            ):
-                log.warning("namespace_kept", namespace=entry.key.name, reason="other VNF instances have objects there")
-                return False
-            if entry.key.kind == "CustomResourceDefinition" and await self.has_resources(body):
-                log.warning("definition_kept", name=entry.key.name, reason="custom resources of others exist")
-                return False
-            if entry.key.kind == "PersistentVolume" and await self._is_claimed(body):
-                log.warning("volume_kept", name=entry.key.name, reason="its claim is kept, or another's")
+            reason = await self.need_of_others(release, entry.key, body)
+            if reason:
+                log.warning("object_stays", object=str(entry.key), reason=reason)
+                await self.progress.on(str(entry.key), f"stays: {reason}", done=0, total=1)
                 return False
         # An object of the same name with another uid was created by someone else after ours was deleted.
         is_same = not entry.uid or entry.uid == uid_of(body)
@@ -173,7 +168,7 @@ class DeletionRun:
 
     async def _give_back(self, release: Release, entry: Entry, resource: Resource, body: Body) -> None:
         """Take our labels off an object that existed before the VNF (capi.md CR-020)."""
-        if _is_cluster_scoped(entry.key):
+        if is_cluster_scoped(entry.key):
             await self.shared.release(release.cluster, entry.key, release.vnf_instance_id)
             await self.shared.forget(release.cluster, entry.key)
         if labels_of(body).get(INSTANCE_LABEL) != release.vnf_instance_id:
@@ -196,14 +191,45 @@ class DeletionRun:
                 return sharing
             await self.cluster.patch(resource, key, {"metadata": {"labels": instance_labels(sharing.holders[0])}})
 
+    async def need_of_others(self, release: Release, key: ObjectKey, body: Body) -> str:
+        """Return why a cluster-scoped object stays at the end of the instance; "" if nothing else needs it."""
+        if key.kind == "Namespace" and not key.is_custom:
+            if await self.releases.others_in(release.cluster, key.name, than=release.vnf_instance_id):
+                return "other VNF instances have objects there"
+            if await self._has_clusters(key.name):
+                return "a Cluster of Cluster API is there"
+        if key.kind == "CustomResourceDefinition" and await self.has_resources(body):
+            return "custom resources of it exist"
+        if key.kind == "PersistentVolume" and await self._is_claimed(body):
+            return "its claim is kept, or another's"
+        return ""
+
     async def has_resources(self, definition: Body) -> bool:
         """Return whether there are custom resources of a definition."""
         group, kind = field_at(definition, "spec", "group"), field_at(definition, "spec", "names", "kind")
-        for version in field_at(definition, "spec", "versions") or []:
+        versions = field_at(definition, "spec", "versions") or []
+        # The version in which they are stored needs no conversion webhook, whose pods may be deleted by now.
+        for version in sorted(versions, key=lambda each: not each.get("storage")):
             resource = await self.cluster.resource(f"{group}/{version.get('name')}", str(kind))
             if resource is not None:
-                return bool(await self.cluster.list(resource))
+                try:
+                    return bool(await self.cluster.list(resource))
+                except WebhookUnavailable as error:
+                    # Only what exists is converted: it was stored in an earlier version.
+                    log.warning("resources_not_readable", definition=f"{kind}.{group}", reason=str(error))
+                    return True
         return False
+
+    async def _has_clusters(self, namespace: str) -> bool:
+        """Return whether a namespace has a Cluster; with it, the machines of that would be deleted, or it would never go."""
+        try:
+            return bool(await clusters_in(self.cluster, namespace))
+        except WebhookUnavailable:  # as above
+            return True
+        except ObjectRefused as refusal:
+            if refusal.is_forbidden:  # unknown; credentials without this right have installed no Cluster API
+                return False
+            raise
 
     async def _is_claimed(self, volume: Body) -> bool:
         """Return whether the volume's claim still exists. All claims of this instance are deleted by now."""
@@ -214,7 +240,8 @@ class DeletionRun:
         claim = await self.cluster.get(_CLAIMS, key)
         return claim is not None and uid_of(claim) == reference.get("uid")
 
-    async def _begin(self, target: Target) -> None:
+    async def begin(self, target: Target) -> None:
+        """Ask for the deletion of an object, unless that was done."""
         if is_cluster(target.key) and is_paused(target.body):
             # Otherwise its controllers would never delete it (capi.md CR-110).
             change = {"spec": {"paused": None}, "metadata": {"annotations": {PAUSED_ANNOTATION: None}}}
@@ -254,7 +281,7 @@ class DeletionRun:
         resource = await self.cluster.resource(entry.key.api_version, entry.key.kind)
         return resource is not None and await self.cluster.get(resource, entry.key) is not None
 
-    async def _until_gone(self, release: Release, targets: Sequence[Target], look_until: float) -> bool:
+    async def until_gone(self, release: Release, targets: Sequence[Target], look_until: float) -> bool:
         """Return True when all are deleted, or replaced by objects of other owners; False after ``look_until``."""
         loop = asyncio.get_running_loop()
         awaited = [Awaited(each.key, each.resource, is_shared=not _has_label(each, release)) for each in targets]
@@ -327,7 +354,8 @@ def propagation_of(key: ObjectKey, body: Body) -> Propagation:
     return Propagation.FOREGROUND if is_touched else Propagation.BACKGROUND
 
 
-def _is_cluster_scoped(key: ObjectKey) -> bool:
+def is_cluster_scoped(key: ObjectKey) -> bool:
+    """Return whether the object is in no namespace."""
     return not key.namespace
 
 

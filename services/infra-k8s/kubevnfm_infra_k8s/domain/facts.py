@@ -59,6 +59,29 @@ def left_of(release: Release) -> tuple[LeftObject, ...]:
     return tuple(LeftObject(**dict(each), cluster=release.cluster) for each in objects_of(release))
 
 
+def left_object(
+    key: ObjectKey,
+    uid: str,
+    *,
+    cluster: str,
+    vdu_id: str | None = None,
+    finalizers: tuple[str, ...] = (),
+    provider_id: str | None = None,
+) -> LeftObject:
+    """Return an object that a termination leaves."""
+    return LeftObject(
+        api_version=key.api_version,
+        kind=key.kind,
+        namespace=key.namespace or None,
+        name=key.name,
+        uid=uid,
+        vdu_id=vdu_id,
+        cluster=cluster,
+        finalizers=finalizers,
+        provider_id=provider_id,
+    )
+
+
 async def facts_of(cluster: Cluster, release: Release) -> ObjectsApplied:
     """Return the event with the objects of the inventory and the pods that run VDUs."""
     workloads = {entry.key: (entry.vdu_id, entry.uid) for entry in release.entries if entry.vdu_id is not None}

@@ -6,7 +6,7 @@ set waits until the workloads of that Service are ready, because a webhook witho
 objects that it judges come after it; all others come before, as its pods may need them (the Secret of a Certificate).
 
 Deletion begins with workload clusters and then other custom resources, while their controllers are alive. The other objects
-follow in reverse order, definitions and namespaces last.
+follow in reverse order, definitions and namespaces last. In a management cluster the webhooks go first, so that none blocks.
 """
 
 from __future__ import annotations
@@ -162,10 +162,10 @@ def _is_behind(workload: Wanted, service: Wanted) -> bool:
     return all(pod_labels.get(name) == value for name, value in selector.items())
 
 
-def deletion_stages(keys: Sequence[ObjectKey]) -> Sequence[Sequence[ObjectKey]]:
+def deletion_stages(keys: Sequence[ObjectKey], *, webhooks_first: bool = False) -> Sequence[Sequence[ObjectKey]]:
     """Return the stages of a deletion; each must be complete before the next begins.
 
-    ``keys`` are in the order in which they were applied.
+    ``keys`` are in the order in which they were applied. ``webhooks_first``: as a management cluster needs it (CR-044).
     """
     # An object can depend on those that were applied before it.
     backwards = list(reversed(keys))
@@ -180,4 +180,6 @@ def deletion_stages(keys: Sequence[ObjectKey]) -> Sequence[Sequence[ObjectKey]]:
     volumes = [key for key in backwards if key.kind == "PersistentVolume"]
     apart = {*clusters, *definitions, *namespaces, *custom, *webhooks, *volumes}
     rest = [key for key in backwards if key not in apart]
-    return [stage for stage in (clusters, custom, webhooks, rest, volumes, definitions, namespaces) if stage]
+    # The webhook of an ordinary operator may guard its resources; that of Cluster API has no Clusters left to guard.
+    watched = (webhooks, custom) if webhooks_first else (custom, webhooks)
+    return [stage for stage in (clusters, *watched, rest, volumes, definitions, namespaces) if stage]

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from kubevnfm_events import Event, PackageRef, VimConnection
-from kubevnfm_events.infra import HelmChart, Variables
+from kubevnfm_events.infra import HelmChart, ObjectsDeleted, Variables
 from kubevnfm_worker import StepContext
 
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
@@ -188,6 +188,18 @@ class SharedObjects(Protocol):
 
     async def forget(self, cluster: str, key: ObjectKey) -> None:
         """Delete the record of a deleted object, unless an instance has joined it meanwhile."""
+        ...
+
+
+class Deletions(Protocol):
+    """The answers to deletions that have ended. A repeat of the command finds no inventory that it could answer from."""
+
+    async def answered(self, context: StepContext) -> ObjectsDeleted | None:
+        """Return what an earlier delivery of the command has answered; None if none has come so far."""
+        ...
+
+    async def record(self, context: StepContext, answer: ObjectsDeleted) -> None:
+        """Keep the answer for a time in which the command can be delivered again. May be repeated."""
         ...
 
 

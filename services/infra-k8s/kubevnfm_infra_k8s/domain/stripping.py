@@ -9,13 +9,14 @@ from datetime import datetime
 import structlog
 from kubevnfm_events.infra import LeftObject
 
-from kubevnfm_infra_k8s.domain.capi.contract import GROUPS, NAME_LABEL, is_cluster
+from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
+from kubevnfm_infra_k8s.domain.capi.orphans import parts_of_cluster
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at, uid_of
+from kubevnfm_infra_k8s.domain.facts import left_object
+from kubevnfm_infra_k8s.domain.objects import Body, Resource, field_at, uid_of
 from kubevnfm_infra_k8s.domain.ports import Cluster, Releases
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.release import Entry
-from kubevnfm_infra_k8s.domain.together import each_of
 
 log = structlog.get_logger()
 
@@ -83,33 +84,11 @@ class Stripping:
 
     async def _left(self, each: Held) -> Sequence[LeftObject]:
         """Return the object, and for a Cluster what Cluster API has made for it."""
-        parts = [self._object(each.entry.key, each.body, vdu_id=each.entry.vdu_id, finalizers=each.finalizers)]
-        if is_cluster(each.entry.key):
-            kinds = [kind for kind in await self.cluster.kinds() if _is_of_clusters(kind)]
-            place, selector = each.entry.key.namespace, f"{NAME_LABEL}={each.entry.key.name}"
-            listed = await each_of(kinds, lambda kind: self.cluster.list(kind, namespace=place, labels=selector))
-            for kind, bodies in zip(kinds, listed, strict=True):
-                for body in bodies:
-                    key = ObjectKey(kind.api_version, kind.kind, place, str(field_at(body, "metadata", "name")))
-                    if key != each.entry.key:
-                        parts.append(self._object(key, body))
-        return parts
-
-    def _object(
-        self, key: ObjectKey, body: Body, *, vdu_id: str | None = None, finalizers: tuple[str, ...] = ()
-    ) -> LeftObject:
-        provider_id = field_at(body, "spec", "providerID")
-        return LeftObject(
-            api_version=key.api_version,
-            kind=key.kind,
-            namespace=key.namespace or None,
-            name=key.name,
-            uid=uid_of(body),
-            vdu_id=vdu_id,
-            cluster=self.cluster.endpoint,
-            finalizers=finalizers,
-            provider_id=str(provider_id) if provider_id else None,
+        key, endpoint = each.entry.key, self.cluster.endpoint
+        own = left_object(
+            key, uid_of(each.body), cluster=endpoint, vdu_id=each.entry.vdu_id, finalizers=each.finalizers
         )
+        return [own, *(await parts_of_cluster(self.cluster, key) if is_cluster(key) else ())]
 
     async def _record(self, left: Sequence[LeftObject]) -> None:
         release = await self.releases.get(self.vnf_instance_id)
@@ -117,10 +96,6 @@ class Stripping:
         new = {each.uid: each for each in left}
         earlier = [each for each in release.left if each.uid not in new]
         await self.releases.save(replace(release, left=(*earlier, *new.values())))
-
-
-def _is_of_clusters(kind: Resource) -> bool:
-    return kind.namespaced and "list" in kind.verbs and kind.api_version.rpartition("/")[0] in GROUPS
 
 
 def _in_words(part: LeftObject) -> str:

@@ -118,3 +118,38 @@ async def test_finalizers_are_removed_only_near_the_limit_and_only_if_asked(grou
     assert await ground.shown("v1", "ConfigMap", "held") is None
     said = f"ConfigMap {ground.namespace}/held: finalizers removed, as force_remove_finalizers asks: acme.example/hold"
     assert said in [each.message for each in ground.site.progress]
+
+
+async def test_what_carries_the_label_at_the_end_goes_too(ground: Any) -> None:
+    """CR-111: of the kinds of the inventory; what is to be kept, and what has the label of others, stays."""
+    await ground.apply(an_object("ConfigMap", "c", data={"k": "v"}))
+    mine = {"kubevnfm.io/vnf-instance-id": ground.namespace}
+    for name, labels, notes in (
+        ("late", mine, {}),
+        ("kept", mine, {"kubevnfm.io/keep": "true"}),
+        ("others", {"kubevnfm.io/vnf-instance-id": "another"}, {}),
+    ):
+        metadata = {"labels": labels, "annotations": notes}
+        await ground.create(an_object("ConfigMap", name, metadata=metadata))
+    owner = await ground.shown("v1", "ConfigMap", "late")
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "late", "uid": owner["metadata"]["uid"]}
+    # The garbage collector deletes it after its owner.
+    await ground.create(an_object("ConfigMap", "owned", metadata={"labels": mine, "ownerReferences": [reference]}))
+    assert (await ground.delete()).count == 1
+    found = [await ground.shown("v1", "ConfigMap", name) for name in ("c", "late", "owned", "kept", "others")]
+    assert [each is not None for each in found] == [False, False, False, True, True]
+    said = f"ConfigMap {ground.namespace}/late: still has the label of this VNF"
+    assert said in [each.message for each in ground.site.progress]
+
+
+async def test_what_has_the_label_and_does_not_go_is_named(ground: Any) -> None:
+    """CR-111: the operation does not end as if nothing were left."""
+    await ground.apply(an_object("ConfigMap", "c", data={"k": "v"}))
+    metadata = {"labels": {"kubevnfm.io/vnf-instance-id": ground.namespace}, "finalizers": ["acme.example/hold"]}
+    await ground.create(an_object("ConfigMap", "late", metadata=metadata))
+    short = replace(ground, site=ground.site.with_changes(gone_timeout_s=3.0))
+    with pytest.raises(ObjectsNotGone, match=r"/late: held by acme\.example/hold"):
+        await short.delete()
+    key = ObjectKey("v1", "ConfigMap", ground.namespace, "late")
+    await ground.cluster.patch(CONFIG_MAPS, key, {"metadata": {"finalizers": None}})
+    assert (await ground.delete()).count == 1

@@ -6,7 +6,7 @@ v1beta1 has conditions with a severity in ``status.conditions``; those of v1beta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -52,6 +52,14 @@ def contract_of(api_version: str, labels: Mapping[str, str] | None = None) -> Co
 def is_cluster(key: ObjectKey) -> bool:
     """Return whether the object is a Cluster of Cluster API."""
     return (key.group, key.kind) == (CORE, "Cluster")
+
+
+def is_of_management(keys: Iterable[ObjectKey]) -> bool:
+    """Return whether objects make a cluster a management cluster: they define kinds of Cluster API."""
+    return any(
+        key.kind == "CustomResourceDefinition" and key.name.partition(".")[2] in GROUPS and not key.is_custom
+        for key in keys
+    )
 
 
 @dataclass(frozen=True)
