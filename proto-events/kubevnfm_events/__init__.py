@@ -12,11 +12,24 @@ from kubevnfm_events.base import (
     decode,
     from_document,
 )
-from kubevnfm_events.common import CancelStep, ClusterAccess, CommandFailed, PackageRef, ServiceFacts, VimConnection
+from kubevnfm_events.common import (
+    CancelStep,
+    CapiKind,
+    CapiProvider,
+    CapiProviders,
+    ClusterAccess,
+    CommandFailed,
+    PackageRef,
+    ServiceFacts,
+    VimConnection,
+)
 
 __all__ = [
     "MESSAGES",
     "CancelStep",
+    "CapiKind",
+    "CapiProvider",
+    "CapiProviders",
     "ClusterAccess",
     "Command",
     "CommandFailed",

@@ -9,7 +9,7 @@ from pydantic import Field
 from kubevnfm_events.base import Command, Event, Facts
 from kubevnfm_events.common import PackageRef, VimConnection
 from kubevnfm_events.credentials import WorkloadCluster
-from kubevnfm_events.infra import ObjectsApplied, Variables, VduTarget
+from kubevnfm_events.infra import LeftObject, ObjectsApplied, Variables, VduTarget
 
 ClusterStage = Literal["initialized", "available"]
 
@@ -222,3 +222,20 @@ class MachinesChanged(Event, kind="infra.machines.changed", by="infra-k8s"):
     """Workload clusters have other Machines than WatchMachines expected, such as new ones after a self-healing."""
 
     findings: tuple[MachinesFinding, ...]
+
+
+class ClustersChecked(Event, kind="infra.clusters.checked"):
+    """The providers of a management cluster can be deleted: it has no Clusters, or they are given up."""
+
+    clusters: tuple[LeftObject, ...] = ()
+    """The Clusters that lose their controllers, each with what Cluster API has made for it; none unless forced."""
+
+
+class CheckClusters(Command, kind="infra.k8s.check_clusters", service="infra-k8s", reply=ClustersChecked):
+    """Find out whether a management cluster has Clusters of anyone, except the instance's own; nothing is changed."""
+
+    vnf_instance_id: str
+    vim: VimConnection
+    """The management cluster."""
+    force: bool = False
+    """Whether Clusters are reported and not refused; then a cluster that does not answer counts as one without any."""

@@ -71,6 +71,37 @@ class ServiceFacts(Facts):
     node_ports: tuple[int, ...]
 
 
+class CapiKind(Facts):
+    """A kind of Cluster API, as the CustomResourceDefinition of a provider defines it."""
+
+    group: str
+    kind: str
+    versions: tuple[str, ...]
+    """Those that are served."""
+
+
+class CapiProvider(Facts):
+    """A provider of Cluster API in a management cluster."""
+
+    name: str
+    """``cluster-api`` for the core provider; ``kubeadm``, ``openstack`` ...; "" if its objects do not say so."""
+    version: str | None = None
+    """The version of its controllers; None if neither a label nor the tag of an image has it."""
+    contract: str | None = None
+    """The newest contract that its definitions are labelled with; of the core provider, the version of its API."""
+    kinds: tuple[CapiKind, ...] = ()
+
+
+class CapiProviders(Facts):
+    """The providers of Cluster API that a VNF has installed in its cluster (capi.md CR-045)."""
+
+    core: CapiProvider | None = None
+    """None: another VNF has installed it."""
+    bootstrap: tuple[CapiProvider, ...] = ()
+    control_plane: tuple[CapiProvider, ...] = ()
+    infrastructure: tuple[CapiProvider, ...] = ()
+
+
 class CommandFailed(Event, kind="service.command.failed", by=EVERY_WORKER):
     """A command failed; the same event for every service."""
 

@@ -9,7 +9,7 @@ from kubevnfm_secrets import Secret, SecretParams
 from pydantic import Field
 
 from kubevnfm_events.base import Command, Event, Facts
-from kubevnfm_events.common import CancelStep, PackageRef, ServiceFacts, VimConnection
+from kubevnfm_events.common import CancelStep, CapiProviders, PackageRef, ServiceFacts, VimConnection
 
 # --- Heat -------------------------------------------------------------------------------------------------------------
 
@@ -384,6 +384,8 @@ class ObjectsApplied(Event, kind="infra.resources.applied"):
     objects: tuple[ObjectFacts, ...] = ()
     pods: tuple[PodFacts, ...] = ()
     services: tuple[ServiceFacts, ...] = ()
+    providers: CapiProviders | None = None
+    """The providers of Cluster API among the objects; None: there are none."""
 
 
 class ApplyObjects(Command, kind="infra.k8s.apply_objects", service="infra-k8s", reply=ObjectsApplied):
@@ -524,7 +526,8 @@ class ObjectsDeleted(Event, kind="infra.resources.removed"):
     count: int = 0
     left: tuple[LeftObject, ...] = ()
     """The objects that may still exist, because a FORCEFUL termination gave up on their cluster: those of the CNF, and
-    the addons inside its workload cluster. Also those whose finalizers were removed, and what they may have left."""
+    the addons inside its workload cluster. Also those whose finalizers were removed, and what they may have left; and
+    cluster-scoped ones that others need."""
 
 
 class DeleteObjects(Command, kind="infra.k8s.delete_objects", service="infra-k8s", reply=ObjectsDeleted):

@@ -50,9 +50,9 @@ class MarkOrphans(Command, kind="lcm.mark_orphans", service="lcm-api", reply=Orp
 
     vnf_instance_id: str
     """The provider."""
-    provided: Literal["cluster", "registry"]
+    provided: Literal["cluster", "registry", "management"]
     resource_id: str
-    """The id of what they use: that of the cluster's VIM, ``address:port`` of the registry."""
+    """The id of what they use: that of the cluster's or management cluster's VIM, ``address:port`` of the registry."""
     other_ids: tuple[str, ...] = ()
     """Further ids of it: its other addresses."""
     operation: str
@@ -163,7 +163,7 @@ class InstanceOrphaned(InstanceEvent, kind="lcm.instance.orphaned", by="lcm-api"
 
     provider_id: str
     """The VNF instance that provided it."""
-    provided: Literal["cluster", "registry"]
+    provided: Literal["cluster", "registry", "management"]
     """The kind of what it provided; a later version may add values."""
     reason: str = ""
     """One sentence for a person."""

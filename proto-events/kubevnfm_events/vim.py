@@ -8,7 +8,7 @@ from kubevnfm_secrets import SecretParams
 from pydantic import Field
 
 from kubevnfm_events.base import Command, Event
-from kubevnfm_events.common import CancelStep, VimConnection
+from kubevnfm_events.common import CancelStep, CapiProviders, VimConnection
 
 VimStatus = Literal["PENDING", "ACTIVE", "UNREACHABLE", "ERROR"]
 
@@ -67,6 +67,24 @@ class DeregisterVim(Command, kind="vim.deregister", service="vim-registry", repl
     name: str | None = None
     """None: every VIM of the owner."""
     force: bool = False
+
+
+class CapiProvidersRecorded(Event, kind="vim.capi_providers.recorded"):
+    """The VIM shows the providers of Cluster API that a VNF has in its cluster, or no more."""
+
+    vim_id: str
+
+
+class RecordCapiProviders(
+    Command, kind="vim.record_capi_providers", service="vim-registry", reply=CapiProvidersRecorded
+):
+    """Show in ``extra.capi`` of a VIM which providers of Cluster API a VNF has installed in its cluster (capi.md CR-045)."""
+
+    vnf_instance_id: str
+    """The VNF; others may have installed further providers in the same cluster."""
+    vim_id: str
+    providers: CapiProviders | None = None
+    """None: no more, as after a termination."""
 
 
 class VimStatusChanged(Event, kind="vim.status.changed", by="vim-registry"):

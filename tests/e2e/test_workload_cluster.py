@@ -13,12 +13,18 @@ GRACEFUL = {"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 0}
 
 @deep_in_six
 async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(user: User, lab: LabControl) -> None:
-    """CR-009, CR-039, CR-048, CR-077, CR-050, CR-083, CR-085, CR-089, CR-092, CR-104, CR-105, CR-106, CR-111, CR-113, CR-116, CR-123: built, scaled, healed, removed."""
+    """CR-009, CR-039, CR-040, CR-041, CR-043, CR-045, CR-046, CR-048, CR-050, CR-077, CR-083, CR-085, CR-089, CR-092, CR-104, CR-105, CR-106, CR-111, CR-113, CR-116, CR-123: built, scaled, healed, removed."""
     machines_id = await user.create(await user.sample("cluster"))
     await user.do(machines_id, "instantiate", user.cluster())
     management = await user.vim_of_cluster(machines_id)
     providers_id = await user.create(await user.sample("capi-management"))
-    await user.do(providers_id, "instantiate", user.on_vim(sample_body("capi-management", "instantiate"), management))
+    view = await user.do(
+        providers_id, "instantiate", user.on_vim(sample_body("capi-management", "instantiate"), management)
+    )
+    assert [step["name"] for step in view["steps"]] == ["apply_objects", "record_capi_providers"]
+    shown = (await user.call("GET", f"/v1.0/vims/{management['vimId']}")).json["vim"]["extra"]["capi"]
+    assert (shown["contract"], [each["name"] for each in shown["infrastructure"]]) == ("v1beta2", ["openstack"])
+    await heal_a_controller(user, providers_id)
 
     workload_id = await user.create(await user.sample("capi-workload"))
     view = await user.do(
@@ -41,8 +47,9 @@ async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(u
     await hold_a_custom_resource(user, lab, connection)
     await scale_out_and_in(user, workload_id, connection)
     await heal(user, workload_id, connection)
-    refused = await user.lcm("POST", f"/vnf_instances/{workload_id}/terminate", GRACEFUL)
-    assert (refused.status, cnf_id in refused.detail) == (409, True)
+    for provider_id, user_id in ((workload_id, cnf_id), (providers_id, workload_id)):
+        refused = await user.lcm("POST", f"/vnf_instances/{provider_id}/terminate", GRACEFUL)
+        assert (refused.status, user_id in refused.detail) == (409, True)
     await user.do(cnf_id, "terminate", GRACEFUL)
 
     view = await user.do(workload_id, "terminate", GRACEFUL)
@@ -55,7 +62,9 @@ async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(u
     left = [name for cluster in inventory["clusters"] for name in cluster["objects"] if "workload" in name]
     assert left == []
     await send_by_the_packages_script(user, management)
-    await user.do(providers_id, "terminate", GRACEFUL)
+    view = await user.do(providers_id, "terminate", GRACEFUL)
+    assert [step["name"] for step in view["steps"]] == ["check_clusters", "delete_objects", "record_capi_providers"]
+    assert "capi" not in (await user.call("GET", f"/v1.0/vims/{management['vimId']}")).json["vim"]["extra"]
     await user.do(machines_id, "terminate", FORCEFUL)
 
 
@@ -88,6 +97,15 @@ async def send_by_the_packages_script(user: User, management: dict[str, Any]) ->
     assert [step["name"] for step in view["steps"]] == [
         "deregister_vim", "terminate_start", "delete_cluster_objects", "forget_machines"
     ]  # fmt: skip
+
+
+async def heal_a_controller(user: User, providers_id: str) -> None:
+    """Replace the pod of one provider; its others stay."""
+    before = machines_of(await user.instance(providers_id))
+    name = next(pod for pod, vdu in before.items() if vdu == "core")
+    await user.do(providers_id, "heal", {"vnfcInstanceId": [f"core-{name}"]})
+    after = machines_of(await user.instance(providers_id))
+    assert (before.keys() - after.keys(), sorted(after.values())) == ({name}, sorted(before.values()))
 
 
 async def scale_out_and_in(user: User, workload_id: str, connection: dict[str, Any]) -> None:
@@ -129,7 +147,7 @@ async def heal(user: User, workload_id: str, connection: dict[str, Any]) -> None
 
 
 def machines_of(instance: dict[str, Any]) -> dict[str, str]:
-    """Return the VDU of each Machine by name."""
+    """Return the VDU of each Machine or pod by name."""
     vnfcs = instance["instantiatedVnfInfo"]["vnfcResourceInfo"]
     return {one["computeResource"]["resourceId"]: one["vduId"] for one in vnfcs}
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from kubevnfm_events import ClusterAccess, Event, ServiceFacts
+from kubevnfm_events import CapiKind, CapiProvider, CapiProviders, ClusterAccess, Event, ServiceFacts
 from kubevnfm_events.capi import (
     AddonsApplied,
     ClusterReached,
+    ClustersChecked,
     ClusterUpdated,
     MachineFacts,
     MachineReplaced,
@@ -18,6 +19,7 @@ from kubevnfm_events.capi import (
 )
 from kubevnfm_events.credentials import CredentialsSent, CredentialsWithdrawn, WorkloadCluster
 from kubevnfm_events.infra import (
+    LeftObject,
     NetworkFacts,
     ObjectFacts,
     ObjectsApplied,
@@ -36,7 +38,7 @@ from kubevnfm_events.infra import (
     StorageFacts,
 )
 from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer, ScriptDone, ScriptEdit
-from kubevnfm_events.vim import VimRegistered
+from kubevnfm_events.vim import CapiProvidersRecorded, VimRegistered
 from kubevnfm_secrets import Secret
 from lcm_builders import ANSWERS
 from storage_clusters import PORT, VDU, VOLUME
@@ -294,4 +296,33 @@ SCALED_WORKLOAD_ANSWERS: Final[Mapping[str, Event]] = {
         ),
     ),
     "infra.k8s.scale_objects": ObjectsScaled(namespace="default"),
+}  # fmt: skip
+
+_MANAGEMENT: Final = ObjectsApplied(
+    namespace="default",
+    objects=(
+        ObjectFacts(
+            api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition", name="clusters.cluster.x-k8s.io",
+            uid="uid-1",
+        ),
+    ),
+    providers=CapiProviders(
+        core=CapiProvider(
+            name="cluster-api", version="v1.14.2", contract="v1beta2",
+            kinds=(CapiKind(group="cluster.x-k8s.io", kind="Cluster", versions=("v1beta1", "v1beta2")),),
+        )
+    ),
+)  # fmt: skip
+MANAGEMENT_ANSWERS: Final[Mapping[str, Event]] = {
+    "infra.k8s.apply_objects": _MANAGEMENT,
+    "infra.k8s.replace_objects": ObjectsReplaced(namespace="default", objects=_MANAGEMENT.objects),
+    "infra.k8s.check_clusters": ClustersChecked(
+        clusters=(
+            LeftObject(
+                api_version="cluster.x-k8s.io/v1beta2", kind="Cluster", namespace="default", name="edge", uid="uid-2",
+                cluster="https://192.0.2.10:6443",
+            ),
+        )
+    ),
+    "vim.record_capi_providers": CapiProvidersRecorded(vim_id="vim-k"),
 }  # fmt: skip

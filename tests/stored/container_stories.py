@@ -8,6 +8,7 @@ from typing import Final
 from answers import (
     CNF_ANSWERS,
     HEALED,
+    MANAGEMENT_ANSWERS,
     NODE_PORT_ANSWERS,
     RELEASE,
     REPLACED,
@@ -24,16 +25,19 @@ from instances import (
     cnf_with_node_ports,
     live_cnf,
     live_cnf_with_node_ports,
+    live_management,
     live_scripted_cnf,
     live_workload,
     live_workload_with_a_sender,
+    management,
+    management_body,
     scripted_cnf,
     updatable_cnf,
     workload,
     workload_body,
     workload_with_a_sender,
 )
-from package_variants import CAPI_WORKLOAD, OTHER_CNF
+from package_variants import CAPI_MANAGEMENT, CAPI_WORKLOAD, OTHER_CNF
 from parts import FORCEFUL, GRACEFUL, Story, ask, begin_again, fail, play, retry, succeed
 from script import Script
 
@@ -47,6 +51,7 @@ _OUT: Final = {"type": "SCALE_OUT", "aspectId": "web_aspect", "numberOfSteps": 1
 _LEVEL: Final = {"instantiationLevelId": "instantiation_level_2"}
 _WORKERS: Final = {"type": "SCALE_OUT", "aspectId": "workers", "numberOfSteps": 1}
 _ROLL_OUT: Final = {"vnfdId": CAPI_WORKLOAD, "additionalParams": {"capi": {"rollout": True}}}
+_MANAGEMENT_FILES: Final = {"lcm-kubernetes-def-files": ["Files/kubernetes/cert-manager.yaml"]}
 _WORKLOAD_FILES: Final = {
     "vnfdId": CAPI_WORKLOAD,
     "additionalParams": {"lcm-kubernetes-def-files": ["Files/kubernetes/cluster.yaml"]},
@@ -135,6 +140,29 @@ CONTAINER_STORIES: Final[Mapping[str, Story]] = {
             retry("deregister_vim", "terminate_start", "delete_cluster_objects", "forget_machines"),
         ),
         WORKLOAD_ANSWERS,
+    ),
+    "instantiate-management": Story(
+        play(management, ask("instantiate", management_body()), retry("apply_objects", "record_capi_providers")),
+        MANAGEMENT_ANSWERS,
+    ),
+    "terminate-management": Story(
+        play(
+            live_management,
+            ask("terminate", FORCEFUL),
+            retry("check_clusters", "delete_objects", "record_capi_providers"),
+        ),
+        MANAGEMENT_ANSWERS,
+    ),
+    "change-package-of-management-rolled-back": Story(
+        play(
+            live_management,
+            ask("change_vnfpkg", {"vnfdId": CAPI_MANAGEMENT, "additionalParams": _MANAGEMENT_FILES}),
+            succeed("replace_objects"),
+            fail("record_capi_providers", "rollback"),
+            succeed("record_capi_providers", "replace_objects"),
+            ends="ROLLED_BACK",
+        ),
+        MANAGEMENT_ANSWERS,
     ),
     "terminate-workload": Story(
         play(

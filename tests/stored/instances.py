@@ -220,6 +220,25 @@ async def live_workload_with_a_sender(script: Script) -> str:
     return await live_workload(script, "capi-workload-sender")
 
 
+async def management(script: Script) -> str:
+    """Return a new instance of the sample ``capi-management``."""
+    script.world.vims.add("vim-k", "kubernetes")
+    await script.world.sample("capi-management")
+    return await script.world.create("capi-management")
+
+
+def management_body() -> dict[str, Any]:
+    """Return the instantiate request of a management cluster."""
+    return {**sample_request("capi-management", "instantiate"), "vimConnectionInfo": cnf_body()["vimConnectionInfo"]}
+
+
+async def live_management(script: Script) -> str:
+    """Return a management cluster that is INSTANTIATED."""
+    instance_id = await management(script)
+    await script.do(instance_id, "instantiate", management_body())
+    return instance_id
+
+
 async def live_cnf(script: Script) -> str:
     """Return a CNF that is INSTANTIATED."""
     instance_id = await cnf(script)

@@ -9,6 +9,7 @@ from kubevnfm_events import ClusterAccess, Envelope, Event, Message, PackageRef,
 from kubevnfm_events.capi import (
     AddonsApplied,
     ClusterReached,
+    ClustersChecked,
     ClusterUpdated,
     MachineFacts,
     MachineReplaced,
@@ -37,7 +38,7 @@ from kubevnfm_events.infra import (
 from kubevnfm_events.kuryr import KuryrLogin, KuryrNetwork, KuryrPrepared, KuryrRemoved, TrunksReady
 from kubevnfm_events.lcm import OrphansMarked, RemainsRemoved
 from kubevnfm_events.mgmt import InstanceForgotten, PhaseDone, ScriptDone
-from kubevnfm_events.vim import VimDeregistered, VimRegistered
+from kubevnfm_events.vim import CapiProvidersRecorded, VimDeregistered, VimRegistered
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ChangeVmDraft,
     ConnectVmDraft,
@@ -387,6 +388,8 @@ ANSWERS: dict[str, Event] = {
     "infra.k8s.await_cluster": ClusterReached(
         cluster=WORKLOAD_CLUSTER, uid="u", endpoint="https://192.0.2.10:6443", stage="available"
     ),
+    "infra.k8s.check_clusters": ClustersChecked(),
+    "vim.record_capi_providers": CapiProvidersRecorded(vim_id="vim-1"),
     "infra.k8s.check_machines": MachinesChecked(
         machines=(a_machine("cp-0", "controlPlane"), a_machine("md-0")), chosen=(a_machine("md-0"),)
     ),

@@ -13,6 +13,8 @@ from kubevnfm_csar.pack import pack
 
 OTHER_CNF: Final = "8a7c3c6d-0e22-4b74-9a1f-4c2d8e6f3ba1"
 """A VNFD id for another version of the sample `cnf`."""
+CAPI_MANAGEMENT: Final = "3a0e6c0e-5d0b-4a52-9a36-0f6a5a3a7f01"
+"""The VNFD id of the sample ``capi-management``."""
 CAPI_WORKLOAD: Final = "3a0e6c0e-5d0b-4a52-9a36-0f6a5a3a7f02"
 """The VNFD id of the sample `capi-workload`."""
 OTHER_WORKLOAD: Final = "3a0e6c0e-5d0b-4a52-9a36-0f6a5a3a7f99"

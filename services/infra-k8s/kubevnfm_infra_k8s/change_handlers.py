@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kubevnfm_csar.capi_providers import contract_losses, providers_of
 from kubevnfm_events.infra import (
     HealObjects,
     ObjectsHealed,
@@ -13,17 +14,24 @@ from kubevnfm_events.infra import (
     ScaleObjects,
 )
 from kubevnfm_store.port import RevisionConflict
-from kubevnfm_worker import Done, NotYet, Outcome, StepContext
+from kubevnfm_worker import Done, NotYet, Outcome, StepContext, nothing_made
 
 from kubevnfm_infra_k8s.domain.applying import ApplyRun, awaited
-from kubevnfm_infra_k8s.domain.errors import ObjectFailed, ObjectMissing, ObjectsNotGone, ObjectsNotReady
-from kubevnfm_infra_k8s.domain.facts import facts_of
+from kubevnfm_infra_k8s.domain.errors import (
+    ContractGoesBack,
+    ObjectFailed,
+    ObjectMissing,
+    ObjectsNotGone,
+    ObjectsNotReady,
+)
+from kubevnfm_infra_k8s.domain.facts import facts_of, providers_in
 from kubevnfm_infra_k8s.domain.healing import BARE, HealRun
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted
-from kubevnfm_infra_k8s.domain.planning import plan
+from kubevnfm_infra_k8s.domain.planning import Plan, plan
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.pruning import PruneRun
+from kubevnfm_infra_k8s.domain.release import Release
 from kubevnfm_infra_k8s.domain.scaling import ScaleRun
 from kubevnfm_infra_k8s.handling import AGAIN_S, ENDING_S, Handling, attempt_of
 
@@ -111,6 +119,7 @@ class ChangeHandlers(Handling):
             )
             try:
                 if release.applied_by != attempt_of(context):
+                    await _check_contracts(cluster, release, planned)
                     release = await applying.apply(planned, release, applied_by=attempt_of(context))
                 if not await self.until_ready(wait, planned, awaited(planned, release), progress):
                     return NotYet(AGAIN_S)
@@ -125,3 +134,14 @@ class ChangeHandlers(Handling):
                 return NotYet(AGAIN_S)
             await progress.finished("all objects are ready, and others are gone", total=len(pruned.entries))
             return Done(ObjectsReplaced(**dict(await facts_of(cluster, pruned))))
+
+
+async def _check_contracts(cluster: Cluster, release: Release, planned: Plan) -> None:
+    """Raise ContractGoesBack if a provider of Cluster API would go back, before anything is sent (capi.md CR-046)."""
+    after = providers_of(each.body for each in planned.objects)
+    if after is None:
+        return
+    with nothing_made():
+        losses = contract_losses(await providers_in(cluster, release), after)
+        if losses:
+            raise ContractGoesBack(losses)

@@ -207,11 +207,4 @@ class InfraK8sHandlers(Handling):
             return await run.terminate(release, within_s=self.wait_s)
 
     async def _updated(self, cluster: Cluster, release: Release, files: tuple[str, ...]) -> ObjectsUpdated:
-        applied = await facts_of(cluster, release)
-        return ObjectsUpdated(
-            namespace=applied.namespace,
-            objects=applied.objects,
-            pods=applied.pods,
-            services=applied.services,
-            def_files=files,
-        )
+        return ObjectsUpdated(**dict(await facts_of(cluster, release)), def_files=files)

@@ -9,6 +9,7 @@ from kubevnfm_clients.ports import Packages, VimDirectory
 from kubevnfm_events.capi import (
     ApplyAddons,
     AwaitCluster,
+    CheckClusters,
     CheckMachines,
     ReplaceMachine,
     RollOutMachines,
@@ -28,6 +29,7 @@ from kubevnfm_infra_k8s.change_handlers import ChangeHandlers
 from kubevnfm_infra_k8s.domain.capi.watching import ClusterWatches
 from kubevnfm_infra_k8s.handlers import InfraK8sHandlers
 from kubevnfm_infra_k8s.machine_handlers import MachineHandlers
+from kubevnfm_infra_k8s.management_handlers import ManagementHandlers
 from kubevnfm_infra_k8s.settings import Settings
 from kubevnfm_infra_k8s.update_handlers import UpdateHandlers
 from kubevnfm_infra_k8s.watch_handler import WatchHandler
@@ -79,6 +81,7 @@ async def infra_k8s(
         worker.handle(RollOutMachines, workload.roll_out_machines)
         worker.handle(CheckMachines, machines.check_machines)
         worker.handle(ReplaceMachine, machines.replace_machine)
+        worker.handle(CheckClusters, ManagementHandlers(**vars(handlers)).check_clusters)
         worker.handle(UpdateCluster, UpdateHandlers(**vars(handlers)).update_cluster)
         worker.handle_direct(WatchMachines, watching.watch_machines)
         worker.handle(ReplaceObjects, changes.replace_objects)

@@ -8,10 +8,19 @@ from typing import Any
 import pytest
 import yaml
 from capi_management import files_of
-from kubevnfm_infra_k8s.domain.errors import ObjectFailed, ObjectsNotReady
+from kubevnfm_events.capi import CheckClusters, ClustersChecked
+from kubevnfm_infra_k8s.domain.errors import (
+    ClustersExist,
+    ClusterUnavailable,
+    ContractGoesBack,
+    ObjectFailed,
+    ObjectsNotReady,
+)
+from kubevnfm_infra_k8s.management_handlers import ManagementHandlers
 from kubevnfm_lab.faults import FaultBook
-from kubevnfm_lab.kubernetes import LabCluster
+from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Key, value_at
+from kubevnfm_worker import Done
 
 SAMPLE = files_of("capi-management")
 NOT_YET = 'Internal error occurred: failed calling webhook "validation.cluster.cluster.x-k8s.io": connection refused'
@@ -141,3 +150,145 @@ async def test_a_namespace_with_a_cluster_stays(site: Any, lab: LabCluster) -> N
         ("CustomResourceDefinition", "clusters.cluster.x-k8s.io"), ("Namespace", "capo-system")
     }  # fmt: skip
     assert "Namespace capo-system: stays: a Cluster of Cluster API is there" in messages(site)
+
+
+# --- Clusters that need the providers ---------------------------------------------------------------------------------
+
+
+async def checked(site: Any, *, force: bool = False) -> ClustersChecked:
+    site.step = "check_clusters"
+    command = CheckClusters(vnf_instance_id="i1", vim=site.vim, force=force)
+    outcome = await ManagementHandlers(**vars(site.handlers)).check_clusters(command, site.context())
+    assert isinstance(outcome, Done)
+    assert isinstance(outcome.event, ClustersChecked)
+    return outcome.event
+
+
+def a_cluster(name: str, namespace: str = "default") -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": namespace}, "spec": {}}
+
+
+async def test_clusters_of_anyone_are_listed_and_refuse_the_deletion(site: Any, lab: LabCluster) -> None:
+    """CR-043: with namespace and name, status 409; nothing is changed."""
+    await install(site)
+    assert (await checked(site)).clusters == ()
+    for namespace in ("default", "capi-system"):
+        lab.plane.create("clusters.cluster.x-k8s.io", a_cluster("edge", namespace))
+    before = lab.inventory()["objects"]
+    with pytest.raises(
+        ClustersExist, match="the Clusters capi-system/edge, default/edge: delete those first"
+    ) as refused:
+        await checked(site)
+    assert refused.value.status == 409
+    assert lab.inventory()["objects"] == before
+
+
+async def test_many_clusters_are_counted(site: Any, lab: LabCluster) -> None:
+    """CR-043: an error names twenty."""
+    await install(site)
+    for number in range(25):
+        lab.plane.create("clusters.cluster.x-k8s.io", a_cluster(f"edge-{number:02}"))
+    with pytest.raises(ClustersExist, match=r"default/edge-19 and 5 more: delete"):
+        await checked(site)
+
+
+async def test_clusters_that_are_given_up_are_reported_with_their_machines(site: Any, lab: LabCluster) -> None:
+    """CR-043: what a FORCEFUL termination orphans, with the servers behind it."""
+    await install(site)
+    lab.plane.create("clusters.cluster.x-k8s.io", a_cluster("edge"))
+    machine = a_cluster("edge-1") | {"spec": {"clusterName": "edge", "providerID": "openstack:///1"}}
+    machine["metadata"]["labels"] = {"cluster.x-k8s.io/cluster-name": "edge"}
+    lab.plane.create("machines.cluster.x-k8s.io", machine)
+    done = await checked(site, force=True)
+    found = [(each.kind, each.namespace, each.name, each.provider_id) for each in done.clusters]
+    assert found == [("Cluster", "default", "edge", None), ("Machine", "default", "edge-1", "openstack:///1")]
+    assert all(each.uid and each.cluster == lab.endpoint for each in done.clusters)
+    assert "these Clusters lose their controllers: default/edge" in messages(site)
+
+
+async def test_a_set_that_brings_a_cluster_of_its_own_may_go_with_it(site: Any) -> None:
+    """CR-043: the deletion of the inventory begins with it."""
+    cluster = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", **a_cluster("own")}
+    cluster["spec"] = {"paused": True}
+    await install(site, {**SAMPLE, "own.yaml": yaml.safe_dump(cluster)}, cluster_apart=True)
+    assert (await checked(site)).clusters == ()
+
+
+async def test_only_force_takes_a_cluster_that_does_not_answer_for_one_without_clusters(
+    site: Any, lab: LabCluster, labs: LabClusters
+) -> None:
+    """CR-043, CR-023: a FORCEFUL termination ends, and its progress says what it does not know."""
+    await install(site)
+    await labs.close_at(lab.address)
+    with pytest.raises(ClusterUnavailable):
+        await checked(site)
+    assert (await checked(site, force=True)).clusters == ()
+    assert site.progress[-1].state == "failed"
+    assert messages(site)[-1].endswith("its Clusters are not known")
+
+
+# --- upgrades ---------------------------------------------------------------------------------------------------------
+
+CORE = "Files/kubernetes/core.yaml"
+INFRASTRUCTURE = "Files/kubernetes/infrastructure.yaml"
+TEMPLATES = "openstackmachinetemplates.infrastructure.cluster.x-k8s.io"
+
+
+def changed(file: str, *changes: tuple[str, str]) -> dict[str, str]:
+    """Return the sample with texts of a file replaced."""
+    text = SAMPLE[file]
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return {**SAMPLE, file: text}
+
+
+async def test_an_upgrade_applies_definitions_before_controllers_and_reports_the_versions(
+    site: Any, lab: LabCluster, faults: FaultBook
+) -> None:
+    """CR-045, CR-046, CR-041: as read from the cluster; the webhook is probed again."""
+    applied = await install(site)
+    assert applied.providers is not None
+    assert [each.name for each in applied.providers.infrastructure] == ["openstack"]
+    assert applied.providers.core.version == "v1.14.2"
+    written: list[str] = []
+    lab.store.subscribe(lambda change: written.append(change.resource) if change.kind == "MODIFIED" else None)
+    faults.add(part="kubernetes", verb=PROBE, status=500, message=NOT_YET, times=1)
+    newer = changed(
+        CORE,
+        ("version: v1.14.2", "version: v1.15.0"),
+        ("pause:3.10", "pause:3.11"),
+        ("    - cl\n", "    - cl\n    - cls\n"),
+    )
+    done = await site.replace(newer, multi_namespace=True)
+    assert done.providers is not None
+    assert done.providers.core.version == "v1.15.0"
+    assert any("to deny an invalid Cluster" in each for each in messages(site))
+    # In the rehearsal nothing is written.
+    first = {
+        name: written.index(name) for name in ("customresourcedefinitions.apiextensions.k8s.io", "deployments.apps")
+    }
+    assert list(first.values()) == sorted(first.values())
+
+
+async def test_the_contract_of_a_provider_never_goes_back(site: Any, lab: LabCluster) -> None:
+    """CR-046: 422 with both contracts, and nothing was changed, so that a rollback has nothing to undo."""
+    await install(site)
+    before = lab.store.revision
+    older = changed(INFRASTRUCTURE, ("    cluster.x-k8s.io/v1beta2: v1beta2\n", ""))
+    with pytest.raises(
+        ContractGoesBack, match=r"infrastructure-openstack: contract v1beta1, .* older than v1beta2"
+    ) as refused:
+        await site.replace(older, multi_namespace=True)
+    assert (refused.value.status, refused.value.made_nothing) == (422, True)
+    assert lab.store.revision == before
+
+
+async def test_a_provider_that_a_package_lacks_leaves_its_definitions_in_use(site: Any, lab: LabCluster) -> None:
+    """CR-046, CR-022: its controllers go."""
+    await install(site)
+    lab.plane.create(TEMPLATES, a_cluster("small"))
+    rest = {name: text for name, text in SAMPLE.items() if name != INFRASTRUCTURE}
+    await site.replace(rest, multi_namespace=True)
+    left = [name for name in lab.inventory()["objects"] if "openstack" in name or "capo" in name]
+    assert left == [f"CustomResourceDefinition//{TEMPLATES}"]

@@ -12,7 +12,7 @@ from kubevnfm_clients.kubeconfig import kubeconfig_connection
 from kubevnfm_clients.ports import CredentialsStore
 from kubevnfm_events import VimConnection
 from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived, CredentialsRotated
-from kubevnfm_events.vim import DeregisterVim, RegisterReceived, RegisterVim
+from kubevnfm_events.vim import DeregisterVim, RecordCapiProviders, RegisterReceived, RegisterVim
 from kubevnfm_kit.errors import InvalidInput, NotFound
 from kubevnfm_kit.ids import derived_id, new_id
 from kubevnfm_secrets import KeyRing
@@ -147,6 +147,16 @@ class ClusterVims:
                 await self._registry.remove(vim, except_for=command.vnf_instance_id, publishes=False)
         return [vim.vim.id for vim in owned]
 
+    async def record_capi_providers(self, command: RecordCapiProviders) -> None:
+        """Show which providers of Cluster API a VNF has in its cluster. Raises VimUnknown if it has some."""
+        stored = await self._records.find_one(command.vim_id)
+        if stored is None and command.providers is None:
+            return
+        stored = stored or await self._records.get(command.vim_id)
+        vim = stored.vim.with_capi_providers(command.vnf_instance_id, command.providers)
+        if vim != stored.vim:
+            await self._records.replace(stored, vim.model_copy(update={"updated_at": self._records.now()}))
+
     async def forget(self, event: CredentialsDeleted) -> None:
         """Remove the VIM of a deleted cluster. Raises VimInUse, OutsideUnavailable."""
         stored = await self._records.find_one(vim_id_of(event.vnf_instance_id, event.cluster_uid))
@@ -200,12 +210,14 @@ class ClusterVims:
         if stored is None:
             await self._records.insert(vim, [registered(vim)] if publishes else [])
         else:
-            # An operator may have made it the default or described it; a repeated registration must not undo that.
+            # An operator may have made it the default or described it, and VNFs may have installed providers of Cluster API in
+            # it; a repeated registration must not undo that.
             was_default = stored.vim.is_default
             vim = vim.model_copy(
                 update={
                     "created_at": stored.vim.created_at,
                     "description": stored.vim.description,
+                    "capi_providers": stored.vim.capi_providers,
                     "is_default": vim.is_default or was_default,
                     "default_of": vim.default_of or stored.vim.default_of,
                 }

@@ -8,7 +8,15 @@ import structlog
 from kubevnfm_bus.port import Ack, Again, Delivery, MessageBus, Verdict
 from kubevnfm_events import Envelope, Event
 from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived, CredentialsRotated
-from kubevnfm_events.vim import DeregisterVim, RegisterReceived, RegisterVim, VimDeregistered, VimRegistrationFailed
+from kubevnfm_events.vim import (
+    CapiProvidersRecorded,
+    DeregisterVim,
+    RecordCapiProviders,
+    RegisterReceived,
+    RegisterVim,
+    VimDeregistered,
+    VimRegistrationFailed,
+)
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
@@ -47,6 +55,14 @@ class VimHandlers:
     async def deregister_vim(self, command: DeregisterVim, _: StepContext) -> Outcome:
         """Remove the VIMs of an instance."""
         return Done(VimDeregistered(vim_ids=tuple(await self._clusters.deregister(command))))
+
+    async def record_capi_providers(self, command: RecordCapiProviders, _: StepContext) -> Outcome:
+        """Show in a VIM which providers of Cluster API a VNF has installed in its cluster."""
+        try:
+            await self._clusters.record_capi_providers(command)
+        except LOST_RACES:
+            return NotYet(again_in_s=0.2)
+        return Done(CapiProvidersRecorded(vim_id=command.vim_id))
 
     async def handle_credentials(self, delivery: Delivery) -> Verdict:
         """Register, update or remove the VIM of a cluster that called back (capi.md, chapter 11)."""

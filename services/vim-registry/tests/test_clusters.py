@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 from kubevnfm_clients.callback import credentials_id, sha256_hex
-from kubevnfm_events import CommandFailed, Envelope, VimConnection
+from kubevnfm_events import CapiKind, CapiProvider, CapiProviders, CommandFailed, Envelope, VimConnection
 from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived, CredentialsRotated
 from kubevnfm_events.vim import (
+    CapiProvidersRecorded,
     DeregisterVim,
+    RecordCapiProviders,
     RegisterReceived,
     RegisterVim,
     VimDeregistered,
@@ -112,6 +114,56 @@ async def test_registering_again_updates_the_same_vim(
     assert once.vim_id == again.vim_id
     assert (await world.vims.get(once.vim_id))["auth_url"] == second.endpoint
     assert len(await world.vims.list({})) == 1
+
+
+def providers(**roles: str) -> CapiProviders:
+    """One provider of a name for each role."""
+    made = {
+        role: CapiProvider(
+            name=name,
+            version="v1.14.2",
+            contract="v1beta2",
+            kinds=(CapiKind(group="infrastructure.cluster.x-k8s.io", kind="OpenStackCluster", versions=("v1beta2",)),),
+        )
+        for role, name in roles.items()
+    }
+    return CapiProviders(**{role: each if role == "core" else (each,) for role, each in made.items()})
+
+
+async def test_a_vim_shows_the_providers_of_cluster_api_that_vnfs_have_installed(
+    world: World, cluster: LabCluster
+) -> None:
+    """CR-045: those of several VNFs together; new access data and a repeated registration leave them as they are."""
+    made = await world.ask(a_register(cluster))
+    assert isinstance(made, VimRegistered)
+    first = providers(core="cluster-api", bootstrap="kubeadm", control_plane="kubeadm")
+    for owner, installed in (("mgmt-1", first), ("mgmt-2", providers(infrastructure="openstack"))):
+        done = await world.ask(RecordCapiProviders(vnf_instance_id=owner, vim_id=made.vim_id, providers=installed))
+        assert done == CapiProvidersRecorded(vim_id=made.vim_id)
+    shown = (await world.vims.get(made.vim_id))["extra"]
+    assert shown["vnf_instance_id"] == "vnf-1"
+    assert (shown["capi"]["contract"], shown["capi"]["core"]["version"]) == ("v1beta2", "v1.14.2")
+    assert [each["name"] for role in ("bootstrap", "controlPlane", "infrastructure") for each in shown["capi"][role]] == [
+        "kubeadm", "kubeadm", "openstack"
+    ]  # fmt: skip
+    kind = {"group": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackCluster", "versions": ["v1beta2"]}
+    assert shown["capi"]["infrastructure"][0]["kinds"] == [kind]
+    await world.ask(a_register(cluster))
+    await world.vims.update(made.vim_id, {"auth_cred": {"bearer_token": cluster.admin_token}})
+    assert (await world.vims.get(made.vim_id))["extra"] == shown
+    for owner in ("mgmt-1", "mgmt-2"):
+        await world.ask(RecordCapiProviders(vnf_instance_id=owner, vim_id=made.vim_id))
+    assert (await world.vims.get(made.vim_id))["extra"] == {"vnf_instance_id": "vnf-1"}
+
+
+async def test_providers_are_recorded_for_registered_vims_alone_and_removed_from_any(world: World) -> None:
+    """CR-045: a termination must not fail because the VIM is gone."""
+    command = RecordCapiProviders(vnf_instance_id="mgmt-1", vim_id="none", providers=providers(core="cluster-api"))
+    failed = await world.ask(command)
+    assert isinstance(failed, CommandFailed)
+    assert failed.code == "vim-unknown"
+    done = await world.ask(command.model_copy(update={"providers": None}))
+    assert done == CapiProvidersRecorded(vim_id="none")
 
 
 async def test_a_new_vim_gets_the_id_that_is_asked_for_unless_another_has_it(world: World, cluster: LabCluster) -> None:

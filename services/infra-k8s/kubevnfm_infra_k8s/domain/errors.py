@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
+from kubevnfm_csar.capi_providers import ContractLoss
 from kubevnfm_events.infra import ObjectsApplied
 from kubevnfm_kit.errors import Conflict, NotFound, OutsideUnavailable, TimedOut, VnfmError
 
@@ -230,6 +232,37 @@ class QuorumAtRisk(Conflict):
             f"Machine {machine}: without it {healthy} of {members} members of etcd would be healthy, and "
             f"{majority_of(members)} are needed{others} (additionalParams.force: true replaces it nevertheless)"
         )
+
+
+class ClustersExist(Conflict):
+    """Clusters of Cluster API need the providers that are to be deleted; nothing was deleted (capi.md CR-043)."""
+
+    code = "clusters-exist"
+    title = "Clusters of Cluster API exist"
+
+    def __init__(self, keys: Sequence[ObjectKey]) -> None:
+        names = ", ".join(f"{key.namespace}/{key.name}" for key in keys[:_NAMED])
+        more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
+        super().__init__(
+            f"the management cluster has the Clusters {names}{more}: delete those first, or terminate this one FORCEFUL"
+        )
+        self.keys = keys
+
+
+class ContractGoesBack(VnfmError):
+    """The manifests have providers of an earlier contract than those that the cluster has (capi.md CR-046)."""
+
+    code = "contract-goes-back"
+    title = "Contract of Cluster API would go back"
+    status = 422
+
+    def __init__(self, losses: Sequence[ContractLoss]) -> None:
+        super().__init__("; ".join(str(each) for each in losses))
+        self.losses = losses
+
+
+_NAMED: Final = 20
+"""The most Clusters that an error names."""
 
 
 def majority_of(members: int) -> int:

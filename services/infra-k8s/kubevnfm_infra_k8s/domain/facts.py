@@ -1,4 +1,4 @@
-"""Reads from a cluster what events report about a release: its objects, the pods that run VDUs, and node ports."""
+"""Reads from a cluster what events report about a release: its objects, the pods that run VDUs, node ports, and providers."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kubevnfm_events import ServiceFacts
+from kubevnfm_csar.capi_providers import providers_of
+from kubevnfm_events import CapiProviders, ServiceFacts
 from kubevnfm_events.infra import LeftObject, ObjectFacts, ObjectsApplied
 
+from kubevnfm_infra_k8s.domain.capi.contract import is_of_management, is_provider_definition
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, field_at
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.release import Release
+from kubevnfm_infra_k8s.domain.together import each_of
 from kubevnfm_infra_k8s.domain.vdus import pods_of_vdus
 
 PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
 _SERVICES: Final = Resource("v1", "Service", "services", namespaced=True)
+_DEPLOYMENT: Final = ("apps/v1", "Deployment")
 _REPLICA_SETS: Final = Resource("apps/v1", "ReplicaSet", "replicasets", namespaced=True)
 
 
@@ -91,7 +95,25 @@ async def facts_of(cluster: Cluster, release: Release) -> ObjectsApplied:
         objects=objects_of(release),
         pods=tuple(pods_of_vdus(workloads, pods=found.pods, replica_sets=found.replica_sets)),
         services=await _node_ports(cluster, release),
+        providers=await providers_in(cluster, release),
     )
+
+
+async def providers_in(cluster: Cluster, release: Release) -> CapiProviders | None:
+    """Return the providers of Cluster API in the inventory, as the cluster shows them; None if there are none."""
+    keys = [entry.key for entry in release.entries if entry.uid]
+    if not is_of_management(keys):
+        return None
+    bodies = await each_of(
+        [key for key in keys if is_provider_definition(key) or (key.api_version, key.kind) == _DEPLOYMENT],
+        lambda key: _shown(cluster, key),
+    )
+    return providers_of(body for body in bodies if body is not None)
+
+
+async def _shown(cluster: Cluster, key: ObjectKey) -> Body | None:
+    resource = await cluster.resource(key.api_version, key.kind)
+    return await cluster.get(resource, key) if resource is not None else None
 
 
 async def _node_ports(cluster: Cluster, release: Release) -> tuple[ServiceFacts, ...]:

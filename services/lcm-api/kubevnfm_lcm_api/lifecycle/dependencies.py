@@ -26,6 +26,7 @@ from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.domain.dependencies import (
     IS_WITHDRAWING,
     PATHS,
+    WORDS,
     Orphaned,
     Provided,
     ProvidedInUse,
@@ -130,7 +131,7 @@ class OrphanMarks:
     async def _mark(self, stored: Stored, record: InstanceRecord, command: MarkOrphans) -> None:
         now = rfc3339(self._clock.now())
         reason = (
-            f"the {command.provided} of VNF instance {command.vnf_instance_id}, which this one uses, is deleted "
+            f"the {WORDS[command.provided]} of VNF instance {command.vnf_instance_id}, which this one uses, is deleted "
             f"({command.operation})"
         )
         mark = Orphaned(provided=command.provided, provider_id=command.vnf_instance_id, since=now, reason=reason)

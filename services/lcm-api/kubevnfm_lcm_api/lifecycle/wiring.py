@@ -43,6 +43,8 @@ INDEXES = {
         Index(["internal/clusterVimId"]),
         Index(["internal/registries"]),
         Index(["internal/ownRegistry"]),
+        Index(["internal/managementVimId"]),
+        Index(["internal/managementVimIds"]),
         Index(["internal/dstVnfdId"]),
     ],
     occurrence.COLLECTION: [

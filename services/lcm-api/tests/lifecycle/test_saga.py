@@ -84,6 +84,7 @@ DRAFTS = {
     ),
     "terminate cluster": a_terminate_draft(),
     "terminate cnf": a_cnf_terminate_draft(),
+    "terminate management": a_cnf_terminate_draft(is_management=True),
     "scale out": a_change_draft(ScaleVmDraft),
     "scale in": a_change_draft(ScaleVmDraft, leaving=("server-w1",)),
     "heal": a_change_draft(HealVmDraft, servers=("server-w1",)),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from kubevnfm_events import VimConnection
+from kubevnfm_events import CapiProviders, VimConnection
 from kubevnfm_events.vim import VimStatus
 from kubevnfm_kit.cluster_trust import NOT_VERIFIED, SYSTEM_CAS
 from kubevnfm_secrets import KeyRing, Secret, SecretParams, hide, mask, sealing
 from kubevnfm_sol.access import KUBERNETES_ACCESS
 from kubevnfm_sol.vim import KUBERNETES, OPENSTACK
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from kubevnfm_vim_registry.domain.providers import CAPI, shown_providers
 
 VimType = Literal["openstack", "kubernetes"]
 
@@ -20,7 +22,7 @@ JsonObject = dict[str, Any]
 _LONG_TYPE: Final[dict[VimType, str]] = {"openstack": OPENSTACK, "kubernetes": KUBERNETES}
 _INTERNAL: Final = {
     *("owner", "default_of", "cluster_uid", "credentials_id", "content_sha256", "kubernetes_version", "status_reason"),
-    "expiry_reported_days",
+    *("expiry_reported_days", "capi_providers"),
 }
 """Stored attributes that Tacker's record does not have, so they are not shown."""
 
@@ -56,6 +58,8 @@ class VimRecord(BaseModel):
     kubernetes_version: str = ""
     expiry_reported_days: int | None = None
     """The threshold of `domain.expiry` that was published last, for the present access data."""
+    capi_providers: dict[str, CapiProviders] = Field(default_factory=dict)
+    """The providers of Cluster API in the cluster, by the VNF instance that has installed them; shown in ``extra``."""
     status_reason: str = ""
     """The reason why it is UNREACHABLE or in ERROR."""
 
@@ -81,7 +85,15 @@ class VimRecord(BaseModel):
     def shown(self) -> JsonObject:
         """Return the record as clients see it; every secret is ``***``."""
         record: JsonObject = mask(self.model_dump(exclude=_INTERNAL))
+        if self.capi_providers:
+            record["extra"] = {**record["extra"], CAPI: shown_providers(self.capi_providers.values())}
         return record
+
+    def with_capi_providers(self, vnf_instance_id: str, providers: CapiProviders | None) -> VimRecord:
+        """Return the record with what a VNF has installed in the cluster now; None: nothing."""
+        others = {name: each for name, each in self.capi_providers.items() if name != vnf_instance_id}
+        mine = {} if providers is None else {vnf_instance_id: providers}
+        return self.model_copy(update={"capi_providers": {**others, **mine}})
 
     def is_registered_with(self, content_sha256: str, name: str) -> bool:
         """Return whether a registration with this kubeconfig and name would change nothing."""

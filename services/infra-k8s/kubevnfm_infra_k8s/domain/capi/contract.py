@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from kubevnfm_csar.capi_providers import is_definition_of_cluster_api
+
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, annotations_of, field_at
 
 CORE: Final = "cluster.x-k8s.io"
@@ -56,10 +58,12 @@ def is_cluster(key: ObjectKey) -> bool:
 
 def is_of_management(keys: Iterable[ObjectKey]) -> bool:
     """Return whether objects make a cluster a management cluster: they define kinds of Cluster API."""
-    return any(
-        key.kind == "CustomResourceDefinition" and key.name.partition(".")[2] in GROUPS and not key.is_custom
-        for key in keys
-    )
+    return any(is_provider_definition(key) for key in keys)
+
+
+def is_provider_definition(key: ObjectKey) -> bool:
+    """Return whether the object defines a kind of Cluster API or of a provider."""
+    return key.kind == "CustomResourceDefinition" and is_definition_of_cluster_api(key.name)
 
 
 @dataclass(frozen=True)

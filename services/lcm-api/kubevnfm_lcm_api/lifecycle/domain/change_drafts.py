@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, TypedDict
 
-from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_events import CapiProviders, PackageRef, VimConnection
 from kubevnfm_events.infra import ServerFacts, StackResources, UserData, Variables, VduTarget
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.lcm import VnfInstance
@@ -489,6 +489,16 @@ class ModifyCnfDraft(ModifyDraft, ScriptedDraft):
     def wanted_package(self) -> PackageRef:
         """The package that is valid from now on."""
         return self.new_package or self.package
+
+    @property
+    def providers(self) -> CapiProviders | None:
+        """The providers of Cluster API that the CNF has now."""
+        return (self.release or self.before).providers
+
+    @property
+    def providers_before(self) -> CapiProviders | None:
+        """Those that it had before."""
+        return self.before.providers
 
     def updated(self, release: Release, files: tuple[str, ...]) -> Self:
         """Return the draft with what runs now."""

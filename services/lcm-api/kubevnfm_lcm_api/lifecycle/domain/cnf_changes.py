@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar, Self, TypedDict
 
-from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_events import CapiProviders, PackageRef, VimConnection
 from kubevnfm_events.infra import HelmChart, LeftObject, ObjectCount, PodFacts, Variables, VduTarget
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges, ScaleInfo
@@ -53,6 +53,16 @@ class ChangeCnfDraft(ScriptedDraft):
     def stacks(self) -> tuple[None, None]:
         """Containers have no stack."""
         return None, None
+
+    @property
+    def providers(self) -> CapiProviders | None:
+        """The providers of Cluster API that the CNF has now."""
+        return (self.release or self.before).providers
+
+    @property
+    def providers_before(self) -> CapiProviders | None:
+        """Those that it had before."""
+        return self.before.providers
 
     def with_release(self, release: Release | None) -> Self:
         """Return the draft with what exists now."""

@@ -13,7 +13,7 @@ from pydantic import Field
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import package_modifications
 from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ChangeCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
-from kubevnfm_lcm_api.lifecycle.domain.releases import changes_between, showing
+from kubevnfm_lcm_api.lifecycle.domain.releases import changes_between, showing, with_management
 
 
 class ReplaceCnfDraft(ChangeCnfDraft):
@@ -80,9 +80,10 @@ class ReplaceCnfDraft(ChangeCnfDraft):
             extensions={**done.vnf.extensions, **self.extensions},
             vnf_configurable_properties={**done.vnf.vnf_configurable_properties, **self.vnf_configurable_properties},
         )
-        return done.with_internals(
+        done = done.with_internals(
             parameters=self.parameters, instantiation_level_id=None, tasks=self.tasks, phases=self.phases
         )
+        return done if self.release is None else with_management(done, self.release, self.vim_id)
 
     def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
         """Return the instance with the pods of the earlier package."""

@@ -1,6 +1,7 @@
 """The things that VNF instances provide to one another, and the mark of an instance that loses one (sequences.md D0).
 
-A cluster VNF provides the VIM that CNFs run on, a private registry the images of clusters. An operation that takes such a
+A cluster VNF provides the VIM that CNFs run on, a private registry the images of clusters, a management cluster the controllers of
+workload clusters. An operation that takes such a
 thing away says so by its draft's `withdrawn`, one that begins to use it by `begins_use`; `lifecycle.dependencies` decides
 between the two.
 """
@@ -17,7 +18,13 @@ from pydantic import BaseModel, ConfigDict
 
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 
-Kind = Literal["cluster", "registry"]
+Kind = Literal["cluster", "registry", "management"]
+WORDS: Final[Mapping[Kind, str]] = {
+    "cluster": "cluster",
+    "registry": "registry",
+    "management": "management cluster",
+}
+"""The kinds, for people."""
 KEY: Final = "kubevnfm_orphaned"
 """The key in the metadata of an instance; requests cannot set it."""
 
@@ -35,6 +42,7 @@ class Paths:
 PATHS: Final[Mapping[Kind, Paths]] = {
     "cluster": Paths("internal/clusterVimId", "internal/vimIds"),
     "registry": Paths("internal/ownRegistry", "internal/registries"),
+    "management": Paths("internal/managementVimId", "internal/managementVimIds"),
 }
 """All paths need an index (`lifecycle.wiring`)."""
 IS_WITHDRAWING: Final = "internal/isWithdrawing"
@@ -46,7 +54,7 @@ class Provided:
 
     kind: Kind
     ids: tuple[str, ...]
-    """The id of a cluster's VIM; ``address:port`` of a registry, for each of its addresses."""
+    """The id of a cluster's or management cluster's VIM; ``address:port`` of a registry, for each of its addresses."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,7 @@ class ProvidedInUse(Conflict):
         """``users``: ids of instances; ``are_more``: whether there are others."""
         more = " and more" if are_more else ""
         super().__init__(
-            f"the {withdrawn.provided.kind} of this VNF instance is used by VNF instances {', '.join(users)}{more}: "
+            f"the {WORDS[withdrawn.provided.kind]} of this VNF instance is used by VNF instances {', '.join(users)}{more}: "
             f"{withdrawn.advice}"
         )
         self.users = users
@@ -81,7 +89,7 @@ class ProviderWithdraws(Conflict):
     code = "provider-withdraws"
 
     def __init__(self, kind: Kind, provider_id: str) -> None:
-        super().__init__(f"the {kind} of VNF instance {provider_id}, which this one would use, is being deleted")
+        super().__init__(f"the {WORDS[kind]} of VNF instance {provider_id}, which this one would use, is being deleted")
         self.provider_id = provider_id
 
 

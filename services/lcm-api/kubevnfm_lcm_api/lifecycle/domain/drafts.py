@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self, TypedDict
 
 from kubevnfm_cluster import ClusterParameters, places_of_registries
-from kubevnfm_events import ClusterAccess, PackageRef, VimConnection
+from kubevnfm_events import CapiProviders, ClusterAccess, PackageRef, VimConnection
 from kubevnfm_events.infra import HelmChart, LeftObject, StackResources, UserData, Variables, VduTarget
 from kubevnfm_events.kuryr import KuryrNetwork
 from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer
@@ -30,7 +30,7 @@ from kubevnfm_lcm_api.lifecycle.domain.instance import (
     StackDeployment,
 )
 from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import RegistryVnf
-from kubevnfm_lcm_api.lifecycle.domain.releases import metadata_of_left, pods_without
+from kubevnfm_lcm_api.lifecycle.domain.releases import metadata_of_left, pods_without, with_management
 from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTANTIATE_END
 
@@ -132,7 +132,7 @@ class InstantiateDraft(ScriptedDraft):
         """NOT_INSTANTIATED as before."""
         instance = instance.with_internals(registries=())
         # The remains of an earlier instantiate may still exist: `remove_remains` has no compensation that says so.
-        return instance if self.remains_of is not None else instance.with_internals(vim_ids=())
+        return instance if self.remains_of is not None else instance.with_internals(vim_ids=(), management_vim_ids=())
 
     def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
         """NOT_INSTANTIATED, with a reference to the remains: DELETE or a new instantiate removes them (api.md 4.3)."""
@@ -319,6 +319,15 @@ class InstantiateCnfDraft(InstantiateDraft):
         """Only a termination is."""
         return False
 
+    @property
+    def providers(self) -> CapiProviders | None:
+        """The providers of Cluster API that the CNF has installed."""
+        return self.release.providers if self.release is not None else None
+
+    @property
+    def providers_before(self) -> None:
+        """None: the CNF is new."""
+
     def with_release(self, release: Release | None) -> Self:
         """Return the draft with the applied objects; None: there are none."""
         return self.model_copy(update={"release": release})
@@ -346,7 +355,8 @@ class InstantiateCnfDraft(InstantiateDraft):
             update={"additional_params": self.parameters or None, "localization_language": self.localization_language}
         )
         deployment = ReleaseDeployment(kind="release", vim_key=self.vim_key, release=self.release)
-        return self._instantiated(instance, info, deployment).with_internals(phases=self.phases)
+        done = self._instantiated(instance, info, deployment).with_internals(phases=self.phases)
+        return with_management(done, self.release, self.vim_id)
 
 
 class TerminateFields(TypedDict):
@@ -460,11 +470,35 @@ class TerminateCnfDraft(TerminateDraft):
     """The objects that may still exist, because the termination gave up on their cluster or removed their finalizers."""
     force_remove_finalizers: bool = False
     """Whether finalizers that hold the deletion are removed (capi.md CR-109)."""
+    is_management: bool = False
+    """Whether its objects are providers of Cluster API."""
+    orphans: tuple[LeftObject, ...] = ()
+    """The Clusters that lose their controllers, with what belongs to them."""
 
     @property
     def stacks(self) -> tuple[None, None]:
         """Containers have no stack."""
         return None, None
+
+    @property
+    def withdrawn(self) -> Withdrawn | None:
+        """The management cluster, which workload clusters of other instances need (capi.md CR-043)."""
+        if not self.is_management or self.vim_id is None:
+            return None
+        return Withdrawn(Provided("management", (self.vim_id,)), is_forced=self.is_forceful)
+
+    @property
+    def providers(self) -> None:
+        """None are left at the end."""
+
+    @property
+    def providers_before(self) -> CapiProviders | None:
+        """The providers of Cluster API that the CNF has installed."""
+        return self.release.providers if self.release is not None else None
+
+    def with_orphans(self, orphans: tuple[LeftObject, ...]) -> Self:
+        """Return the draft with the Clusters that lose their controllers."""
+        return self.model_copy(update={"orphans": orphans})
 
     def without_release(self, left: tuple[LeftObject, ...]) -> Self:
         """Return the draft once the release is deleted, except what is left."""
@@ -476,4 +510,4 @@ class TerminateCnfDraft(TerminateDraft):
             return ResourceChanges()
         pods = pods_without(self.left, self.release)
         removed = inventory.changes_of_pods({"REMOVED": pods}, vnfd_id=self.vnfd_id, vim_key=self.vim_key)
-        return removed.model_copy(update={"metadata": metadata_of_left(self.left)})
+        return removed.model_copy(update={"metadata": metadata_of_left((*self.orphans, *self.left))})

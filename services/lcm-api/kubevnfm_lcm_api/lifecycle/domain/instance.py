@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from kubevnfm_events import ServiceFacts
+from kubevnfm_csar.capi_providers import CORE, is_definition_of_cluster_api
+from kubevnfm_events import CapiProviders, ServiceFacts
 from kubevnfm_events.infra import ObjectFacts, ObjectsApplied, PodFacts, StackResources, UserData
 from kubevnfm_secrets import KeyRing, SecretParams, sealing
 from kubevnfm_sol.base import SolType
@@ -28,11 +29,25 @@ class Release(BaseModel):
     objects: tuple[ObjectFacts, ...] = ()
     pods: tuple[PodFacts, ...] = ()
     services: tuple[ServiceFacts, ...] = ()
+    providers: CapiProviders | None = None
+    """The providers of Cluster API among the objects."""
 
     @classmethod
     def from_applied(cls, applied: ObjectsApplied) -> Self:
         """Return what infra-k8s reported."""
-        return cls(namespace=applied.namespace, objects=applied.objects, pods=applied.pods, services=applied.services)
+        return cls(**{name: getattr(applied, name) for name in cls.model_fields})
+
+    @property
+    def is_management(self) -> bool:
+        """Whether the objects make the cluster a management cluster: they define kinds of Cluster API."""
+        return any(
+            each.kind == "CustomResourceDefinition" and is_definition_of_cluster_api(each.name) for each in self.objects
+        )
+
+    @property
+    def has_cluster(self) -> bool:
+        """Whether a Cluster of Cluster API is among the objects, which needs the providers there."""
+        return any(each.kind == "Cluster" and each.api_version.startswith(f"{CORE}/") for each in self.objects)
 
 
 class StackDeployment(SolType):
@@ -100,6 +115,10 @@ class InstanceInternals(SolType):
     cluster_vim_id: str | None = None
     """The id under which the instance's own cluster is registered as a VIM."""
     cluster_vim_key: str | None = None
+    management_vim_id: str | None = None
+    """The VIM that its providers of Cluster API have made a management cluster."""
+    management_vim_ids: tuple[str, ...] = ()
+    """The VIM whose providers of Cluster API its own cluster needs, or will need."""
     registries: tuple[str, ...] = ()
     """The private registries that its cluster pulls from, or will pull from: ``address:port`` each."""
     own_registry: tuple[str, ...] = ()

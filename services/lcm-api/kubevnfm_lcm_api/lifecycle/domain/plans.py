@@ -77,6 +77,7 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.machines import (
     RunCnfPhase,
     RunDriverPhase,
 )
+from kubevnfm_lcm_api.lifecycle.domain.steps.management import CheckManagedClusters, RecordProviders
 from kubevnfm_lcm_api.lifecycle.domain.steps.objects import ApplyCnfObjects, DeleteCnfObjects, UpdateCnfObjects
 from kubevnfm_lcm_api.lifecycle.domain.steps.orphans import MarkOrphans
 from kubevnfm_lcm_api.lifecycle.domain.steps.registries import RunRegistryPhase
@@ -286,12 +287,18 @@ def terminate_vm(draft: TerminateVmDraft) -> Plan[TerminateVmDraft]:
 
 
 def terminate_cnf(draft: TerminateCnfDraft) -> Plan[TerminateCnfDraft]:
-    """Delete a CNF."""
+    """Delete a CNF. Providers of Cluster API go only if no cluster needs them, or by force (capi.md CR-043)."""
     plan = Plan[TerminateCnfDraft]()
+    if draft.is_management:
+        plan.then(CheckManagedClusters(draft.is_forceful))
+    if draft.withdrawn is not None and draft.withdrawn.is_forced:
+        plan.then(MarkOrphans(OperationType.TERMINATE))
     _begin(plan, draft)
     # None: a GRACEFUL termination without a time leaves each pod its own terminationGracePeriodSeconds.
     grace_s = 0.0 if draft.is_forceful else (draft.graceful_wait_s or None)
     plan.then(DeleteCnfObjects(grace_s, draft.is_forceful))
+    if draft.is_management and draft.vim_id is not None:
+        plan.then(RecordProviders())
     if TERMINATE_END in draft.phases:
         plan.then(RunCnfPhase(TERMINATE_END), id=TERMINATE_END)
     _finish(plan, draft)
@@ -609,6 +616,8 @@ SEQUENCES: Final = Sequences(
         ReplaceClusterMachine,
         ReplaceCnfObjects,
         ChangeCnfImages,
+        CheckManagedClusters,
+        RecordProviders,
         RunCnfPhase,
         ScaleVnf,
         RunScalePhase,

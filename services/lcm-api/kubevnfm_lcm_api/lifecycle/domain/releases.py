@@ -43,6 +43,16 @@ def pods_without(left: Sequence[LeftObject], release: Release | None) -> Sequenc
     return [pod for pod in pods if pod.vdu_id not in vdus and (pod.namespace, pod.name) not in names]
 
 
+def with_management(instance: InstanceRecord, release: Release, vim_id: str | None) -> InstanceRecord:
+    """Return the instance with what its objects are for Cluster API on a registered VIM: its providers, or a cluster of theirs."""
+    if vim_id is None:
+        return instance
+    return instance.with_internals(
+        management_vim_id=vim_id if release.is_management else None,
+        management_vim_ids=(vim_id,) if release.has_cluster else (),
+    )
+
+
 def showing(
     instance: InstanceRecord,
     release: Release | None,

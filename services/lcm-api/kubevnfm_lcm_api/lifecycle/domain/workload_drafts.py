@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
+from kubevnfm_csar.capi_providers import CORE
 from kubevnfm_events.capi import ClusterReached, MachineFacts
 from kubevnfm_events.credentials import CredentialsSent, WorkloadCluster
 from kubevnfm_events.infra import ObjectFacts, PodFacts, VduTarget
@@ -30,6 +31,13 @@ class InstantiateWorkloadDraft(InstantiateCnfDraft):
     """How far the cluster was when it was awaited last."""
     credentials_sent: CredentialsSent | None = None
     workload_vim: VimRegistered | None = None
+
+    @property
+    def begins_use(self) -> tuple[Provided, ...]:
+        """The VIM, and the providers of Cluster API there, which other instances may be."""
+        used = super().begins_use
+        vim_id = self.vim.vim_id
+        return (*used, Provided("management", (vim_id,))) if vim_id is not None else used
 
     @property
     def vnfd_id(self) -> str:
@@ -202,7 +210,7 @@ class TerminateWorkloadDraft(TerminateCnfDraft):
 def cluster_in(release: Release | None, name: str | None) -> WorkloadCluster | None:
     """Return the Cluster among the objects of a release; ``name``: which one, None for the only one."""
     for each in release.objects if release is not None else ():
-        is_cluster = each.kind == "Cluster" and each.api_version.startswith("cluster.x-k8s.io/")
+        is_cluster = each.kind == "Cluster" and each.api_version.startswith(f"{CORE}/")
         if is_cluster and name in (None, each.name):
             return WorkloadCluster(name=each.name, namespace=each.namespace or "default", api_version=each.api_version)
     return None

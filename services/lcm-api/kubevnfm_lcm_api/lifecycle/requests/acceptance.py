@@ -106,8 +106,8 @@ class Acceptance:
             # In addition to the earlier VIMs: the remains of a failed instantiate are on those until they are removed.
             claims = {**claims, "internal/vimIds": list(vim_ids)}
         for provided in draft.begins_use:
-            if provided.kind == "registry":
-                claims = {**claims, PATHS["registry"].users: list(provided.ids)}
+            if provided.kind != "cluster":
+                claims = {**claims, PATHS[provided.kind].users: list(provided.ids)}
         await self._engine.accept(stored, occurrence, claims)
         return occurrence.occ.id
 

@@ -20,6 +20,7 @@ from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.cnf import cnf_draft
+from kubevnfm_lcm_api.lifecycle.requests.providers import ProviderChecks
 from kubevnfm_lcm_api.lifecycle.requests.variables import check_filled_in
 from kubevnfm_lcm_api.lifecycle.requests.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.requests.vm import VmDrafts
@@ -43,6 +44,7 @@ class Instantiate:
         self._instances, self._engine, self._packages = instances, engine, packages
         self._vim_entries = VimEntries(vims)
         self._vm_drafts = VmDrafts(packages=packages, vims=vims, is_granted_outside=is_granted_outside)
+        self._providers = ProviderChecks(packages, vims)
         self._acceptance = acceptance
 
     async def accept(
@@ -95,6 +97,7 @@ class Instantiate:
             addons = draft.capi.addon_def_files if isinstance(draft, InstantiateWorkloadDraft) else ()
             manifests = (*draft.def_files, *addons)
             await check_filled_in(self._packages, package.package_id, manifests, draft.variables)
+            await self._providers.check_kinds(draft.vim_id, package, draft.def_files, draft.variables)
         else:
             draft = await self._vm_drafts.draft(fields, record, flavour, request, original)
         return await self._acceptance.accept(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kubevnfm_clients.ports import Vims
 from kubevnfm_csar import BaseHot, Flavour, UnknownFlavour, UnknownLevel, Vnfd, inside
 from kubevnfm_events import PackageRef
 from kubevnfm_events.infra import StackResources
@@ -26,6 +27,7 @@ from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.requests.connectivity import check_points, merged_links
 from kubevnfm_lcm_api.lifecycle.requests.drivers import check_machine_drivers, machine_phases, scripts_of
 from kubevnfm_lcm_api.lifecycle.requests.package_fit import check_placement
+from kubevnfm_lcm_api.lifecycle.requests.providers import ProviderChecks
 from kubevnfm_lcm_api.lifecycle.requests.scripts import script_request
 from kubevnfm_lcm_api.lifecycle.requests.variables import check_filled_in
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
@@ -121,8 +123,9 @@ class ChangeFlavour:
 class ChangePackage:
     """Accepts ChangeCurrentVnfPkgRequests."""
 
-    def __init__(self, *, vnfs: ChangeableVnfs, packages: PackageCatalogue, acceptance: Acceptance) -> None:
+    def __init__(self, *, vnfs: ChangeableVnfs, packages: PackageCatalogue, vims: Vims, acceptance: Acceptance) -> None:
         self._vnfs, self._packages, self._acceptance = vnfs, packages, acceptance
+        self._providers = ProviderChecks(packages, vims)
 
     async def accept(
         self, instance_id: str, request: ChangeCurrentVnfPkgRequest, original: Mapping[str, object], version: ApiVersion
@@ -213,6 +216,9 @@ class ChangePackage:
             tasks=supported_tasks(vnfd, flavour, is_cnf=True),
         )
         await check_filled_in(self._packages, package.package_id, draft.new_files, draft.variables)
+        if not draft.images_of:
+            await self._providers.check_contracts(vnf.release.providers, package, draft.new_files, draft.variables)
+            await self._providers.check_kinds(draft.vim_id, package, draft.new_files, draft.variables)
         return await self._acceptance.accept(
             vnf.stored,
             vnf.record,

@@ -46,7 +46,7 @@ class Tasks:
             operate=Operate(vnfs=vnfs, acceptance=acceptance),
             connectivity=ChangeConnectivity(vnfs=vnfs, acceptance=acceptance),
             flavour=ChangeFlavour(vnfs=vnfs, acceptance=acceptance),
-            package=ChangePackage(vnfs=vnfs, packages=packages, acceptance=acceptance),
+            package=ChangePackage(vnfs=vnfs, packages=packages, vims=vims, acceptance=acceptance),
             modify=Modify(
                 instances=instances, engine=engine, packages=packages, vim_entries=entries, acceptance=acceptance
             ),

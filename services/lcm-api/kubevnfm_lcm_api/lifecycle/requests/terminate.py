@@ -125,8 +125,14 @@ class Terminate:
                 workload=internals.workload,
                 credentials_sent=internals.workload.credentials,
             )
+        is_management = deployment.release is not None and deployment.release.is_management
         if not internals.phases:
-            return TerminateCnfDraft(**fields, force_remove_finalizers=force, release=deployment.release)
+            return TerminateCnfDraft(
+                **fields,
+                force_remove_finalizers=force,
+                release=deployment.release,
+                is_management=is_management,
+            )
         if LOAD_BALANCER in request.additional_params:
             files = await self._packages.file_names(fields["package"].package_id)
             await check_load_balancer(request.additional_params, files)
@@ -134,6 +140,7 @@ class Terminate:
             **fields,
             force_remove_finalizers=force,
             release=deployment.release,
+            is_management=is_management,
             phases=internals.phases,
             parameters={**internals.parameters, **request.additional_params},
         )

@@ -12,11 +12,10 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import Secret
 
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.requests.manifests import package_texts
 
 _CAPI: Final = "capi"
 _NAME: Final = "variables"
-_LARGEST: Final = 10 * 2**20
-"""infra-k8s reads no larger manifest."""
 
 
 def requested_variables(original: Mapping[str, Any]) -> Variables | None:
@@ -69,11 +68,7 @@ async def check_filled_in(
     """
     if variables is None:
         return
-    texts = []
-    for name in dict.fromkeys(files):
-        raw = await packages.file(package_id, name, limit_bytes=_LARGEST) if "://" not in name else None
-        if raw is not None:
-            texts.append((name, raw.decode(errors="replace")))
+    texts = await package_texts(packages, package_id, files)
     # Whether there is a value is all that counts here.
     await asyncio.to_thread(fill_in, texts, dict.fromkeys(variables, ""))
 

@@ -19,11 +19,12 @@ from kubevnfm_events.infra import (
 
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release
-from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsVim
+from kubevnfm_lcm_api.lifecycle.domain.plan import Plan
+from kubevnfm_lcm_api.lifecycle.domain.steps.management import NeedsProviders, record_changed_providers
 from kubevnfm_lcm_api.lifecycle.domain.steps.objects import AwaitedObjects
 
 
-class NeedsReplacement(NeedsVim, Protocol):
+class NeedsReplacement(NeedsProviders, Protocol):
     """An operation that changes a CNF to another package."""
 
     @property
@@ -89,6 +90,10 @@ class ReplaceCnfObjects(AwaitedObjects[NeedsReplacement, ObjectsReplaced]):
         """Keep what exists now."""
         return draft.replaced(Release.from_applied(reply), draft.new_files)
 
+    def extend(self, draft: NeedsReplacement, plan: Plan[NeedsReplacement]) -> None:
+        """Have the VIM show the providers of Cluster API, if they are others now."""
+        record_changed_providers(draft, plan)
+
     def fold_remains(self, draft: NeedsReplacement, remains: Mapping[str, object]) -> Draft:
         """Keep what exists after the failure."""
         return self.fold(draft, ObjectsReplaced.model_validate(remains))
@@ -147,6 +152,10 @@ class ChangeCnfImages(AwaitedObjects[NeedsReplacement, ObjectsUpdated]):
     def fold(self, draft: NeedsReplacement, reply: ObjectsUpdated) -> Draft:
         """Keep what runs now."""
         return draft.replaced(Release.from_applied(reply), reply.def_files)
+
+    def extend(self, draft: NeedsReplacement, plan: Plan[NeedsReplacement]) -> None:
+        """Have the VIM show the providers of Cluster API, if they are others now."""
+        record_changed_providers(draft, plan)
 
     def fold_remains(self, draft: NeedsReplacement, remains: Mapping[str, object]) -> Draft:
         """Keep what runs after the failure."""

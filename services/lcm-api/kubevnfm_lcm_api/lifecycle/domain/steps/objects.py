@@ -24,7 +24,9 @@ from kubevnfm_secrets import SecretParams
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release
 from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsVim
+from kubevnfm_lcm_api.lifecycle.domain.plan import Plan
 from kubevnfm_lcm_api.lifecycle.domain.steps.base import N, R, Step
+from kubevnfm_lcm_api.lifecycle.domain.steps.management import NeedsProviders, record_changed_providers
 
 _OBJECTS_TIMEOUT_S: Final = 2400.0
 """infra-k8s waits for readiness up to 30 minutes by itself (capi.md CR-024); the rest is for reading and applying."""
@@ -82,8 +84,12 @@ class NeedsManifests(NeedsVim, Protocol):
         ...
 
 
+class NeedsCnfManifests(NeedsManifests, NeedsProviders, Protocol):
+    """An operation that applies the manifests of a CNF which is no workload cluster."""
+
+
 @dataclass(frozen=True)
-class ApplyCnfObjects(AwaitedObjects[NeedsManifests, ObjectsApplied]):
+class ApplyCnfObjects(AwaitedObjects[NeedsCnfManifests, ObjectsApplied]):
     """Apply the CNF's manifests in order and wait until all is ready (capi.md chapter 3).
 
     Adds: the release.
@@ -95,7 +101,7 @@ class ApplyCnfObjects(AwaitedObjects[NeedsManifests, ObjectsApplied]):
     command: ClassVar[type[Command]] = ApplyObjects
     label: ClassVar[str] = "Apply the Kubernetes objects"
 
-    def ask(self, draft: NeedsManifests) -> ApplyObjects:
+    def ask(self, draft: NeedsCnfManifests) -> ApplyObjects:
         """Ask for the objects."""
         return ApplyObjects(
             vnf_instance_id=draft.vnf_instance_id,
@@ -112,25 +118,29 @@ class ApplyCnfObjects(AwaitedObjects[NeedsManifests, ObjectsApplied]):
             wait_timeout_s=self.wait_timeout_s,
         )
 
-    def fold(self, draft: NeedsManifests, reply: ObjectsApplied) -> Draft:
+    def fold(self, draft: NeedsCnfManifests, reply: ObjectsApplied) -> Draft:
         """Keep what was applied."""
         return draft.with_release(Release.from_applied(reply))
 
-    def fold_remains(self, draft: NeedsManifests, remains: Mapping[str, object]) -> Draft:
+    def extend(self, draft: NeedsCnfManifests, plan: Plan[NeedsCnfManifests]) -> None:
+        """Have the VIM show the providers of Cluster API, if they are others now."""
+        record_changed_providers(draft, plan)
+
+    def fold_remains(self, draft: NeedsCnfManifests, remains: Mapping[str, object]) -> Draft:
         """Keep what was applied before it failed."""
         return self.fold(draft, ObjectsApplied.model_validate(remains))
 
-    def forget(self, draft: NeedsManifests) -> Draft:
+    def forget(self, draft: NeedsCnfManifests) -> Draft:
         """The objects are deleted."""
         return draft.with_release(None)
 
-    def undo(self, draft: NeedsManifests) -> DeleteObjects:
+    def undo(self, draft: NeedsCnfManifests) -> DeleteObjects:
         """Delete everything in the inventory, also if the objects were applied only in part."""
         # Without a grace period: the pods end in their own time, as nothing hurries a rollback.
         return DeleteObjects(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim)
 
 
-class NeedsUpdate(NeedsVim, Protocol):
+class NeedsUpdate(NeedsProviders, Protocol):
     """An operation that changes a CNF's configuration and images."""
 
     @property
@@ -186,6 +196,10 @@ class UpdateCnfObjects(AwaitedObjects[NeedsUpdate, ObjectsUpdated]):
     def fold(self, draft: NeedsUpdate, reply: ObjectsUpdated) -> Draft:
         """Keep what runs now."""
         return draft.updated(Release.from_applied(reply), reply.def_files)
+
+    def extend(self, draft: NeedsUpdate, plan: Plan[NeedsUpdate]) -> None:
+        """Have the VIM show the providers of Cluster API, if they are others now."""
+        record_changed_providers(draft, plan)
 
     def fold_remains(self, draft: NeedsUpdate, remains: Mapping[str, object]) -> Draft:
         """Keep what runs after the failure."""
