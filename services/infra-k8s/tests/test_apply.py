@@ -335,9 +335,17 @@ async def test_requests_to_a_busy_api_server_are_retried(site: Any, faults: Faul
     assert done.objects[0].name == "c"
 
 
-async def test_apply_waits_for_a_webhook_that_does_not_answer_yet(site: Any, faults: FaultBook, make: Make) -> None:
-    """CR-016: the webhook may belong to the same set."""
-    message = 'Internal error occurred: failed calling webhook "w.acme.example": connection refused'
+@pytest.mark.parametrize(
+    "message",
+    [
+        'Internal error occurred: failed calling webhook "w.acme.example": connection refused',
+        "conversion webhook for acme.example/v1, Kind=Thing failed: Post: x509: certificate signed by unknown authority",
+    ],
+)
+async def test_apply_waits_for_a_webhook_that_does_not_answer_yet(
+    site: Any, faults: FaultBook, make: Make, message: str
+) -> None:
+    """CR-016: the webhook, for admission or conversion, may belong to the same set."""
     faults.add(part="kubernetes", verb="patch configmaps", status=500, message=message, times=2)
     await site.apply({"f.yaml": make("ConfigMap", "c")})
     assert any("for a webhook" in each.message for each in site.progress)

@@ -169,6 +169,8 @@ TABLE: list[tuple[str, dict[str, Any] | None, Status]] = [
     ("webhook configuration with no base64", hooks_of({"service": SERVICE, "caBundle": "%"}), WAIT),
     ("webhook configuration with CA bundles", hooks_of({"service": SERVICE, "caBundle": BUNDLE}, {"url": "https://h"}), OK),
     ("webhook configuration that is empty", hooks_of(), OK),
+    ("certificate", obj("Certificate", "cert-manager.io/v1", conditions=conditions(Ready="True")), OK),
+    ("certificate not issued", obj("Certificate", "cert-manager.io/v1", conditions=conditions(Ready="False")), WAIT),
     ("API service", obj("APIService", "apiregistration.k8s.io/v1", conditions=conditions(Available="True")), OK),
     ("API service away", obj("APIService", "apiregistration.k8s.io/v1", conditions=conditions(Available="False")), WAIT),
     ("budget", obj("PodDisruptionBudget", "policy/v1", observedGeneration=1), OK),
@@ -199,6 +201,12 @@ def test_readiness(body: dict[str, Any] | None, status: Status) -> None:
     verdict = judge(body, Observation(now=NOW, waits_for_consumer=frozenset({"late", ""})))
     assert verdict.status is status
     assert verdict.is_current or verdict.message
+
+
+@pytest.mark.parametrize("kind", ["Certificate", "Issuer", "ClusterIssuer"])
+def test_a_certificate_without_status_is_never_ready(kind: str) -> None:
+    """CR-040: also after the settling time of other custom resources."""
+    assert judge(obj(kind, "cert-manager.io/v1"), Observation(now=NOW, unchanged_s=60.0)).status is WAIT
 
 
 def test_a_definition_is_served_before_its_webhook_has_a_ca_bundle() -> None:

@@ -300,6 +300,10 @@ _RULES: Final[Mapping[tuple[str, str], Callable[[Body, Observation], Verdict]]] 
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _webhooks,
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _webhooks,
     ("apiregistration.k8s.io", "APIService"): _by_condition("Available"),
+    # Not by the rule for custom resources: cert-manager may take longer than the settling time to write a status.
+    ("cert-manager.io", "Certificate"): _by_condition("Ready"),
+    ("cert-manager.io", "Issuer"): _by_condition("Ready"),
+    ("cert-manager.io", "ClusterIssuer"): _by_condition("Ready"),
     ("policy", "PodDisruptionBudget"): _observed,
     ("autoscaling", "HorizontalPodAutoscaler"): _autoscaler,
     # Many clusters have no Ingress controller that reports an address.
