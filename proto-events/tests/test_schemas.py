@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema_rs import Draft202012Validator, meta
 from kubevnfm_events import Command, Message
 from kubevnfm_events.contract import messages
 from kubevnfm_events.schema import ASYNCAPI, SCHEMAS, asyncapi, files, message_schema
@@ -26,7 +26,7 @@ def test_writing_twice_gives_the_same() -> None:
 
 @pytest.mark.parametrize("name", MESSAGES)
 def test_every_schema_is_valid_json_schema(name: str) -> None:
-    Draft202012Validator.check_schema(message_schema(MESSAGES[name]))
+    meta.validate(message_schema(MESSAGES[name]))
 
 
 def test_every_reference_of_the_asyncapi_document_leads_somewhere() -> None:
@@ -56,11 +56,10 @@ def test_every_message_is_in_one_channel_and_every_command_has_a_receiver() -> N
 @pytest.mark.parametrize("name", MESSAGES)
 def test_the_golden_example_fits_its_schema_and_its_asyncapi_message(name: str) -> None:
     example = read_example(MESSAGES[name])
-    checker = FormatChecker()
-    Draft202012Validator(message_schema(MESSAGES[name]), format_checker=checker).validate(example["data"])
+    Draft202012Validator(message_schema(MESSAGES[name]), validate_formats=True).validate(example["data"])
     document = asyncapi()
     payload = document["components"]["messages"][MESSAGES[name].__name__]["payload"]
-    Draft202012Validator({**payload, "components": document["components"]}, format_checker=checker).validate(example)
+    Draft202012Validator({**payload, "components": document["components"]}, validate_formats=True).validate(example)
 
 
 def test_no_file_is_left_over() -> None:

@@ -122,7 +122,7 @@ def write_story(path: Path, story: StoryFile) -> None:
 def read_story(path: Path) -> StoryFile:
     """Read what `write_story` wrote."""
     whole = json.loads(path.read_text(encoding="utf-8"))
-    tree = _unpacked({**whole["story"], "cases": whole["cases"]}, whole["parts"])
+    tree = _unpacked({**whole["story"], "cases": whole["cases"]}, whole["parts"], {})
     cases = [
         Case(
             **{
@@ -163,9 +163,13 @@ def _packed(tree: Any, counts: Mapping[str, int], parts: dict[str, str], *, is_p
     return [_packed(child, counts, parts) for child in tree]
 
 
-def _unpacked(tree: Any, parts: Mapping[str, Any]) -> Any:
+def _unpacked(tree: Any, parts: Mapping[str, Any], done: dict[str, Any]) -> Any:
+    """Return the tree with the parts in place of references; ``done``: the unpacked parts, which all references share."""
     if isinstance(tree, dict):
         if set(tree) == {_REFERENCE}:
-            return _unpacked(parts[tree[_REFERENCE]], parts)
-        return {name: _unpacked(child, parts) for name, child in tree.items()}
-    return [_unpacked(child, parts) for child in tree] if isinstance(tree, list) else tree
+            name = tree[_REFERENCE]
+            if name not in done:
+                done[name] = _unpacked(parts[name], parts, done)
+            return done[name]
+        return {name: _unpacked(child, parts, done) for name, child in tree.items()}
+    return [_unpacked(child, parts, done) for child in tree] if isinstance(tree, list) else tree
