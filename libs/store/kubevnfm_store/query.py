@@ -130,6 +130,8 @@ class Index:
     fields: Sequence[str]
     unique: bool = False
     """Unique among documents that have all the fields."""
+    sparse: bool = False
+    """Holds the documents only that have all the fields: `Exists` of them, for paths without arrays, costs what it finds."""
 
 
 @dataclass(frozen=True)

@@ -179,6 +179,34 @@ class QuerySuite:
         await store.ensure_indexes("things", [Index(["t"])])
         assert len(await store.find("things", Query(by(t="y")))) == 1
 
+    async def test_a_sparse_index_finds_the_documents_that_have_its_fields(self, store: DocumentStore) -> None:
+        sparse = Index(["cluster/name"], sparse=True)
+        await store.insert("things", "before", {"cluster": {"name": "x"}})
+        for _ in range(2):
+            await store.ensure_indexes("things", [sparse])
+        bodies: dict[str, dict[str, Any]] = {
+            "a": {"cluster": {"name": "x"}}, "b": {"cluster": {"name": None}}, "c": {"cluster": {}}, "d": {},
+            "e": {"cluster": {"name": {"a": 1}}}, "f": {"cluster": {"name": False}}, "g": {"cluster": "x"},
+        }  # fmt: skip
+        for name, body in bodies.items():
+            await store.insert("things", name, body)
+        there, missing = Exists("cluster/name"), Exists("cluster/name", exists=False)
+
+        async def found(filter: Filter, **more: Any) -> list[str]:
+            return [each.id for each in await store.find("things", Query(filter, **more))]
+
+        assert await found(there) == ["a", "before", "e", "f"]
+        assert await found(there, after=(None, "a"), limit=2) == ["before", "e"]
+        assert await found(AllOf([there, Compare("cluster/name", Op.EQ, ["x"])])) == ["a", "before"]
+        assert await found(missing) == ["b", "c", "d", "g"]
+        await store.update("things", "a", {}, unset=["cluster/name"])
+        await store.update("things", "d", {"cluster/name": "y"})
+        assert (await found(there), await found(missing)) == (["before", "d", "e", "f"], ["a", "b", "c", "g"])
+        # The first array on the path: from now on the index does not serve it, and the answer is the same.
+        await store.insert("things", "h", {"cluster": [{"name": "x"}, {}]})
+        await store.insert("things", "i", {"cluster": [{}]})
+        assert (await found(there), await found(missing)) == (["before", "d", "e", "f", "h"], ["a", "b", "c", "g", "i"])
+
     async def test_counting_stops_at_the_limit(self, store: DocumentStore) -> None:
         await asyncio.gather(*(store.insert("things", f"t{n}", {"n": n}) for n in range(10)))
         assert await store.count("things", Compare("n", Op.GT, [0]), limit=4) == 4

@@ -11,13 +11,19 @@ from pathlib import Path
 import pytest
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_store.port import Outgoing, StoreUnavailable
-from kubevnfm_store.query import Compare, Index, Op, Query, Sort, by
+from kubevnfm_store.query import AllOf, Compare, Exists, Index, Op, Query, Sort, by
 from kubevnfm_store.sqlite import FileInUse, SqliteStore
 from kubevnfm_store.sqlite.filters import Sql
 from kubevnfm_store.sqlite.queries import counting, selects
 from kubevnfm_store.sqlite.store import PENDING
 
-INDEXES = [Index(["vnfdId"]), Index(["createdAt"]), Index(["state", "createdAt"]), Index(["name"], unique=True)]
+INDEXES = [
+    Index(["vnfdId"]),
+    Index(["createdAt"]),
+    Index(["state", "createdAt"]),
+    Index(["name"], unique=True),
+    Index(["cluster/name"], sparse=True),
+]
 INDEXED = frozenset(path for index in INDEXES for path in index.fields)
 
 
@@ -42,6 +48,8 @@ def plan(path: Path, statement: Sql) -> str:
         (Query(sort=Sort("createdAt", descending=True), after=("2025", "a"), limit=100), 2),
         (Query(by(state="FAILED"), sort=Sort("createdAt"), after=("2025", "a"), limit=100), 1),
         (Query(Compare("createdAt", Op.LT, ["2025"])), 1),
+        (Query(AllOf([Exists("cluster/name"), by(kind="x")]), limit=100), 1),
+        (Query(AllOf([Exists("cluster/name"), Exists("operation", exists=False)]), after=(None, "a"), limit=100), 1),
     ],
     ids=str,
 )
@@ -53,7 +61,7 @@ async def test_queries_on_indexed_paths_use_their_index(tmp_path: Path, query: Q
     assert len(plans) == steps
     for text in plans:
         assert "USING INDEX index_things_" in text
-        if query.sort is not None:
+        if query.sort is not None or query.limit is not None:
             assert "TEMP B-TREE" not in text
 
 

@@ -249,14 +249,12 @@ class MongoStore:
         await self._index_pending(collection)
         for index in indexes:
             names = [in_body(path) for path in index.fields]
-            if index.unique:
-                # MongoDB indexes a missing field as null, so two documents without it would collide. A partial index
-                # leaves them out.
-                having = dict.fromkeys(names, NOT_NULL)
-                await self._index(collection, names, unique=True, having=having)
-            else:
-                # With the id at its end the index serves a key-set page, which continues after (value, id).
-                await self._index(collection, [*names, "_id"])
+            # MongoDB indexes a missing field as null: two documents without a unique one would collide. A partial index
+            # leaves them out; it serves a query whose condition on the fields is the same, as that of `Exists` is.
+            having = dict.fromkeys(names, NOT_NULL) if index.unique or index.sparse else None
+            # With the id at its end the index serves a key-set page, which continues after (value, id).
+            keys = names if index.unique else [*names, "_id"]
+            await self._index(collection, keys, unique=index.unique, sparse=index.sparse, having=having)
 
     async def pending_outbox(self, collection: str, *, limit: int = 100) -> Sequence[PendingOutbox]:
         await self._index_pending(collection)
@@ -458,9 +456,17 @@ class MongoStore:
             self._with_pending_index.add(collection)
 
     async def _index(
-        self, collection: str, names: Sequence[str], *, unique: bool = False, having: Document | None = None
+        self,
+        collection: str,
+        names: Sequence[str],
+        *,
+        unique: bool = False,
+        sparse: bool = False,
+        having: Document | None = None,
     ) -> None:
-        digest = hashlib.sha256(f"{unique}:{'|'.join(names)}".encode()).hexdigest()[:12]
+        # A sparse index on fields that had another one is another index, or the server would refuse it.
+        kind = f"{unique}:sparse" if sparse else f"{unique}"
+        digest = hashlib.sha256(f"{kind}:{'|'.join(names)}".encode()).hexdigest()[:12]
         options: JsonObject = {"name": f"kubevnfm_{digest}", "unique": unique}
         keys = [(name, 1) for name in names]
 

@@ -18,7 +18,7 @@ from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_store.port import AlreadyExists
 from kubevnfm_store.query import Index, names_of
 from kubevnfm_store.sqlite.queries import table_of
-from kubevnfm_store.sqlite.text import extract, json_path
+from kubevnfm_store.sqlite.text import extract, is_there, json_path
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
@@ -105,11 +105,15 @@ class Catalogue:
         for index in indexes:
             # The id at the end serves key-set pages. In a unique index it would make every entry unique.
             columns = ", ".join([*(extract(path) for path in index.fields), *([] if index.unique else ["id"])])
-            digest = hashlib.sha256(f"{index.unique}:{columns}".encode()).hexdigest()[:12]
+            having = ""
+            if index.sparse:
+                # By id alone, or a page in the order of the ids would be read from the table.
+                columns, having = "id", f" WHERE {' AND '.join(is_there(path) for path in index.fields)}"
+            digest = hashlib.sha256(f"{index.unique}:{columns}{having}".encode()).hexdigest()[:12]
             try:
                 connection.execute(
                     f"CREATE {'UNIQUE ' if index.unique else ''}INDEX IF NOT EXISTS"
-                    f' "index_{collection}_{digest}" ON {table_of(collection)} ({columns})'
+                    f' "index_{collection}_{digest}" ON {table_of(collection)} ({columns}){having}'
                 )
             except sqlite3.IntegrityError as error:
                 raise AlreadyExists(f"{collection}: documents share values of {', '.join(index.fields)}") from error

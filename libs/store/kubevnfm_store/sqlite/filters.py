@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from kubevnfm_store.matching import kind_of
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Exists, Filter, HasKey, Json, Op
-from kubevnfm_store.sqlite.text import ALPHABET, extract, json_path, type_of
+from kubevnfm_store.sqlite.text import ALPHABET, extract, is_there, json_path, type_of
 
 Values = Sequence[Sequence[Any]]
 """The values of a filter's comparisons, in the order in which `shape_of` meets them."""
@@ -138,6 +138,9 @@ class _Conditions:
                 place = next(self._places)
                 return self._any_value(root, path, lambda type_, value: _comparison(op, kinds, place, type_, value))
             case Exists(path, exists):
+                if root == "body" and path in self._single_valued:
+                    # Not of NULL, which a missing path gives, would be NULL.
+                    return Sql(is_there(path) if exists else f"coalesce({type_of(path)}, 'null') = 'null'")
                 found = self._any_there(root, path)
                 return found if exists else Sql("NOT ") + found
             case HasKey(path, _, present):

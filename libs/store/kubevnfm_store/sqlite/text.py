@@ -60,3 +60,8 @@ def extract(path: str) -> str:
 def type_of(path: str) -> str:
     """Return the expression for the JSON type at the path: ``text``, ``integer`` ... or NULL."""
     return f"json_type(body, {literal(json_path(path))})"
+
+
+def is_there(path: str) -> str:
+    """Return the condition that a path without arrays has a value; a partial index serves it in this spelling only."""
+    return f"{type_of(path)} <> 'null'"

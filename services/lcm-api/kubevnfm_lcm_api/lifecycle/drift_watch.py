@@ -28,7 +28,7 @@ from kubevnfm_worker import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.domain.drift import drift_events, drift_of, found
-from kubevnfm_lcm_api.lifecycle.domain.instance import COLLECTION, InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.instance import COLLECTION, ON_UNREGISTERED_VIM, InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.released import upgraded_internals
 
 log = structlog.get_logger()
@@ -72,7 +72,7 @@ class DriftWatch:
         for vim in await self._vims.list({"type": ["openstack"], "status": ["ACTIVE"]}):
             await self._ask(Compare("internal/vimIds", Op.EQ, [str(vim["id"])]), str(vim["id"]))
         # Requests may bring the access data of a VIM that is not registered.
-        await self._ask(Exists("internal/vimIds", exists=False), None)
+        await self._ask(Exists(ON_UNREGISTERED_VIM), None)
 
     async def record_findings(self, delivery: Delivery) -> Verdict:
         """Mark the instances, or clear their marks."""

@@ -24,7 +24,7 @@ from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailabl
 from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Stored
 
 from kubevnfm_lcm_api.event_chain import SOURCE
-from kubevnfm_lcm_api.lifecycle.domain.instance import COLLECTION, InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.instance import COLLECTION, OF_WORKLOAD_CLUSTER, InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.releases import showing
 from kubevnfm_lcm_api.lifecycle.domain.workload import WorkloadInternals
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import showing_machines, vnfcs_of
@@ -38,7 +38,8 @@ _MOST_IN_COMMAND: Final = 200
 _STORE_PAUSE_S: Final = 2.0
 _IDLE_CLUSTERS: Final = AllOf(
     [
-        Exists("internal/workload", exists=True),
+        # By a sparse index: of many instances few are workload clusters.
+        Exists(OF_WORKLOAD_CLUSTER),
         Compare("instantiationState", Op.EQ, [InstantiationState.INSTANTIATED]),
         Exists("internal/currentOperation", exists=False),
     ]

@@ -46,6 +46,8 @@ INDEXES = {
         Index(["internal/managementVimId"]),
         Index(["internal/managementVimIds"]),
         Index(["internal/dstVnfdId"]),
+        Index([instance.ON_UNREGISTERED_VIM], sparse=True),
+        Index([instance.OF_WORKLOAD_CLUSTER], sparse=True),
     ],
     occurrence.COLLECTION: [
         Index(["startTime"]),

@@ -290,3 +290,20 @@ def test_an_operation_that_has_found_no_stack_marks_the_drift_at_its_end(state: 
     occ = an_operation(a_terminate_draft(), state=state).occ.model_copy(update={"error": error})
     after = drift_of(after_operation(marked(drifted(), None), occ).vnf.metadata)
     assert after == Drift(state="MISSING", since=occ.state_entered_time, reason="scale_resources: no stack")
+
+
+async def test_an_instance_on_a_vim_that_is_not_registered_is_asked_about_too(watched: Watched) -> None:
+    """API-154: its access data came with the request."""
+    own = {
+        "vimType": "ETSINFV.OPENSTACK_KEYSTONE.V_3",
+        "interfaceInfo": {"endpoint": "http://192.0.2.7/identity/v3"},
+        "accessInfo": {"username": "u", "password": "p", "project": "x", "userDomain": "d", "projectDomain": "d"},
+    }
+    world, instance_id = watched.world, await watched.world.create()
+    await world.reached(await world.instantiate(instance_id, vimConnectionInfo={"mine": own}), "COMPLETED")
+    (command,) = await watched.questions()
+    assert command.vim.vim_id is None
+    assert [one.vnf_instance_id for one in command.expected] == [instance_id]
+    ended = await world.ask(instance_id, "terminate", {"terminationType": "FORCEFUL"})
+    assert (await world.reached(ended))["operationState"] == "COMPLETED"
+    assert await watched.questions() == []

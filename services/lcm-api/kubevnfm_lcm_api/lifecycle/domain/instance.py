@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from kubevnfm_csar.capi_providers import CORE, is_definition_of_cluster_api
 from kubevnfm_events import CapiProviders, ServiceFacts
@@ -18,6 +18,9 @@ from kubevnfm_lcm_api.lifecycle.domain.released import upgraded_internals
 from kubevnfm_lcm_api.lifecycle.domain.workload import WorkloadInternals
 
 COLLECTION = "vnf_instances"
+ON_UNREGISTERED_VIM: Final = "internal/isOnUnregisteredVim"
+OF_WORKLOAD_CLUSTER: Final = "internal/workload/cluster/name"
+"""Paths that few instances have: a sparse index leads to those."""
 
 
 class Release(BaseModel):
@@ -97,6 +100,8 @@ class InstanceInternals(SolType):
     """The parts of the instance while INSTANTIATED, each on one VIM."""
     vim_ids: tuple[str, ...] = ()
     """The registered VIMs on which its resources exist or are being created; their deletion is refused."""
+    is_on_unregistered_vim: bool = False
+    """Whether its resources are on a VIM whose access data came with a request; absent unless true."""
     parameters: SecretParams = Field(default_factory=dict)
     """additionalParams of the instantiate request: the defaults of later operations."""
     instantiation_level_id: str | None = None
@@ -205,13 +210,13 @@ class InstanceRecord(BaseModel):
         """Return the record, if INSTANTIATED, with the VIMs of its deployments recorded as in use."""
         # NOT_INSTANTIATED: `vim_ids` may name the VIM of a failed instantiate's remains, and stays as it is.
         if self.vnf.instantiation_state is not InstantiationState.INSTANTIATED:
-            return self
+            return self.with_internals(is_on_unregistered_vim=False)
         connections = [self.vnf.vim_connection_info.get(one.vim_key) for one in self.internals.deployments]
         # A modification may have removed an entry of vimConnectionInfo; the VIM is then still in use.
         if not connections or None in connections:
             return self
         vim_ids = [one.vim_id for one in connections if one is not None and one.vim_id is not None]
-        return self.with_internals(vim_ids=tuple(dict.fromkeys(vim_ids)))
+        return self.with_internals(vim_ids=tuple(dict.fromkeys(vim_ids)), is_on_unregistered_vim=not vim_ids)
 
     def with_vnf(self, **changes: Any) -> Self:
         """Return the record with attributes of the public part changed."""
