@@ -21,9 +21,9 @@ from kubevnfm_mgmt_executor.domain.errors import (
     SudoRefused,
     TransferRefused,
 )
-from kubevnfm_mgmt_executor.domain.masking import Mask
 from kubevnfm_mgmt_executor.domain.output import CollectedOutput
 from kubevnfm_mgmt_executor.domain.ports import Address, Login, Machine
+from kubevnfm_secrets import Mask
 
 LOGIN = Login("root", "s3cret-password")
 MOST_MIB = 60

@@ -1,6 +1,7 @@
 """Secrets as a type: encrypted in documents and messages, masked everywhere else, revealed at the moment of use."""
 
 from kubevnfm_secrets.keyring import KeyRing, UnknownKey
+from kubevnfm_secrets.masking import Mask
 from kubevnfm_secrets.names import is_secret_name
 from kubevnfm_secrets.secret import MASK, Secret, sealing
 from kubevnfm_secrets.tree import (
@@ -21,6 +22,7 @@ __all__ = [
     "MASK",
     "SECRET_NAMES",
     "KeyRing",
+    "Mask",
     "Secret",
     "SecretParams",
     "UnknownKey",

@@ -155,7 +155,8 @@ class CapiHandlers(Handling):
         began = await self.start_times.started_at(context, mine)
         async with self.connected(command.vim) as management:
             connection = await _connection(management, command.cluster)
-        async with self.clusters.cluster(connection) as cluster:
+        async with self.clusters.cluster(connection) as inner:
+            cluster = inner.hiding(self.secrets_in(command))
             try:
                 await cluster.list(_NAMESPACES)
             except ClusterUnavailable as error:

@@ -63,7 +63,7 @@ class ChangeHandlers(Handling):
         """Replace pods, and wait for as many new ready ones; a repeated call replaces those that are left."""
         mine = command.vnf_instance_id
         release = await self.release_of(mine)
-        async with self.connected(command.vim) as cluster:
+        async with self.connected(command.vim, command) as cluster:
             wait = await self.readiness(cluster, context, mine, command.wait_timeout_s)
             progress = Progress("heal", context.publish)
             run = HealRun(wait, self.releases, progress, command.pods)
@@ -103,7 +103,7 @@ class ChangeHandlers(Handling):
         mine, operation_id = command.vnf_instance_id, context.operation_id
         manifests = await self.manifests(command, command.package, command.def_files, operation_id)
         release = await self.release_of(mine)
-        async with self.connected(command.vim) as cluster:
+        async with self.connected(command.vim, command) as cluster:
             planned = await plan(command, manifests, cluster, operation_id=operation_id)
             wait = await self.readiness(cluster, context, mine, command.wait_timeout_s)
             progress = Progress("apply", context.publish)

@@ -50,7 +50,7 @@ class InfraK8sHandlers(Handling):
     async def apply_objects(self, command: ApplyObjects, context: StepContext) -> Outcome:
         """Apply the CNF's objects and wait until they are ready; a repeated call continues where the last one ended."""
         mine, operation_id = command.vnf_instance_id, context.operation_id
-        async with self.connected(command.vim) as cluster:
+        async with self.connected(command.vim, command) as cluster:
             manifests = await self.manifests_of(command, cluster, operation_id)
             planned = await plan(command, manifests, cluster, operation_id=operation_id)
             keys = [each.key for each in planned.objects]
@@ -95,7 +95,7 @@ class InfraK8sHandlers(Handling):
         files = await self._files_after(command, operation_id)
         manifests = await self.manifests(command, command.package, files, operation_id)
         release = await self.release_of(mine)
-        async with self.connected(command.vim) as cluster:
+        async with self.connected(command.vim, command) as cluster:
             planned = await plan(command, manifests, cluster, operation_id=operation_id)
             wait = await self.readiness(cluster, context, mine, command.wait_timeout_s)
             progress = Progress("update", context.publish)

@@ -90,15 +90,19 @@ class Handling:
     """A deletion that was asked for so long before an attempt is one of an earlier attempt; clocks may differ by less."""
 
     @asynccontextmanager
-    async def connected(self, vim: VimConnection) -> AsyncIterator[Cluster]:
-        """Yield the cluster of a VIM."""
+    async def connected(self, vim: VimConnection, filled: HasVariables | None = None) -> AsyncIterator[Cluster]:
+        """Yield the cluster of a VIM; ``filled``: the command whose values no message of it may show."""
         try:
             async with self.clusters.cluster(await self.vims.connection(vim)) as cluster:
-                yield cluster
+                yield cluster.hiding(self.secrets_in(filled)) if filled is not None else cluster
         except AccessRefused:
             # An operator changes the access data now, and may retry at once.
             self.vims.forget(vim)
             raise
+
+    def secrets_in(self, command: HasVariables) -> Sequence[str]:
+        """Return the values of a command that are in its manifests and that no message may show."""
+        return self.sources.secrets_in(command.variables, getattr(command, "chart", None))
 
     async def release_of(self, vnf_instance_id: str) -> Release:
         """Return the instance's inventory. Raises NotFound."""

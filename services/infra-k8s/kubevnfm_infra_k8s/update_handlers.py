@@ -39,7 +39,7 @@ class UpdateHandlers(Handling):
         mine, operation_id = command.vnf_instance_id, context.operation_id
         manifests = await self.manifests(command, command.package, command.def_files, operation_id)
         release = await self.release_of(mine)
-        async with self.connected(command.vim) as cluster:
+        async with self.connected(command.vim, command) as cluster:
             planned = await plan(command, manifests, cluster, operation_id=operation_id)
             if command.part == "check":
                 there = await present(cluster, planned.objects)

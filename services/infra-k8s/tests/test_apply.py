@@ -22,6 +22,7 @@ from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster
+from kubevnfm_secrets import Secret
 from kubevnfm_worker import Done, NotYet
 from patience import until_true
 
@@ -349,6 +350,58 @@ async def test_apply_waits_for_a_webhook_that_does_not_answer_yet(
     faults.add(part="kubernetes", verb="patch configmaps", status=500, message=message, times=2)
     await site.apply({"f.yaml": make("ConfigMap", "c")})
     assert any("for a webhook" in each.message for each in site.progress)
+
+
+DENIED = 'admission webhook "limits.acme.example" denied the request: '
+
+
+@pytest.mark.parametrize("reason", ["no limits", "Secret default/s has no owner"])
+async def test_the_denial_of_a_webhook_of_others_is_reported_before_anything_is_applied(
+    site: Any, faults: FaultBook, make: Make, reason: str
+) -> None:
+    """CR-016, CR-017: it exists and answers, and the object that it names is the one that it denies."""
+    faults.add(part="kubernetes", verb="patch secrets", status=422, message=f"{DENIED}{reason}", times=1)
+    with pytest.raises(ObjectsRefused, match=f"Secret default/s: .*{reason}"):
+        await site.apply({"f.yaml": [make("ConfigMap", "first"), make("Secret", "s"), make("ServiceAccount", "s")]})
+    async with site.cluster() as cluster:
+        assert await shown(cluster, "v1", "ConfigMap", "first") is None
+
+
+async def test_the_denial_of_a_webhook_of_the_set_is_left_to_the_real_apply(
+    site: Any, faults: FaultBook, make: Make
+) -> None:
+    """CR-017: its new version may permit what the present one denies."""
+    hook = make(
+        "ValidatingWebhookConfiguration", "limits", api_version="admissionregistration.k8s.io/v1",
+        webhooks=[{
+            "name": "limits.acme.example", "clientConfig": {"url": "https://192.0.2.1"}, "sideEffects": "None",
+            "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore",
+        }],
+    )  # fmt: skip
+    faults.add(part="kubernetes", verb="patch secrets", status=422, message=f"{DENIED}no limits", times=1)
+    done = await site.apply({"f.yaml": [make("Secret", "s"), hook]})
+    assert [each.name for each in done.objects] == ["s", "limits"]
+
+
+async def test_a_denial_that_names_another_object_of_the_set_is_left_to_the_real_apply(
+    site: Any, faults: FaultBook, make: Make
+) -> None:
+    """CR-017: a policy that the set changes, for example."""
+    faults.add(part="kubernetes", verb="patch secrets", status=403, message=f"{DENIED}[policy] no limits", times=1)
+    done = await site.apply({"f.yaml": [make("ConfigMap", "policy"), make("Secret", "s")]})
+    assert len(done.objects) == 2
+
+
+async def test_what_pods_say_shows_no_value_of_a_variable(site: Any, faults: FaultBook, workload: Make) -> None:
+    """CR-042: the image that cannot be pulled was filled in."""
+    faults.add(part="program", verb="image *", effect="fail", status=404, message="not found: sword-fish-42")
+    short = site.with_changes(ready_timeout_s=1.5)
+    with pytest.raises(ObjectsNotReady) as caught:
+        await short.apply({"f.yaml": workload(image="${IMAGE}")}, variables={"IMAGE": Secret("sword-fish-42")})
+    assert "Deployment default/web" in str(caught.value)
+    assert "***" in str(caught.value)
+    assert "sword" not in str(caught.value)
+    assert "sword" not in str(site.progress)
 
 
 async def test_a_rejection_is_reported_at_once_with_its_object(site: Any, faults: FaultBook, make: Make) -> None:

@@ -15,11 +15,10 @@ import structlog
 from kubevnfm_events.common import PackageRef
 from kubevnfm_events.mgmt import DriverVim, RunScript, ScriptAnswer, ScriptDone
 from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_secrets import KeyRing, Secret, revealed
+from kubevnfm_secrets import KeyRing, Mask, Secret, revealed
 from kubevnfm_worker import Done, Outcome, StepContext
 
 from kubevnfm_mgmt_executor.domain.driver_vims import read_vim, secrets_of, vim_id_of
-from kubevnfm_mgmt_executor.domain.masking import Mask
 from kubevnfm_mgmt_executor.domain.output import CollectedOutput
 from kubevnfm_mgmt_executor.domain.ports import Claim, CommandOutput, Earlier, Journal, OutputLog
 from kubevnfm_mgmt_executor.domain.recorder import NodeId, Recorder, TaskResult

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
-from typing import Final
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from typing import Any, Final
 
 import structlog
 from kubevnfm_clients.paths import quoted
+from kubevnfm_secrets import Mask
 
 from kubevnfm_infra_k8s.adapters.discovery import Discovery
 from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, named, version_of
@@ -35,13 +37,24 @@ _MOST_FAILURES: Final = 5
 class KubernetesCluster:
     """One API server."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, discovery: Discovery | None = None, secrets: Sequence[str] = ()) -> None:
+        """``secrets``: the values that no text shows."""
         self._transport = transport
-        self._discovery = Discovery(transport)
+        self._discovery = discovery or Discovery(transport)
+        self._secrets = secrets
+        self._mask = Mask(secrets) if secrets else None
 
     @property
     def endpoint(self) -> str:
         return self._transport.endpoint
+
+    def hiding(self, secrets: Sequence[str]) -> KubernetesCluster:
+        """See the port."""
+        return KubernetesCluster(self._transport, self._discovery, secrets) if secrets else self
+
+    def masked(self, text: str) -> str:
+        """See the port."""
+        return self._mask(text) if self._mask is not None else text
 
     async def close(self) -> None:
         """Close all connections."""
@@ -198,16 +211,7 @@ class KubernetesCluster:
             return await self._create(resource, key, body, checking)
         # Forced, because the manifest decides; without it, a field that a controller or person has set is a conflict.
         query = {"fieldManager": FIELD_MANAGER, "force": "true", **checking}
-        try:
-            answer = await self._transport.call(
-                "PATCH", _path(resource, key), query=query, body=body, content_type=_APPLY, subject=str(key)
-            )
-        except ObjectRefused as refusal:
-            if key.kind != "Secret":
-                raise
-            # The API server repeats the value that it could not read.
-            message = _REPEATED_VALUE.sub("got another type", refusal.message)
-            raise ObjectRefused(str(key), message, http_status=refusal.http_status) from None
+        answer = await self._write("PATCH", _path(resource, key), key, query, body, content_type=_APPLY)
         if answer.status == 404 and _NO_SUCH_KIND in answer.message:
             # Discovery has shown the kind. So either one of several API servers is behind, or it was just removed.
             self._discovery.forget()
@@ -220,19 +224,31 @@ class KubernetesCluster:
         """Create or patch an object on a server without server-side apply (capi.md CR-015)."""
         query = {"fieldManager": FIELD_MANAGER, **checking}
         path = _collection(resource, key.namespace)
-        answer = await self._transport.call("POST", path, query=query, body=body, subject=str(key))
+        answer = await self._write("POST", path, key, query, body)
         if answer.status == 409 and resource.is_persistent:
-            answer = await self._transport.call(
-                "PATCH", _path(resource, key), query=query, body=body, content_type=_MERGE, subject=str(key)
-            )
+            answer = await self._write("PATCH", _path(resource, key), key, query, body, content_type=_MERGE)
         return self._object(answer, key)
 
     async def patch(self, resource: Resource, key: ObjectKey, change: Body) -> Body | None:
         query = {"fieldManager": FIELD_MANAGER}
-        answer = await self._transport.call(
-            "PATCH", _path(resource, key), query=query, body=change, content_type=_MERGE, subject=str(key)
-        )
+        answer = await self._write("PATCH", _path(resource, key), key, query, change, content_type=_MERGE)
         return None if answer.status == 404 else self._object(answer, key)
+
+    async def _write(
+        self, method: str, path: str, key: ObjectKey, query: Mapping[str, str], body: Body, *, content_type: str = JSON
+    ) -> Answer:
+        """Send an object; a refusal, in which the API server repeats values of it, shows none that is secret."""
+
+        def mask(text: str) -> str:
+            if key.kind != "Secret" or key.group:
+                return self.masked(text)
+            # The whole of a value that has another type than a text.
+            shown = _REPEATED_VALUE.sub("got another type", text)
+            return Mask([*self._secrets, *_values(body)])(shown)
+
+        return await self._transport.call(
+            method, path, query=query, body=body, content_type=content_type, subject=str(key), mask=mask
+        )
 
     async def scale(self, resource: Resource, key: ObjectKey, *, replicas: int | None = None) -> Body | None:
         path, subject = f"{_path(resource, key)}/scale", f"scale of {key}"
@@ -280,6 +296,22 @@ class KubernetesCluster:
     def _malformed(self, subject: str, error: Malformed) -> ClusterUnavailable:
         # Temporary: a proxy in front of the API server may answer in its place.
         return ClusterUnavailable(f"{self.endpoint}: {subject}: not an answer of a Kubernetes API: {error}")
+
+
+def _values(secret: Body) -> Iterator[str]:
+    """Yield the values of a Secret, as they are written and without base64."""
+    found: list[Any] = [secret.get("data"), secret.get("stringData")]
+    while found:
+        each = found.pop()
+        if isinstance(each, Mapping):
+            found += each.values()
+        elif isinstance(each, list):
+            found += each
+        elif each is not None:
+            text = str(each)
+            yield text
+            with suppress(ValueError):
+                yield base64.b64decode(text, validate=True).decode()
 
 
 class _Expired(Exception):

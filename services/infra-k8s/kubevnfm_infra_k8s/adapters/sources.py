@@ -17,7 +17,7 @@ from kubevnfm_events import PackageRef
 from kubevnfm_events.infra import HelmChart, Variables
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import derived_id
-from kubevnfm_secrets import KeyRing, Secret
+from kubevnfm_secrets import KeyRing, Secret, map_secrets
 from kubevnfm_store.port import AlreadyExists, DocumentStore
 from kubevnfm_store.query import Index, by
 
@@ -65,6 +65,12 @@ class PackageSources:
             return read
         values = {name: value.reveal(self._key_ring) for name, value in variables.items()}
         return await asyncio.to_thread(fill_in, read, values)
+
+    def secrets_in(self, variables: Variables | None, chart: HelmChart | None) -> Sequence[str]:
+        """See the port."""
+        found = list((variables or {}).values())
+        map_secrets(chart.values if chart is not None else {}, found.append)
+        return [each.reveal(self._key_ring) for each in found]
 
     async def rendered(
         self, package: PackageRef, chart: HelmChart, target: ChartTarget, *, vnf_instance_id: str, operation_id: str

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -43,6 +43,8 @@ LARGEST_ANSWER: Final = 16 * 2**20
 """Bytes of one answer, and of all objects of one watch. A pod has about 10 KiB, and etcd stores at most 1.5 MiB as one object."""
 _LONGEST_MESSAGE: Final = 4096
 """A message becomes part of the operation's error."""
+_LONGEST_MASKED: Final = 2**20
+"""So much of a message is searched for secrets; what follows is left out anyway."""
 _SETTLING_SIGNS: Final = ('serviceaccount "default" not found', "the object has been modified")
 """Temporary rejections: a new namespace has no default account yet, or two writes raced."""
 _REFUSAL_SIGNS: Final = (
@@ -61,13 +63,19 @@ class Answer:
     status: int
     body: Any
     content_type: str = ""
+    mask: Callable[[str], str] | None = field(default=None, repr=False)
+    """Removes secrets from the message."""
 
     @property
     def message(self) -> str:
         """Its Status object's message."""
         if not isinstance(self.body, Mapping):
             return ""
-        return printable(str(self.body.get("message") or self.body.get("reason") or "")[:_LONGEST_MESSAGE])
+        text = str(self.body.get("message") or self.body.get("reason") or "")
+        # Masked before it is cut: the beginning of a secret at the end would not be found.
+        if text and self.mask is not None:
+            text = self.mask(text[:_LONGEST_MASKED])
+        return printable(text[:_LONGEST_MESSAGE])
 
 
 _STARTING: Final = Answer(
@@ -117,8 +125,9 @@ class Transport:
         content_type: str = JSON,
         accept: str = JSON,
         subject: str = "",
+        mask: Callable[[str], str] | None = None,
     ) -> Answer:
-        """Return an answer below 400, or a 404, 405, 409 or 415.
+        """Return an answer below 400, or a 404, 405, 409 or 415; ``mask``: removes from its message what is secret.
 
         Raises ClusterUnavailable, AccessRefused, WebhookUnavailable, ObjectRefused (with ``subject``).
         """
@@ -131,6 +140,7 @@ class Transport:
                 failure = ClusterUnavailable(f"{self.endpoint}: {_reason(error)}")
                 failure.__cause__ = error
             else:
+                answer = replace(answer, mask=mask)
                 if answer.status == 401:
                     # A token may have expired on the way, so the next attempt gets a new one.
                     self._authorization.forget()

@@ -15,7 +15,7 @@ from kubevnfm_infra_k8s.domain.planning import Plan
 from kubevnfm_infra_k8s.domain.ports import Releases, SharedObjects
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.ready_wait import ReadinessWait
-from kubevnfm_infra_k8s.domain.rehearsing import rehearse
+from kubevnfm_infra_k8s.domain.rehearsing import rehearse, webhooks_of
 from kubevnfm_infra_k8s.domain.release import Release
 from kubevnfm_infra_k8s.domain.sending import Sender
 from kubevnfm_infra_k8s.domain.together import each_of
@@ -62,7 +62,7 @@ class ApplyRun:
             await self.progress.on(f"VDU {vdu.vdu_id}", message, done=0, total=len(plan.objects))
         # A Job that has ended must not run again because a later object has failed. It may have been collected.
         left = [each for each in plan.objects if each.key not in release.complete]
-        sender = Sender(self.wait, self.progress, there, sharers)
+        sender = Sender(self.wait, self.progress, there, sharers, webhooks_of(plan.objects))
         unsent = {each.key for each in left}
         postponed: list[Wanted] = []
         for wave in waves(left):

@@ -51,6 +51,14 @@ class Cluster(Protocol):
         """Clear the cache of kinds."""
         ...
 
+    def hiding(self, secrets: Sequence[str]) -> Cluster:
+        """Return the same cluster: its errors, and the texts that `masked` returns, have ``***`` for these values."""
+        ...
+
+    def masked(self, text: str) -> str:
+        """Return what the cluster says about an object, without the values that are hidden."""
+        ...
+
     async def version(self) -> str:
         """Return the version of the API server, such as ``v1.34.1``."""
         ...
@@ -134,6 +142,10 @@ class Sources(Protocol):
         Raises InvalidInput for a file that the package lacks or that was modified, for a URL that is not allowed, and for
         a placeholder without a value.
         """
+        ...
+
+    def secrets_in(self, variables: Variables | None, chart: HelmChart | None) -> Sequence[str]:
+        """Return the values, in clear, that the files of a command contain and that no message may show."""
         ...
 
     async def rendered(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -62,6 +62,9 @@ class ReadinessWait:
                 left_s = self.left_s()
                 is_last = left_s <= 0 or any(verdict.is_final for verdict in verdicts.values())
                 verdicts |= await pods.explain(verdicts, view.bodies, is_last=is_last)
+                verdicts = {
+                    key: replace(each, message=self.cluster.masked(each.message)) for key, each in verdicts.items()
+                }
                 for key, verdict in verdicts.items():
                     if not verdict.is_current:
                         await progress.on(str(key), verdict.message or verdict.status, done=ready, total=len(awaited))

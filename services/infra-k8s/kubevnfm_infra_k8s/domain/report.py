@@ -20,11 +20,13 @@ async def not_ready(cluster: Cluster, verdicts: Mapping[ObjectKey, Verdict], bod
     """Return one text about all objects that are not ready; without warnings if the cluster does not show events."""
     left = [key for key, verdict in verdicts.items() if not verdict.is_current]
     warnings = await _warnings(cluster, sorted({key.namespace or "default" for key in left}))
-    return "; ".join(describe(key, verdicts[key], bodies.get(key), warnings) for key in left)
+    return "; ".join(
+        f"{key}: {cluster.masked(describe(key, verdicts[key], bodies.get(key), warnings))}" for key in left
+    )
 
 
 def describe(key: ObjectKey, verdict: Verdict, body: Body | None, warnings: Sequence[Body]) -> str:
-    """Return a text about one object."""
+    """Return what is known about one object."""
     parts = [verdict.message or verdict.status]
     said = last_condition(body) if body is not None else ""
     if said and said not in parts[0]:
@@ -32,7 +34,7 @@ def describe(key: ObjectKey, verdict: Verdict, body: Body | None, warnings: Sequ
     newest = max((each for each in warnings if _is_about(each, key, body)), key=_age_order, default=None)
     if newest is not None:
         parts.append(f"warning {newest.get('reason', '')}: {newest.get('message', '')}".strip())
-    return f"{key}: {', '.join(parts)}"
+    return ", ".join(parts)
 
 
 def _is_about(event: Body, key: ObjectKey, body: Body | None) -> bool:

@@ -46,6 +46,8 @@ class Sender:
     """The objects that existed before."""
     sharers: Mapping[ObjectKey, Sequence[str]]
     """The other instances that hold a cluster-scoped object."""
+    webhooks: Collection[str]
+    """The names of the admission webhooks of the set."""
 
     async def send(self, objects: Sequence[Wanted], *, unsent: Collection[ObjectKey]) -> Sent:
         """Send the objects, a few at a time; definitions are served when it returns.
@@ -59,7 +61,7 @@ class Sender:
             try:
                 return await self._send_one(each)
             except ObjectRefused as refusal:
-                if not may_be_cured(refusal, each.key, set(unsent) - {each.key}):
+                if not may_be_cured(refusal, each.key, set(unsent) - {each.key}, self.webhooks):
                     raise
                 log.info("object_postponed", object=str(each.key), reason=str(refusal))
                 refused.append((each, refusal))

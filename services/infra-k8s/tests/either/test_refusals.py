@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from kubernetes_objects import a_deployment, a_pod, an_object
 from kubevnfm_infra_k8s.domain.errors import ObjectsRefused
+from kubevnfm_secrets import Secret
 
 RBAC = "rbac.authorization.k8s.io/v1"
 
@@ -67,10 +68,22 @@ async def test_a_typing_error_is_refused_at_once_with_its_place(ground: Any, bod
     assert await ground.shown("v1", "ConfigMap", "good") is None
 
 
-async def test_a_value_of_a_secret_is_not_repeated_in_the_refusal(ground: Any) -> None:
+@pytest.mark.parametrize("value", [4711004711, ["sword-fish"], {"inner": "sword-fish"}], ids=["number", "list", "map"])
+async def test_a_value_of_a_secret_is_not_repeated_in_the_refusal(ground: Any, value: object) -> None:
     with pytest.raises(ObjectsRefused, match=r"\.data\.key: expected string") as caught:
-        await ground.apply(an_object("Secret", "s", data={"key": 4711004711}))
+        await ground.apply(an_object("Secret", "s", data={"key": value}))
     assert "4711" not in str(caught.value)
+    assert "sword" not in str(caught.value)
+
+
+async def test_a_value_of_a_variable_is_not_repeated_in_the_refusal(ground: Any) -> None:
+    """CR-042: the API server repeats values that it does not support."""
+    service = an_object("Service", "s", spec={"type": "${TYPE}", "ports": [{"port": 80}]})
+    with pytest.raises(ObjectsRefused, match=r'spec\.type: Unsupported value: "\*\*\*"') as caught:
+        await ground.apply(service, variables={"TYPE": Secret("Sword-Fish-42")})
+    assert f"Service {ground.namespace}/s" in str(caught.value)
+    assert "Sword" not in str(caught.value)
+    assert "Sword" not in str(ground.site.progress)
 
 
 async def test_a_pod_may_be_in_one_set_with_its_account_and_its_priority(ground: Any) -> None:

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 import asyncssh
 from asyncssh.constants import OPEN_ADMINISTRATIVELY_PROHIBITED
 from kubevnfm_kit.printable import printable
+from kubevnfm_secrets import Mask
 
 from kubevnfm_mgmt_executor.domain.errors import (
     CommandTimedOut,
@@ -28,7 +29,6 @@ from kubevnfm_mgmt_executor.domain.errors import (
     TransferRefused,
     UploadDamaged,
 )
-from kubevnfm_mgmt_executor.domain.masking import Mask
 from kubevnfm_mgmt_executor.domain.output import CollectedOutput
 from kubevnfm_mgmt_executor.domain.ports import Address, HostKeys, Login, Machine, Output
 

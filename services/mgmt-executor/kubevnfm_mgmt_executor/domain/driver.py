@@ -9,10 +9,9 @@ from typing import Final, Protocol
 from kubevnfm_events.common import ClusterAccess
 from kubevnfm_events.mgmt import Phase, RunPhase
 from kubevnfm_kit.clock import Clock
-from kubevnfm_secrets import Secret
+from kubevnfm_secrets import Mask, Secret
 
 from kubevnfm_mgmt_executor.domain.errors import DriverUnknown, PhaseUnsupported
-from kubevnfm_mgmt_executor.domain.masking import Mask
 from kubevnfm_mgmt_executor.domain.node_session import NodeSession, ScriptFiles
 from kubevnfm_mgmt_executor.domain.ports import Address, HostKeys, Journal, Login, Machines, OutputLog
 from kubevnfm_mgmt_executor.domain.recorder import Recorder

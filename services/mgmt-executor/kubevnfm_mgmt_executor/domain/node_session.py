@@ -12,10 +12,10 @@ from typing import Final, TypeVar
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.foreign_json import read_foreign
+from kubevnfm_secrets import Mask
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kubevnfm_mgmt_executor.domain.errors import CommandTimedOut, CommandUnsuccessful, ConnectionLost, NodeFailure
-from kubevnfm_mgmt_executor.domain.masking import Mask
 from kubevnfm_mgmt_executor.domain.output import CollectedOutput
 from kubevnfm_mgmt_executor.domain.ports import Address, CommandOutput, Login, Machine, Machines, OutputLog
 

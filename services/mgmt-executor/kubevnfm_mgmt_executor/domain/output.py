@@ -6,8 +6,7 @@ from collections import deque
 from typing import Final
 
 from kubevnfm_kit.printable import printable
-
-from kubevnfm_mgmt_executor.domain.masking import Mask
+from kubevnfm_secrets import Mask
 
 HEAD_CHARS: Final = 64 * 1024
 TAIL_CHARS: Final = 192 * 1024

@@ -7,8 +7,9 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
+from kubevnfm_secrets import Mask
+
 from kubevnfm_mgmt_executor.domain.kubernetes.answers import TokenAnswer
-from kubevnfm_mgmt_executor.domain.masking import Mask
 from kubevnfm_mgmt_executor.domain.node_session import NodeSession, ScriptAnswer
 from kubevnfm_mgmt_executor.domain.ports import Earlier
 from kubevnfm_mgmt_executor.domain.recorder import NodeId, Recorder, TaskResult

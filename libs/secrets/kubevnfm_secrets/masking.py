@@ -1,4 +1,4 @@
-"""Removes secrets from the output of machines, line by line, before any of it is stored."""
+"""Removes secrets from what other systems say, such as the output of machines and the messages of API servers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
-from kubevnfm_secrets import MASK, is_secret_name
+from kubevnfm_secrets.names import is_secret_name
+from kubevnfm_secrets.secret import MASK
 
 ANYWHERE: Final = 6
 """A secret of so many characters is masked wherever it stands, also inside a word."""
@@ -30,7 +31,7 @@ bounded: otherwise the time for a long line would grow with the square of its le
 
 
 class Mask:
-    """The secrets of one phase; more can be added while it runs."""
+    """A function that masks secrets in a text; more secrets can be added while it is in use."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: set[str] = set()
@@ -47,7 +48,7 @@ class Mask:
         A text of at least `ANYWHERE` characters is also masked in base64, alone or within a longer text, and as JSON,
         URLs and shells write it.
         """
-        # Output is masked line by line, so a secret of several lines, such as a private key, never appears whole.
+        # Output of machines is masked line by line, so a secret of several lines, such as a private key, never appears whole.
         parts = {secret, *secret.splitlines()}
         if "://" in secret:
             # Programs print the password as it stands in the URL, or decoded.
