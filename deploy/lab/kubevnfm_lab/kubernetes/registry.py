@@ -124,6 +124,8 @@ class Registry:
         """
         key = key_of(new)
         old = self.get(resource, key)
+        # A Scale stands for a field of the whole object, which is judged as after any other write.
+        is_whole = subresource in {"", "scale"}
         self._check_identity(resource, old, new)
         if subresource in {"status", "finalize"}:
             part = "status" if subresource == "status" else "spec"
@@ -142,9 +144,9 @@ class Registry:
             metadata.pop(name, None)
             if name in old["metadata"]:
                 metadata[name] = old["metadata"][name]
-        new = self._checked(resource, new, old, whole=not subresource)
+        new = self._checked(resource, new, old, whole=is_whole)
         metadata = new["metadata"]
-        if not subresource:
+        if is_whole:
             self._admission.admit(resource, new)
         if manager:
             record_update(old, new, resource, manager=manager, subresource=subresource)

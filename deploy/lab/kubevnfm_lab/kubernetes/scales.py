@@ -64,7 +64,9 @@ def set_scale(registry: Registry, target: Target, value: Any, options: WriteOpti
     for name in parents:
         node = node.setdefault(name, {})
     node[last] = replicas
-    changed = registry.replace(target.resource, new, manager=options.manager, dry_run=options.dry_run)
+    changed = registry.replace(
+        target.resource, new, subresource="scale", manager=options.manager, dry_run=options.dry_run
+    )
     return scale_of(target, changed)
 
 

@@ -19,7 +19,7 @@ from kubevnfm_lab.kubernetes.rbac import Attempt, Rbac
 from kubevnfm_lab.kubernetes.registry import Registry
 from kubevnfm_lab.kubernetes.reviews import Reviews
 from kubevnfm_lab.kubernetes.scales import patch_scale, scale_of, set_scale
-from kubevnfm_lab.kubernetes.tables import as_table, wants_table
+from kubevnfm_lab.kubernetes.tables import as_metadata, as_table, wants_metadata, wants_table
 from kubevnfm_lab.kubernetes.tokens import Identity, Tokens
 from kubevnfm_lab.kubernetes.verbs import Target, Verbs, WriteOptions, parse_body, read_deletion, read_object
 from kubevnfm_lab.kubernetes.watches import Watch
@@ -128,6 +128,8 @@ class ApiServer:
             return self._answer_path(request, info)
         resource = self._table.by_path(info.group, info.version, info.resource)
         # A namespaced object without a namespace in the path does not exist; listing all namespaces does.
+        if resource is None and info.version not in self._table.versions(info.group):
+            return _no_page()
         if resource is None or (resource.namespaced and not info.namespace and (info.name or info.verb == "create")):
             raise not_served()
         target = Target(resource, info.namespace, info.name, info.subresource)
@@ -147,6 +149,8 @@ class ApiServer:
         if info.verb in {"get", "list"} and wants_table(request.headers.get("Accept", "")):
             # kubectl asks for tables with Accept; scripts do not, and get the objects.
             return _json(as_table(answer, resource), code)
+        if info.verb in {"get", "list"} and wants_metadata(request.headers.get("Accept", "")):
+            return _json(as_metadata(answer), code)
         return _json(answer, code)
 
     def _answer_resource(
@@ -230,7 +234,7 @@ class ApiServer:
             case ["openapi", "v3", *rest]:
                 return _json(openapi.document(self._table, rest, self._version), 200)
             case _:
-                raise not_served()
+                return _no_page()
 
     async def _body(self, request: web.BaseRequest) -> Any:
         if not request.can_read_body:
@@ -247,7 +251,8 @@ class ApiServer:
         # Watching a single object is a watch of its collection with a field selector.
         if target.name:
             query["fieldSelector"] = f"metadata.name={target.name}"
-        watch = Watch(self._store, target, query)
+        shown = as_metadata if wants_metadata(request.headers.get("Accept", "")) else None
+        watch = Watch(self._store, target, query, shown)
         self._watches.add(watch)
         try:
             response = web.StreamResponse(headers={"Content-Type": "application/json"})
@@ -259,6 +264,11 @@ class ApiServer:
         finally:
             self._watches.discard(watch)
         return response
+
+
+def _no_page() -> web.Response:
+    """Return what a path gets that is below no group and version: no Status object."""
+    return web.Response(status=404, text="404 page not found\n")
 
 
 def _json(obj: Obj, code: int) -> web.Response:

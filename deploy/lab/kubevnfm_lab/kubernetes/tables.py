@@ -1,4 +1,4 @@
-"""Objects in the table form that kubectl prints: name and age for most kinds, more columns for common ones."""
+"""The other forms of objects: the tables that kubectl prints, and their metadata alone."""
 
 from __future__ import annotations
 
@@ -13,6 +13,20 @@ from kubevnfm_lab.kubernetes.resources import Resource
 def wants_table(accept: str) -> bool:
     """Return whether the client prefers a table."""
     return "as=Table" in accept.partition(",")[0]
+
+
+def wants_metadata(accept: str) -> bool:
+    """Return whether the client prefers objects with nothing but their metadata."""
+    return "as=PartialObjectMetadata" in accept.partition(",")[0]
+
+
+def as_metadata(answer: Obj) -> Obj:
+    """Return an object or a list with the metadata alone (``meta.k8s.io/v1``)."""
+    known = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+    if "items" not in answer:
+        return {**known, "metadata": answer["metadata"]}
+    items = [{**known, "metadata": each["metadata"]} for each in answer["items"]]
+    return {**known, "kind": "PartialObjectMetadataList", "metadata": answer["metadata"], "items": items}
 
 
 def _name(obj: Obj) -> str:
@@ -98,7 +112,7 @@ def as_table(answer: Obj, resource: Resource) -> Obj:
     rows = [
         {
             "cells": [cell(obj) for _, cell in columns],
-            "object": {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]},
+            "object": as_metadata({"metadata": obj["metadata"]}),
         }
         for obj in (answer["items"] if is_list else [answer])
     ]

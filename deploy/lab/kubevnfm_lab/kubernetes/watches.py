@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final
 
 from kubevnfm_lab.kubernetes.errors import ApiError, bad_request, expired
@@ -21,8 +21,11 @@ _BOOKMARK_EVERY_S: Final = 60.0
 class Watch:
     """One client's watch. It subscribes in its constructor, so no change is lost between list and wait."""
 
-    def __init__(self, store: Store, target: Target, query: Mapping[str, str]) -> None:
-        """Raise ApiError 400 for parameters that cannot be read."""
+    def __init__(
+        self, store: Store, target: Target, query: Mapping[str, str], form: Callable[[Obj], Obj] | None = None
+    ) -> None:
+        """Raise ApiError 400 for parameters that cannot be read; ``form``: what is shown of each object, None: all."""
+        self._form = form
         self._store, self._target = store, target
         self._resource: Resource = target.resource
         self._selects: Predicate | None = selection(query, target.resource)
@@ -78,9 +81,7 @@ class Watch:
         if self._since in {"", "0"} or self._initial_events:
             objects = self._store.list(self._resource.store_name, self._target.namespace)
             lines = [
-                watch_line("ADDED", in_version(obj, self._resource))
-                for obj in objects
-                if self._selects is None or self._selects(obj)
+                watch_line("ADDED", self._shown(obj)) for obj in objects if self._selects is None or self._selects(obj)
             ]
             if self._initial_events and self._bookmarks:
                 lines.append(self._bookmark(self._store.revision, initial_events_end=True))
@@ -101,9 +102,13 @@ class Watch:
                 return None
             # A change that moves an object into or out of the selection is an addition or deletion for the client.
             kind = "DELETED" if not is_in else kind if was_in or kind == "ADDED" else "ADDED"
-        shown = in_version(obj, self._resource)
+        shown = self._shown(obj)
         # The encoded line is shared by all watchers of the resource in its stored version.
         return change.line if shown is obj and kind == change.kind else watch_line(kind, shown)
+
+    def _shown(self, obj: Obj) -> Obj:
+        found = in_version(obj, self._resource)
+        return found if self._form is None else self._form(found)
 
     def _bookmark(self, revision: int, *, initial_events_end: bool = False) -> bytes:
         metadata: Obj = {"resourceVersion": str(revision), "creationTimestamp": None}

@@ -200,8 +200,11 @@ async def test_the_kinds_that_packages_use_are_served(api: Any, api_version: str
 
 
 async def test_an_unserved_kind_is_not_found(api: Any) -> None:
-    answer = await api.call("GET", "/apis/example.com/v1/namespaces/default/widgets")
+    answer = await api.call("GET", "/apis/apps/v1/namespaces/default/widgets")
     assert (answer.code, answer.body["message"]) == (404, "the server could not find the requested resource")
+    for path in ("/apis/example.com/v1/namespaces/default/widgets", "/apis/example.com/v1"):
+        answer = await api.call("GET", path)
+        assert (answer.code, answer.body) == (404, "404 page not found\n")
 
 
 async def test_a_fault_refuses_with_its_code_and_is_counted(api: Any, faults: FaultBook, ledger: CallLedger) -> None:
