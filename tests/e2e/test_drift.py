@@ -12,16 +12,6 @@ from patience import until
 from user import DRIFT, FORCEFUL, GRACEFUL, User, sample_body
 
 
-async def drifted(user: User, instance_id: str, state: str | None) -> dict[str, Any]:
-    """Return the mark of the instance once it has the state; None: an empty one once the mark is gone."""
-
-    async def found() -> dict[str, Any] | None:
-        mark: dict[str, Any] = (await user.instance(instance_id)).get("metadata", {}).get(DRIFT, {})
-        return mark if mark.get("state") == state else None
-
-    return await until(found)
-
-
 async def test_a_stack_deleted_by_hand_is_noticed_and_a_heal_builds_it_again(
     user: User, v1: User, lab: LabControl
 ) -> None:
@@ -32,9 +22,9 @@ async def test_a_stack_deleted_by_hand_is_noticed_and_a_heal_builds_it_again(
     for healer, ending in ((user, {}), (v1, {"cause": "deleted by hand"})):
         before = servers_of(await user.instance(instance_id))
         await faults.delete_stack(instance_id)
-        mark = await drifted(user, instance_id, "MISSING")
+        mark = await user.drifted(instance_id, "MISSING")
         assert f"vnf-{instance_id}" in mark["reason"]
-        assert await drifted(v1, instance_id, "MISSING") == mark
+        assert await v1.drifted(instance_id, "MISSING") == mark
         refused = (await healer.ask(instance_id, "scale", sample_body("vm", "scale_in"))).must(409)
         assert "does not exist" in refused.detail
         await healer.do(instance_id, "heal", ending)
@@ -66,7 +56,7 @@ async def test_a_machine_deleted_by_hand_is_noticed_and_healed(user: User, lab: 
     await user.do(instance_id, "scale", sample_body("vm", "scale_out"))
     lost = (await user.instance(instance_id))["instantiatedVnfInfo"]["vnfcResourceInfo"][0]
     await faults.delete_server(lost["computeResource"]["resourceId"])
-    mark = await drifted(user, instance_id, "INCOMPLETE")
+    mark = await user.drifted(instance_id, "INCOMPLETE")
     assert mark["vnfc_ids"] == [lost["id"]]
     (await user.ask(instance_id, "operate", sample_body("vm", "stop"))).must(409)
     await user.do(instance_id, "heal", {"vnfcInstanceId": [lost["id"]]})

@@ -11,11 +11,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aio_pika
-import asyncssh
 import pytest
 from installations import GivenInstallation, Installation, SixInstallation
 from kubevnfm_bus.topology import COMMANDS, EVENTS
 from lab_process import LabControl
+from masters import kubectl
 from six_processes import SERVICES
 from subscriber import Subscriber
 from user import GRACEFUL, User, sample_body
@@ -34,14 +34,9 @@ def _found(where: str, content: bytes, marked: Mapping[str, str]) -> list[str]:
 
 async def _token_of(lab: LabControl, user: User, cluster_id: str) -> str:
     """Return the cluster's admin token, read on its master as root."""
-    master = (await lab.cluster_of(cluster_id))["endpoint"].removeprefix("https://").split(":")[0]
-    machine = user.installation.lab
-    async with asyncssh.connect(
-        master, machine.ssh_port, username="ubuntu", password=machine.machine_password, known_hosts=None
-    ) as connection:
-        get = "kubectl get secret -n kubevnfm-system vnfm-admin-token -o jsonpath={.data.token}"
-        result = await connection.run(f"sudo KUBECONFIG=/etc/kubernetes/admin.conf {get}", check=True)
-    return base64.b64decode(str(result.stdout)).decode()
+    master = await lab.master_of(cluster_id)
+    get = "get secret -n kubevnfm-system vnfm-admin-token -o jsonpath={.data.token}"
+    return base64.b64decode(await kubectl(user.installation.lab, master, get)).decode()
 
 
 @asynccontextmanager

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from ipaddress import ip_network
 from typing import Any, Final
 
-import asyncssh
 import openstack
 import yaml
 from lab_process import LabProcess
+from masters import kubectl
 from own_packages import Files, zipped
 from patience import until
 from user import PACKED, sample_body
@@ -95,15 +95,7 @@ class Kuryr:
         return Balanced(address, pods)
 
     async def _kubectl(self, arguments: str) -> str:
-        async with asyncssh.connect(
-            self._master,
-            self._lab.ssh_port,
-            username="ubuntu",
-            password=self._lab.machine_password,
-            known_hosts=None,
-        ) as connection:
-            command = f"sudo KUBECONFIG=/etc/kubernetes/admin.conf kubectl {arguments}"
-            return str((await connection.run(command, check=True)).stdout)
+        return await kubectl(self._lab, self._master, arguments)
 
 
 def _make(conf: Mapping[str, Mapping[str, str]], service: str, address: str, pods: tuple[str, ...]) -> None:

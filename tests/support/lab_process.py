@@ -122,6 +122,10 @@ class LabControl:
         }
         return next(each for each in found["clusters"] if urlsplit(each["endpoint"]).hostname in addresses)
 
+    async def master_of(self, instance_id: str) -> str:
+        """Return the address of the Kubernetes API of the cluster that was built on the machines of a VNF instance."""
+        return str(urlsplit((await self.cluster_of(instance_id))["endpoint"]).hostname)
+
     async def calls(self, part: str, verb: str) -> dict[str, int]:
         """Return how often a verb was called, by node ("" where there is none). Both are exact names."""
         made = await self._call("GET", "/calls")

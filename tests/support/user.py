@@ -232,6 +232,15 @@ class User:
         shown: dict[str, Any] = (await self.lcm("GET", f"/vnf_lcm_op_occs/{operation_id}")).must(200).json
         return shown
 
+    async def drifted(self, instance_id: str, state: str | None) -> dict[str, Any]:
+        """Return the instance's mark of drift once it has the state; None: an empty one once the mark is gone."""
+
+        async def found() -> dict[str, Any] | None:
+            mark: dict[str, Any] = (await self.instance(instance_id)).get("metadata", {}).get(DRIFT, {})
+            return mark if mark.get("state") == state else None
+
+        return await until(found)
+
     async def log(self, operation_id: str) -> str:
         """Return the output of the machines."""
         return (await self.call("GET", f"/kubevnfm/v1/operations/{operation_id}/log")).must(200).text
