@@ -35,10 +35,14 @@ class Mask:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: set[str] = set()
+        """Those that are masked wherever they stand, in every form."""
+        self._words: set[str] = set()
         self._short: set[str] = set()
         self._encoded: set[str] = set()
         """The base64 of the secrets, in the alphabet of RFC 4648 clause 4."""
-        self._pattern: re.Pattern[str] | None = None
+        self._longest_first: tuple[str, ...] | None = ()
+        """All that is replaced anywhere; None if secrets were added since."""
+        self._word: re.Pattern[str] | None = None
         for secret in secrets:
             self.add(secret)
 
@@ -55,26 +59,38 @@ class Mask:
             password = urlsplit(secret).password
             parts |= {password, unquote(password)} if password else set()
         self._short |= {part for part in parts if 0 < len(part) < WHOLE_WORD}
-        self._secrets |= {part for part in parts if len(part) >= WHOLE_WORD}
+        self._words |= {part for part in parts if WHOLE_WORD <= len(part) < ANYWHERE}
         for part in parts:
             if len(part) >= ANYWHERE:
-                self._secrets.update(_escaped(part))
+                self._secrets |= {part, *_escaped(part)}
                 self._encoded.update(_encoded(part))
-        # re takes the first alternative that matches. If a short secret is the beginning of a longer one, the rest of
-        # the longer one would stay in clear.
-        url_safe = {encoded.replace("+", "-").replace("/", "_") for encoded in self._encoded}
-        longest_first = sorted(self._secrets | self._encoded | url_safe, key=lambda part: (-len(part), part))
-        self._pattern = re.compile("|".join(map(_found_as, longest_first))) if longest_first else None
+        self._longest_first = None
+        self._word = None
 
     def __call__(self, text: str) -> str:
         """Return the text with ``***`` for every secret and every kubeadm token."""
         if self._encoded:
             text = _BASE64.sub(self._encoded_masked, text)
-        if self._pattern is not None:
-            text = self._pattern.sub(MASK, text)
+        for secret in self._replaced():
+            text = text.replace(secret, MASK)
+        if self._words:
+            self._word = self._word or _pattern_of(self._words)
+            text = self._word.sub(MASK, text)
         if self._short:
             text = _ASSIGNED.sub(self._assigned_masked, text)
         return _BOOTSTRAP_TOKEN.sub(MASK, text)
+
+    def _replaced(self) -> tuple[str, ...]:
+        """Return what is replaced, longest first: the rest of a secret that begins with another one would stay in clear.
+
+        One replacement after the other is much faster than one pattern of all of them: a kubeconfig has hundreds of
+        lines and forms, and compiling their pattern takes most of a second.
+        """
+        if self._longest_first is None:
+            url_safe = {encoded.replace("+", "-").replace("/", "_") for encoded in self._encoded}
+            parts = self._secrets | self._encoded | url_safe
+            self._longest_first = tuple(sorted(parts, key=lambda part: (-len(part), part)))
+        return self._longest_first
 
     def _encoded_masked(self, run: re.Match[str]) -> str:
         """Mask a part of a secret's base64; the pattern finds only a whole one."""
@@ -86,9 +102,10 @@ class Mask:
         return f"{assigned['name']}{assigned['sign']}{MASK}" if is_secret else assigned[0]
 
 
-def _found_as(part: str) -> str:
-    text = re.escape(part)
-    return text if len(part) >= ANYWHERE else rf"(?<![A-Za-z0-9]){text}(?![A-Za-z0-9])"
+def _pattern_of(words: Iterable[str]) -> re.Pattern[str]:
+    # re takes the first alternative that matches.
+    longest_first = sorted(words, key=lambda word: (-len(word), word))
+    return re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, longest_first))})(?![A-Za-z0-9])")
 
 
 def _escaped(secret: str) -> set[str]:
