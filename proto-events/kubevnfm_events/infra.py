@@ -256,9 +256,10 @@ class OperateServers(Command, kind="infra.openstack.operate_servers", service="i
     """Servers that do not exist are left out. A rollback sets it: what was deleted by hand has no earlier state."""
 
 
-DriftState = Literal["MISSING", "FAILED", "INCOMPLETE"]
-"""How a VNF's stack differs from what its instance shows: it does not exist; Heat reports it as failed; it is complete in
-Heat, but some of its servers do not exist or are in state ERROR in Nova."""
+DriftState = Literal["MISSING", "FAILED", "INCOMPLETE", "CHANGED"]
+"""How the resources of a VNF differ from what its instance shows. A stack: it does not exist; Heat reports it as failed; it is
+complete in Heat, but some of its servers do not exist or are in state ERROR in Nova. Kubernetes objects: none of them exists;
+(INCOMPLETE) some of them do not exist; (CHANGED) all of them exist, but others have changed some."""
 
 
 class StackDrift(Facts):
@@ -375,6 +376,62 @@ class PodFacts(Facts):
     """Deployment, StatefulSet, DaemonSet, ReplicaSet or Pod."""
     node: str | None = None
     addresses: tuple[str, ...] = ()
+
+
+class DriftedObject(Facts):
+    """An object of a CNF or of a workload cluster that another party has deleted or changed."""
+
+    kind: str
+    namespace: str | None = None
+    name: str
+    what: Literal["missing", "replaced", "changed"]
+    """``replaced``: another object of the name exists; ``changed``: fields that kubevnfm has applied have another owner."""
+
+
+class ObjectsDrift(Facts):
+    """A difference between the objects that kubevnfm has applied for an instance and those that exist."""
+
+    state: DriftState
+    missing: int = 0
+    replaced: int = 0
+    changed: int = 0
+    """Numbers of objects."""
+    objects: tuple[DriftedObject, ...] = ()
+    """The first ones, workloads of VDUs before others, what is gone before what was changed."""
+
+
+class ExpectedObjects(Facts):
+    """An instance whose objects are to be compared; infra-k8s knows them."""
+
+    vnf_instance_id: str
+    revision: int
+    """The revision of the instance's document; the finding repeats it, and counts only if it still holds."""
+    known: ObjectsDrift | None = None
+    """The drift that the instance shows already."""
+
+
+class CompareObjects(Command, kind="infra.k8s.compare_objects", service="infra-k8s"):
+    """Compare the objects of instances on one VIM with those that exist; answered by ObjectsCompared if there is news."""
+
+    vim: VimConnection
+    expected: tuple[ExpectedObjects, ...]
+
+
+class ObjectsFinding(Facts):
+    """An instance whose drift is not the one that is known."""
+
+    vnf_instance_id: str
+    revision: int
+    drift: ObjectsDrift | None = None
+    """None: the objects exist again as they were applied."""
+    reason: str = ""
+    """One sentence for a person."""
+
+
+class ObjectsCompared(Event, kind="infra.objects.compared", by="infra-k8s"):
+    """Objects were found deleted or changed, or are again as they were applied. Only what was not known is reported."""
+
+    findings: tuple[ObjectsFinding, ...]
 
 
 class ObjectsApplied(Event, kind="infra.resources.applied"):
@@ -497,6 +554,37 @@ class HealObjects(Command, kind="infra.k8s.heal_objects", service="infra-k8s", r
     variables: Variables | None = None
     """None: the manifests have no placeholders."""
     wait_timeout_s: float | None = None
+
+
+class ObjectsRepaired(ObjectsApplied, kind="infra.resources.repaired"):
+    """Every object of the instance exists as its manifest says and is ready; objects of Cluster API are awaited later."""
+
+    repaired: int = 0
+    """How many were missing or changed; 0: there was nothing to do."""
+
+
+class RepairObjects(Command, kind="infra.k8s.repair_objects", service="infra-k8s", reply=ObjectsRepaired):
+    """Apply the objects of an instance again that others have deleted or changed, and wait until all are ready.
+
+    A repeat continues.
+    """
+
+    vnf_instance_id: str
+    package: PackageRef
+    vim: VimConnection
+    def_files: tuple[str, ...]
+    """Package paths or URLs of the manifests, in order. Empty if there is a chart."""
+    chart: HelmChart | None = None
+    namespace: str
+    """The namespace of objects that name none."""
+    multi_namespace: bool = False
+    vdus: tuple[VduTarget, ...] = ()
+    """With their replicas at the present scale levels."""
+    variables: Variables | None = None
+    """None: the manifests have no placeholders."""
+    wait_timeout_s: float | None = None
+    cluster_apart: bool = False
+    """Whether objects of Cluster API are not awaited: AwaitCluster waits for their cluster."""
 
 
 class ObjectsReplaced(ObjectsApplied, kind="infra.resources.replaced"):

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from kubevnfm_events.base import Command, Event, Facts
 from kubevnfm_events.common import CancelStep
+from kubevnfm_events.infra import DriftedObject
 
 OperationState = Literal[
     "STARTING", "PROCESSING", "COMPLETED", "FAILED_TEMP", "FAILED", "ROLLING_BACK", "ROLLED_BACK"
@@ -147,13 +148,17 @@ class InstanceDeleted(InstanceEvent, kind="lcm.instance.deleted", by="lcm-api"):
 
 
 class InstanceDrifted(InstanceEvent, kind="lcm.instance.drifted", by="lcm-api"):
-    """The resources of a VNF instance were found deleted or failed although no operation runs, or exist again."""
+    """The resources of a VNF instance were found deleted, changed or failed although no operation runs, or exist again."""
 
-    state: Literal["NONE", "MISSING", "FAILED", "INCOMPLETE"]
-    """NONE: the drift has ended, by itself or by an operation. MISSING: the stack does not exist. FAILED: Heat reports the
-    stack as failed. INCOMPLETE: some of its servers do not exist or are in state ERROR."""
+    state: Literal["NONE", "MISSING", "FAILED", "INCOMPLETE", "CHANGED"]
+    """NONE: the drift has ended, by itself or by an operation. MISSING: the stack, or every object, does not exist. FAILED:
+    Heat reports the stack as failed. INCOMPLETE: some of its servers do not exist or are in state ERROR, or some objects do
+    not exist. CHANGED: other parties have changed objects."""
     vnfc_ids: tuple[str, ...] = ()
-    """The VNFCs (vnfcResourceInfo) whose servers do not exist or are in state ERROR; empty if the stack is MISSING."""
+    """The VNFCs (vnfcResourceInfo) whose servers do not exist or are in state ERROR, empty if the stack is MISSING; those of
+    workloads that do not exist."""
+    objects: tuple[DriftedObject, ...] = ()
+    """The first ones of the objects that do not exist or were changed; none for a stack."""
     reason: str = ""
     """One sentence for a person."""
 

@@ -30,7 +30,7 @@ class EventQueue:
 REPLIES: Final = EventQueue("lcm-api.replies", tuple(event.routing_key() for event in replies()))
 """The events that can answer a step. The engine ignores those that belong to no operation."""
 PROGRESS: Final = EventQueue("lcm-api.progress", ("mgmt.task.progressed",))
-DRIFT: Final = EventQueue("lcm-api.drift", ("infra.stacks.compared",))
+DRIFT: Final = EventQueue("lcm-api.drift", ("infra.stacks.compared", "infra.objects.compared"))
 """The differences between the resources that instances show and those that exist."""
 MACHINES: Final = EventQueue("lcm-api.machines", ("infra.machines.changed",))
 """The changes of Machines that no operation has made."""

@@ -19,6 +19,7 @@ WITHOUT_REPLY = {
     "kubevnfm.lcm.deliver_notification.v1",
     "kubevnfm.infra.openstack.compare_stacks.v1",
     "kubevnfm.infra.k8s.watch_machines.v1",
+    "kubevnfm.infra.k8s.compare_objects.v1",
 }
 """No step waits for these: lcm-api sends the first two to itself to be woken up, and repeats the others in rounds."""
 

@@ -31,3 +31,15 @@ def a_job(
     pod = a_pod(annotations=annotations, restartPolicy="Never")
     pod["spec"]["containers"][0]["command"] = ["sh", "-c", command]
     return an_object("Job", name, api_version="batch/v1", spec={"template": pod, "backoffLimit": 0, **spec})
+
+
+def things_of(group: str) -> dict[str, Any]:
+    """Return a definition of the kind Thing in a group of its own."""
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object"}}}}
+    spec = {
+        "group": group,
+        "scope": "Namespaced",
+        "names": {"kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+    }
+    return an_object("CustomResourceDefinition", f"things.{group}", api_version="apiextensions.k8s.io/v1", spec=spec)

@@ -35,7 +35,7 @@ from kubevnfm_infra_k8s.domain.capi.readiness import endpoint_of
 from kubevnfm_infra_k8s.domain.capi.rolling_out import roll_out, rolled_out
 from kubevnfm_infra_k8s.domain.capi.waiting import ClusterKinds, ClusterWait, kinds_of, objects_now
 from kubevnfm_infra_k8s.domain.capi.watching import ClusterView, ClusterWatches
-from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, KubeconfigInvalid, ObjectMissing
+from kubevnfm_infra_k8s.domain.errors import ClusterLost, ClusterUnavailable, KubeconfigInvalid
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, field_at, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.planning import plan
 from kubevnfm_infra_k8s.domain.ports import Cluster
@@ -141,7 +141,7 @@ class CapiHandlers(Handling):
             kinds = await kinds_of(cluster, workload, release)
             objects = await objects_now(cluster, kinds, workload)
             if objects.cluster is None:
-                raise ObjectMissing(ObjectKey(workload.api_version, "Cluster", workload.namespace, workload.name))
+                raise ClusterLost([ObjectKey(workload.api_version, "Cluster", workload.namespace, workload.name)])
             owners = list(rolled_out(objects.control_plane, objects.workers))
             keys = await roll_out(cluster, kinds, owners, after=command.roll_out_after)
         await Progress("roll-out", context.publish).finished(f"Cluster {workload.name} rolls out", total=len(keys))

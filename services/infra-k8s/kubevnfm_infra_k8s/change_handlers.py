@@ -1,15 +1,18 @@
-"""The handlers of scale, heal and change of package. Each reads the present state first, then does what is missing."""
+"""The handlers of scale, heal, repair and change of package. Each reads the present state first, then does what is missing."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kubevnfm_csar.capi_providers import contract_losses, providers_of
 from kubevnfm_events.infra import (
     HealObjects,
     ObjectsHealed,
+    ObjectsRepaired,
     ObjectsReplaced,
     ObjectsScaled,
+    RepairObjects,
     ReplaceObjects,
     ScaleObjects,
 )
@@ -17,6 +20,7 @@ from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext, nothing_made
 
 from kubevnfm_infra_k8s.domain.applying import ApplyRun, awaited
+from kubevnfm_infra_k8s.domain.capi.contract import GROUPS as CAPI_GROUPS
 from kubevnfm_infra_k8s.domain.errors import (
     ContractGoesBack,
     ObjectFailed,
@@ -27,18 +31,20 @@ from kubevnfm_infra_k8s.domain.errors import (
 from kubevnfm_infra_k8s.domain.facts import facts_of, providers_in
 from kubevnfm_infra_k8s.domain.healing import BARE, HealRun
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted
+from kubevnfm_infra_k8s.domain.ownership import with_scaled_fields
 from kubevnfm_infra_k8s.domain.planning import Plan, plan
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.pruning import PruneRun
-from kubevnfm_infra_k8s.domain.release import Release
-from kubevnfm_infra_k8s.domain.scaling import ScaleRun
+from kubevnfm_infra_k8s.domain.release import Release, Written
+from kubevnfm_infra_k8s.domain.repairing import RepairRun
+from kubevnfm_infra_k8s.domain.scaling import Scaled, ScaleRun
 from kubevnfm_infra_k8s.handling import AGAIN_S, ENDING_S, Handling, attempt_of
 
 
 @dataclass(frozen=True)
 class ChangeHandlers(Handling):
-    """Scales, heals and replaces the Kubernetes objects of VNFs."""
+    """Scales, heals, replaces and repairs the Kubernetes objects of VNFs."""
 
     async def scale_objects(self, command: ScaleObjects, context: StepContext) -> Outcome:
         """Set the objects' numbers of replicas, and wait until they are reached; a repeated call only waits."""
@@ -48,9 +54,13 @@ class ChangeHandlers(Handling):
             wait = await self.readiness(cluster, context, mine, command.wait_timeout_s)
             progress = Progress("scale", context.publish)
             run = ScaleRun(wait, progress)
-            objects = await run.find(command.objects)
+            objects = await run.find(command.objects, release)
             try:
                 is_done = await run.scale(objects, within_s=self.wait_s, leaving=command.leaving)
+                if is_done:
+                    release = await self._with_scaled(release, objects, cluster)
+            except RevisionConflict:
+                return NotYet(AGAIN_S)
             except (ObjectFailed, ObjectsNotReady) as error:
                 error.remains = await facts_of(cluster, release)
                 raise
@@ -58,6 +68,18 @@ class ChangeHandlers(Handling):
                 return NotYet(ENDING_S)
             await progress.finished("all counts are reached", total=len(objects))
             return Done(ObjectsScaled(**dict(await facts_of(cluster, release))))
+
+    async def _with_scaled(self, release: Release, objects: Sequence[Scaled], cluster: Cluster) -> Release:
+        """Return the release with the numbers of replicas as ours, also where the manifest has none."""
+        entries = {entry.key: entry for entry in release.entries if entry.owned}
+        found: dict[ObjectKey, Written] = {}
+        for each in objects:
+            entry = entries.get(each.key)
+            body = await cluster.get_metadata(each.resource, each.key) if entry is not None else None
+            if entry is not None and body is not None:
+                found[each.key] = Written(entry.uid, with_scaled_fields(entry.owned, body))
+        after = release.written(found)
+        return release if after == release else await self.releases.save(after)
 
     async def heal_objects(self, command: HealObjects, context: StepContext) -> Outcome:
         """Replace pods, and wait for as many new ready ones; a repeated call replaces those that are left."""
@@ -121,7 +143,9 @@ class ChangeHandlers(Handling):
                 if release.applied_by != attempt_of(context):
                     await _check_contracts(cluster, release, planned)
                     release = await applying.apply(planned, release, applied_by=attempt_of(context))
-                if not await self.until_ready(wait, planned, awaited(planned, release), progress):
+                is_ready = await self.until_ready(wait, planned, awaited(planned, release), progress)
+                release = await self.with_complete(release, wait)
+                if not is_ready:
                     return NotYet(AGAIN_S)
                 # Only now: until the new objects are ready, the old ones serve.
                 pruned = await pruning.prune(release, {each.key for each in planned.objects}, within_s=self.wait_s)
@@ -134,6 +158,41 @@ class ChangeHandlers(Handling):
                 return NotYet(AGAIN_S)
             await progress.finished("all objects are ready, and others are gone", total=len(pruned.entries))
             return Done(ObjectsReplaced(**dict(await facts_of(cluster, pruned))))
+
+    async def repair_objects(self, command: RepairObjects, context: StepContext) -> Outcome:
+        """Apply what others have deleted or changed, and wait until all is ready; a repeated call continues."""
+        mine, operation_id = command.vnf_instance_id, context.operation_id
+        release = await self.release_of(mine)
+        async with self.connected(command.vim, command) as cluster:
+            manifests = await self.manifests_of(command, cluster, operation_id)
+            planned = await plan(command, manifests, cluster, operation_id=operation_id)
+            wait = await self.readiness(cluster, context, mine, command.wait_timeout_s)
+            progress = Progress("repair", context.publish)
+            applying = ApplyRun(wait, self.releases, self.shared, progress, adopt=False, rehearses=True)
+            run = RepairRun(applying, operation_id, attempt_of(context), is_workload_cluster=command.cluster_apart)
+            try:
+                repair = await run.repair(planned, release)
+                release = repair.release
+                if repair.is_ending:
+                    return NotYet(ENDING_S)
+                if not release.repaired:
+                    await progress.finished("no object was deleted or changed: there is nothing to do", total=0)
+                    return Done(ObjectsRepaired(**dict(await facts_of(cluster, release))))
+                mine_to_await = awaited(repair.plan, release)
+                if command.cluster_apart:
+                    mine_to_await = [each for each in mine_to_await if each.key.group not in CAPI_GROUPS]
+                is_ready = await self.until_ready(wait, repair.plan, mine_to_await, progress)
+                release = await self.with_complete(release, wait)
+            except RevisionConflict:
+                return NotYet(AGAIN_S)
+            except (ObjectFailed, ObjectsNotReady) as error:
+                error.remains = await facts_of(cluster, release)
+                raise
+            if not is_ready:
+                return NotYet(AGAIN_S)
+            await progress.finished("all objects exist and are ready", total=release.repaired)
+            facts = await facts_of(cluster, release)
+            return Done(ObjectsRepaired(**dict(facts), repaired=release.repaired))
 
 
 async def _check_contracts(cluster: Cluster, release: Release, planned: Plan) -> None:

@@ -79,11 +79,10 @@ class InfraK8sHandlers(Handling):
             except (ObjectFailed, ObjectsNotReady) as error:
                 error.remains = await facts_of(cluster, release)
                 raise
-            if wait.complete - release.complete:
-                try:
-                    release = await self.releases.save(release.completing(wait.complete))
-                except RevisionConflict:
-                    return NotYet(AGAIN_S)
+            try:
+                release = await self.with_complete(release, wait)
+            except RevisionConflict:
+                return NotYet(AGAIN_S)
             if not is_ready:
                 return NotYet(AGAIN_S)
             await progress.finished("all objects are ready", total=len(release.entries))

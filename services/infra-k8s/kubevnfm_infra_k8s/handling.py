@@ -142,6 +142,12 @@ class Handling:
         check_hooks(manifests)
         return manifests
 
+    async def with_complete(self, release: Release, wait: ReadinessWait) -> Release:
+        """Return the release with the Jobs that a wait has seen complete. Raises RevisionConflict."""
+        if wait.complete <= release.complete:
+            return release
+        return await self.releases.save(release.completing(wait.complete))
+
     async def readiness(
         self, cluster: Cluster, context: StepContext, vnf_instance_id: str, wait_s: float | None
     ) -> ReadinessWait:

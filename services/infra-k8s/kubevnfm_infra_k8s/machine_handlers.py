@@ -14,7 +14,7 @@ from kubevnfm_infra_k8s.domain.capi.contract import is_paused
 from kubevnfm_infra_k8s.domain.capi.machines import facts_of, machine_facts
 from kubevnfm_infra_k8s.domain.capi.replacing import Replacement, machines_to_replace
 from kubevnfm_infra_k8s.domain.capi.waiting import objects_in
-from kubevnfm_infra_k8s.domain.errors import ClusterNotReady, ObjectMissing
+from kubevnfm_infra_k8s.domain.errors import ClusterLost, ClusterNotReady
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.verdicts import Observation
@@ -37,7 +37,7 @@ class MachineHandlers(CapiHandlers):
             objects = objects_in(view, kinds, workload.name)
         key = ObjectKey(workload.api_version, "Cluster", workload.namespace, workload.name)
         if objects.cluster is None:
-            raise ObjectMissing(key)
+            raise ClusterLost([key])
         now = self.clock.now()
         if is_paused(objects.cluster):
             if now >= deadline_of(context, began, _PAUSED_S):

@@ -16,7 +16,16 @@ from kubevnfm_events.capi import (
     UpdateCluster,
     WatchMachines,
 )
-from kubevnfm_events.infra import ApplyObjects, DeleteObjects, HealObjects, ReplaceObjects, ScaleObjects, UpdateObjects
+from kubevnfm_events.infra import (
+    ApplyObjects,
+    CompareObjects,
+    DeleteObjects,
+    HealObjects,
+    RepairObjects,
+    ReplaceObjects,
+    ScaleObjects,
+    UpdateObjects,
+)
 from kubevnfm_worker import CommandWorker
 from kubevnfm_worker.backends import Backends
 
@@ -26,7 +35,9 @@ from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.capi_handlers import CapiHandlers
 from kubevnfm_infra_k8s.change_handlers import ChangeHandlers
+from kubevnfm_infra_k8s.comparison_handler import ComparisonHandler
 from kubevnfm_infra_k8s.domain.capi.watching import ClusterWatches
+from kubevnfm_infra_k8s.domain.object_watches import ObjectWatches
 from kubevnfm_infra_k8s.handlers import InfraK8sHandlers
 from kubevnfm_infra_k8s.machine_handlers import MachineHandlers
 from kubevnfm_infra_k8s.management_handlers import ManagementHandlers
@@ -50,6 +61,7 @@ async def infra_k8s(
         KubernetesClusters.open(key_ring) as clusters,
         Downloads.open(allow_inner=settings.fetch_inner_addresses) as downloads,
         ClusterWatches.open(clusters) as watches,
+        ObjectWatches.open(clusters) as object_watches,
     ):
         handlers = InfraK8sHandlers(
             clusters=clusters,
@@ -70,6 +82,15 @@ async def infra_k8s(
         workload = CapiHandlers(**vars(handlers), watches=watches)
         machines = MachineHandlers(**vars(workload))
         watching = WatchHandler(clusters=clusters, vims=vims, watches=watches, bus=backends.bus, clock=clock)
+        comparison = ComparisonHandler(
+            clusters=clusters,
+            vims=vims,
+            releases=handlers.releases,
+            shared=handlers.shared,
+            watches=object_watches,
+            bus=backends.bus,
+            clock=clock,
+        )
         worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
         worker.handle(ApplyObjects, handlers.apply_objects)
         worker.handle(UpdateObjects, handlers.update_objects)
@@ -84,7 +105,9 @@ async def infra_k8s(
         worker.handle(CheckClusters, ManagementHandlers(**vars(handlers)).check_clusters)
         worker.handle(UpdateCluster, UpdateHandlers(**vars(handlers)).update_cluster)
         worker.handle_direct(WatchMachines, watching.watch_machines)
+        worker.handle_direct(CompareObjects, comparison.compare_objects)
         worker.handle(ReplaceObjects, changes.replace_objects)
+        worker.handle(RepairObjects, changes.repair_objects)
         async with worker:
             await worker.start()
             yield worker

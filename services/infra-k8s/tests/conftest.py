@@ -24,10 +24,12 @@ from kubevnfm_events.infra import (
     ObjectsApplied,
     ObjectsDeleted,
     ObjectsHealed,
+    ObjectsRepaired,
     ObjectsReplaced,
     ObjectsScaled,
     ObjectsUpdated,
     PodFacts,
+    RepairObjects,
     ReplaceObjects,
     ScaleObjects,
     UpdateObjects,
@@ -275,6 +277,30 @@ class Site:
             outcome = await self.changes.replace_objects(command, self.context(operation=operation))
             if isinstance(outcome, Done):
                 assert isinstance(outcome.event, ObjectsReplaced)
+                return outcome.event
+
+    async def repair(
+        self,
+        *,
+        def_files: Sequence[str],
+        instance: str = "i1",
+        namespace: str = "default",
+        operation: str = "op2",
+        attempt: int = 1,
+        package_id: str = "",
+        **more: Any,
+    ) -> ObjectsRepaired:
+        """Apply again what others have deleted or changed of an instance."""
+        self.step = "repair"
+        package = self.packages.named(package_id or f"p-{instance}")
+        command = RepairObjects(
+            vnf_instance_id=instance, package=package, vim=self.vim, def_files=tuple(def_files),
+            namespace=namespace, **more,
+        )  # fmt: skip
+        while True:
+            outcome = await self.changes.repair_objects(command, self.context(operation=operation, attempt=attempt))
+            if isinstance(outcome, Done):
+                assert isinstance(outcome.event, ObjectsRepaired)
                 return outcome.event
 
     async def delete(self, *, instance: str = "i1", operation: str = "op2", **more: Any) -> ObjectsDeleted:

@@ -57,6 +57,9 @@ class StoredReleases:
             entries=[_entry(each) for each in body["objects"]],
             left=tuple(LeftObject.model_validate(each) for each in body.get("left", ())),
             applied_by=body["appliedBy"],
+            # Absent in releases that an earlier version has stored.
+            repaired_by=body.get("repairedBy", ""),
+            repaired=body.get("repaired", 0),
             revision=stored.revision,
         )
 
@@ -66,6 +69,8 @@ class StoredReleases:
             "cluster": release.cluster,
             "namespace": release.namespace,
             "appliedBy": release.applied_by,
+            "repairedBy": release.repaired_by,
+            "repaired": release.repaired,
             "objects": [_entry_document(entry) for entry in release.entries],
             "left": [each.model_dump(mode="json") for each in release.left],
         }
@@ -98,11 +103,12 @@ def _entry(body: Mapping[str, Any]) -> Entry:
         vdu_id=body["vduId"],
         is_kept=body["isKept"],
         is_shared=body["isShared"],
-        # These and manifestName are absent in releases that an earlier version has stored.
+        # These, manifestName and owned are absent in releases that an earlier version has stored.
         is_adopted=body.get("isAdopted", False),
         is_complete=body.get("isComplete", False),
         claim_templates=tuple(body["claimTemplates"]),
         manifest_name=body.get("manifestName", ""),
+        owned=body.get("owned", ""),
     )
 
 
@@ -122,6 +128,7 @@ def _entry_document(entry: Entry) -> dict[str, Any]:
         "isComplete": entry.is_complete,
         "claimTemplates": list(entry.claim_templates),
         "manifestName": entry.manifest_name,
+        "owned": entry.owned,
     }
 
 
@@ -157,6 +164,11 @@ class StoredSharedObjects:
                 continue
             return others
         raise RevisionConflict(f"{key}: too many VNF instances join its holders at the same time")
+
+    async def holders(self, cluster: str, key: ObjectKey) -> Sequence[str]:
+        """See the port."""
+        stored = await self._store.get(SHARED, _shared_id(cluster, key))
+        return list(stored.body["holders"]) if stored is not None else []
 
     async def release(self, cluster: str, key: ObjectKey, vnf_instance_id: str) -> Sharing:
         """See the port."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
 
 import structlog
 from kubevnfm_clients.paths import quoted
@@ -18,20 +19,37 @@ from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, named, versio
 from kubevnfm_infra_k8s.adapters.transport import JSON, LARGEST_ANSWER, Answer, Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectRefused, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, Body, ObjectKey, Resource, field_at
-from kubevnfm_infra_k8s.domain.ports import Propagation
+from kubevnfm_infra_k8s.domain.ports import Propagation, Seen
 
 log = structlog.get_logger()
 
+T = TypeVar("T")
 _APPLY: Final = "application/apply-patch+yaml"
 _MERGE: Final = "application/merge-patch+json"
-_NO_SUCH_KIND: Final = "could not find the requested resource"
 _REPEATED_VALUE: Final = re.compile(r"got &.*")
-_METADATA: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
+_METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_METADATA_PAGE: Final = 250
+"""Objects of one page, with some 3 kB of metadata each; what is kept of a page is small."""
+_MOST_PAGES: Final = 1000
 _WATCH_S: Final = 300
 _FIRST_PAUSE_S: Final = 0.2
 _LONGEST_PAUSE_S: Final = 2.0
 _MOST_FAILURES: Final = 5
 """Consecutive failures of a watch, about five seconds, after which the cluster counts as unavailable."""
+
+
+@dataclass(frozen=True)
+class _Form(Generic[T]):
+    """Which objects a watch follows, in which form they are asked for, and what is kept of each."""
+
+    list_accept: str
+    watch_accept: str
+    query: Mapping[str, str]
+    keep: Callable[[Body, int], T]
+    """From the object, and the bytes of its event (0: from a list)."""
+    page: int = 0
+    """The objects in one answer to a list; 0: all."""
 
 
 class KubernetesCluster:
@@ -84,25 +102,20 @@ class KubernetesCluster:
         answer = await self._transport.call("GET", _path(resource, key), subject=str(key))
         return None if answer.status == 404 else self._object(answer, key)
 
+    async def get_metadata(self, resource: Resource, key: ObjectKey) -> Body | None:
+        """See the port."""
+        answer = await self._transport.call("GET", _path(resource, key), accept=_METADATA, subject=str(key))
+        return None if answer.status == 404 else self._object(answer, key)
+
     async def list(self, resource: Resource, *, namespace: str = "", labels: str = "") -> Sequence[Body]:
-        items, _ = await self._list(resource, namespace=namespace, query=_selection(labels, ""))
-        return items
+        return self._items(resource, await self._listed(resource, namespace=namespace, query=_selection(labels, "")))
 
     async def list_metadata(self, resource: Resource, *, namespace: str, most: int) -> Sequence[Body] | None:
         """See the port."""
-        listed = await self._listed(resource, namespace=namespace, query={"limit": str(most)}, accept=_METADATA)
+        accept = f"{_METADATA_LIST},{JSON}"
+        listed = await self._listed(resource, namespace=namespace, query={"limit": str(most)}, accept=accept)
         is_whole = not field_at(listed, "metadata", "continue")
         return self._items(resource, listed) if is_whole else None
-
-    async def _list(
-        self, resource: Resource, *, namespace: str, query: Mapping[str, str]
-    ) -> tuple[Sequence[Body], str]:
-        listed = await self._listed(resource, namespace=namespace, query=query)
-        items = self._items(resource, listed)
-        try:
-            return items, version_of(listed)
-        except Malformed as error:
-            raise self._malformed(f"list of {resource.plural}", error) from error
 
     async def _listed(
         self, resource: Resource, *, namespace: str, query: Mapping[str, str], accept: str = JSON
@@ -111,6 +124,7 @@ class KubernetesCluster:
         path, subject = _collection(resource, namespace), f"list of {resource.plural}"
         answer = await self._transport.call("GET", path, query=query, accept=accept, subject=subject)
         if answer.status == 404:
+            self._discovery.forget()
             return {}
         if answer.status >= 400 or not isinstance(answer.body, Mapping):
             raise ObjectRefused(subject, answer.message, http_status=answer.status)
@@ -127,20 +141,53 @@ class KubernetesCluster:
         except Malformed as error:
             raise self._malformed(f"list of {resource.plural}", error) from error
 
+    def _version(self, resource: Resource, listed: Body) -> str:
+        try:
+            return version_of(listed)
+        except Malformed as error:
+            raise self._malformed(f"list of {resource.plural}", error) from error
+
     async def follow(
         self, resource: Resource, *, namespace: str = "", labels: str = "", name: str = ""
     ) -> AsyncGenerator[Mapping[str, Body], None]:
-        query = _selection(labels, name)
-        failures = 0
+        objects: dict[str, Body] = {}
+        sizes: dict[str, int] = {}
+        form = _Form(JSON, JSON, _selection(labels, name), lambda body, size: (body, size))
+        async with aclosing(self._follow(resource, namespace, form)) as following:
+            async for seen in following:
+                if seen.is_all:
+                    # The size of a list is limited by itself.
+                    objects, sizes = {each: body for each, (body, _) in seen.found.items()}, {}
+                else:
+                    objects |= {each: body for each, (body, _) in seen.found.items()}
+                    sizes |= {each: size for each, (_, size) in seen.found.items()}
+                for each in seen.gone:
+                    objects.pop(each, None)
+                    sizes.pop(each, None)
+                if sum(sizes.values()) > LARGEST_ANSWER:
+                    raise ObjectRefused(
+                        f"watch of {resource.plural}", f"its objects have more than {LARGEST_ANSWER} bytes"
+                    )
+                yield objects
+
+    def follow_metadata(
+        self, resource: Resource, keep: Callable[[Body], T], *, namespace: str = "", labels: str = ""
+    ) -> AsyncGenerator[Seen[T], None]:
+        """See the port."""
+        query = _selection(labels, "")
+        form = _Form(_METADATA_LIST, _METADATA, query, lambda body, _: keep(body), page=_METADATA_PAGE)
+        return self._follow(resource, namespace, form)
+
+    async def _follow(self, resource: Resource, namespace: str, form: _Form[T]) -> AsyncGenerator[Seen[T], None]:
+        failures = unserved = 0
         while True:
             try:
-                items, version = await self._list(resource, namespace=namespace, query=query)
-                objects = {_name_in(item, namespace): item for item in items}
-                sizes: dict[str, int] = {}
-                yield objects
+                found, version = await self._all(resource, namespace, form)
+                unserved = 0 if version else min(unserved + 1, _MOST_FAILURES)
+                yield Seen(found, is_all=True)
                 while version:
                     begun = asyncio.get_running_loop().time()
-                    async with aclosing(self._watch(resource, namespace, query, version)) as changes:
+                    async with aclosing(self._watch(resource, namespace, form, version)) as changes:
                         async for change, body, size in changes:
                             failures = 0
                             version = version_of(body) or version
@@ -148,15 +195,9 @@ class KubernetesCluster:
                                 continue
                             name_of = _name_in(body, namespace)
                             if change == "DELETED":
-                                objects.pop(name_of, None)
-                                sizes.pop(name_of, None)
+                                yield Seen({}, gone=(name_of,))
                             else:
-                                objects[name_of], sizes[name_of] = body, size
-                            if sum(sizes.values()) > LARGEST_ANSWER:
-                                raise ObjectRefused(
-                                    f"watch of {resource.plural}", f"its objects have more than {LARGEST_ANSWER} bytes"
-                                )
-                            yield objects
+                                yield Seen({name_of: form.keep(body, size)})
                     if asyncio.get_running_loop().time() - begun < _FIRST_PAUSE_S:
                         await asyncio.sleep(_FIRST_PAUSE_S)  # limits the requests to a server that ends watches at once
             except _Expired:
@@ -167,14 +208,34 @@ class KubernetesCluster:
                     raise
                 log.info("watch_broken", kind=resource.kind, reason=str(error))
             # The version was too old, the kind is not served yet, or the connection broke: start again with a list.
-            await asyncio.sleep(min(_FIRST_PAUSE_S * 2**failures, _LONGEST_PAUSE_S))
+            await asyncio.sleep(min(_FIRST_PAUSE_S * 2 ** max(failures, unserved), _LONGEST_PAUSE_S))
+
+    async def _all(self, resource: Resource, namespace: str, form: _Form[T]) -> tuple[dict[str, T], str]:
+        """Return what is kept of all objects, and the version of their list. Raises _Expired."""
+        objects: dict[str, T] = {}
+        query = {**form.query, **({"limit": str(form.page)} if form.page else {})}
+        for _ in range(_MOST_PAGES):
+            try:
+                listed = await self._listed(resource, namespace=namespace, query=query, accept=form.list_accept)
+            except ObjectRefused as refusal:
+                # The list has changed too much since its first page.
+                if refusal.http_status == 410 and "continue" in query:
+                    raise _Expired from refusal
+                raise
+            objects |= {_name_in(item, namespace): form.keep(item, 0) for item in self._items(resource, listed)}
+            token = field_at(listed, "metadata", "continue")
+            if not token:
+                # Every page has the version of the first one.
+                return objects, self._version(resource, listed)
+            query |= {"continue": str(token)}
+        raise ObjectRefused(f"list of {resource.plural}", f"it has more than {_MOST_PAGES} pages")
 
     async def _watch(
-        self, resource: Resource, namespace: str, query: Mapping[str, str], version: str
+        self, resource: Resource, namespace: str, form: _Form[Any], version: str
     ) -> AsyncGenerator[tuple[str, Body, int], None]:
         """Yield (ADDED, MODIFIED, DELETED or BOOKMARK; object; its bytes) until the server ends it. Raises _Expired."""
         asked = {
-            **query,
+            **form.query,
             "watch": "true",
             # Bookmarks renew the version during quiet times, so that a restarted watch rarely needs a new list.
             "allowWatchBookmarks": "true",
@@ -182,7 +243,8 @@ class KubernetesCluster:
             "timeoutSeconds": str(_WATCH_S),
         }
         try:
-            async with self._transport.stream(_collection(resource, namespace), query=asked) as events:
+            path = _collection(resource, namespace)
+            async with self._transport.stream(path, query=asked, accept=form.watch_accept) as events:
                 async for event, size in events:
                     change, body = field_at(event, "type"), field_at(event, "object")
                     if change == "ERROR":
@@ -212,10 +274,7 @@ class KubernetesCluster:
         # Forced, because the manifest decides; without it, a field that a controller or person has set is a conflict.
         query = {"fieldManager": FIELD_MANAGER, "force": "true", **checking}
         answer = await self._write("PATCH", _path(resource, key), key, query, body, content_type=_APPLY)
-        if answer.status == 404 and _NO_SUCH_KIND in answer.message:
-            # Discovery has shown the kind. So either one of several API servers is behind, or it was just removed.
-            self._discovery.forget()
-            raise ClusterUnavailable(f"{key}: {answer.message}")
+        self._check_served(answer, key)
         if answer.status in (405, 415):
             return await self._create(resource, key, body, checking)
         return self._object(answer, key)
@@ -225,9 +284,16 @@ class KubernetesCluster:
         query = {"fieldManager": FIELD_MANAGER, **checking}
         path = _collection(resource, key.namespace)
         answer = await self._write("POST", path, key, query, body)
+        self._check_served(answer, key)
         if answer.status == 409 and resource.is_persistent:
             answer = await self._write("PATCH", _path(resource, key), key, query, body, content_type=_MERGE)
         return self._object(answer, key)
+
+    def _check_served(self, answer: Answer, key: ObjectKey) -> None:
+        if answer.is_unserved:
+            # Discovery has shown the kind. So either one of several API servers is behind, or it was just removed.
+            self._discovery.forget()
+            raise ClusterUnavailable(f"{key}: {key.api_version} does not serve {key.kind} at present")
 
     async def patch(self, resource: Resource, key: ObjectKey, change: Body) -> Body | None:
         query = {"fieldManager": FIELD_MANAGER}

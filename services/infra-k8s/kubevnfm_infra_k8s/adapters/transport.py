@@ -56,6 +56,9 @@ _REFUSAL_SIGNS: Final = (
 key given twice, and a text that is no quantity or no base64 (Kubernetes 1.34). A repeat gets the same answer."""
 
 
+_NO_SUCH_KIND: Final = "could not find the requested resource"
+
+
 @dataclass(frozen=True)
 class Answer:
     """An answer of the API server."""
@@ -76,6 +79,11 @@ class Answer:
         if text and self.mask is not None:
             text = self.mask(text[:_LONGEST_MASKED])
         return printable(text[:_LONGEST_MESSAGE])
+
+    @property
+    def is_unserved(self) -> bool:
+        """Whether nothing is served at the path; a group that is not served has no Status object as its answer."""
+        return self.status == 404 and (not isinstance(self.body, Mapping) or _NO_SUCH_KIND in self.message)
 
 
 _STARTING: Final = Answer(
@@ -195,13 +203,15 @@ class Transport:
             return Answer(response.status, parsed, kind), seconds
 
     @asynccontextmanager
-    async def stream(self, path: str, *, query: Mapping[str, str]) -> AsyncIterator[AsyncGenerator[tuple[Any, int]]]:
+    async def stream(
+        self, path: str, *, query: Mapping[str, str], accept: str = JSON
+    ) -> AsyncIterator[AsyncGenerator[tuple[Any, int]]]:
         """Yield the JSON lines of an answer, each with its size in bytes.
 
         Raises ClusterUnavailable, AccessRefused, ObjectRefused.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=_SILENCE_S)
-        headers = {"Accept": JSON, "Content-Type": JSON}
+        headers = {"Accept": accept, "Content-Type": JSON}
         try:
             async with self._request("GET", path, query, headers, None, timeout) as response:
                 if response.status != 200:

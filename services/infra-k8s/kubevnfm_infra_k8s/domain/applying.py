@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -35,46 +35,53 @@ class ApplyRun:
     adopt: bool
     rehearses: bool = False
     """Whether a set that changes existing objects is checked by a dry run too."""
+    only: Collection[ObjectKey] | None = None
+    """The objects to apply again, of a set that was applied before; None: all. Those that others share are among them."""
 
     async def apply(self, plan: Plan, release: Release, *, applied_by: str) -> Release:
         """Send all objects and store the release; return it with the uids.
 
         Nothing is sent if the check or the dry run rejects an object.
         """
-        persistent = [each for each in plan.objects if each.resource.is_persistent]
+        objects = [each for each in plan.objects if self.only is None or each.key in self.only]
+        persistent = [each for each in objects if each.resource.is_persistent]
         is_first = not any(entry.uid for entry in release.entries)
         # Stored before any object is sent, so that after a crash termination finds all of them. Entries that were never
         # sent are harmless: termination deletes no object without our label.
-        release = await self.releases.save(release.planned(persistent, namespace=plan.namespace))
+        if self.only is None:
+            release = await self.releases.save(release.planned(persistent, namespace=plan.namespace))
         sharers = await self._hold(persistent)
         there = await self._find_existing(persistent)
-        foreign = self._foreign(there, sharers)
+        foreign = self._foreign(there, sharers, release)
         if foreign and not self.adopt:
-            raise ForeignObjects(foreign)
+            raise ForeignObjects(foreign, way_out="delete or rename them" if self.only is not None else "")
         # Before its definition is applied, a custom resource would be rejected. For objects that exist already, the dry
         # run was done when they were created, unless their manifests are others now.
         if plan.all_served and (is_first or self.rehearses):
-            await rehearse(self.wait.cluster, plan.objects)
-        release = await self.releases.save(release.sharing(sharers).adopting(foreign))
-        await self.progress.started(f"{len(plan.objects)} objects", total=len(plan.objects))
-        for vdu in plan.without_workload:
+            await rehearse(self.wait.cluster, objects)
+        keys = {each.key for each in persistent}
+        release = await self.releases.save(release.sharing(sharers, among=keys).adopting(foreign))
+        await self.progress.started(f"{len(objects)} objects", total=len(objects))
+        for vdu in plan.without_workload if self.only is None else ():
             message = f"no workload named {vdu.name} in the files, so it has no VNFC"
-            await self.progress.on(f"VDU {vdu.vdu_id}", message, done=0, total=len(plan.objects))
+            await self.progress.on(f"VDU {vdu.vdu_id}", message, done=0, total=len(objects))
         # A Job that has ended must not run again because a later object has failed. It may have been collected.
-        left = [each for each in plan.objects if each.key not in release.complete]
-        sender = Sender(self.wait, self.progress, there, sharers, webhooks_of(plan.objects))
+        left = [each for each in objects if each.key not in release.complete]
+        sender = Sender(
+            self.wait, self.progress, there, sharers, webhooks_of(plan.objects), is_again=self.only is not None
+        )
         unsent = {each.key for each in left}
         postponed: list[Wanted] = []
         for wave in waves(left):
             await self._wait_for(wave, plan)
             sent = await sender.send([*postponed, *wave.objects], unsent=unsent)
             # Stored now: a rollback after a crash then knows which objects are ours.
-            release = await self.releases.save(release.with_uids(sent.uids))
+            release = await self.releases.save(release.written(sent.written))
             postponed = [each for each, _ in sent.refused]
-            unsent -= sent.uids.keys()
-        uids = await sender.send_rest(postponed)
-        log.info("objects_applied", namespace=plan.namespace, objects=len(plan.objects))
-        return await self.releases.save(release.confirmed(uids, applied_by=applied_by))
+            unsent -= sent.written.keys()
+        rest = await sender.send_rest(postponed)
+        log.info("objects_applied", namespace=plan.namespace, objects=len(objects))
+        return await self.releases.save(release.confirmed(rest, applied_by=applied_by))
 
     async def _hold(self, objects: Sequence[Wanted]) -> Mapping[ObjectKey, Sequence[str]]:
         """Join the holders of the cluster-scoped objects; return the other instances by object.
@@ -91,7 +98,7 @@ class ApplyRun:
         return await look(self.wait.cluster, [(each.resource, each.key) for each in objects], self._look)
 
     def _foreign(
-        self, there: Mapping[ObjectKey, Body], sharers: Mapping[ObjectKey, Sequence[str]]
+        self, there: Mapping[ObjectKey, Body], sharers: Mapping[ObjectKey, Sequence[str]], release: Release
     ) -> Sequence[ObjectKey]:
         """Return those of the existing objects that belong neither to this instance nor to one that shares them."""
         mine = self.wait.vnf_instance_id
@@ -99,6 +106,7 @@ class ApplyRun:
             key
             for key, body in there.items()
             if labels_of(body).get(INSTANCE_LABEL) not in {mine, *sharers.get(key, ())}
+            and not release.has_lost_label(key, body)
         ]
 
     async def _look(self, resource: Resource, key: ObjectKey) -> Body | None:

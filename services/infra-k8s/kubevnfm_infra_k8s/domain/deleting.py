@@ -151,20 +151,24 @@ class DeletionRun:
             await self._give_back(release, entry, resource, body)
             return False
         owners: Sequence[str] = [mine]
+        was_shared = False
         if is_cluster_scoped(entry.key):
             sharing = await self._let_go(release, entry.key, resource)
             if sharing.holders:
                 return False
             # If several instances leave at the same time, the label can be that of any of them.
             owners = sharing.former
+            was_shared = len(owners) > 1
             reason = await self.need_of_others(release, entry.key, body)
             if reason:
                 log.warning("object_stays", object=str(entry.key), reason=reason)
                 await self.progress.on(str(entry.key), f"stays: {reason}", done=0, total=1)
                 return False
-        # An object of the same name with another uid was created by someone else after ours was deleted.
-        is_same = not entry.uid or entry.uid == uid_of(body)
-        return is_same and labels_of(body).get(INSTANCE_LABEL) in owners
+        # An object of the same name with another uid was created by someone else after ours was deleted; one that was
+        # shared may have been created again by another holder.
+        is_same = not entry.uid or entry.uid == uid_of(body) or was_shared
+        is_ours = labels_of(body).get(INSTANCE_LABEL) in owners or release.has_lost_label(entry.key, body)
+        return is_same and is_ours
 
     async def _give_back(self, release: Release, entry: Entry, resource: Resource, body: Body) -> None:
         """Take our labels off an object that existed before the VNF (capi.md CR-020)."""

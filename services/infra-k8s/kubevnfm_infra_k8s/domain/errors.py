@@ -86,7 +86,7 @@ class OutsideAutoscaler(VnfmError):
 
 
 class ObjectMissing(VnfmError):
-    """An object of the instance was deleted by another party; a heal of the whole VNF creates it again."""
+    """An object of the instance was deleted by another party; a repair applies it again."""
 
     code = "object-missing"
     title = "Kubernetes object does not exist"
@@ -96,7 +96,7 @@ class ObjectMissing(VnfmError):
     """The objects that exist."""
 
     def __init__(self, key: ObjectKey) -> None:
-        super().__init__(f"{key}: does not exist; a heal without vnfcInstanceId creates it again")
+        super().__init__(f"{key}: does not exist; a heal with additionalParams.repair: true applies it again")
         self.key = key
 
 
@@ -122,11 +122,10 @@ class ForeignObjects(Conflict):
     code = "foreign-object"
     title = "Kubernetes object exists"
 
-    def __init__(self, keys: Sequence[ObjectKey]) -> None:
+    def __init__(self, keys: Sequence[ObjectKey], *, way_out: str = "") -> None:
         names = ", ".join(str(key) for key in keys)
-        super().__init__(
-            f"existing objects do not belong to this VNF instance: {names} (additionalParams.adopt takes them over)"
-        )
+        hint = way_out or "additionalParams.adopt takes them over"
+        super().__init__(f"existing objects do not belong to this VNF instance: {names} ({hint})")
         self.keys = keys
 
 
@@ -199,6 +198,21 @@ class ClusterNotReady(TimedOut):
     code = "cluster-not-ready"
     title = "Workload cluster not ready in time"
     status = 422
+
+
+class ClusterLost(Conflict):
+    """The objects that a workload cluster consists of were deleted: its machines are gone, and its access data are of no use."""
+
+    code = "cluster-lost"
+    title = "Workload cluster was deleted"
+
+    def __init__(self, keys: Sequence[ObjectKey]) -> None:
+        names = ", ".join(str(key) for key in keys)
+        super().__init__(
+            f"{names}: deleted by another party, and the machines of the cluster with it; terminate the VNF instance and "
+            "instantiate it again"
+        )
+        self.keys = keys
 
 
 class KubeconfigInvalid(VnfmError):

@@ -7,20 +7,21 @@ anywhere can be repeated: a pod of the same name with another uid is the new one
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
 from kubevnfm_events.infra import PodFacts
 
-from kubevnfm_infra_k8s.domain.errors import ObjectMissing, ObjectsNotReady
+from kubevnfm_infra_k8s.domain.errors import ForeignObjects, ObjectMissing, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.facts import PODS, instance_pods
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, Wanted, field_at, uid_of
 from kubevnfm_infra_k8s.domain.ports import Releases
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.readiness import judge
 from kubevnfm_infra_k8s.domain.ready_wait import ReadinessWait
-from kubevnfm_infra_k8s.domain.release import Entry, Release
+from kubevnfm_infra_k8s.domain.relabelling import is_ours
+from kubevnfm_infra_k8s.domain.release import Entry, Release, Written
 from kubevnfm_infra_k8s.domain.vdus import is_running, owned_pods
 from kubevnfm_infra_k8s.domain.verdicts import Observation
 from kubevnfm_infra_k8s.domain.waiting import Awaited
@@ -63,7 +64,7 @@ class HealRun:
 
         ``wanted``: the objects of the manifests. Raises ObjectMissing if the manifests no longer have the pod.
         """
-        uids: dict[ObjectKey, str] = {}
+        created: dict[ObjectKey, Written] = {}
         for pod in self.pods:
             if pod.owner_kind != BARE:
                 continue
@@ -73,11 +74,9 @@ class HealRun:
                 if key not in wanted:
                     raise ObjectMissing(key)
                 body = await self.wait.cluster.apply(PODS, key, wanted[key].body)
-            uids[key] = uid_of(body)
-        entries = [replace(entry, uid=uids.get(entry.key, entry.uid)) for entry in release.entries]
-        if entries == list(release.entries):
-            return release
-        return await self.releases.save(replace(release, entries=entries))
+            created[key] = Written.from_body(body)
+        after = release.written(created)
+        return release if after == release else await self.releases.save(after)
 
     async def is_whole(self, release: Release, *, within_s: float) -> bool:
         """Return whether the workloads of the pods are ready and have as many ready pods as they want.
@@ -86,7 +85,7 @@ class HealRun:
         """
         vdu_ids = {pod.vdu_id for pod in self.pods}
         entries = [entry for entry in release.entries if entry.vdu_id in vdu_ids]
-        awaited = [Awaited(entry.key, await self._resource(entry)) for entry in entries]
+        awaited = [Awaited(entry.key, await self._resource(entry, release)) for entry in entries]
         bodies = await self.wait.until_ready(awaited, self.progress, within_s=within_s)
         if bodies is None:
             return False
@@ -98,10 +97,14 @@ class HealRun:
             raise ObjectsNotReady("; ".join(f"{subject}: {message}" for subject, message in lacking))
         return not lacking
 
-    async def _resource(self, entry: Entry) -> Resource:
-        resource = await self.wait.cluster.resource(entry.key.api_version, entry.key.kind)
-        if resource is None or await self.wait.cluster.get(resource, entry.key) is None:
-            raise ObjectMissing(entry.key)
+    async def _resource(self, entry: Entry, release: Release) -> Resource:
+        cluster, key = self.wait.cluster, entry.key
+        resource = await cluster.resource(key.api_version, key.kind)
+        body = await cluster.get(resource, key) if resource is not None else None
+        if resource is None or body is None:
+            raise ObjectMissing(key)
+        if not await is_ours(cluster, resource, key, body, release):
+            raise ForeignObjects([key])
         return resource
 
     async def _lacking(self, entries: Sequence[Entry], bodies: Mapping[ObjectKey, Body]) -> Sequence[tuple[str, str]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from kubevnfm_events import Event, PackageRef, VimConnection
 from kubevnfm_events.infra import HelmChart, ObjectsDeleted, Variables
@@ -16,6 +16,19 @@ from kubevnfm_worker import StepContext
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.release import Release
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Seen(Generic[T]):
+    """The news of a watch: objects by name."""
+
+    found: Mapping[str, T]
+    gone: Collection[str] = ()
+    is_all: bool = False
+    """Whether no other objects exist: the watch has begun, or has begun again."""
+
 
 PublishEvent = Callable[[Event], Awaitable[None]]
 
@@ -79,12 +92,25 @@ class Cluster(Protocol):
         """Return the objects of a kind in a namespace, at least with their metadata; None if there are more than ``most``."""
         ...
 
+    async def get_metadata(self, resource: Resource, key: ObjectKey) -> Body | None:
+        """Return the object with nothing but its metadata, None if it or its kind does not exist."""
+        ...
+
     def follow(
         self, resource: Resource, *, namespace: str = "", labels: str = "", name: str = ""
     ) -> AsyncGenerator[Mapping[str, Body], None]:
         """Yield the matching objects by name: at once, and again after each change. The caller has to close it.
 
         The name is ``namespace/name`` for a kind with namespaces if none is given: then all of them are followed.
+        """
+        ...
+
+    def follow_metadata(
+        self, resource: Resource, keep: Callable[[Body], T], *, namespace: str = "", labels: str = ""
+    ) -> AsyncGenerator[Seen[T], None]:
+        """Yield what ``keep`` makes of the metadata of the matching objects: all of them at first, then each change.
+
+        No body is read, and nothing of the metadata is kept. Names as for `follow`. The caller has to close it.
         """
         ...
 
@@ -192,6 +218,10 @@ class SharedObjects(Protocol):
 
     async def hold(self, cluster: str, key: ObjectKey, digest: str, vnf_instance_id: str) -> Sequence[str]:
         """Join the object's holders; return the others. Raises SharedObjectDiffers, without joining."""
+        ...
+
+    async def holders(self, cluster: str, key: ObjectKey) -> Sequence[str]:
+        """Return the instances that hold the object."""
         ...
 
     async def release(self, cluster: str, key: ObjectKey, vnf_instance_id: str) -> Sharing:

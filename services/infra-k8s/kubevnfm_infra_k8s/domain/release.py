@@ -7,12 +7,26 @@ from dataclasses import dataclass, replace
 
 from kubevnfm_events.infra import LeftObject
 
-from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, labels_of, uid_of
+from kubevnfm_infra_k8s.domain.ownership import owned_fields
 
 
 def addons_release(vnf_instance_id: str) -> str:
     """Return the id of the release with an instance's objects inside its own workload cluster (capi.md CR-048)."""
     return f"{vnf_instance_id}.addons"
+
+
+@dataclass(frozen=True)
+class Written:
+    """The part of the API server's answer to a write that the inventory keeps."""
+
+    uid: str
+    owned: str
+
+    @classmethod
+    def from_body(cls, body: Body) -> Written:
+        """Return it for the object as it is after our write."""
+        return cls(uid_of(body), owned_fields(body))
 
 
 @dataclass(frozen=True)
@@ -38,6 +52,8 @@ class Entry:
     """Names of a StatefulSet's volumeClaimTemplates. Kubernetes does not delete their claims with the set."""
     manifest_name: str = ""
     """The name in the manifest, if the object has another one (CR-095)."""
+    owned: str = ""
+    """`owned_fields` after our last write; "" if they are not known, as for an object that an earlier version has applied."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +68,10 @@ class Release:
     """In the order in which they were applied."""
     applied_by: str = ""
     """The step attempt that applied all entries; a later call of the same attempt only waits."""
+    repaired_by: str = ""
+    """The operation that has begun to repair the objects; a later call or attempt of it continues."""
+    repaired: int = 0
+    """The number of objects that it repairs."""
     left: tuple[LeftObject, ...] = ()
     """The objects whose finalizers a termination has removed, and what they may have left."""
     revision: int = 0
@@ -66,9 +86,10 @@ class Release:
         left = [entry for entry in self.entries if entry.key.identity not in keys]
         return replace(self, namespace=namespace, entries=[*left, *wanted])
 
-    def sharing(self, keys: Collection[ObjectKey]) -> Release:
-        """Return the release with these objects marked as shared."""
-        return replace(self, entries=[replace(each, is_shared=each.key in keys) for each in self.entries])
+    def sharing(self, keys: Collection[ObjectKey], *, among: Collection[ObjectKey]) -> Release:
+        """Return the release with those of ``among`` marked as shared that are in ``keys``, and no others of them."""
+        entries = [replace(each, is_shared=each.key in keys) if each.key in among else each for each in self.entries]
+        return replace(self, entries=entries)
 
     def adopting(self, keys: Collection[ObjectKey]) -> Release:
         """Return the release with these objects marked as taken over."""
@@ -85,13 +106,25 @@ class Release:
         entries = [replace(each, is_complete=each.is_complete or each.key in keys) for each in self.entries]
         return replace(self, entries=entries)
 
-    def with_uids(self, uids: Mapping[ObjectKey, str]) -> Release:
-        """Return the release with the API server's uids."""
-        return replace(self, entries=[replace(entry, uid=uids.get(entry.key, entry.uid)) for entry in self.entries])
+    def has_lost_label(self, key: ObjectKey, body: Body) -> bool:
+        """Return whether an object is ours although another party has removed its label: its uid says so.
 
-    def confirmed(self, uids: Mapping[ObjectKey, str], *, applied_by: str) -> Release:
-        """Return the release with the API server's uids, marked as applied by this attempt."""
-        return replace(self.with_uids(uids), applied_by=applied_by)
+        With the label of another instance it belongs to that one.
+        """
+        uid = next((entry.uid for entry in self.entries if entry.key == key), "")
+        return bool(uid) and uid == uid_of(body) and INSTANCE_LABEL not in labels_of(body)
+
+    def written(self, found: Mapping[ObjectKey, Written]) -> Release:
+        """Return the release with what the API server has returned for our writes."""
+        entries = [
+            replace(entry, uid=found[entry.key].uid, owned=found[entry.key].owned) if entry.key in found else entry
+            for entry in self.entries
+        ]
+        return replace(self, entries=entries)
+
+    def confirmed(self, found: Mapping[ObjectKey, Written], *, applied_by: str) -> Release:
+        """Return the release with what the API server has returned, marked as applied by this attempt."""
+        return replace(self.written(found), applied_by=applied_by)
 
 
 def _entry(wanted: Wanted, known: Entry | None) -> Entry:
@@ -108,4 +141,5 @@ def _entry(wanted: Wanted, known: Entry | None) -> Entry:
         is_complete=known is not None and known.is_complete and known.digest == wanted.digest,
         claim_templates=wanted.claim_templates,
         manifest_name=wanted.manifest_name,
+        owned=known.owned if known is not None else "",
     )

@@ -23,9 +23,11 @@ from kubevnfm_infra_k8s.domain.errors import (
     UnknownKinds,
 )
 from kubevnfm_infra_k8s.domain.facts import instance_pods
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, field_at, labels_of, uid_of
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at, uid_of
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.ready_wait import ReadinessWait
+from kubevnfm_infra_k8s.domain.relabelling import is_ours
+from kubevnfm_infra_k8s.domain.release import Release
 from kubevnfm_infra_k8s.domain.together import each_of
 from kubevnfm_infra_k8s.domain.vdus import owned_pods
 from kubevnfm_infra_k8s.domain.waiting import Awaited
@@ -53,14 +55,14 @@ class ScaleRun:
     wait: ReadinessWait
     progress: Progress
 
-    async def find(self, counts: Sequence[ObjectCount]) -> Sequence[Scaled]:
+    async def find(self, counts: Sequence[ObjectCount], release: Release) -> Sequence[Scaled]:
         """Return the objects to scale; nothing is changed.
 
         Raises: NotScalable, UnknownKinds, ObjectMissing, ForeignObjects, OutsideAutoscaler naming the object.
         """
-        return await each_of(counts, self._find)
+        return await each_of(counts, lambda each: self._find(each, release))
 
-    async def _find(self, wanted: ObjectCount) -> Scaled:
+    async def _find(self, wanted: ObjectCount, release: Release) -> Scaled:
         key = ObjectKey(wanted.api_version, wanted.kind, wanted.namespace or "", wanted.name)
         resource = await self.wait.cluster.resource(key.api_version, key.kind)
         if resource is None:
@@ -70,7 +72,7 @@ class ScaleRun:
         body = await self.wait.cluster.get(resource, key)
         if body is None:
             raise ObjectMissing(key)
-        if labels_of(body).get(INSTANCE_LABEL) != self.wait.vnf_instance_id:
+        if not await is_ours(self.wait.cluster, resource, key, body, release):
             raise ForeignObjects([key])
         limits = Limits.from_object(body)
         if not limits.allow(wanted.count):

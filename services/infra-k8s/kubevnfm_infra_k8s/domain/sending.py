@@ -11,11 +11,12 @@ import structlog
 from kubevnfm_kit.clock import rfc3339
 
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotReady, ObjectsRefused, WebhookUnavailable
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Wanted, field_at, uid_of
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, field_at, labels_of
 from kubevnfm_infra_k8s.domain.preparing import instance_labels, labelled
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.ready_wait import ReadinessWait
 from kubevnfm_infra_k8s.domain.rehearsing import may_be_cured
+from kubevnfm_infra_k8s.domain.release import Written
 from kubevnfm_infra_k8s.domain.together import each_of
 from kubevnfm_infra_k8s.domain.waiting import Awaited
 
@@ -31,7 +32,7 @@ _LONGEST_LOOK_S: Final = 1.0
 class Sent:
     """The result of sending one group of objects."""
 
-    uids: Mapping[ObjectKey, str]
+    written: Mapping[ObjectKey, Written]
     refused: Sequence[tuple[Wanted, ObjectRefused]]
     """The objects that may be accepted once others of the set exist."""
 
@@ -48,6 +49,8 @@ class Sender:
     """The other instances that hold a cluster-scoped object."""
     webhooks: Collection[str]
     """The names of the admission webhooks of the set."""
+    is_again: bool = False
+    """Whether objects that other instances have created are applied too: another party has changed them."""
 
     async def send(self, objects: Sequence[Wanted], *, unsent: Collection[ObjectKey]) -> Sent:
         """Send the objects, a few at a time; definitions are served when it returns.
@@ -76,23 +79,25 @@ class Sender:
             ]
             await self.wait.until_ready(found, self.progress)
             await self._until_served(definitions)
-        uids = {each.key: uid_of(body) for each, body in zip(objects, bodies, strict=True) if body is not None}
-        return Sent(uids, refused)
+        written = {
+            each.key: Written.from_body(body) for each, body in zip(objects, bodies, strict=True) if body is not None
+        }
+        return Sent(written, refused)
 
-    async def send_rest(self, objects: Sequence[Wanted]) -> Mapping[ObjectKey, str]:
+    async def send_rest(self, objects: Sequence[Wanted]) -> Mapping[ObjectKey, Written]:
         """Send what other objects had to cure, as long as that gets one more of them accepted.
 
         Raises ObjectRefused or ObjectsRefused.
         """
-        uids: dict[ObjectKey, str] = {}
+        written: dict[ObjectKey, Written] = {}
         left = objects
         while left:
             sent = await self.send(left, unsent={each.key for each in left})
-            if not sent.uids:
+            if not sent.written:
                 raise ObjectsRefused([refusal for _, refusal in sent.refused])
-            uids |= sent.uids
+            written |= sent.written
             left = [each for each, _ in sent.refused]
-        return uids
+        return written
 
     async def _until_served(self, definitions: Sequence[Wanted]) -> None:
         """Return when discovery shows the defined kinds, which takes a moment after a definition is established."""
@@ -111,10 +116,10 @@ class Sender:
     async def _send_one(self, wanted: Wanted) -> Body:
         body, there, sharers = wanted.body, self.there.get(wanted.key), self.sharers.get(wanted.key, ())
         if sharers:
-            if there is not None:  # another instance has created it with the same content
+            if there is not None and not self.is_again:  # another instance has created it with the same content
                 return there
             # Both instances may apply it at the same time; with the same label the order does not matter.
-            body = labelled(body, instance_labels(sharers[0]))
+            body = labelled(body, instance_labels(self._label(there, sharers)))
         tries, since = 0, self.wait.clock.now()
         while True:
             try:
@@ -128,6 +133,11 @@ class Sender:
                 await self.progress.on(str(wanted.key), message, done=0, total=1)
                 await asyncio.sleep(pause_s)
                 tries += 1
+
+    def _label(self, there: Body | None, sharers: Sequence[str]) -> str:
+        """Return the instance whose label a shared object has: the present one, if it still holds it."""
+        present = labels_of(there).get(INSTANCE_LABEL) if there is not None else None
+        return present if present is not None and present in {*sharers, self.wait.vnf_instance_id} else sharers[0]
 
 
 def _kind(definition: Wanted) -> str:

@@ -26,14 +26,14 @@ from kubevnfm_infra_k8s.domain.objects import (
     Wanted,
     annotations_of,
     field_at,
-    labels_of,
     uid_of,
 )
 from kubevnfm_infra_k8s.domain.planning import Plan
 from kubevnfm_infra_k8s.domain.ports import Releases
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.ready_wait import ReadinessWait
-from kubevnfm_infra_k8s.domain.release import Release
+from kubevnfm_infra_k8s.domain.relabelling import is_ours
+from kubevnfm_infra_k8s.domain.release import Release, Written
 from kubevnfm_infra_k8s.domain.together import each_of
 from kubevnfm_infra_k8s.domain.vdus import owner_uid
 
@@ -111,9 +111,10 @@ class UpdateRun:
         added = [f"{each.key} ({each.file})" for each in stored if each.key not in known]
         if added:
             raise InvalidInput(FIELD, f"a modification adds no objects; the CNF does not have {', '.join(added)}")
-        there = await self._find(stored)
-        changed = await self._configure([each for each in stored if each.key.kind in _CONFIGS], there)
-        uids: dict[ObjectKey, str] = {}
+        there = await self._find(stored, release)
+        applied = await self._configure([each for each in stored if each.key.kind in _CONFIGS], there)
+        changed = {(key.kind, key.namespace, key.name) for key in applied}
+        uids = {entry.key: entry.uid for entry in release.entries}
         restarted: list[Wanted] = []
         is_ending = False
         for each in stored:
@@ -121,38 +122,38 @@ class UpdateRun:
                 restarted.append(each)
                 body, ends = await self._restart(each, there.get(each.key))
                 is_ending = is_ending or ends
-                if body is not None:
-                    uids[each.key] = uid_of(body)
+                # A restart alone adds no field that is compared with it later.
+                if body is not None and uid_of(body) != uids[each.key]:
+                    applied[each.key] = Written.from_body(body)
         if is_ending and self.wait.left_s() <= 0:
             raise ObjectsNotReady(f"pods did not end in time: {', '.join(str(each.key) for each in restarted)}")
-        planned = release.planned(stored, namespace=plan.namespace).confirmed(uids, applied_by=release.applied_by)
+        planned = release.planned(stored, namespace=plan.namespace).confirmed(applied, applied_by=release.applied_by)
         return Updated(await self.releases.save(planned), restarted, is_ending)
 
-    async def _find(self, objects: Sequence[Wanted]) -> Mapping[ObjectKey, Body]:
+    async def _find(self, objects: Sequence[Wanted], release: Release) -> Mapping[ObjectKey, Body]:
         """Return the ConfigMaps, Secrets and workloads that exist. Raises ForeignObjects for those of others."""
         concerned = [each for each in objects if each.key.kind in _CONFIGS | WORKLOADS]
         found = await each_of(concerned, lambda each: self.wait.cluster.get(each.resource, each.key))
         there = {each.key: body for each, body in zip(concerned, found, strict=True) if body is not None}
-        foreign = [
-            key for key, body in there.items() if labels_of(body).get(INSTANCE_LABEL) != self.wait.vnf_instance_id
-        ]
+        resources = {each.key: each.resource for each in concerned}
+        ours = await each_of(there.items(), lambda each: is_ours(self.wait.cluster, resources[each[0]], *each, release))
+        foreign = [key for key, is_mine in zip(there, ours, strict=True) if not is_mine]
         if foreign:
             raise ForeignObjects(foreign)
         return there
 
-    async def _configure(
-        self, configs: Sequence[Wanted], there: Mapping[ObjectKey, Body]
-    ) -> Collection[tuple[str, str, str]]:
-        """Apply the ConfigMaps and Secrets that differ; return kind, namespace and name of all that this operation changed."""
+    async def _configure(self, configs: Sequence[Wanted], there: Mapping[ObjectKey, Body]) -> dict[ObjectKey, Written]:
+        """Apply the ConfigMaps and Secrets that differ; return all that this operation has applied, also by earlier calls."""
+        applied = {
+            each.key: Written.from_body(there[each.key])
+            for each in configs
+            if annotations_of(there.get(each.key) or {}).get(OPERATION_ANNOTATION) == self.operation_id
+        }
         different = [each for each in configs if _content(there.get(each.key)) != _content(each.body)]
         for each in different:
-            await self.wait.cluster.apply(each.resource, each.key, each.body)
+            applied[each.key] = Written.from_body(await self.wait.cluster.apply(each.resource, each.key, each.body))
             await self.progress.on(str(each.key), "changed", done=0, total=len(different))
-        return {
-            (each.key.kind, each.key.namespace, each.key.name)
-            for each in configs
-            if each in different or annotations_of(there[each.key]).get(OPERATION_ANNOTATION) == self.operation_id
-        }
+        return applied
 
     def _is_concerned(self, wanted: Wanted, there: Body | None, changed: Collection[tuple[str, str, str]]) -> bool:
         if there is None or self._is_marked(wanted.key, there):
@@ -178,7 +179,7 @@ class UpdateRun:
         return lists
 
     async def _restart(self, wanted: Wanted, there: Body | None) -> tuple[Body | None, bool]:
-        """Restart a workload unless that was done; return it if it was created again, and whether earlier pods still end."""
+        """Restart a workload unless that was done; return it if it exists, and whether earlier pods still end."""
         cluster, key = self.wait.cluster, wanted.key
         if key.kind == "Pod":
             return await self._replace_pod(wanted, there)
@@ -192,7 +193,7 @@ class UpdateRun:
             await cluster.patch(wanted.resource, key, {"spec": {"template": template}})
             await self.progress.on(str(key), "restarts", done=0, total=1)
         # Only a ReplicaSet keeps the pods of its earlier template.
-        return None, key.kind == "ReplicaSet" and await self._end_pods(key, uid_of(there))
+        return there, key.kind == "ReplicaSet" and await self._end_pods(key, uid_of(there))
 
     async def _replace_pod(self, wanted: Wanted, there: Body | None) -> tuple[Body | None, bool]:
         """Delete a pod of the earlier state, and create it again when it is gone: its containers cannot be changed."""

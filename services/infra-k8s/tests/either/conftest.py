@@ -14,12 +14,14 @@ from typing import Any
 
 import pytest
 from kubevnfm_events import VimConnection
-from kubevnfm_events.infra import ObjectsApplied, ObjectsDeleted
+from kubevnfm_events.infra import ObjectsApplied, ObjectsDeleted, ObjectsRepaired
+from kubevnfm_infra_k8s.adapters.access import read_access
+from kubevnfm_infra_k8s.adapters.transport import Transport
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
-from kubevnfm_secrets import Secret
+from kubevnfm_secrets import KeyRing, Secret
 from patience import until_true
 from real_kubernetes import RealKubernetes
 
@@ -78,6 +80,13 @@ class Ground:
         )
         return done
 
+    async def repair(self, *, instance: str = "", **more: Any) -> ObjectsRepaired:
+        """Apply again what others have deleted or changed."""
+        done: ObjectsRepaired = await self.site.repair(
+            def_files=["f.yaml"], instance=instance or self.namespace, **{"namespace": self.namespace, **more}
+        )
+        return done
+
     async def delete(self, *, instance: str = "", **more: Any) -> ObjectsDeleted:
         """Terminate."""
         operation = more.pop("operation", f"delete-{secrets.token_hex(4)}")
@@ -101,6 +110,52 @@ class Ground:
         return await self.cluster.apply(
             resource, ObjectKey(api_version, kind, place, str(body["metadata"]["name"])), body
         )
+
+    async def as_other(
+        self, api_version: str, kind: str, name: str, patch: Body, *, manager: str = "kubectl-edit", at: str = ""
+    ) -> None:
+        """Change an object, or the subresource ``at`` of it, as another client does."""
+        resource = await self.cluster.resource(api_version, kind)
+        assert resource is not None
+        base = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        place = f"/namespaces/{self.namespace}" if resource.namespaced else ""
+        transport = await Transport.connect(read_access(self.site.vim, KeyRing.from_text(KeyRing.new_key())))
+        try:
+            answer = await transport.call(
+                "PATCH", f"{base}{place}/{resource.plural}/{name}{at}", query={"fieldManager": manager}, body=patch,
+                content_type="application/merge-patch+json",
+            )  # fmt: skip
+        finally:
+            await transport.close()
+        assert answer.status == 200, answer.message
+
+    async def scale_as_other(self, name: str, replicas: int, *, manager: str = "kubectl") -> None:
+        """Scale a Deployment as ``kubectl scale`` does."""
+        await self.as_other(
+            "apps/v1", "Deployment", name, {"spec": {"replicas": replicas}}, manager=manager, at="/scale"
+        )
+
+    async def autoscale(self, name: str, *, least: int) -> None:
+        """Have a HorizontalPodAutoscaler raise the number of a Deployment; the lab has no controller for it."""
+        if REAL is None:
+            await self.scale_as_other(name, least, manager="kube-controller-manager")
+            return
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+        spec = {"scaleTargetRef": target, "minReplicas": least, "maxReplicas": least + 1}
+        await self.create(
+            {
+                "apiVersion": "autoscaling/v2",
+                "kind": "HorizontalPodAutoscaler",
+                "metadata": {"name": name, "namespace": self.namespace},
+                "spec": spec,
+            }
+        )
+
+        async def is_raised() -> bool:
+            found = await self.shown("apps/v1", "Deployment", name)
+            return bool(found and found["spec"]["replicas"] == least)
+
+        await until_true(is_raised)
 
     def own_name(self, text: str) -> str:
         """Return a name for a cluster-scoped object that no other test uses."""

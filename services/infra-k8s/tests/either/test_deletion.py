@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kubernetes_objects import a_deployment, an_object
+from kubernetes_objects import a_deployment, an_object, things_of
 from kubevnfm_infra_k8s.domain.errors import ObjectsNotGone
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from patience import until_true
@@ -44,17 +44,7 @@ async def test_the_pods_of_a_deployment_are_gone_when_it_is(ground: Any) -> None
 async def test_an_untouched_custom_resource_is_deleted_with_its_definition(ground: Any) -> None:
     """CR-023: the garbage collector does not know a kind that is a few seconds old."""
     group = f"{ground.namespace}.example"
-    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object"}}}}
-    spec = {
-        "group": group,
-        "scope": "Namespaced",
-        "names": {"kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList"},
-        "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
-    }
-    definition = an_object(
-        "CustomResourceDefinition", f"things.{group}", api_version="apiextensions.k8s.io/v1", spec=spec
-    )
-    await ground.apply(definition, an_object("Thing", "t", api_version=f"{group}/v1", spec={}))
+    await ground.apply(things_of(group), an_object("Thing", "t", api_version=f"{group}/v1", spec={}))
     started = asyncio.get_running_loop().time()
     assert (await ground.delete()).count == 2
     assert asyncio.get_running_loop().time() - started < 100.0

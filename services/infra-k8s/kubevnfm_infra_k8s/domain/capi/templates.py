@@ -83,6 +83,20 @@ async def with_templates(cluster: Cluster, objects: Sequence[Wanted], release: R
     return [_changed(each, changed.get(each.key), by_reference) for each in objects]
 
 
+def with_present_names(objects: Sequence[Wanted], release: Release) -> Sequence[Wanted]:
+    """Return the objects under the names that the inventory has for them now, and the references to these."""
+    # The newest entry of a manifest is the last one: earlier ones are templates that are still in use.
+    names = {
+        replace(entry.key, name=entry.manifest_name or entry.key.name).identity: entry.key.name
+        for entry in release.entries
+    }
+    changed = {
+        each.key: name for each in objects if (name := names.get(each.key.identity, each.key.name)) != each.key.name
+    }
+    by_reference = {_own_reference(key): name for key, name in changed.items()}
+    return [_changed(each, changed.get(each.key), by_reference) for each in objects]
+
+
 def _changed(wanted: Wanted, name: str | None, names: Mapping[Reference, str]) -> Wanted:
     if name is not None:
         return _under(wanted, name)
