@@ -128,18 +128,48 @@ async def test_without_server_side_apply_objects_are_created_and_then_patched() 
 async def test_following_shows_the_objects_and_each_change(cluster: Cluster, make: Make) -> None:
     mark = {"labels": {"mine": "yes"}}
     await cluster.apply(CONFIG_MAPS, key("a"), make("ConfigMap", "a", metadata=mark))
-    seen: list[list[str]] = []
     async with (
         asyncio.timeout(300),
         aclosing(cluster.follow(CONFIG_MAPS, namespace="default", labels="mine=yes")) as found,
     ):
-        seen.append(sorted(await anext(found)))
+        first = await anext(found)
         await cluster.apply(CONFIG_MAPS, key("b"), make("ConfigMap", "b", metadata=mark))
-        seen.append(sorted(await anext(found)))
+        second = await anext(found)
         await cluster.delete(CONFIG_MAPS, key("a"))
-        while seen[-1] != ["b"]:
-            seen.append(sorted(await anext(found)))
-    assert seen[:2] == [["a"], ["a", "b"]]
+        while not (last := await anext(found)).gone:
+            pass
+    assert (set(first.found), first.is_all) == ({"a"}, True)
+    assert (set(second.found), second.is_all) == ({"b"}, False)
+    assert (set(last.found), set(last.gone)) == (set(), {"a"})
+    assert "managedFields" not in first.found["a"]["metadata"]
+
+
+async def test_long_lists_and_watches_are_read_page_by_page(
+    cluster: Cluster, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list of some thousand objects is longer than an answer may be."""
+    names, mark = {f"c{number}" for number in range(7)}, {"labels": {"mine": "yes"}}
+    for name in sorted(names):
+        await cluster.apply(CONFIG_MAPS, key(name), make("ConfigMap", name, metadata=mark, data={"a": "x" * 1000}))
+    monkeypatch.setattr("kubevnfm_infra_k8s.adapters.kubernetes._PAGE", 4)
+    monkeypatch.setattr("kubevnfm_infra_k8s.adapters.transport.LARGEST_ANSWER", 4000)  # two objects
+    listed = await cluster.list(CONFIG_MAPS, namespace="default", labels="mine=yes")
+    assert {body["metadata"]["name"] for body in listed} == names
+    async with asyncio.timeout(300), aclosing(cluster.follow(CONFIG_MAPS, labels="mine=yes")) as following:
+        first = await anext(following)
+    assert (set(first.found), first.is_all) == ({f"default/{name}" for name in names}, True)
+
+
+async def test_a_list_that_is_too_large_is_refused(
+    cluster: Cluster, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await cluster.apply(CONFIG_MAPS, key("a"), make("ConfigMap", "a", data={"a": "x" * 1000}))
+    monkeypatch.setattr("kubevnfm_infra_k8s.adapters.kubernetes._LARGEST_LIST", 1000)
+    with pytest.raises(ObjectRefused, match="list of configmaps: its objects have more than 1000 bytes"):
+        await cluster.list(CONFIG_MAPS, namespace="default")
+    monkeypatch.setattr("kubevnfm_infra_k8s.adapters.transport.LARGEST_ANSWER", 1000)
+    with pytest.raises(ClusterUnavailable, match="more than 1000 bytes"):
+        await cluster.list(CONFIG_MAPS, namespace="default")
 
 
 async def test_following_continues_after_its_version_has_expired(
@@ -151,7 +181,7 @@ async def test_following_continues_after_its_version_has_expired(
         await anext(found)
         await anext(found)
         await cluster.apply(CONFIG_MAPS, key("a"), make("ConfigMap", "a", data={"x": "1"}))
-        while (await anext(found))["a"].get("data") != {"x": "1"}:
+        while (await anext(found)).found["a"].get("data") != {"x": "1"}:
             pass
 
 

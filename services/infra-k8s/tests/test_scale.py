@@ -116,8 +116,8 @@ async def test_a_custom_resource_with_a_scale_subresource_is_scaled(site: Any, c
     assert resource.is_scalable
     scaling = asyncio.create_task(site.scale({named(done, "p"): 3}))
     async with asyncio.timeout(60), aclosing(cluster.follow(resource, namespace="default", name="p")) as following:
-        async for found in following:
-            if found["p"]["spec"]["size"] == 3:
+        async for seen in following:
+            if seen.found and seen.found["p"]["spec"]["size"] == 3:
                 break
     assert not scaling.done()
     await cluster.patch(resource, key, {"status": {"size": 3}})

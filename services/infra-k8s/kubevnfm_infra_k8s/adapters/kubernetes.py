@@ -16,7 +16,7 @@ from kubevnfm_secrets import Mask
 
 from kubevnfm_infra_k8s.adapters.discovery import Discovery
 from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, named, version_of
-from kubevnfm_infra_k8s.adapters.transport import JSON, LARGEST_ANSWER, Answer, Transport
+from kubevnfm_infra_k8s.adapters.transport import JSON, LARGEST_ANSWER, Answer, AnswerTooLong, Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectRefused, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, Body, ObjectKey, Resource, field_at
 from kubevnfm_infra_k8s.domain.ports import Propagation, Seen
@@ -29,9 +29,14 @@ _MERGE: Final = "application/merge-patch+json"
 _REPEATED_VALUE: Final = re.compile(r"got &.*")
 _METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_PAGE: Final = 500
+"""Objects of one answer to a list; fewer if they are so large that the answer would be."""
 _METADATA_PAGE: Final = 250
-"""Objects of one page, with some 3 kB of metadata each; what is kept of a page is small."""
+"""They have some 3 kB of metadata each; what is kept of a page is small."""
 _MOST_PAGES: Final = 1000
+_LARGEST_LIST: Final = 2 * LARGEST_ANSWER
+"""Bytes of all objects of one list or watch: those of some 4,000 Machines."""
+_TRIES_OF_A_LIST: Final = 3
 _WATCH_S: Final = 300
 _FIRST_PAUSE_S: Final = 0.2
 _LONGEST_PAUSE_S: Final = 2.0
@@ -46,10 +51,20 @@ class _Form(Generic[T]):
     list_accept: str
     watch_accept: str
     query: Mapping[str, str]
-    keep: Callable[[Body, int], T]
-    """From the object, and the bytes of its event (0: from a list)."""
-    page: int = 0
-    """The objects in one answer to a list; 0: all."""
+    keep: Callable[[Body], T]
+    page: int
+    keeps_bodies: bool
+
+
+@dataclass(frozen=True)
+class _Page:
+    """A part of a list."""
+
+    items: Sequence[Body]
+    version: str
+    """"" if the kind does not exist."""
+    item_size: int
+    """Bytes, on average."""
 
 
 class KubernetesCluster:
@@ -108,27 +123,61 @@ class KubernetesCluster:
         return None if answer.status == 404 else self._object(answer, key)
 
     async def list(self, resource: Resource, *, namespace: str = "", labels: str = "") -> Sequence[Body]:
-        return self._items(resource, await self._listed(resource, namespace=namespace, query=_selection(labels, "")))
+        form = _Form(JSON, JSON, _selection(labels, ""), lambda body: body, _PAGE, keeps_bodies=True)
+        for _ in range(_TRIES_OF_A_LIST):
+            with suppress(_Expired):
+                return [body async for page in self._pages(resource, namespace, form) for body in page.items]
+        raise ClusterUnavailable(f"{self.endpoint}: the list of {resource.plural} changes faster than it can be read")
 
     async def list_metadata(self, resource: Resource, *, namespace: str, most: int) -> Sequence[Body] | None:
         """See the port."""
         accept = f"{_METADATA_LIST},{JSON}"
-        listed = await self._listed(resource, namespace=namespace, query={"limit": str(most)}, accept=accept)
+        listed, _ = await self._listed(resource, namespace=namespace, query={"limit": str(most)}, accept=accept)
         is_whole = not field_at(listed, "metadata", "continue")
         return self._items(resource, listed) if is_whole else None
 
     async def _listed(
         self, resource: Resource, *, namespace: str, query: Mapping[str, str], accept: str = JSON
-    ) -> Body:
-        """Return the list as it was answered; an empty one if the kind does not exist."""
+    ) -> tuple[Body, int]:
+        """Return the list as it was answered, with its bytes; an empty one if the kind does not exist."""
         path, subject = _collection(resource, namespace), f"list of {resource.plural}"
         answer = await self._transport.call("GET", path, query=query, accept=accept, subject=subject)
         if answer.status == 404:
             self._discovery.forget()
-            return {}
+            return {}, 0
         if answer.status >= 400 or not isinstance(answer.body, Mapping):
             raise ObjectRefused(subject, answer.message, http_status=answer.status)
-        return answer.body
+        return answer.body, answer.size
+
+    async def _pages(self, resource: Resource, namespace: str, form: _Form[Any]) -> AsyncGenerator[_Page]:
+        """Yield a list page by page; one page without a version if the kind does not exist. Raises _Expired."""
+        size, limit, query = 0, form.page, dict(form.query)
+        for _ in range(_MOST_PAGES):
+            try:
+                listed, bytes_of_page = await self._listed(
+                    resource, namespace=namespace, query={**query, "limit": str(limit)}, accept=form.list_accept
+                )
+            except AnswerTooLong:
+                if limit == 1:
+                    raise
+                limit = max(1, limit // 4)
+                continue
+            except ObjectRefused as refusal:
+                # The list has changed too much since its first page.
+                if refusal.http_status == 410 and "continue" in query:
+                    raise _Expired from refusal
+                raise
+            size += bytes_of_page
+            if form.keeps_bodies and size > _LARGEST_LIST:
+                raise _too_large("list", resource)
+            items = self._items(resource, listed)
+            # Every page has the version of the first one.
+            yield _Page(items, self._version(resource, listed), bytes_of_page // (len(items) or 1))
+            token = field_at(listed, "metadata", "continue")
+            if not token:
+                return
+            query["continue"] = str(token)
+        raise ObjectRefused(f"list of {resource.plural}", f"it has more than {_MOST_PAGES} pages")
 
     def _items(self, resource: Resource, listed: Body) -> Sequence[Body]:
         # The items of a list lack apiVersion and kind, or have those of their shortened form.
@@ -147,44 +196,29 @@ class KubernetesCluster:
         except Malformed as error:
             raise self._malformed(f"list of {resource.plural}", error) from error
 
-    async def follow(
+    def follow(
         self, resource: Resource, *, namespace: str = "", labels: str = "", name: str = ""
-    ) -> AsyncGenerator[Mapping[str, Body], None]:
-        objects: dict[str, Body] = {}
-        sizes: dict[str, int] = {}
-        form = _Form(JSON, JSON, _selection(labels, name), lambda body, size: (body, size))
-        async with aclosing(self._follow(resource, namespace, form)) as following:
-            async for seen in following:
-                if seen.is_all:
-                    # The size of a list is limited by itself.
-                    objects, sizes = {each: body for each, (body, _) in seen.found.items()}, {}
-                else:
-                    objects |= {each: body for each, (body, _) in seen.found.items()}
-                    sizes |= {each: size for each, (_, size) in seen.found.items()}
-                for each in seen.gone:
-                    objects.pop(each, None)
-                    sizes.pop(each, None)
-                if sum(sizes.values()) > LARGEST_ANSWER:
-                    raise ObjectRefused(
-                        f"watch of {resource.plural}", f"its objects have more than {LARGEST_ANSWER} bytes"
-                    )
-                yield objects
+    ) -> AsyncGenerator[Seen[Body], None]:
+        """See the port."""
+        form = _Form(JSON, JSON, _selection(labels, name), _followed, _PAGE, keeps_bodies=True)
+        return self._follow(resource, namespace, form)
 
     def follow_metadata(
         self, resource: Resource, keep: Callable[[Body], T], *, namespace: str = "", labels: str = ""
     ) -> AsyncGenerator[Seen[T], None]:
         """See the port."""
-        query = _selection(labels, "")
-        form = _Form(_METADATA_LIST, _METADATA, query, lambda body, _: keep(body), page=_METADATA_PAGE)
+        form = _Form(_METADATA_LIST, _METADATA, _selection(labels, ""), keep, _METADATA_PAGE, keeps_bodies=False)
         return self._follow(resource, namespace, form)
 
     async def _follow(self, resource: Resource, namespace: str, form: _Form[T]) -> AsyncGenerator[Seen[T], None]:
         failures = unserved = 0
         while True:
             try:
-                found, version = await self._all(resource, namespace, form)
+                found, sizes, version = await self._all(resource, namespace, form)
+                total = sum(sizes.values())
                 unserved = 0 if version else min(unserved + 1, _MOST_FAILURES)
                 yield Seen(found, is_all=True)
+                del found  # the caller has it
                 while version:
                     begun = asyncio.get_running_loop().time()
                     async with aclosing(self._watch(resource, namespace, form, version)) as changes:
@@ -193,11 +227,16 @@ class KubernetesCluster:
                             version = version_of(body) or version
                             if change == "BOOKMARK":
                                 continue
-                            name_of = _name_in(body, namespace)
+                            name = _name_in(body, namespace)
+                            total -= sizes.pop(name, 0)
                             if change == "DELETED":
-                                yield Seen({}, gone=(name_of,))
-                            else:
-                                yield Seen({name_of: form.keep(body, size)})
+                                yield Seen({}, gone=(name,))
+                                continue
+                            sizes[name] = size if form.keeps_bodies else 0
+                            total += sizes[name]
+                            if total > _LARGEST_LIST:
+                                raise _too_large("watch", resource)
+                            yield Seen({name: form.keep(body)})
                     if asyncio.get_running_loop().time() - begun < _FIRST_PAUSE_S:
                         await asyncio.sleep(_FIRST_PAUSE_S)  # limits the requests to a server that ends watches at once
             except _Expired:
@@ -210,25 +249,21 @@ class KubernetesCluster:
             # The version was too old, the kind is not served yet, or the connection broke: start again with a list.
             await asyncio.sleep(min(_FIRST_PAUSE_S * 2 ** max(failures, unserved), _LONGEST_PAUSE_S))
 
-    async def _all(self, resource: Resource, namespace: str, form: _Form[T]) -> tuple[dict[str, T], str]:
-        """Return what is kept of all objects, and the version of their list. Raises _Expired."""
+    async def _all(
+        self, resource: Resource, namespace: str, form: _Form[T]
+    ) -> tuple[dict[str, T], dict[str, int], str]:
+        """Return what is kept of all objects, the bytes of each, and the version of their list. Raises _Expired."""
         objects: dict[str, T] = {}
-        query = {**form.query, **({"limit": str(form.page)} if form.page else {})}
-        for _ in range(_MOST_PAGES):
-            try:
-                listed = await self._listed(resource, namespace=namespace, query=query, accept=form.list_accept)
-            except ObjectRefused as refusal:
-                # The list has changed too much since its first page.
-                if refusal.http_status == 410 and "continue" in query:
-                    raise _Expired from refusal
-                raise
-            objects |= {_name_in(item, namespace): form.keep(item, 0) for item in self._items(resource, listed)}
-            token = field_at(listed, "metadata", "continue")
-            if not token:
-                # Every page has the version of the first one.
-                return objects, self._version(resource, listed)
-            query |= {"continue": str(token)}
-        raise ObjectRefused(f"list of {resource.plural}", f"it has more than {_MOST_PAGES} pages")
+        sizes: dict[str, int] = {}
+        version = ""
+        async for page in self._pages(resource, namespace, form):
+            version = page.version
+            for body in page.items:
+                name = _name_in(body, namespace)
+                objects[name] = form.keep(body)
+                if form.keeps_bodies:
+                    sizes[name] = page.item_size
+        return objects, sizes, version
 
     async def _watch(
         self, resource: Resource, namespace: str, form: _Form[Any], version: str
@@ -378,6 +413,16 @@ def _values(secret: Body) -> Iterator[str]:
             yield text
             with suppress(ValueError):
                 yield base64.b64decode(text, validate=True).decode()
+
+
+def _followed(body: Body) -> Body:
+    """Return an object without its managedFields, a third of it, which no caller of `follow` reads."""
+    metadata = {name: value for name, value in body["metadata"].items() if name != "managedFields"}
+    return {**body, "metadata": metadata}
+
+
+def _too_large(what: str, resource: Resource) -> ObjectRefused:
+    return ObjectRefused(f"{what} of {resource.plural}", f"its objects have more than {_LARGEST_LIST} bytes")
 
 
 class _Expired(Exception):

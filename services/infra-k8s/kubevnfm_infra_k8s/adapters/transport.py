@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 from aiohttp.http_exceptions import LineTooLong
-from kubevnfm_clients.bounded import read_body
+from kubevnfm_clients.bounded import AnswerTooLarge, read_body
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.printable import printable
@@ -40,7 +40,7 @@ _CONNECTIONS: Final = 256
 """Each watch uses one."""
 _WEBHOOK_SIGNS: Final = ("failed calling webhook", "failed to call webhook", "conversion webhook for ")
 LARGEST_ANSWER: Final = 16 * 2**20
-"""Bytes of one answer, and of all objects of one watch. A pod has about 10 KiB, and etcd stores at most 1.5 MiB as one object."""
+"""Bytes of one answer. A pod has about 10 KiB, and etcd stores at most 1.5 MiB as one object."""
 _LONGEST_MESSAGE: Final = 4096
 """A message becomes part of the operation's error."""
 _LONGEST_MASKED: Final = 2**20
@@ -66,6 +66,8 @@ class Answer:
     status: int
     body: Any
     content_type: str = ""
+    size: int = 0
+    """Bytes of the body."""
     mask: Callable[[str], str] | None = field(default=None, repr=False)
     """Removes secrets from the message."""
 
@@ -89,6 +91,10 @@ class Answer:
 _STARTING: Final = Answer(
     503, {"message": "the API server is starting, and forbids everything until it knows its rules"}
 )
+
+
+class AnswerTooLong(ClusterUnavailable):
+    """The answer has more than `LARGEST_ANSWER` bytes; a repeat would get the same one."""
 
 
 class Transport:
@@ -137,13 +143,15 @@ class Transport:
     ) -> Answer:
         """Return an answer below 400, or a 404, 405, 409 or 415; ``mask``: removes from its message what is secret.
 
-        Raises ClusterUnavailable, AccessRefused, WebhookUnavailable, ObjectRefused (with ``subject``).
+        Raises ClusterUnavailable (AnswerTooLong is one), AccessRefused, WebhookUnavailable, ObjectRefused (with ``subject``).
         """
         for pause_s in (*_PAUSES_S, None):
             retry_after_s = 0.0
             failure: ClusterUnavailable | WebhookUnavailable | ObjectRefused
             try:
                 answer, retry_after_s = await self._authorized(method, path, query, body, content_type, accept)
+            except AnswerTooLarge as error:
+                raise AnswerTooLong(f"{self.endpoint}: {error}") from error
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 failure = ClusterUnavailable(f"{self.endpoint}: {_reason(error)}")
                 failure.__cause__ = error
@@ -200,7 +208,7 @@ class Transport:
             kind = response.headers.get("Content-Type", "")
             parsed = _parsed(raw) if "json" in kind else raw.decode(errors="replace")
             seconds = float(retry_after) if retry_after.isascii() and retry_after.isdigit() else 0.0
-            return Answer(response.status, parsed, kind), seconds
+            return Answer(response.status, parsed, kind, len(raw)), seconds
 
     @asynccontextmanager
     async def stream(

@@ -217,7 +217,8 @@ class DeletionRun:
             resource = await self.cluster.resource(f"{group}/{version.get('name')}", str(kind))
             if resource is not None:
                 try:
-                    return bool(await self.cluster.list(resource))
+                    listed = await self.cluster.list_metadata(resource, namespace="", most=1)
+                    return listed is None or bool(listed)
                 except WebhookUnavailable as error:
                     # Only what exists is converted: it was stored in an earlier version.
                     log.warning("resources_not_readable", definition=f"{kind}.{group}", reason=str(error))
@@ -333,8 +334,8 @@ class DeletionRun:
         selector = f"{INSTANCE_LABEL}={release.vnf_instance_id}"
         try:
             async with aclosing(self.cluster.follow(_PODS, namespace=namespace, labels=selector)) as following:
-                async for pods in following:
-                    for pod in list(pods.values()):
+                async for seen in following:
+                    for pod in seen.found.values():
                         own_s = field_at(pod, "metadata", "deletionGracePeriodSeconds")
                         if own_s is None or own_s <= self.grace_period_s or uid_of(pod) in shortened:
                             continue

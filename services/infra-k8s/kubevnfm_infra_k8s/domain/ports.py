@@ -98,19 +98,20 @@ class Cluster(Protocol):
 
     def follow(
         self, resource: Resource, *, namespace: str = "", labels: str = "", name: str = ""
-    ) -> AsyncGenerator[Mapping[str, Body], None]:
-        """Yield the matching objects by name: at once, and again after each change. The caller has to close it.
+    ) -> AsyncGenerator[Seen[Body], None]:
+        """Yield the matching objects, without managedFields: all of them at first, then each change.
 
-        The name is ``namespace/name`` for a kind with namespaces if none is given: then all of them are followed.
+        The name is ``namespace/name`` for a kind with namespaces if none is given: then all of them are followed. The caller
+        has to close it.
         """
         ...
 
     def follow_metadata(
         self, resource: Resource, keep: Callable[[Body], T], *, namespace: str = "", labels: str = ""
     ) -> AsyncGenerator[Seen[T], None]:
-        """Yield what ``keep`` makes of the metadata of the matching objects: all of them at first, then each change.
+        """Yield what ``keep`` makes of the metadata of the matching objects, as `follow` does.
 
-        No body is read, and nothing of the metadata is kept. Names as for `follow`. The caller has to close it.
+        No body is read, and nothing of the metadata is kept.
         """
         ...
 

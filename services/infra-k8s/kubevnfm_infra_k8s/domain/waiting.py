@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from kubevnfm_kit.errors import VnfmError
 
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource
-from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, field_at
+from kubevnfm_infra_k8s.domain.ports import Cluster, Seen
 from kubevnfm_infra_k8s.domain.readiness import is_complete_job
 from kubevnfm_infra_k8s.domain.verdicts import Verdict
 
@@ -43,20 +43,21 @@ class View:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _broken: BaseException | None = None
 
-    def update(self, keys: Mapping[str, ObjectKey], found: Mapping[str, Body]) -> None:
-        """Replace the objects of one watch."""
+    def update(self, keys: Mapping[str, ObjectKey], seen: Seen[Body]) -> None:
+        """Take in what one watch has seen; ``keys``: its objects by name."""
         now = asyncio.get_running_loop().time()
-        for name, key in keys.items():
-            body = found.get(name)
-            if body is None:
-                self.bodies.pop(key, None)
-            # follow() yields all objects after each change; only a new version is another object.
-            elif self.bodies.get(key) is not body:
-                self.bodies[key] = body
-                self.changed_at[key] = now
-                # Here, because the next version may be its deletion before anything else looks.
-                if is_complete_job(body):
-                    self.complete.add(key)
+        for name in keys.keys() - seen.found.keys() if seen.is_all else keys.keys() & set(seen.gone):
+            self.bodies.pop(keys[name], None)
+        for name in keys.keys() & seen.found.keys():
+            key, body = keys[name], seen.found[name]
+            # A watch that begins again shows all objects, also those that have not changed.
+            if key in self.bodies and _version(body) == _version(self.bodies[key]) is not None:
+                continue
+            self.bodies[key] = body
+            self.changed_at[key] = now
+            # Here, because the next version may be its deletion before anything else looks.
+            if is_complete_job(body):
+                self.complete.add(key)
         self._changed.set()
 
     def unchanged_s(self, key: ObjectKey) -> float:
@@ -123,13 +124,17 @@ async def _follow(
     )
     try:
         async with aclosing(following):
-            async for found in following:
-                view.update(keys, found)
+            async for seen in following:
+                view.update(keys, seen)
                 first.set()
     except VnfmError as error:
         view.fail(error)
     finally:
         first.set()  # also after a failure, or viewing() would wait for ever
+
+
+def _version(body: Body) -> object:
+    return field_at(body, "metadata", "resourceVersion")
 
 
 def _scopes(awaited: Iterable[Awaited]) -> Sequence[Sequence[Awaited]]:

@@ -22,8 +22,8 @@ async def test_two_hundred_config_maps_are_deleted_in_the_background(ground: Any
     seen: set[str] = set()
 
     async def watch() -> None:
-        async for found in ground.cluster.follow(CONFIG_MAPS, namespace=ground.namespace):
-            seen.update(each for body in found.values() for each in body["metadata"].get("finalizers") or [])
+        async for news in ground.cluster.follow(CONFIG_MAPS, namespace=ground.namespace):
+            seen.update(each for body in news.found.values() for each in body["metadata"].get("finalizers") or [])
 
     watching = asyncio.create_task(watch())
     assert (await ground.delete()).count == 200

@@ -18,7 +18,7 @@ from kubevnfm_infra_k8s.domain.shared_watches import SharedWatch, SharedWatches
 _LINGER_S: Final = 30.0
 """How long a watch goes on without a user: a wait gives its worker back for a moment and then continues."""
 
-Bodies = Mapping[str, Body]
+Bodies = dict[str, Body]
 """The objects of a kind by ``namespace/name``."""
 
 
@@ -111,8 +111,12 @@ class ClusterWatches:
 def _following(resource: Resource) -> Callable[[Cluster, SharedWatch[Bodies]], Awaitable[None]]:
     async def follow(cluster: Cluster, watch: SharedWatch[Bodies]) -> None:
         async with aclosing(cluster.follow(resource)) as following:
-            async for found in following:
-                watch.state = found
+            async for seen in following:
+                if seen.is_all:
+                    watch.state.clear()
+                watch.state.update(seen.found)
+                for each in seen.gone:
+                    watch.state.pop(each, None)
                 watch.wake()
 
     return follow
