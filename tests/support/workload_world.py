@@ -8,7 +8,7 @@ from typing import Any
 from kubevnfm_events.capi import ClusterReached
 from kubevnfm_events.infra import ObjectFacts, ObjectsApplied
 from lcm_builders import WORKLOAD_CLUSTER, a_machine
-from lcm_world import World
+from lcm_world import World, sample_request
 from package_variants import changed_package
 
 APPLY, AWAIT, SCALE = "infra.k8s.apply_objects", "infra.k8s.await_cluster", "infra.k8s.scale_objects"
@@ -44,8 +44,12 @@ async def built(
     *,
     descriptor: str | None = None,
     reached: ClusterReached | None = None,
+    **capi: Any,
 ) -> str:
-    """Return the sample cluster, INSTANTIATED with one worker or as ``reached``; ``kinds``: the objects of its files."""
+    """Return the sample cluster, INSTANTIATED with one worker or as ``reached``; ``kinds``: the objects of its files.
+
+    ``capi``: more of ``additionalParams.capi``.
+    """
     world.twins.answers[APPLY] = ObjectsApplied(
         namespace="default",
         objects=tuple(
@@ -61,7 +65,13 @@ async def built(
     world.vims.add("k8s", "kubernetes")
     instance_id = await world.create("capi-workload")
     vims = {"management": {"vimId": "k8s", "vimType": "kubernetes"}}
-    operation_id = await world.instantiate(instance_id, "capi-workload", vimConnectionInfo=vims)
+    parameters = sample_request("capi-workload", "instantiate")["additionalParams"]
+    operation_id = await world.instantiate(
+        instance_id,
+        "capi-workload",
+        vimConnectionInfo=vims,
+        additionalParams={**parameters, "capi": {**parameters["capi"], **capi}},
+    )
     await world.reached(operation_id, "COMPLETED")
     return instance_id
 

@@ -511,6 +511,21 @@ async def test_an_operation_learns_why_its_cluster_was_not_registered(
     assert (await world.vims.default() or {})["id"] == operators["id"], "a refused registration changed the default"
 
 
+async def test_a_cluster_that_serves_no_version_becomes_a_vim_only_if_cluster_api_built_it(
+    world: World, cluster: LabCluster
+) -> None:
+    """CR-060, CR-080: `/version` may be missing in test servers."""
+    world.lab.faults.add(part="kubernetes", verb="* /version", effect="fail", status=404)
+    world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(cluster)
+    answer = await world.ask(a_received())
+    assert isinstance(answer, VimRegistered)
+    assert answer.kubernetes_version == ""
+
+    refused = await world.ask(a_register(cluster))
+    assert isinstance(refused, CommandFailed)
+    assert "/version answered 404" in refused.detail
+
+
 async def test_the_registration_for_an_operation_is_retried_while_the_cluster_is_silent(
     world: World, cluster: LabCluster
 ) -> None:

@@ -30,12 +30,7 @@ class KubernetesProbe:
         """See the port. Access data that are limited to one namespace are accepted."""
         with _translated():
             api = self._api(vim)
-            version = str(_found(api, "/version", await api.get("/version")).get("gitVersion", ""))
-            numbers = re.match(r"v([0-9]{1,9})\.([0-9]{1,9})", version)
-            if numbers is None:
-                raise VimRefused(vim.auth_url, "the server is not a Kubernetes API")
-            if (int(numbers[1]), int(numbers[2])) < _OLDEST:
-                raise KubernetesTooOld("auth_url", f"the cluster runs Kubernetes {version}; v1.25 or later expected")
+            version = _supported(api, await api.get("/version"), may_lack=vim.cluster_uid is not None)
             # The limit protects against huge clusters; the list is only shown to clients.
             path = f"/api/v1/namespaces?limit={_NAMESPACES}"
             listed = await api.get(path)
@@ -58,6 +53,22 @@ class KubernetesProbe:
 
     def _api(self, vim: VimRecord) -> ClusterApi:
         return ClusterApi(self._session, vim.connection, self._ring, timeout_s=self._timeout_s)
+
+
+def _supported(api: ClusterApi, answer: ApiAnswer, *, may_lack: bool) -> str:
+    """Return the version of the server. Raises VimRefused, KubernetesTooOld.
+
+    ``may_lack``: test servers of Cluster API serve no version, which is "" then (capi.md CR-060, CR-080).
+    """
+    if may_lack and answer.status == 404:
+        return ""
+    version = str(_found(api, "/version", answer).get("gitVersion", ""))
+    numbers = re.match(r"v([0-9]{1,9})\.([0-9]{1,9})", version)
+    if numbers is None:
+        raise VimRefused(api.endpoint, "the server is not a Kubernetes API")
+    if (int(numbers[1]), int(numbers[2])) < _OLDEST:
+        raise KubernetesTooOld("auth_url", f"the cluster runs Kubernetes {version}; v1.25 or later expected")
+    return version
 
 
 def _found(api: ClusterApi, path: str, answer: ApiAnswer) -> JsonObject:
