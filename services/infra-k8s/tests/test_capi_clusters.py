@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from capi_management import CLASS_VDUS, VDUS, Management, files_of, managed
+from capi_management import CLASS_VDUS, MACHINES, VDUS, Management, files_of, managed
 from kubevnfm_events.capi import ClusterTimeouts
 from kubevnfm_events.infra import ObjectFacts
 from kubevnfm_infra_k8s.domain.errors import (
@@ -27,7 +27,8 @@ from kubevnfm_infra_k8s.domain.release import addons_release
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
-from kubevnfm_lab.kubernetes.objects import Key
+from kubevnfm_lab.kubernetes.objects import Key, is_terminating
+from kubevnfm_lab.kubernetes.store import Change
 from patience import until_true
 
 
@@ -262,11 +263,26 @@ async def test_a_secret_that_is_not_as_cluster_api_writes_it_is_refused(
 async def test_a_deletion_takes_the_cluster_first_and_its_credentials_last(
     management: Management, ledger: CallLedger
 ) -> None:
-    """CR-106, CR-107, CR-108, CR-111: without the identity Secret the machines would stay for ever."""
+    """CR-106, CR-107, CR-108, CR-111: without the identity Secret the machines would stay for ever.
+
+    Nor does the garbage collector delete what Machines need: it would take the kubeconfig and the infrastructure from them.
+    """
     await management.apply()
     await management.wait("initialized")
-    await management.site.delete()
     store = management.lab.store
+    with_machines: set[str] = set()
+
+    def remember(change: Change) -> None:
+        if is_terminating(change.obj) and store.list(MACHINES):
+            with_machines.add(str(change.obj["kind"]))
+
+    unsubscribe = store.subscribe(remember)
+    management.lab.plane.delay_s = 0.2
+    await management.site.delete()
+    unsubscribe()
+    # The control plane waits by itself until the workers are gone.
+    assert with_machines <= {"Cluster", "MachineDeployment", "MachineSet", "Machine", "KubeadmControlPlane"}
+    assert "Machine" in with_machines
     left = [name for name in store.resources_with_objects() if "cluster.x-k8s.io" in name]
     assert left == []
     assert store.get("secrets", Key("default", "workload-cloud-config")) is None

@@ -223,10 +223,19 @@ async def test_a_deletion_that_was_cancelled_anywhere_is_continued(
             Propagation.FOREGROUND,
         ),
         (ObjectKey("a.example/v1", "Thing", "n", "t"), {"finalizers": ["a.example/f"]}, Propagation.FOREGROUND),
+        *(
+            (ObjectKey(f"{group}/v1beta2", kind, "n", "c"), {"finalizers": [group]}, Propagation.BACKGROUND)
+            for group, kind in (
+                ("cluster.x-k8s.io", "Cluster"),
+                ("cluster.x-k8s.io", "MachineDeployment"),
+                ("controlplane.cluster.x-k8s.io", "KubeadmControlPlane"),
+                ("infrastructure.cluster.x-k8s.io", "DevCluster"),
+            )
+        ),
     ],
 )
 def test_only_owners_are_deleted_in_the_foreground(
     key: ObjectKey, metadata: dict[str, Any], propagation: Propagation
 ) -> None:
-    """CR-023: what a controller has touched may own objects too."""
+    """CR-023: what a controller has touched may own objects too. CR-106: the controllers of Cluster API delete in an order."""
     assert propagation_of(key, {"metadata": metadata}) is propagation

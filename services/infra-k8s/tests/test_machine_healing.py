@@ -74,6 +74,9 @@ def deletions(management: Management) -> list[str]:
 
     def look(change: Any) -> None:
         if change.resource == MACHINES and change.obj["metadata"].get("deletionTimestamp"):
+            # Otherwise the garbage collector would take the server away before Cluster API has drained the node, and
+            # before the control plane has removed its member of etcd.
+            assert "foregroundDeletion" not in change.obj["metadata"]["finalizers"]
             found.append(change.key.name)
 
     management.lab.store.subscribe(look)

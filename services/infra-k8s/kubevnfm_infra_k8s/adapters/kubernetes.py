@@ -370,7 +370,7 @@ class KubernetesCluster:
         *,
         uid: str = "",
         grace_period_s: int | None = None,
-        propagation: Propagation = Propagation.FOREGROUND,
+        propagation: Propagation = Propagation.BACKGROUND,
     ) -> bool:
         options: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
         if uid:

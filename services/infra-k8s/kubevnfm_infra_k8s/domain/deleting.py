@@ -13,7 +13,7 @@ import structlog
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
 
-from kubevnfm_infra_k8s.domain.capi.contract import PAUSED_ANNOTATION, is_cluster, is_of_management, is_paused
+from kubevnfm_infra_k8s.domain.capi.contract import GROUPS, PAUSED_ANNOTATION, is_cluster, is_of_management, is_paused
 from kubevnfm_infra_k8s.domain.capi.orphans import clusters_in
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotGone, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.holding import deleting, holding
@@ -350,8 +350,12 @@ def propagation_of(key: ObjectKey, body: Body) -> Propagation:
     """Return how to delete the object: in the foreground if it may own others (capi.md CR-023).
 
     The garbage collector learns of a new custom kind after up to 30 s, and a deletion in the foreground waits for it. So a
-    custom resource that no controller has touched is not deleted in that way.
+    custom resource that no controller has touched is not deleted in that way. Neither is an object of Cluster API: its
+    controllers delete what it owns in an order, and need the infrastructure and the kubeconfig until the Machines are gone,
+    which a garbage collector that deletes in the foreground takes from them.
     """
+    if key.group in GROUPS:
+        return Propagation.BACKGROUND
     if not key.is_custom:
         return Propagation.FOREGROUND if key.kind in _OWNERS else Propagation.BACKGROUND
     writers = {each.get("manager") for each in field_at(body, "metadata", "managedFields") or []}

@@ -137,7 +137,7 @@ class Cluster(Protocol):
         *,
         uid: str = "",
         grace_period_s: int | None = None,
-        propagation: Propagation = Propagation.FOREGROUND,
+        propagation: Propagation = Propagation.BACKGROUND,
     ) -> bool:
         """Begin to delete the object and all objects that it owns; return False if it (with this uid) does not exist."""
         ...

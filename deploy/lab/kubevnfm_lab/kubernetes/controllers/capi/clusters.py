@@ -66,7 +66,7 @@ class CapiClusters:
         for field, resource in (("infrastructureRef", INFRASTRUCTURES), ("controlPlaneRef", PLANES)):
             reference = referred(cluster, field)
             if reference is not None:
-                own(self._plane, resource, reference, cluster, controller=True)
+                own(self._plane, resource, reference, cluster)
         infrastructure = self._referred(cluster, "infrastructureRef", INFRASTRUCTURES)
         endpoint = endpoint_of(infrastructure) if infrastructure is not None else None
         if endpoint is not None and is_true(infrastructure, "status", "initialization", "provisioned"):

@@ -35,17 +35,16 @@ REMEDIATE_MACHINE: Final = "cluster.x-k8s.io/remediate-machine"
 _PAUSED: Final = "cluster.x-k8s.io/paused"
 
 
-def owner_reference(owner: Obj, *, controller: bool = True) -> Obj:
-    """Return the owner reference that the controllers of Cluster API write."""
+def owner_reference(owner: Obj) -> Obj:
+    """Return the owner reference that the controllers of Cluster API write; a Cluster controls nothing, others do."""
     metadata = owner["metadata"]
     reference = {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
         "name": metadata["name"],
         "uid": metadata["uid"],
-        "blockOwnerDeletion": True,
     }
-    return {**reference, "controller": True} if controller else reference
+    return reference if owner["kind"] == "Cluster" else {**reference, "blockOwnerDeletion": True, "controller": True}
 
 
 def cluster_name(obj: Obj) -> str:
@@ -142,14 +141,14 @@ def remove_finalizer(plane: ControlPlane, resource: str, key: Key, finalizer: st
     plane.registry.change(resource, key, remove)
 
 
-def own(plane: ControlPlane, resource: str, key: Key, cluster: Obj, *, controller: bool) -> None:
+def own(plane: ControlPlane, resource: str, key: Key, cluster: Obj) -> None:
     """Let the Cluster own an object of its own, which then carries its label."""
 
     def write(obj: Obj) -> None:
         metadata = obj["metadata"]
         metadata["labels"] = {**labels_of(obj), NAME_LABEL: cluster["metadata"]["name"]}
         if not any(each["uid"] == cluster["metadata"]["uid"] for each in owner_references(obj)):
-            metadata["ownerReferences"] = [*owner_references(obj), owner_reference(cluster, controller=controller)]
+            metadata["ownerReferences"] = [*owner_references(obj), owner_reference(cluster)]
 
     plane.registry.change(resource, key, write)
 

@@ -159,7 +159,7 @@ class MachineDeployments:
             return
         if cluster is None or is_paused(cluster) or is_terminating(cluster):
             return
-        own(self._plane, DEPLOYMENTS, key, cluster, controller=False)
+        own(self._plane, DEPLOYMENTS, key, cluster)
         self._plane.registry.change(DEPLOYMENTS, key, _with_replicas)
         deployment = self._plane.store.get(DEPLOYMENTS, key) or deployment
         current = self._current(deployment)

@@ -103,7 +103,7 @@ class Topologies:
                 "namespace": namespace,
                 "labels": dict(labels),
                 "annotations": dict(annotations or {}),
-                "ownerReferences": [owner_reference(cluster, controller=resource != DEPLOYMENTS)],
+                "ownerReferences": [owner_reference(cluster)],
             }
             self._plane.create(resource, {"metadata": metadata, "spec": dict(spec)})
             return
