@@ -22,6 +22,7 @@ from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 from kubevnfm_infra_k8s.domain.applying import ApplyRun, awaited
 from kubevnfm_infra_k8s.domain.capi.contract import GROUPS as CAPI_GROUPS
 from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
+from kubevnfm_infra_k8s.domain.capi.referring import check_references
 from kubevnfm_infra_k8s.domain.capi.topology import workload_cluster
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectFailed, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.facts import facts_of, left_of
@@ -58,6 +59,8 @@ class InfraK8sHandlers(Handling):
             if command.cluster_apart and workload_cluster(keys, command.cluster_name) is None:
                 raise InvalidInput("additionalParams.capi", "a Cluster expected in the files; they have none")
             release = await self.releases.get(mine) or Release(mine, cluster.endpoint)
+            if planned.has_cluster and planned.all_served and release.applied_by != attempt_of(context):
+                await check_references(cluster, planned.objects)
             wait_s = command.wait_timeout_s or (
                 self.cluster_ready_timeout_s if planned.has_cluster else self.ready_timeout_s
             )

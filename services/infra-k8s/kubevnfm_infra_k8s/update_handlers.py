@@ -10,6 +10,7 @@ from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_infra_k8s.domain.applying import ApplyRun
+from kubevnfm_infra_k8s.domain.capi.referring import check_references
 from kubevnfm_infra_k8s.domain.capi.templates import ClusterPruneRun, referred_templates, with_templates
 from kubevnfm_infra_k8s.domain.capi.updating import (
     check_update,
@@ -44,6 +45,7 @@ class UpdateHandlers(Handling):
             if command.part == "check":
                 there = await present(cluster, planned.objects)
                 check_update(planned.objects, there, command.cluster)
+                await check_references(cluster, planned.objects)
             planned = replace(planned, objects=await with_templates(cluster, planned.objects, release))
             there = await present(cluster, planned.objects)
             step = version_step(planned.objects, there)

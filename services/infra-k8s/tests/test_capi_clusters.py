@@ -24,12 +24,17 @@ from kubevnfm_infra_k8s.domain.errors import (
 )
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.release import addons_release
-from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Key, is_terminating
 from kubevnfm_lab.kubernetes.store import Change
 from patience import until_true
+
+WORKERS = "Files/kubernetes/workers.yaml"
+NO_KIND = "the cluster serves no kind NoCluster of infrastructure.cluster.x-k8s.io"
+NO_TEMPLATE = "neither the files nor the cluster have OpenStackMachineTemplate default/none"
+NO_CLASS = "neither the files nor the cluster have ClusterClass default/none"
 
 
 @pytest.fixture
@@ -258,6 +263,44 @@ async def test_a_secret_that_is_not_as_cluster_api_writes_it_is_refused(
     management.lab.registry.change("secrets", Key("default", "workload-kubeconfig"), write)
     with pytest.raises(KubeconfigInvalid, match=said):
         await management.addons()
+
+
+@pytest.mark.parametrize(
+    ("sample", "file", "old", "new", "said"),
+    [
+        (
+            "capi-workload", "cluster.yaml", "kind: OpenStackCluster\n    name", "kind: NoCluster\n    name",
+            f"spec.infrastructureRef of Cluster default/workload (Files/kubernetes/cluster.yaml): {NO_KIND}",
+        ),
+        (
+            "capi-workload-v1beta1", "workers.yaml", "Template\n        name: workload-md-0", "Template\n        name: none",
+            f"spec.template.spec.infrastructureRef of MachineDeployment default/workload-md-0 ({WORKERS}): {NO_TEMPLATE}",
+        ),
+        (
+            "capi-workload-class", "cluster.yaml", "name: workload-class", "name: none",
+            f"spec.topology.classRef of Cluster default/workload (Files/kubernetes/cluster.yaml): {NO_CLASS}",
+        ),
+    ],
+)  # fmt: skip
+async def test_a_reference_that_leads_nowhere_is_refused_before_anything_is_applied(
+    management: Management, sample: str, file: str, old: str, new: str, said: str
+) -> None:
+    """CR-003: a Cluster with a kind that has no definition breaks the conversion of all Clusters, and is never deleted."""
+    files = files_of(sample)
+    path = f"Files/kubernetes/{file}"
+    assert old in files[path]
+    with pytest.raises(Unprocessable) as refused:
+        await management.apply(sample, files={**files, path: files[path].replace(old, new)})
+    assert said in str(refused.value)
+    assert management.lab.store.list("clusters.cluster.x-k8s.io") == []
+    # Templates and classes can be there already.
+    rest = {name: text for name, text in files.items() if name != "Files/kubernetes/class.yaml"}
+    if len(rest) < len(files):
+        await management.site.apply(
+            {"class.yaml": files["Files/kubernetes/class.yaml"]}, instance="shared", operation="op8"
+        )
+        await management.apply(sample, files=rest)
+        await management.wait("initialized", vdus=CLASS_VDUS)
 
 
 async def test_a_deletion_takes_the_cluster_first_and_its_credentials_last(

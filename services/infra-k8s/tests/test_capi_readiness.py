@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
 from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from kubevnfm_events.capi import ClusterStage
 from kubevnfm_infra_k8s.domain.capi.assessment import ClusterObjects, Goal, assess
 from kubevnfm_infra_k8s.domain.capi.contract import Conditions, Contract, contract_of, is_paused
 from kubevnfm_infra_k8s.domain.capi.readiness import RULES
@@ -237,6 +241,10 @@ TABLE: list[tuple[str, Object, Status, str]] = [
     ("old infrastructure: not ready", but(OLD_INFRA, "status", "ready", value=False), WAIT, "not provisioned"),
     ("old infrastructure failed", but(OLD_INFRA, "status", "failureReason", value="CreateError"), BAD, "CreateError"),
     ("a template", an_object(INFRA, "OpenStackMachineTemplate", "v1beta2", {}, {}), OK, ""),
+    ("infrastructure of another provider", {**NEW_INFRA, "kind": "DevCluster"}, OK, ""),
+    ("infrastructure of another provider: not there", but({**NEW_INFRA, "kind": "DevCluster"}, "status", value={}), WAIT, "not prov"),
+    ("a server of another provider", {**OLD_INFRA, "kind": "DevMachine"}, OK, ""),
+    ("a template of another provider", an_object(INFRA, "DevClusterTemplate", "v1beta2", {}, {}), OK, ""),
     ("a class", an_object(CORE, "ClusterClass", "v1beta2", {}, {"conditions": conditions("VariablesReady")}), OK, ""),
     (
         "a class with wrong variables",
@@ -310,6 +318,104 @@ def test_a_machine_that_is_being_deleted_is_awaited_after_a_scaling_alone() -> N
     assert assess(gone, Goal("available", is_settled=True), Observation(now=NOW)).is_done
 
 
+RECORDED = Path(__file__).parent / "recorded"
+
+
+def recorded(name: str) -> ClusterObjects:
+    """Return the objects of a workload cluster as real controllers wrote them (recorded/README.md)."""
+    bodies = [json.loads(line) for line in (RECORDED / f"{name}.jsonl").read_text().splitlines()]
+    kinds: dict[str, list[Object]] = defaultdict(list)
+    for each in bodies:
+        kinds[each["kind"]].append(each)
+    return ClusterObjects(
+        cluster=kinds["Cluster"][0],
+        infrastructure=kinds["DevCluster"][0],
+        control_plane=kinds["KubeadmControlPlane"][0],
+        workers=kinds["MachineDeployment"],
+        machines=kinds["Machine"],
+        sets=kinds["MachineSet"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "stage", "phase", "ready", "message"),
+    [
+        ("available.v1beta2", "available", "workers", 2, ""),
+        ("available.v1beta1", "available", "workers", 2, ""),
+        (
+            "control-plane-machine-stuck.v1beta2", "initialized", "control_plane", 0,
+            ("initialized: ControlPlaneInitialized False, NotInitialized: Control plane not yet initialized; "
+            "Machine workload-control-plane-rlqht: Ready: InfrastructureReady: VMProvisioned: WaitingForStartupTimeout; "
+            "NodeProvisioned: WaitingForVMProvisioned; "),
+        ),
+        (
+            "worker-machine-stuck.v1beta1", "available", "workers", 1,
+            ("MachineDeployment workload-md-0: 0 of 1 ready, MachineSetReady False, ScalingUp: Scaling up MachineSet to 1 replicas "
+            "(actual 0); Machine workload-md-0-xdc65-pfhs2: Ready: InfrastructureReady: VMProvisioned: WaitingForStartupTimeout; "),
+        ),
+    ],
+)  # fmt: skip
+def test_what_real_controllers_write_is_understood(
+    name: str, stage: ClusterStage, phase: str, ready: int, message: str
+) -> None:
+    """CR-053, CR-056: of both contracts, with the reason of the Machine that is stuck, as one line."""
+    found = assess(recorded(name), Goal(stage, is_settled=True), Observation(now=NOW))
+    assert (found.is_done, found.phase, found.wanted, found.ready) == (not message, phase, 2, ready)
+    assert message in found.message
+
+
+@pytest.mark.parametrize("version", ["v1beta2", "v1beta1"])
+def test_a_machine_of_an_earlier_template_is_to_be_replaced_before_cluster_api_says_so(version: str) -> None:
+    """CR-100: the MachineDeployment is observed, and its counts are those of Machines that are not marked yet."""
+    objects = recorded(f"available.{version}")
+    goal, seen = Goal("available", is_settled=True), Observation(now=NOW)
+    assert assess(objects, goal, seen).is_done
+    for path, value in (
+        (("version",), "v1.34.2"),
+        (("infrastructureRef", "name"), "workload-md-0-1a2b3c4d"),
+        (("bootstrap", "configRef", "name"), "workload-md-0-1a2b3c4d"),
+    ):
+        changed = but(dict(objects.workers[0]), "spec", "template", "spec", *path, value=value)
+        found = assess(replace(objects, workers=[changed]), goal, seen)
+        (worker,) = [each for each in objects.machines if "-md-0-" in each["metadata"]["name"]]
+        expected = f"MachineDeployment workload-md-0: Machine {worker['metadata']['name']} is of its earlier template"
+        assert (found.is_done, found.message) == (False, expected)
+
+
+def test_an_update_that_waits_names_the_machine_that_does_not_come_up() -> None:
+    """CR-056: not only the one that it is to replace."""
+    objects = recorded("worker-machine-stuck.v1beta1")
+    behind = with_condition(dict(objects.workers[0]), "MachinesUpToDate", "False")
+    found = assess(replace(objects, workers=[behind]), Goal("available", is_settled=True), Observation(now=NOW))
+    assert found.message.startswith(
+        "MachineDeployment workload-md-0: MachinesUpToDate False, Why: m; Machine workload-md-0-"
+    )
+    assert "VMProvisioned: WaitingForStartupTimeout" in found.message
+
+
+def test_what_blocks_the_first_machine_is_named() -> None:
+    """CR-056: without a Machine, `ScalingUp` alone says why; without a control plane, the Cluster's own condition."""
+    blocked = "Scaling up from 0 to 1 replicas is blocked because:\n* DevMachineTemplate does not exist"
+    not_there = an_object(
+        KCP, "KubeadmControlPlane", "v1beta2", {"replicas": 1},
+        {"replicas": 0, "conditions": [
+            *conditions(Available="False Control plane not yet initialized"),
+            {"type": "ScalingUp", "status": "True", "reason": "ScalingUp", "message": blocked},
+        ]},
+    )  # fmt: skip
+    cluster = with_condition(
+        but(without_condition(NEW_CLUSTER, "ControlPlaneInitialized"), "status", "initialization",
+            value={"infrastructureProvisioned": True}),
+        "ControlPlaneAvailable", "False",
+    )  # fmt: skip
+    for plane, said in (
+        (not_there, "ScalingUp: Scaling up from 0 to 1 replicas is blocked because: DevMachineTemplate does not exist"),
+        (None, "control plane: ControlPlaneAvailable False, Why: m"),
+    ):
+        found = assess(ClusterObjects(cluster, NEW_INFRA, plane), Goal("initialized"), Observation(now=NOW))
+        assert (found.is_done, said in found.message) == (False, True), found.message
+
+
 def test_malformed_status_is_no_error() -> None:
     """A controller of another version may write anything; the verdict is that nothing is ready."""
     for status in (
@@ -318,7 +424,7 @@ def test_malformed_status_is_no_error() -> None:
         {"initialization": "x"},
         {"replicas": "two"},
     ):
-        for group, kind in RULES:
+        for group, kind in (*RULES, (INFRA, "DevCluster"), (INFRA, "DevMachine"), (INFRA, "DevMachineTemplate")):
             body = an_object(group, kind, "v1beta2", {"controlPlaneEndpoint": "x", "replicas": None}, status)
             assert judge(body, Observation(now=NOW)).status in (WAIT, OK)
     assert not is_paused({"metadata": {}, "status": {}})

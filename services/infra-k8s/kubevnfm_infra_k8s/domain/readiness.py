@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from kubevnfm_infra_k8s.domain.ca_bundles import webhooks_without_ca
-from kubevnfm_infra_k8s.domain.capi.readiness import RULES as CAPI_RULES
+from kubevnfm_infra_k8s.domain.capi import readiness as capi
 from kubevnfm_infra_k8s.domain.objects import (
     BUILT_IN_GROUPS,
     READY_WHEN_ANNOTATION,
@@ -59,7 +59,8 @@ def judge(body: Body | None, seen: Observation) -> Verdict:
     own = annotations_of(body).get(READY_WHEN_ANNOTATION)
     if own is not None:
         return CURRENT if parse(own)(body) else in_progress(f"waits for {own}")
-    rule = _RULES.get((group_of(str(body.get("apiVersion"))), str(body.get("kind"))))
+    kind = group_of(str(body.get("apiVersion"))), str(body.get("kind"))
+    rule = _RULES.get(kind) or capi.rule_of(*kind)
     if rule is not None:
         return rule(body, seen)
     return _by_ready_condition(body, seen)
@@ -308,7 +309,6 @@ _RULES: Final[Mapping[tuple[str, str], Callable[[Body, Observation], Verdict]]] 
     ("autoscaling", "HorizontalPodAutoscaler"): _autoscaler,
     # Many clusters have no Ingress controller that reports an address.
     ("networking.k8s.io", "Ingress"): lambda body, seen: CURRENT,
-    **CAPI_RULES,
 }
 
 

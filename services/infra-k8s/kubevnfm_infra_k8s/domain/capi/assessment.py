@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from kubevnfm_events.capi import ClusterStage
 
-from kubevnfm_infra_k8s.domain.capi.contract import POOL_LABEL, Conditions, is_paused
-from kubevnfm_infra_k8s.domain.capi.machines import TOPOLOGY_DEPLOYMENT_LABEL, is_leaving
+from kubevnfm_infra_k8s.domain.capi.contract import DEPLOYMENT_LABEL, POOL_LABEL, Conditions, is_paused
+from kubevnfm_infra_k8s.domain.capi.machines import (
+    TOPOLOGY_DEPLOYMENT_LABEL,
+    is_leaving,
+    is_of_control_plane,
+    owner_of_kind,
+)
 from kubevnfm_infra_k8s.domain.capi.readiness import counts, endpoint_of, is_infrastructure_ready, is_initialized
 from kubevnfm_infra_k8s.domain.objects import Body, field_at, labels_of
 from kubevnfm_infra_k8s.domain.readiness import judge
-from kubevnfm_infra_k8s.domain.verdicts import NOT_FOUND, Observation, Status, Verdict
+from kubevnfm_infra_k8s.domain.verdicts import NOT_FOUND, Observation, Verdict
 
 Phase = Literal["infrastructure", "control_plane", "workers"]
 """A part of the way to a cluster that `additionalParams.capi.timeouts` limits."""
@@ -24,6 +29,9 @@ NO_NETWORK = (
     "the API server answers, but no node is Ready. Without a network plugin (CNI) none becomes so: name its manifests in "
     "additionalParams.capi.addon-def-files, apply them by a ClusterResourceSet, or ask for capi.ready: initialized"
 )
+
+
+_NO_REASONS: Final = frozenset({"UpToDate", "MachinesUpToDate"})
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,8 @@ class ClusterObjects:
     workers: Sequence[Body] = field(default=())
     """MachineDeployments and MachinePools."""
     machines: Sequence[Body] = field(default=())
+    sets: Sequence[Body] = field(default=())
+    """MachineSets: each has the template from which its Machines were made. They are not judged by themselves."""
 
     def __iter__(self) -> Iterator[Body]:
         """Yield the objects in the order in which a cluster comes up."""
@@ -90,7 +100,7 @@ def assess(objects: ClusterObjects, goal: Goal, seen: Observation) -> Assessment
     leaving = _leaving(objects) if goal.is_settled else []
     behind = next(_behind(objects), "") if goal.is_settled else ""
     old = _older(objects, goal.made_after) if goal.made_after is not None else []
-    message = behind or _message(cluster, verdicts, phase)
+    message = _with_reason(behind, objects, verdicts, phase) if behind else _message(objects, verdicts, phase)
     if old:
         message = f"to be replaced: {', '.join(old)}; {message}"
         ready = min(ready, max(0, wanted - len(old)))
@@ -111,6 +121,7 @@ def _behind(objects: ClusterObjects) -> Iterator[str]:
     for each in (plane, *objects.workers):
         if each is not None and Conditions(each).is_against("MachinesUpToDate"):
             yield f"{_name(each)}: {Conditions(each).in_words('MachinesUpToDate')}"
+    yield from _of_other_templates(objects)
     if plane is None:
         return
     wanted, now = field_at(plane, "spec", "version"), field_at(plane, "status", "version")
@@ -137,6 +148,37 @@ def _behind(objects: ClusterObjects) -> Iterator[str]:
             yield f"{_name(owner)}: {field_at(owner, 'spec', 'replicas')} replicas, {replicas} wanted by the topology"
 
 
+def _of_other_templates(objects: ClusterObjects) -> Iterator[str]:
+    """Yield the Machines that were made from another template than the one that their MachineDeployment has now.
+
+    Cluster API marks such a Machine only after it has observed the MachineDeployment: until then, each count and each condition
+    says that the roll-out is done before it has begun.
+    """
+    deployments = {str(field_at(each, "metadata", "name")): each for each in objects.workers}
+    sets = {str(field_at(each, "metadata", "name")): each for each in objects.sets}
+    for each in objects.machines:
+        deployment = deployments.get(str(labels_of(each).get(DEPLOYMENT_LABEL)))
+        made_from = sets.get(owner_of_kind(each, "MachineSet"))
+        if deployment is None or made_from is None or is_leaving(each):
+            continue
+        if _made_of(made_from) != _made_of(deployment):
+            yield f"{_name(deployment)}: {_name(each)} is of its earlier template"
+
+
+def _made_of(owner: Body) -> Sequence[object]:
+    """Return what of a template a Machine is made of. References in another version name the same object."""
+    spec = field_at(owner, "spec", "template", "spec")
+    return [
+        field_at(spec, *path)
+        for path in (
+            ("version",),
+            ("infrastructureRef", "name"),
+            ("bootstrap", "configRef", "name"),
+            ("bootstrap", "dataSecretName"),
+        )
+    ]
+
+
 def _phase(objects: ClusterObjects, seen: Observation) -> Phase:
     assert objects.cluster is not None
     if not is_infrastructure_ready(objects.cluster) or not endpoint_of(objects.cluster):
@@ -149,28 +191,55 @@ def _phase(objects: ClusterObjects, seen: Observation) -> Phase:
     return "workers"
 
 
-def _message(cluster: Body, verdicts: Sequence[tuple[Body, Verdict]], phase: Phase) -> str:
+def _message(objects: ClusterObjects, verdicts: Sequence[tuple[Body, Verdict]], phase: Phase) -> str:
+    cluster = objects.cluster
+    assert cluster is not None
     if is_paused(cluster):
         return PAUSED
-    verdict = next(verdict for each, verdict in verdicts if each is cluster)
-    said = verdict.message or verdict.status
-    why = next((text for text in _reasons(verdicts, phase) if text not in said), "")
+    judged = next(verdict for each, verdict in verdicts if each is cluster)
+    said = judged.message
+    if judged.is_current:
+        # A Cluster of v1beta1 is Ready before its workers are.
+        open_ones = (pair for pair in verdicts if not pair[1].is_current and pair[0].get("kind") != "Machine")
+        said = next((f"{_name(each)}: {verdict.message}" for each, verdict in open_ones), "")
+    return _with_reason(said or judged.status, objects, verdicts, phase)
+
+
+def _with_reason(said: str, objects: ClusterObjects, verdicts: Sequence[tuple[Body, Verdict]], phase: Phase) -> str:
+    why = next((text for text in _reasons(objects, verdicts, phase) if text not in said), "")
     return f"{said}; {why}" if why else said
 
 
-def _reasons(verdicts: Sequence[tuple[Body, Verdict]], phase: Phase) -> Iterator[str]:
-    """Yield what objects of the present phase say about the condition that is False."""
-    kinds = {
-        "infrastructure": ("OpenStackCluster",),
-        "control_plane": ("KubeadmControlPlane", "Machine"),
-        "workers": ("MachineDeployment", "MachinePool", "Machine"),
-    }[phase]
-    for each, verdict in verdicts:
-        is_of_phase = each.get("kind") in kinds or (phase == "infrastructure" and each.get("kind") != "Cluster")
-        if is_of_phase and verdict.status is not Status.CURRENT:
-            message = Conditions(each).first_false()
-            if message:
-                yield f"{_name(each)}: {message}"
+def _reasons(objects: ClusterObjects, verdicts: Sequence[tuple[Body, Verdict]], phase: Phase) -> Iterator[str]:
+    """Yield what objects of the present phase say about the condition that is False, those nearest to the cause first."""
+    is_plane = phase == "control_plane"
+    nearest: Sequence[Body | None] = (
+        [objects.infrastructure]
+        if phase == "infrastructure"
+        else [
+            *(each for each in objects.machines if is_of_control_plane(each) is is_plane and not is_leaving(each)),
+            *([objects.control_plane] if is_plane else objects.workers),
+        ]
+    )
+    for each in nearest:
+        verdict = next((verdict for judged, verdict in verdicts if judged is each), None)
+        if each is None or verdict is None or verdict.is_current:
+            continue
+        if message := _why(each):
+            yield f"{_name(each)}: {message}"
+    if is_plane and objects.cluster is not None:
+        # Its object may not exist.
+        yield f"control plane: {Conditions(objects.cluster).in_words('ControlPlaneAvailable')}"
+
+
+def _why(body: Body) -> str:
+    """Return why an object is not ready. That a Machine is to be replaced, or waits to be so, is not why."""
+    said = Conditions(body)
+    # Without a Machine there is no other condition that says what blocks the first one.
+    scaling = said["ScalingUp"]
+    if scaling is not None and scaling.is_true and scaling.message:
+        return f"{scaling.type}: {scaling.message}"
+    return said.first_false(_NO_REASONS)
 
 
 def _replicas(objects: ClusterObjects) -> tuple[int, int]:

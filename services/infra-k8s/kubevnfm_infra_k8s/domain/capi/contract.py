@@ -25,6 +25,7 @@ NAME_LABEL: Final = "cluster.x-k8s.io/cluster-name"
 """On every object of a cluster: the name of its Cluster."""
 CONTROL_PLANE_LABEL: Final = "cluster.x-k8s.io/control-plane"
 POOL_LABEL: Final = "cluster.x-k8s.io/pool-name"
+DEPLOYMENT_LABEL: Final = "cluster.x-k8s.io/deployment-name"
 PAUSED_ANNOTATION: Final = "cluster.x-k8s.io/paused"
 TOPOLOGY_OWNED: Final = "topology.cluster.x-k8s.io/owned"
 FINALIZER: Final = "cluster.cluster.x-k8s.io"
@@ -97,8 +98,8 @@ class Conditions:
         generation = field_at(body, "metadata", "generation")
         self._own = list(_read(field_at(status, "conditions"), generation))
         deprecated = _read(field_at(status, "deprecated", "v1beta1", "conditions"), generation)
-        newer = _read(field_at(status, "v1beta2", "conditions"), generation)
-        self._other = [*newer, *deprecated]
+        self._newer = list(_read(field_at(status, "v1beta2", "conditions"), generation))
+        self._other = [*self._newer, *deprecated]
 
     def __getitem__(self, type: str) -> Condition | None:
         """Return the condition of this type; None if there is none, or if it describes an earlier generation."""
@@ -120,8 +121,11 @@ class Conditions:
         return found.in_words if found is not None else f"{type} unknown"
 
     def first_false(self, ignored: frozenset[str] = frozenset()) -> str:
-        """Return the message of the first False condition of the object's own contract; "" if there is none."""
-        for each in self._own:
+        """Return the message of the first condition that is False; "" if there is none.
+
+        First those of v1beta2: they say why, where those of v1beta1 say how many of their parts are done.
+        """
+        for each in (*self._newer, *self._own):
             if each.status == "False" and each.message and each.type not in ignored:
                 return f"{each.type}: {each.message}"
         return ""
@@ -137,8 +141,20 @@ def _read(listed: object, generation: object) -> Iterator[Condition]:
             continue
         text = {name: str(each.get(name) or "") for name in ("reason", "message", "lastTransitionTime")}
         yield Condition(
-            str(each["type"]), str(each.get("status")), text["reason"], text["message"], text["lastTransitionTime"]
+            str(each["type"]),
+            str(each.get("status")),
+            text["reason"],
+            in_one_line(text["message"]),
+            text["lastTransitionTime"],
         )
+
+
+def in_one_line(message: str) -> str:
+    """Return a message of Cluster API, which can be a nested list of several lines, as one line."""
+    lines = [line.strip().removeprefix("* ") for line in message.splitlines()]
+    text = "; ".join(line for line in lines if line)
+    # A line that ends so is the head of those below it.
+    return text.replace(":; ", ": ")
 
 
 def is_paused(body: Body) -> bool:

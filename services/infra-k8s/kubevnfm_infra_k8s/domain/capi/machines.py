@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from kubevnfm_events.capi import MachineFacts
 from kubevnfm_events.infra import VduTarget
 
-from kubevnfm_infra_k8s.domain.capi.contract import CONTROL_PLANE_LABEL, POOL_LABEL
+from kubevnfm_infra_k8s.domain.capi.contract import CONTROL_PLANE_LABEL, DEPLOYMENT_LABEL, POOL_LABEL
 from kubevnfm_infra_k8s.domain.objects import Body, field_at, labels_of, uid_of
 
-_DEPLOYMENT_LABEL = "cluster.x-k8s.io/deployment-name"
 TOPOLOGY_DEPLOYMENT_LABEL = "topology.cluster.x-k8s.io/deployment-name"
 CONTROL_PLANE_VDU = "controlPlane"
 """The name of the VDU of a control plane that a ClusterClass makes."""
@@ -35,6 +34,14 @@ def machine_facts(machines: Sequence[Body], vdus: Sequence[VduTarget]) -> tuple[
 def owner_name(machine: Body) -> str:
     """Return the name of the object that makes another Machine in place of this one; "" if there is none."""
     return next((name for _, name in _owners(machine)), "")
+
+
+def owner_of_kind(body: Body, kind: str) -> str:
+    """Return the name of the object of this kind that controls the object; "" if there is none."""
+    for reference in field_at(body, "metadata", "ownerReferences") or []:
+        if reference.get("controller") and reference.get("kind") == kind:
+            return str(reference.get("name"))
+    return ""
 
 
 def facts_of(machine: Body, vdus: Sequence[VduTarget]) -> MachineFacts:
@@ -66,7 +73,7 @@ def _owners(machine: Body) -> Iterator[tuple[str, str]]:
                 yield str(reference.get("kind")), str(reference.get("name"))
         yield "KubeadmControlPlane", CONTROL_PLANE_VDU
     for label, kind in (
-        (_DEPLOYMENT_LABEL, "MachineDeployment"),
+        (DEPLOYMENT_LABEL, "MachineDeployment"),
         (TOPOLOGY_DEPLOYMENT_LABEL, "MachineDeployment"),
         (POOL_LABEL, "MachinePool"),
     ):

@@ -1,4 +1,4 @@
-"""The readiness of the kinds of Cluster API and its OpenStack provider, for both contracts (capi.md chapter 8).
+"""The readiness of the kinds of Cluster API and of its infrastructure providers, for both contracts (capi.md chapter 8).
 
 Phases never decide (CR-055): they are texts for people, and differ between versions.
 Source: Cluster API, docs/proposals/20240916-improve-status-in-CAPI-resources.md; the status types of both API versions.
@@ -261,9 +261,18 @@ RULES: Final[Mapping[tuple[str, str], Rule]] = {
     (CONTROL_PLANE, "KubeadmControlPlane"): _guarded(_control_plane),
     (CONTROL_PLANE, "KubeadmControlPlaneTemplate"): _as_applied,
     (BOOTSTRAP, "KubeadmConfigTemplate"): _as_applied,
-    (INFRASTRUCTURE, "OpenStackCluster"): _guarded(_provided, is_observed=False),
-    (INFRASTRUCTURE, "OpenStackMachine"): _guarded(_provided, is_observed=False),
-    (INFRASTRUCTURE, "OpenStackClusterTemplate"): _as_applied,
-    (INFRASTRUCTURE, "OpenStackMachineTemplate"): _as_applied,
 }
 """By API group and kind."""
+_PROVIDED: Final = _guarded(_provided, is_observed=False)
+
+
+def rule_of(group: str, kind: str) -> Rule | None:
+    """Return the rule of a kind of Cluster API, None for other kinds.
+
+    The contract gives the kinds of every infrastructure provider the same names and the same status.
+    """
+    if group == INFRASTRUCTURE and kind.endswith("Template"):
+        return _as_applied
+    if group == INFRASTRUCTURE and kind.endswith(("Cluster", "Machine")):
+        return _PROVIDED
+    return RULES.get((group, kind))

@@ -6,24 +6,22 @@ which the objects that refer to it name from then on (capi.md CR-095 to CR-097).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import structlog
 
 from kubevnfm_infra_k8s.domain.capi.contract import CONTROL_PLANE, CORE, contract_of
+from kubevnfm_infra_k8s.domain.capi.referring import Reference, own_reference, reference_in, references
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, Wanted, digest_of, group_of
+from kubevnfm_infra_k8s.domain.objects import Body, Resource, Wanted, digest_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.pruning import PruneRun
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.together import each_of
 
 log = structlog.get_logger()
-
-Reference = tuple[str, str, str]
-"""API group, kind and name."""
 
 _REFERRING: Final = frozenset({"KubeadmControlPlane", "MachineDeployment", "MachinePool", "ClusterClass"})
 _HOLDING: Final = (
@@ -35,37 +33,15 @@ _IMMUTABLE: Final = "immutable"
 _HASH_LENGTH: Final = 8
 
 
-def references(value: object) -> Iterator[Reference]:
-    """Yield all references in a spec; both contracts name the kind and the name, and either the group or the version."""
-    if isinstance(value, Mapping):
-        if (found := _reference(value)) is not None:
-            yield found
-        for each in value.values():
-            yield from references(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from references(each)
-
-
-def _reference(value: Mapping[str, Any]) -> Reference | None:
-    group = value.get("apiGroup") or group_of(str(value.get("apiVersion") or ""))
-    kind, name = value.get("kind"), value.get("name")
-    return (str(group), str(kind), str(name)) if group and kind and name else None
-
-
 def renamed(value: Any, names: Mapping[Reference, str]) -> Any:
     """Return a spec in which references have the new names."""
     if isinstance(value, Mapping):
-        found = _reference(value)
+        found = reference_in(value)
         changed = {name: renamed(each, names) for name, each in value.items()}
         return {**changed, "name": names[found]} if found is not None and found in names else changed
     if isinstance(value, list | tuple):
         return [renamed(each, names) for each in value]
     return value
-
-
-def _own_reference(key: ObjectKey) -> Reference:
-    return key.group, key.kind, key.name
 
 
 async def with_templates(cluster: Cluster, objects: Sequence[Wanted], release: Release) -> Sequence[Wanted]:
@@ -76,10 +52,10 @@ async def with_templates(cluster: Cluster, objects: Sequence[Wanted], release: R
     """
     referring = [each for each in objects if each.key.kind in _REFERRING]
     referred = {found for each in referring for found in references(each.body.get("spec"))}
-    templates = [each for each in objects if _own_reference(each.key) in referred]
+    templates = [each for each in objects if own_reference(each.key) in referred]
     names = await each_of(templates, lambda each: _present_name(cluster, each, release))
     changed = {each.key: name for each, name in zip(templates, names, strict=True) if name != each.key.name}
-    by_reference = {_own_reference(key): name for key, name in changed.items()}
+    by_reference = {own_reference(key): name for key, name in changed.items()}
     return [_changed(each, changed.get(each.key), by_reference) for each in objects]
 
 
@@ -93,7 +69,7 @@ def with_present_names(objects: Sequence[Wanted], release: Release) -> Sequence[
     changed = {
         each.key: name for each in objects if (name := names.get(each.key.identity, each.key.name)) != each.key.name
     }
-    by_reference = {_own_reference(key): name for key, name in changed.items()}
+    by_reference = {own_reference(key): name for key, name in changed.items()}
     return [_changed(each, changed.get(each.key), by_reference) for each in objects]
 
 
@@ -172,7 +148,7 @@ class ClusterPruneRun(PruneRun):
 
     async def is_to_go(self, release: Release, entry: Entry, resource: Resource, body: Body) -> bool:
         """As for other objects, but a template is kept while another object refers to it."""
-        if (entry.key.namespace, _own_reference(entry.key)) in self.in_use:
+        if (entry.key.namespace, own_reference(entry.key)) in self.in_use:
             log.info("template_kept", object=str(entry.key), reason="another object refers to it")
             return False
         return await super().is_to_go(release, entry, resource, body)

@@ -46,13 +46,14 @@ class ClusterKinds:
     cluster: Resource
     machines: Resource
     workers: Sequence[Resource]
+    sets: Resource | None
     control_plane: Resource | None
     infrastructure: Resource | None
 
     @property
     def all(self) -> Sequence[Resource]:
         """All of them."""
-        some = [each for each in (self.control_plane, self.infrastructure) if each is not None]
+        some = [each for each in (self.sets, self.control_plane, self.infrastructure) if each is not None]
         return [self.cluster, self.machines, *self.workers, *some]
 
 
@@ -76,6 +77,7 @@ async def kinds_of(cluster: Cluster, workload: WorkloadCluster, release: Release
         core["Cluster"],
         core["Machine"],
         [found for kind in ("MachineDeployment", "MachinePool") if (found := core[kind]) is not None],
+        await find(CORE, "MachineSet"),
         await find(CONTROL_PLANE, "KubeadmControlPlane"),
         infrastructure,
     )
@@ -102,6 +104,7 @@ def objects_in(view: ClusterView | Listed, kinds: ClusterKinds, name: str) -> Cl
         control_plane=referred(kinds.control_plane, "controlPlaneRef"),
         workers=[each for kind in kinds.workers for each in view.objects(kind)],
         machines=view.objects(kinds.machines),
+        sets=view.objects(kinds.sets) if kinds.sets is not None else (),
     )
 
 
