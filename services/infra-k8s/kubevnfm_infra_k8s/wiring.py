@@ -81,7 +81,7 @@ async def infra_k8s(
         changes = ChangeHandlers(**vars(handlers))
         workload = CapiHandlers(**vars(handlers), watches=watches)
         machines = MachineHandlers(**vars(workload))
-        watching = WatchHandler(clusters=clusters, vims=vims, watches=watches, bus=backends.bus, clock=clock)
+        watching = WatchHandler(clusters, vims, watches, backends.bus, clock)
         comparison = ComparisonHandler(
             clusters=clusters,
             vims=vims,
@@ -108,6 +108,6 @@ async def infra_k8s(
         worker.handle_direct(CompareObjects, comparison.compare_objects)
         worker.handle(ReplaceObjects, changes.replace_objects)
         worker.handle(RepairObjects, changes.repair_objects)
-        async with worker:
+        async with watching.watching(), worker:
             await worker.start()
             yield worker

@@ -68,6 +68,10 @@ class ClusterView:
     def _is_mine(self, body: Body) -> bool:
         return field_at(body, "metadata", "namespace") == self._namespace and _is_of(self._name, body)
 
+    def beside(self, *, namespace: str, name: str) -> ClusterView:
+        """Return the view of another Cluster, by the same watches; both see each change, and one of them awaits it."""
+        return ClusterView(self._watches, self._changed, namespace=namespace, name=name)
+
     async def change(self, *, within_s: float) -> bool:
         """Return True after a change of any watched object, False if there is none in time."""
         try:
