@@ -28,7 +28,8 @@ from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_infra_k8s.domain.applying import ApplyRun
-from kubevnfm_infra_k8s.domain.capi.assessment import Goal, Phase, assess
+from kubevnfm_infra_k8s.domain.capi.assessment import ClusterObjects, Goal, Phase, assess
+from kubevnfm_infra_k8s.domain.capi.classes import earlier_class
 from kubevnfm_infra_k8s.domain.capi.contract import NAME_LABEL
 from kubevnfm_infra_k8s.domain.capi.machines import machine_facts
 from kubevnfm_infra_k8s.domain.capi.readiness import endpoint_of
@@ -105,11 +106,15 @@ class CapiHandlers(Handling):
         async def began(phase: Phase) -> datetime:
             return await self.start_times.started_at(replace(context, step_id=f"{context.step_id}/{phase}"), mine)
 
+        async def of_class(objects: ClusterObjects) -> str:
+            async with self.connected(command.vim) as cluster:
+                return await earlier_class(cluster, objects)
+
         workload = command.cluster
         made_after = datetime.fromisoformat(command.made_after) if command.made_after is not None else None
         goal = Goal(command.stage, command.is_settled, made_after)
         async with self.viewed(command) as (view, kinds):
-            wait = ClusterWait(view, kinds, workload, self.clock, command.timeouts, began, context.deadline)
+            wait = ClusterWait(view, kinds, workload, self.clock, command.timeouts, began, of_class, context.deadline)
             progress = Progress(f"await/{command.stage}", context.publish)
             objects = await wait.until(goal, progress, within_s=self.wait_s)
         if objects is None:

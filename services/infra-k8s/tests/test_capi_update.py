@@ -7,9 +7,12 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
-from capi_management import VDUS, Management, files_of, managed
+from capi_management import CLASS_VDUS, VDUS, Management, files_of, managed
 from kubevnfm_events.capi import ClusterReached, ClusterUpdated, UpdateCluster, UpdatePart
-from kubevnfm_infra_k8s.domain.capi.templates import references, renamed
+from kubevnfm_infra_k8s.domain.capi.classes import earlier_class
+from kubevnfm_infra_k8s.domain.capi.referring import references
+from kubevnfm_infra_k8s.domain.capi.templates import renamed
+from kubevnfm_infra_k8s.domain.capi.waiting import kinds_of, objects_now
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsRefused
 from kubevnfm_infra_k8s.update_handlers import UpdateHandlers
 from kubevnfm_kit.errors import InvalidInput
@@ -278,3 +281,26 @@ def test_references_are_found_and_renamed_in_both_forms() -> None:
     assert renamed(spec, {name: "md-0-1"}) == {
         "a": [{"templateRef": {**new, "name": "md-0-1"}}], "template": {"ref": {**old, "name": "md-0-1"}}, "name": "md-0",
     }  # fmt: skip
+
+
+async def test_a_change_of_a_class_is_done_once_its_clusters_follow(management: Management) -> None:
+    """CR-095, CR-100: the workers are replaced, and until Cluster API has seen the class, nothing else says that they will be."""
+    files = files_of("capi-workload-class")
+    before = await built(management, "capi-workload-class")
+    workload, vdus = management.cluster_of(), CLASS_VDUS
+    async with management.site.handlers.connected(management.site.vim) as cluster:
+        kinds = await kinds_of(cluster, workload, None)
+        earlier = await objects_now(cluster, kinds, workload)
+        assert await earlier_class(cluster, earlier) == ""
+    head, _, tail = files["Files/kubernetes/class.yaml"].rpartition("name: m1.medium")
+    after = await updated(
+        management, {**files, "Files/kubernetes/class.yaml": f"{head}name: m1.large{tail}"}, vdus=vdus
+    )
+    assert uids(after, "controlPlane") == uids(before, "controlPlane")
+    assert uids(after, "worker").isdisjoint(uids(before, "worker"))
+    # The watch may still show these objects when the class has changed.
+    async with management.site.handlers.connected(management.site.vim) as cluster:
+        said = await earlier_class(cluster, earlier)
+        assert "is made from workload-class-md-0, workload-class-md-0-" in said
+        assert said.startswith("MachineDeployment workload-md-0-")
+        assert await earlier_class(cluster, await objects_now(cluster, kinds, workload)) == ""

@@ -72,7 +72,7 @@ async def check_references(cluster: Cluster, objects: Sequence[Wanted]) -> None:
         (each, place)
         for each in objects
         if each.key.group in _REFERRING
-        for place in (*places(each.body.get("spec")), *_class_of(each))
+        for place in _places(each)
         if place.reference[0] in GROUPS and (_namespace(each, place), place.reference) not in there
     ]
     if not wanted:
@@ -97,15 +97,22 @@ def _namespace(wanted: Wanted, place: Place) -> str:
     return place.namespace or wanted.key.namespace
 
 
-def _class_of(wanted: Wanted) -> Iterator[Place]:
-    """Yield the reference of a topology to its class, which names no kind."""
-    topology = field_at(wanted.body, "spec", "topology") if is_cluster(wanted.key) else None
+def class_of(cluster: Body) -> Place | None:
+    """Return the reference of a Cluster to its class, which names no kind; None if it has no topology."""
+    topology = field_at(cluster, "spec", "topology")
     for path, name, namespace in (
         ("spec.topology.classRef", ("classRef", "name"), ("classRef", "namespace")),
         ("spec.topology.class", ("class",), ("classNamespace",)),
     ):
         if named := field_at(topology, *name):
-            yield Place(path, (CORE, "ClusterClass", str(named)), field_at(topology, *namespace))
+            return Place(path, (CORE, "ClusterClass", str(named)), field_at(topology, *namespace))
+    return None
+
+
+def _places(wanted: Wanted) -> Iterator[Place]:
+    yield from places(wanted.body.get("spec"))
+    if is_cluster(wanted.key) and (found := class_of(wanted.body)) is not None:
+        yield found
 
 
 async def _missing(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -119,6 +119,8 @@ class ClusterWait:
     timeouts: ClusterTimeouts
     began: Callable[[Phase], Awaitable[datetime]]
     """Returns the time at which this attempt of the step first saw the phase."""
+    of_class: Callable[[ClusterObjects], Awaitable[str]]
+    """Returns which object is of an earlier form of the Cluster's class; "" if none is."""
     limit: datetime | None
     """The deadline of the command."""
 
@@ -132,8 +134,11 @@ class ClusterWait:
         while True:
             objects = objects_in(self.view, self.kinds, self.workload.name)
             now = assess(objects, goal, Observation(now=self.clock.now()))
-            if now.is_done:
+            # Asked only here, because it costs requests, and awaited by the changes that follow.
+            behind = await self.of_class(objects) if now.is_done and goal.is_settled else ""
+            if now.is_done and not behind:
                 return objects
+            now = replace(now, message=behind or now.message)
             if now.failure:
                 raise ClusterFailed(f"Cluster {self.workload.namespace}/{self.workload.name}: {now.failure}")
             left_s = await self._left_s(now)
