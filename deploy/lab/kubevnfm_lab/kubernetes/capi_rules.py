@@ -72,7 +72,7 @@ def check(resource: Resource, obj: Obj, old: Obj | None) -> None:
 def _problems(kind: str, obj: Obj, old: Obj | None) -> Iterator[FieldProblem]:
     name = str(obj["metadata"].get("name"))
     if kind == "Cluster" and len(name) > _LONGEST_NAME:
-        yield wrong("metadata.name", name, f"must be no more than {_LONGEST_NAME} characters")
+        yield wrong("metadata.name", name, f"must be a valid label value must be no more than {_LONGEST_NAME} bytes")
     if kind in _IMMUTABLE and old is not None and old.get("spec") != obj.get("spec"):
         why = f"{kind} spec.template.spec field is immutable. Please create a new resource instead."
         yield wrong("spec.template.spec", "...", why)

@@ -98,7 +98,7 @@ async def test_a_cluster_comes_up_scales_and_goes(management: Any, clusters: Lab
     assert (await scale(management, f"{workers}/workload-md-0", 1)).code == 200
     await management.until(workers, "workload-md-0", lambda obj: obj["status"]["replicas"] == 1)
 
-    await management.delete(f"{CORE}/clusters/workload", {"propagationPolicy": "Foreground"})
+    await management.delete(f"{CORE}/clusters/workload", {"propagationPolicy": "Background"})
     await management.until_gone(f"{CORE}/clusters", "workload")
     for path in (f"{CORE}/machines", workers, PLANES, f"{INFRA}/openstackclusters"):
         assert (await management.get(path))["items"] == []

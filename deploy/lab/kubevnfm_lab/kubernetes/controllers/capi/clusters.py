@@ -16,6 +16,7 @@ from kubevnfm_lab.kubernetes.controllers.capi.objects import (
     add_finalizer,
     cluster_name,
     endpoint_of,
+    in_list,
     is_paused,
     is_true,
     of_cluster,
@@ -160,7 +161,8 @@ def _message(obj: Obj | None, kind: str) -> str:
 
 
 def _messages(objects: Sequence[Obj]) -> str:
-    return next((said for each in objects if (said := _message(each, "Available"))), "")
+    said = [(each, _message(each, "Available")) for each in objects]
+    return in_list(*(f"{each['kind']} {each['metadata']['name']}: {text}" for each, text in said if text))
 
 
 def _deleting(cluster: Obj, *, reason: str, message: str) -> None:

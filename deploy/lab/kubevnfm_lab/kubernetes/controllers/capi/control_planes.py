@@ -75,10 +75,12 @@ class ControlPlanes:
         if found is None:
             return
         cluster = cluster_of(self._plane, found)
+        if cluster is None or is_paused(cluster):
+            return
         if is_terminating(found):
             self._remove(key, found, cluster)
             return
-        if cluster is None or is_paused(cluster) or is_terminating(cluster):
+        if is_terminating(cluster):
             return
         add_finalizer(self._plane, PLANES, key, _FINALIZER)
         if endpoint_of(cluster) is not None:
@@ -118,13 +120,11 @@ class ControlPlanes:
             if all(condition_is_true(each, "Ready") for each in alive if each not in candidates):
                 self._plane.delete(MACHINES, by_worth(candidates)[0])
 
-    def _remove(self, key: Key, found: Obj, cluster: Obj | None) -> None:
-        if is_paused(cluster):
-            return
+    def _remove(self, key: Key, found: Obj, cluster: Obj) -> None:
         workers = [SETS, DEPLOYMENTS, MACHINES]
         mine = owned(self._plane, MACHINES, found)
         uids = {each["metadata"]["uid"] for each in mine}
-        if cluster is not None and any(
+        if any(
             each["metadata"]["uid"] not in uids for name in workers for each in of_cluster(self._plane, name, cluster)
         ):
             return

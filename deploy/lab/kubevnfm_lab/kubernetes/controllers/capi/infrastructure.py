@@ -113,10 +113,10 @@ class OpenStackClusters:
         try:
             while (found := self._plane.store.get(INFRASTRUCTURES, key)) is not None:
                 cluster = cluster_of(self._plane, found)
-                machines = of_cluster(self._plane, MACHINES, cluster) if cluster is not None else ()
-                if not machines and has_identity(self._plane, found):
-                    if cluster is not None:
-                        await self._workloads.close(cluster["metadata"]["uid"])
+                if cluster is None:
+                    return
+                if not of_cluster(self._plane, MACHINES, cluster) and has_identity(self._plane, found):
+                    await self._workloads.close(cluster["metadata"]["uid"])
                     remove_finalizer(self._plane, INFRASTRUCTURES, key, _FINALIZER)
                     return
                 await asyncio.sleep(_AGAIN_S)

@@ -15,6 +15,7 @@ from kubevnfm_lab.kubernetes.controllers.capi.objects import (
     add_finalizer,
     cluster_name,
     cluster_of,
+    in_list,
     is_paused,
     is_true,
     of_the_same_cluster,
@@ -58,10 +59,10 @@ class Machines:
         if machine is None:
             return
         uid, cluster = machine["metadata"]["uid"], cluster_of(self._plane, machine)
+        if cluster is None or is_paused(cluster):
+            return
         if is_terminating(machine):
             self._remove(key, cluster)
-            return
-        if cluster is None or is_paused(cluster):
             return
         add_finalizer(self._plane, MACHINES, key, _FINALIZER)
         if is_true(machine, "status", "initialization", "infrastructureProvisioned"):
@@ -113,8 +114,11 @@ class Machines:
         no_network = "" if ready or not joined else "Node condition Ready is False: cni plugin not initialized"
         provisioned = refusal is None
         new = {
-            "Available": (ready, no_network or why),
-            "Ready": (ready, no_network or why),
+            "Available": (ready, ""),
+            "Ready": (
+                ready,
+                in_list(no_network and f"NodeHealthy: {no_network}", why and f"InfrastructureReady: {why}"),
+            ),
             "UpToDate": (True, ""),
             "BootstrapConfigReady": (True, ""),
             "InfrastructureReady": (provisioned, why),
@@ -143,11 +147,11 @@ class Machines:
         if joined:
             self._plane.registry.change(MACHINES, key, _with_provider_id)
 
-    def _remove(self, key: Key, cluster: Obj | None) -> None:
+    def _remove(self, key: Key, cluster: Obj) -> None:
         """Delete the server, for which the cloud's credentials are needed, and the node."""
-        infrastructure = referred(cluster, "infrastructureRef") if cluster is not None else None
+        infrastructure = referred(cluster, "infrastructureRef")
         found = self._plane.store.get(INFRASTRUCTURES, infrastructure) if infrastructure is not None else None
-        if not has_identity(self._plane, found) or is_paused(cluster):
+        if not has_identity(self._plane, found):
             return
         self._workloads.leave(cluster, key.name)
         self._plane.later(self._plane.delay_s, lambda: remove_finalizer(self._plane, MACHINES, key, _FINALIZER))

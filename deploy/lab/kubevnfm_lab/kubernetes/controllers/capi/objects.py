@@ -120,6 +120,11 @@ def made_at(obj: Obj) -> datetime:
     return datetime.fromisoformat(obj["metadata"]["creationTimestamp"])
 
 
+def in_list(*lines: str) -> str:
+    """Return a message of several lines, each an item, as Cluster API writes them; "" without lines."""
+    return "\n".join(f"* {line}" for line in lines if line)
+
+
 def add_finalizer(plane: ControlPlane, resource: str, key: Key, finalizer: str) -> None:
     """Add a finalizer, unless it is there."""
 
@@ -156,6 +161,23 @@ def own(plane: ControlPlane, resource: str, key: Key, cluster: Obj) -> None:
 Facts = Mapping[str, tuple[bool, str]]
 """Conditions by type: whether it is True, and its message."""
 
+_REASONS: Final = {
+    "InfrastructureReady": ("Ready", "NotReady"),
+    "BootstrapConfigReady": ("Ready", "NotReady"),
+    "MachinesReady": ("Ready", "NotReady"),
+    "Ready": ("Ready", "NotReady"),
+    "ControlPlaneInitialized": ("Initialized", "NotInitialized"),
+    "ControlPlaneAvailable": ("Available", "NotAvailable"),
+    "WorkersAvailable": ("Available", "NotAvailable"),
+    "CertificatesAvailable": ("Available", "NotAvailable"),
+    "RemoteConnectionProbe": ("ProbeSucceeded", "ProbeFailed"),
+    "TopologyReconciled": ("ReconcileSucceeded", "ReconcileFailed"),
+    "EtcdClusterHealthy": ("Healthy", "NotHealthy"),
+    "ControlPlaneComponentsHealthy": ("Healthy", "NotHealthy"),
+    "MachinesUpToDate": ("UpToDate", "NotUpToDate"),
+}
+"""The reasons of conditions that are True and False, where they are not the type itself and ``Not<type>``."""
+
 
 def write_status(
     plane: ControlPlane, resource: str, key: Key, *, new: Facts, old: Facts, more: Obj, for_v1beta1: Obj | None = None
@@ -181,7 +203,7 @@ def write_status(
 def _conditions(before: list[Obj], facts: Facts, *, severity: bool = False) -> list[Obj]:
     conditions = [each for each in before if each.get("type") in facts]
     for kind, (status, message) in facts.items():
-        reason = kind if status else f"Not{kind}"
+        reason = _REASONS.get(kind, (kind, f"Not{kind}"))[0 if status else 1]
         conditions = with_condition(conditions, kind, status=status, reason=reason, message=message)
     # Only conditions that are not True have a severity, and only in the older form.
     return [{**each, "severity": "Info"} if severity and each["status"] != "True" else each for each in conditions]

@@ -13,12 +13,14 @@ from kubevnfm_lab.kubernetes.controllers.capi.objects import (
     DEPLOYMENTS,
     MACHINES,
     SETS,
+    add_finalizer,
     cluster_of,
     is_due,
     is_paused,
     of_the_same_cluster,
     own,
     owner_reference,
+    remove_finalizer,
     roll_out_after,
     write_status,
 )
@@ -38,6 +40,8 @@ from kubevnfm_lab.kubernetes.objects import (
 
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _DEPLOYMENT_LABEL: Final = "cluster.x-k8s.io/deployment-name"
+_SET_FINALIZER: Final = "cluster.x-k8s.io/machineset"
+_DEPLOYMENT_FINALIZER: Final = "cluster.x-k8s.io/machinedeployment"
 
 
 def owned(plane: ControlPlane, resource: str, owner: Obj) -> Sequence[Obj]:
@@ -109,13 +113,19 @@ class MachineSets:
         found = self._plane.store.get(SETS, key)
         if found is None:
             return
-        if is_terminating(found):
-            for machine in owned(self._plane, MACHINES, found):
-                self._plane.delete(MACHINES, machine)
-            return
         cluster = cluster_of(self._plane, found)
-        if cluster is None or is_paused(cluster) or is_terminating(cluster):
+        if cluster is None or is_paused(cluster):
             return
+        if is_terminating(found):
+            machines = owned(self._plane, MACHINES, found)
+            for machine in machines:
+                self._plane.delete(MACHINES, machine)
+            if not machines:
+                remove_finalizer(self._plane, SETS, key, _SET_FINALIZER)
+            return
+        if is_terminating(cluster):
+            return
+        add_finalizer(self._plane, SETS, key, _SET_FINALIZER)
         wanted = found["spec"].get("replicas", 1)
         alive = [each for each in owned(self._plane, MACHINES, found) if not is_terminating(each)]
         template = found["spec"]["template"]
@@ -153,12 +163,18 @@ class MachineDeployments:
         if deployment is None:
             return
         cluster = cluster_of(self._plane, deployment)
+        if cluster is None or is_paused(cluster):
+            return
         if is_terminating(deployment):
-            for each in owned(self._plane, SETS, deployment):
+            sets = owned(self._plane, SETS, deployment)
+            for each in sets:
                 self._plane.delete(SETS, each)
+            if not sets:
+                remove_finalizer(self._plane, DEPLOYMENTS, key, _DEPLOYMENT_FINALIZER)
             return
-        if cluster is None or is_paused(cluster) or is_terminating(cluster):
+        if is_terminating(cluster):
             return
+        add_finalizer(self._plane, DEPLOYMENTS, key, _DEPLOYMENT_FINALIZER)
         own(self._plane, DEPLOYMENTS, key, cluster)
         self._plane.registry.change(DEPLOYMENTS, key, _with_replicas)
         deployment = self._plane.store.get(DEPLOYMENTS, key) or deployment
