@@ -24,6 +24,7 @@ from kubevnfm_events.infra import ObjectFacts, VduTarget
 from kubevnfm_infra_k8s.capi_handlers import CapiHandlers
 from kubevnfm_infra_k8s.domain.capi.watching import ClusterWatches
 from kubevnfm_lab.kubernetes import LabCluster
+from kubevnfm_lab.kubernetes.controllers.capi.objects import add_finalizer
 from kubevnfm_lab.kubernetes.objects import Key, value_at
 from kubevnfm_worker import Done
 from patience import until_true
@@ -136,6 +137,10 @@ class Management:
             return bool(value_at(self.lab.store.get(planes, key), "status", "readyReplicas") == count)
 
         await until_true(is_ready, timeout_s=60, pause_s=0.02)
+
+    def hold(self, resource: str, name: str, finalizer: str) -> None:
+        """Add a finalizer that no controller removes."""
+        add_finalizer(self.lab.plane, resource, Key("default", name), finalizer)
 
     async def scale_workers(self, count: int, *leaving: MachineFacts, operation: str = "op2") -> None:
         """Ask for another number of workers; ``leaving``: those that go first."""

@@ -370,14 +370,17 @@ async def test_a_deletion_that_does_not_end_names_the_finalizer(management: Mana
 
 
 async def test_a_retry_removes_the_finalizers_that_an_earlier_attempt_waited_for(management: Management) -> None:
-    """CR-109: at once; the reply and the progress list the machines that may be left in OpenStack."""
+    """CR-109: at once, also of what only the Cluster's controllers would end; the machines that may be left are listed."""
     await management.apply()
     machines = (await management.wait("initialized")).machines
+    management.hold("kubeadmcontrolplanes.controlplane.cluster.x-k8s.io", "workload-control-plane", "test.example/hold")
     management.lab.plane.delete("secrets", management.lab.store.get("secrets", Key("default", "workload-cloud-config")))  # type: ignore[arg-type]
     with pytest.raises(ObjectsNotGone):
         await management.site.delete(cluster_gone_timeout_s=0.5)
     patient = management.site.with_changes(finalizer_patience_s=0.0)
     left = (await patient.delete(operation="op3", force_remove_finalizers=True)).left
+    held = [finalizer for each in left if each.kind == "KubeadmControlPlane" for finalizer in each.finalizers]
+    assert "test.example/hold" in held
     assert any("cluster.cluster.x-k8s.io" in each.finalizers for each in left if each.kind == "Cluster")
     servers = {each.provider_id for each in left if each.kind == "Machine"}
     assert servers

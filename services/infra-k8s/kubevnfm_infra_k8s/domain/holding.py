@@ -9,15 +9,19 @@ from kubevnfm_infra_k8s.domain.readiness import last_condition
 
 def deleting(key: ObjectKey, body: Body) -> str:
     """Return how far a deletion is: what a Cluster says of it in its condition, since when, and what holds it."""
-    said = Conditions(body)["Deleting"] if is_cluster(key) else None
-    message = said.in_words if said is not None and said.is_true else "is being deleted"
-    return ", ".join([message, *_hold(body)])
+    return ", ".join([_stage(key, body) or "is being deleted", *_hold(body)])
 
 
 def holding(key: ObjectKey, body: Body) -> str:
     """Return what holds an object whose deletion has taken too long, and what its controller says."""
-    said = last_condition(body)
+    said = _stage(key, body) or last_condition(body)
     return f"{key}: {', '.join([*(_hold(body) or ['still exists']), *([said] if said else [])])}"
+
+
+def _stage(key: ObjectKey, body: Body) -> str:
+    """Return what a Cluster says of its deletion; "" if it says nothing."""
+    said = Conditions(body)["Deleting"] if is_cluster(key) else None
+    return said.in_words if said is not None and said.is_true else ""
 
 
 def _hold(body: Body) -> list[str]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import structlog
 from kubevnfm_events.infra import LeftObject
 
-from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
+from kubevnfm_infra_k8s.domain.capi.contract import GROUPS, is_cluster
 from kubevnfm_infra_k8s.domain.capi.orphans import parts_of_cluster
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused
 from kubevnfm_infra_k8s.domain.facts import left_object
-from kubevnfm_infra_k8s.domain.objects import Body, Resource, field_at, uid_of
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at, uid_of
 from kubevnfm_infra_k8s.domain.ports import Cluster, Releases
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.release import Entry
@@ -28,6 +28,10 @@ class Held:
     entry: Entry
     resource: Resource
     body: Body
+
+    @property
+    def key(self) -> ObjectKey:
+        return self.entry.key
 
     @property
     def finalizers(self) -> tuple[str, ...]:
@@ -54,7 +58,9 @@ class Stripping:
 
         ``left_s``: the seconds until the deadline. Raises RevisionConflict if another worker has changed the inventory.
         """
-        held = [each for each in existing if self._is_held(each, is_last=left_s <= self.margin_s)]
+        candidates = [each for each in existing if self._is_deleted(each)]
+        orphaned = await self._orphaned(candidates)
+        held = [each for each in candidates if left_s <= self.margin_s or self._is_old(each) or each.key in orphaned]
         if not held:
             return
         left = [part for each in held for part in await self._left(each)]
@@ -76,11 +82,20 @@ class Stripping:
                     raise
             self._done.add(uid_of(each.body))
 
-    def _is_held(self, each: Held, *, is_last: bool) -> bool:
+    def _is_deleted(self, each: Held) -> bool:
         since = field_at(each.body, "metadata", "deletionTimestamp")
-        if not each.finalizers or not since or uid_of(each.body) in self._done:
-            return False
-        return is_last or datetime.fromisoformat(since) < self.before
+        return bool(each.finalizers and since and uid_of(each.body) not in self._done)
+
+    def _is_old(self, each: Held) -> bool:
+        return datetime.fromisoformat(str(field_at(each.body, "metadata", "deletionTimestamp"))) < self.before
+
+    async def _orphaned(self, candidates: Sequence[Held]) -> Collection[ObjectKey]:
+        """Return the objects of Cluster API whose Cluster has lost its finalizers: no controller ends their deletion."""
+        mine = [each.key for each in candidates if each.key.group in GROUPS and not is_cluster(each.key)]
+        release = await self.releases.get(self.vnf_instance_id) if mine else None
+        left = release.left if release is not None else ()
+        places = {each.namespace for each in left if each.kind == "Cluster" and each.finalizers}
+        return frozenset(key for key in mine if key.namespace in places)
 
     async def _left(self, each: Held) -> Sequence[LeftObject]:
         """Return the object, and for a Cluster what Cluster API has made for it."""
