@@ -19,7 +19,7 @@ SAMPLES := capi-management capi-workload capi-workload-class capi-workload-sende
 PYTEST := $(BIN)/pytest
 WORKERS ?= 4
 
-.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-attack test-chaos test-openstack test-machines test-kubernetes test-clients test-etsi test-fuzz lint audit format schemas stored-operations bench up down pin-images clean
+.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-attack test-chaos test-openstack test-machines test-kubernetes cluster-api test-cluster-api test-clients test-etsi test-fuzz lint audit format schemas stored-operations bench up down pin-images clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -87,6 +87,14 @@ test-kubernetes: samples ## Drives infra-k8s and whole operations on a real Kube
 	@test -n "$(KUBEVNFM_KUBERNETES_ENDPOINT)" || { echo "KUBEVNFM_KUBERNETES_ENDPOINT expected; docs/real-kubernetes.md names all variables" >&2; exit 2; }
 	@$(PYTEST) services/infra-k8s/tests/either services/mgmt-executor/tests/test_reader_accounts.py $(ARGS)
 	@$(PYTEST) --timeout 1800 tests/kubernetes $(ARGS)
+
+cluster-api: .venv/.ready ## Starts the real controllers of Cluster API beside the API server of test-kubernetes; ARGS=down ends them; docs/real-cluster-api.md
+	@PYTHONPATH=tests/support $(BIN)/python -m cluster_api $(or $(ARGS),up)
+
+test-cluster-api: samples ## Drives workload clusters of the real Cluster API, which `make cluster-api` starts; docs/real-cluster-api.md
+	@test -n "$(KUBEVNFM_KUBERNETES_ENDPOINT)" || { echo "KUBEVNFM_KUBERNETES_ENDPOINT expected; docs/real-cluster-api.md names all variables" >&2; exit 2; }
+	@PYTHONPATH=tests/support $(BIN)/python -m cluster_api check
+	@$(PYTEST) --timeout 1800 tests/kubernetes/test_cluster_api.py $(ARGS)
 
 test-chaos: samples servers ## Runs the chaos tests: each process is killed at each step, each message is delivered twice, each stored operation is replayed
 	@$(PYTEST) tests/chaos services/lcm-api/tests/lifecycle/test_engine.py services/lcm-api/tests/test_stored_operations.py

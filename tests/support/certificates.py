@@ -29,6 +29,7 @@ class Authority:
 
     folder: Path
     name: str = "ca"
+    valid: timedelta = timedelta(hours=1)
     file: Path = field(init=False)
     _key: ec.EllipticCurvePrivateKey = field(init=False)
     _certificate: x509.Certificate = field(init=False)
@@ -71,7 +72,7 @@ class Authority:
             .public_key(key.public_key())
             .serial_number(next(_serials))
             .not_valid_before(now - timedelta(hours=1))
-            .not_valid_after(now + timedelta(hours=1))
+            .not_valid_after(now + self.valid)
             .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
         )
         if names:
