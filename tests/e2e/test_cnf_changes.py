@@ -7,8 +7,9 @@ from typing import Any
 from uuid import uuid4
 
 from lab_process import LabControl
+from masters import kubectl
 from package_variants import variant
-from user import FORCEFUL, SAMPLES, User, sample_body
+from user import DRIFT, FORCEFUL, SAMPLES, User, sample_body
 from wirings import deep_in_six
 
 OUT = {"type": "SCALE_OUT", "aspectId": "web_aspect"}
@@ -106,6 +107,42 @@ async def is_healed(user: User, v1: User, lab: LabControl, cluster_id: str, cnf_
         before = after
 
 
+async def is_repaired(user: User, v1: User, lab: LabControl, cluster_id: str, cnf_id: str) -> None:
+    """CR-121: a person deletes the Deployment and changes a ConfigMap; the mark comes, and goes with the repair."""
+    first, kinds = await pods_of(user, lab, cluster_id, cnf_id), await kinds_of(lab, cluster_id, cnf_id)
+    master = await lab.master_of(cluster_id)
+    await kubectl(user.installation.lab, master, "delete deployment web")
+    mark = await user.drifted(cnf_id, "INCOMPLETE")
+    assert (mark["objects"][0]["name"], mark["objects"][0]["what"], set(mark["vnfc_ids"])) == ("web", "missing", first)
+    assert await v1.drifted(cnf_id, "INCOMPLETE") == mark
+    for task, body in (("scale", OUT), ("heal", {"vnfcInstanceId": [sorted(first)[0]]})):
+        assert "additionalParams.repair: true" in (await v1.ask(cnf_id, task, body)).must(409).detail
+    await kubectl(
+        user.installation.lab,
+        master,
+        """patch configmap web-pages --type merge -p '{"data":{"index.html":"theirs"}}'""",
+    )
+    view = await user.do(cnf_id, "heal", {"additionalParams": {"repair": True}})
+    assert [step["name"] for step in view["steps"]] == ["repair_objects"]
+    assert DRIFT not in (await user.instance(cnf_id)).get("metadata", {})
+    after = await pods_of(user, lab, cluster_id, cnf_id)
+    assert (after & first, len(after), await kinds_of(lab, cluster_id, cnf_id)) == (set(), len(first), kinds)
+    assert await affected(user, view["id"]) == {"REMOVED": first, "ADDED": after}
+    assert (await user.occurrence(view["id"]))["resourceChanges"]["metadata"] == {"kubevnfm_repaired": 2}
+    assert "theirs" not in await kubectl(user.installation.lab, master, "get configmap web-pages -o yaml")
+
+    # Changed only: no pod is replaced.
+    await kubectl(
+        user.installation.lab,
+        master,
+        """patch configmap web-pages --type merge -p '{"data":{"index.html":"theirs"}}'""",
+    )
+    assert (await user.drifted(cnf_id, "CHANGED"))["objects"][0]["name"] == "web-pages"
+    await v1.do(cnf_id, "heal", {"additionalParams": {"repair": True}})
+    assert DRIFT not in (await user.instance(cnf_id)).get("metadata", {})
+    assert await pods_of(user, lab, cluster_id, cnf_id) == after
+
+
 async def other_package(user: User, folder: Path, image: str) -> str:
     """Upload another version of the sample: its web server has this image, and it has one more ConfigMap."""
     deployment = (SAMPLES / "cnf" / DEPLOYMENT).read_text(encoding="utf-8").replace("nginx:1.27-alpine", image)
@@ -184,12 +221,13 @@ async def is_replaced(user: User, lab: LabControl, cluster_id: str, cnf_id: str,
 async def test_a_cnf_is_changed_and_shows_the_pods_that_run(
     user: User, v1: User, lab: LabControl, tmp_path: Path
 ) -> None:
-    """CR-022, CR-033, CR-034, CR-035, CR-087, CR-093, API-055, API-056."""
+    """CR-022, CR-033, CR-034, CR-035, CR-087, CR-093, CR-121, API-055, API-056, API-154."""
     cluster_id = await user.create(await user.sample("cluster"))
     await user.do(cluster_id, "instantiate", user.cluster())
     cnf_id = await a_cnf(user, cluster_id)
     await is_scaled(user, v1, lab, cluster_id, cnf_id)
     await is_healed(user, v1, lab, cluster_id, cnf_id)
+    await is_repaired(user, v1, lab, cluster_id, cnf_id)
     await is_replaced(user, lab, cluster_id, cnf_id, tmp_path)
     await user.do(cnf_id, "terminate", FORCEFUL)
     await user.delete(cnf_id)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from lab_process import LabControl
-from user import FORCEFUL, User, sample_body
+from masters import kubectl
+from user import DRIFT, FORCEFUL, User, sample_body
 from wirings import deep_in_six
 
 GRACEFUL = {"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 0}
@@ -13,7 +14,7 @@ GRACEFUL = {"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 0}
 
 @deep_in_six
 async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(user: User, lab: LabControl) -> None:
-    """CR-009, CR-039, CR-040, CR-041, CR-043, CR-045, CR-046, CR-048, CR-050, CR-077, CR-083, CR-085, CR-089, CR-092, CR-104, CR-105, CR-106, CR-111, CR-113, CR-116, CR-123: built, scaled, healed, removed."""
+    """CR-009, CR-039, CR-040, CR-041, CR-043, CR-045, CR-046, CR-048, CR-050, CR-077, CR-083, CR-085, CR-089, CR-092, CR-104, CR-105, CR-106, CR-111, CR-113, CR-116, CR-121, CR-123: built, scaled, healed, removed."""
     machines_id = await user.create(await user.sample("cluster"))
     await user.do(machines_id, "instantiate", user.cluster())
     management = await user.vim_of_cluster(machines_id)
@@ -47,6 +48,7 @@ async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(u
     await hold_a_custom_resource(user, lab, connection)
     await scale_out_and_in(user, workload_id, connection)
     await heal(user, workload_id, connection)
+    await repair(user, await lab.master_of(machines_id), workload_id, connection)
     for provider_id, user_id in ((workload_id, cnf_id), (providers_id, workload_id)):
         refused = await user.lcm("POST", f"/vnf_instances/{provider_id}/terminate", GRACEFUL)
         assert (refused.status, user_id in refused.detail) == (409, True)
@@ -144,6 +146,23 @@ async def heal(user: User, workload_id: str, connection: dict[str, Any]) -> None
     view = await user.do(workload_id, "heal", {})
     assert [step["name"] for step in view["steps"]] == ["check_machines"]
     assert machines_of(await user.instance(workload_id)) == after
+
+
+async def repair(user: User, master: str, workload_id: str, connection: dict[str, Any]) -> None:
+    """Have a person delete the MachineDeployment, and with it the worker; the mark comes, and goes with the repair."""
+    before = machines_of(await user.instance(workload_id))
+    await kubectl(user.installation.lab, master, "delete machinedeployments.cluster.x-k8s.io workload-md-0")
+    mark = await user.drifted(workload_id, "INCOMPLETE")
+    assert [(one["kind"], one["name"], one["what"]) for one in mark["objects"]] == [
+        ("MachineDeployment", "workload-md-0", "missing")
+    ]
+    view = await user.do(workload_id, "heal", {"additionalParams": {"repair": True}})
+    assert [step["name"] for step in view["steps"]] == ["repair_cluster_objects", "await_settled_cluster"]
+    instance = await user.instance(workload_id)
+    after = machines_of(instance)
+    assert sorted(after.values()) == sorted(before.values())
+    assert {name for name, vdu in before.items() if vdu == "controlPlane"} == before.keys() & after.keys()
+    assert (DRIFT in instance["metadata"], instance["vimConnectionInfo"]["workload"]) == (False, connection)
 
 
 def machines_of(instance: dict[str, Any]) -> dict[str, str]:

@@ -24,6 +24,7 @@ from kubevnfm_events.infra import (
     ObjectFacts,
     ObjectsApplied,
     ObjectsHealed,
+    ObjectsRepaired,
     ObjectsReplaced,
     ObjectsScaled,
     ObjectsUpdated,
@@ -167,10 +168,12 @@ SCALED: Final = ObjectsScaled(
     pods=(*RELEASE.pods, *(pod.model_copy(update={"name": "vdu1-2", "uid": "uid-4"}) for pod in RELEASE.pods)),
 )
 HEALED: Final = ObjectsHealed(namespace="default", objects=RELEASE.objects, pods=SCALED.pods[1:])
+REPAIRED: Final = ObjectsRepaired(namespace="default", objects=RELEASE.objects, pods=SCALED.pods[1:], repaired=2)
 REPLACED: Final = ObjectsReplaced(namespace="default", objects=RELEASE.objects, pods=RESTARTED.pods)
 CNF_ANSWERS: Final[Mapping[str, Event]] = {
     "infra.k8s.replace_objects": REPLACED,
     "infra.k8s.heal_objects": HEALED,
+    "infra.k8s.repair_objects": REPAIRED,
     "infra.k8s.scale_objects": SCALED,
     "infra.k8s.apply_objects": RELEASE,
     "infra.k8s.update_objects": RESTARTED,
@@ -180,6 +183,9 @@ NODE_PORTS: Final = "mgmt-drivers-cnf-nodeport"
 NODE_PORT_ANSWERS: Final[Mapping[str, Event]] = {
     "infra.k8s.apply_objects": RELEASE.model_copy(
         update={"services": (ServiceFacts(namespace="default", name="web", node_ports=(30080,)),)}
+    ),
+    "infra.k8s.repair_objects": REPAIRED.model_copy(
+        update={"services": (ServiceFacts(namespace="default", name="web", node_ports=(30081,)),)}
     ),
     "mgmt.run_phase": PhaseDone(driver=NODE_PORTS, phase="instantiate_end"),
     "mgmt.run_phase/terminate_end": PhaseDone(driver=NODE_PORTS, phase="terminate_end"),
@@ -260,6 +266,15 @@ WORKLOAD_ANSWERS: Final[Mapping[str, Event]] = {
         endpoint="https://192.0.2.10:6443",
         stage="available",
         machines=(_machine("1"),),
+    ),
+    "infra.k8s.repair_objects": ObjectsRepaired(
+        namespace="default",
+        objects=(
+            ObjectFacts(
+                api_version="cluster.x-k8s.io/v1beta2", kind="Cluster", namespace="default", name="workload", uid="uid-1"
+            ),
+        ),
+        repaired=1,
     ),
     "infra.k8s.check_machines": MachinesChecked(machines=(_machine("1"),), chosen=(_machine("1"),)),
     "infra.k8s.replace_machine": MachineReplaced(machines=(_machine("4"),)),

@@ -11,6 +11,7 @@ from answers import (
     MANAGEMENT_ANSWERS,
     NODE_PORT_ANSWERS,
     RELEASE,
+    REPAIRED,
     REPLACED,
     RESTARTED,
     SCALED,
@@ -51,6 +52,7 @@ _OUT: Final = {"type": "SCALE_OUT", "aspectId": "web_aspect", "numberOfSteps": 1
 _LEVEL: Final = {"instantiationLevelId": "instantiation_level_2"}
 _WORKERS: Final = {"type": "SCALE_OUT", "aspectId": "workers", "numberOfSteps": 1}
 _ROLL_OUT: Final = {"vnfdId": CAPI_WORKLOAD, "additionalParams": {"capi": {"rollout": True}}}
+_REPAIR: Final = {"additionalParams": {"repair": True}}
 _MANAGEMENT_FILES: Final = {"lcm-kubernetes-def-files": ["Files/kubernetes/cert-manager.yaml"]}
 _WORKLOAD_FILES: Final = {
     "vnfdId": CAPI_WORKLOAD,
@@ -234,6 +236,10 @@ CONTAINER_STORIES: Final[Mapping[str, Story]] = {
         ),
         WORKLOAD_ANSWERS,
     ),
+    "repair-workload": Story(
+        play(live_workload, ask("heal", _REPAIR), retry("repair_cluster_objects", "await_settled_cluster")),
+        WORKLOAD_ANSWERS,
+    ),
     "terminate-cnf-node-ports": Story(
         play(
             live_cnf_with_node_ports,
@@ -309,6 +315,17 @@ CONTAINER_STORIES: Final[Mapping[str, Story]] = {
             live_cnf_with_node_ports,
             ask("heal", {}),
             succeed("terminate_end", "delete_objects", "apply_objects", "instantiate_end"),
+        ),
+        NODE_PORT_ANSWERS,
+    ),
+    "repair-cnf": Story(
+        play(live_cnf, ask("heal", _REPAIR), retry("repair_objects")), CNF_ANSWERS, REPAIRED.model_dump(mode="json")
+    ),
+    "repair-cnf-node-ports": Story(
+        play(
+            live_cnf_with_node_ports,
+            ask("heal", _REPAIR),
+            succeed("repair_objects", "terminate_end", "instantiate_end"),
         ),
         NODE_PORT_ANSWERS,
     ),

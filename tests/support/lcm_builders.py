@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from kubevnfm_events import ClusterAccess, Envelope, Event, Message, PackageRef, VimConnection
+from kubevnfm_events import ClusterAccess, Envelope, Event, Message, PackageRef, ServiceFacts, VimConnection
 from kubevnfm_events.capi import (
     AddonsApplied,
     ClusterReached,
@@ -23,6 +23,7 @@ from kubevnfm_events.infra import (
     ObjectsApplied,
     ObjectsDeleted,
     ObjectsHealed,
+    ObjectsRepaired,
     ObjectsReplaced,
     ObjectsScaled,
     ObjectsUpdated,
@@ -67,7 +68,7 @@ from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import (
     ScaleWorkloadDraft,
     TerminateWorkloadDraft,
 )
-from kubevnfm_lcm_api.lifecycle.domain.workload_healing import HealWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.domain.workload_healing import HealWorkloadDraft, RepairWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.domain.workload_replacement import ReplaceWorkloadDraft
 from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfInstance, VnfLcmOpOcc
@@ -204,6 +205,11 @@ def a_workload_heal_draft(**known: Any) -> HealWorkloadDraft:
     return a_cnf_change(HealWorkloadDraft, workload=workload, **known)
 
 
+def a_workload_repair_draft(**known: Any) -> RepairWorkloadDraft:
+    workload = WorkloadInternals(capi=CapiParameters(), cluster=WORKLOAD_CLUSTER)
+    return a_cnf_change(RepairWorkloadDraft, workload=workload, namespace="default", **known)
+
+
 def a_workload_replacement_draft(**known: Any) -> ReplaceWorkloadDraft:
     facts: dict[str, Any] = {
         **vars(a_cnf_change(ReplaceCnfDraft)),
@@ -304,6 +310,7 @@ _OPERATION_BY_PLAN = {
     ReplaceWorkloadDraft.plan: OperationType.CHANGE_VNFPKG,
     HealCnfDraft.plan: OperationType.HEAL,
     HealWorkloadDraft.plan: OperationType.HEAL,
+    RepairWorkloadDraft.plan: OperationType.HEAL,
     ReplaceCnfDraft.plan: OperationType.CHANGE_VNFPKG,
 }
 
@@ -378,6 +385,13 @@ ANSWERS: dict[str, Event] = {
         namespace="default",
         objects=CNF_BEFORE.objects,
         pods=(PodFacts(vdu_id="web", name="web-2", namespace="default", uid="u2", owner_kind="Deployment"),),
+    ),
+    "infra.k8s.repair_objects": ObjectsRepaired(
+        namespace="default",
+        objects=CNF_BEFORE.objects,
+        pods=(PodFacts(vdu_id="web", name="web-2", namespace="default", uid="u2", owner_kind="Deployment"),),
+        services=(ServiceFacts(namespace="default", name="web", node_ports=(30081,)),),
+        repaired=2,
     ),
     "infra.k8s.replace_objects": ObjectsReplaced(
         namespace="default",

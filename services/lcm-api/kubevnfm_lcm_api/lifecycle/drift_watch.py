@@ -1,6 +1,6 @@
-"""Finds resources that were deleted by hand: has infra-openstack compare what the instances show with what exists.
+"""Finds resources that others have deleted or changed: has the infrastructure services compare them with what exists.
 
-Each round asks once for each VIM, not once for each instance. An answer comes only if there is news. Nothing is
+infra-openstack compares what the instances show; infra-k8s knows the objects of CNFs and workload clusters itself. Each round asks once for each VIM, not once for each instance. An answer comes only if there is news. Nothing is
 remembered between the rounds, so a lost question or answer is made good by the next one. Instances with a running
 operation are left out, and an answer counts only if the instance was not written meanwhile.
 """
@@ -8,15 +8,25 @@ operation are left out, and an answer counts only if the instance was not writte
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import structlog
 from kubevnfm_bus.port import Ack, Again, Delivery, MessageBus, Verdict
 from kubevnfm_clients.ports import Vims
 from kubevnfm_events import Envelope, VimConnection
-from kubevnfm_events.infra import CompareStacks, ExpectedStack, StackDrift, StackFinding, StacksCompared
+from kubevnfm_events.infra import (
+    CompareObjects,
+    CompareStacks,
+    ExpectedObjects,
+    ExpectedStack,
+    ObjectsCompared,
+    ObjectsFinding,
+    StackDrift,
+    StackFinding,
+    StacksCompared,
+)
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import KeyRing
@@ -27,17 +37,19 @@ from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Stor
 from kubevnfm_worker import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
-from kubevnfm_lcm_api.lifecycle.domain.drift import drift_events, drift_of, found
+from kubevnfm_lcm_api.lifecycle.domain.drift import Drift, drift_events, drift_of, found
 from kubevnfm_lcm_api.lifecycle.domain.instance import COLLECTION, ON_UNREGISTERED_VIM, InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.released import upgraded_internals
 
 log = structlog.get_logger()
 
 _PAGE: Final = 500
-_MOST_IN_COMMAND: Final = 1000
+_MOST_STACKS: Final = 1000
 """Stacks in one command: about 300 kB with three servers each. Each command costs the VIM three list calls."""
+_MOST_CNFS: Final = 500
+"""Instances of objects in one command: at most 1.5 MB, if the objects of each one have drifted."""
 _STORE_PAUSE_S: Final = 2.0
-_IDLE_ON_A_STACK: Final = (
+_IDLE: Final = (
     Compare("instantiationState", Op.EQ, [InstantiationState.INSTANTIATED]),
     Exists("internal/currentOperation", exists=False),
 )
@@ -45,7 +57,7 @@ _NOT_READ: Final = (
     "instantiatedVnfInfo",
     "extensions",
     "vnfConfigurableProperties",
-    *(f"internal/{name}" for name in ("parameters", "request", "connections", "release")),
+    *(f"internal/{name}" for name in ("parameters", "request", "connections", "release", "deployments/release")),
 )
 
 
@@ -69,7 +81,7 @@ class DriftWatch:
 
     async def look(self) -> None:
         """Ask once for each VIM that answers. Raises StoreUnavailable, OutsideUnavailable."""
-        for vim in await self._vims.list({"type": ["openstack"], "status": ["ACTIVE"]}):
+        for vim in await self._vims.list({"status": ["ACTIVE"]}):
             await self._ask(Compare("internal/vimIds", Op.EQ, [str(vim["id"])]), str(vim["id"]))
         # Requests may bring the access data of a VIM that is not registered.
         await self._ask(Exists(ON_UNREGISTERED_VIM), None)
@@ -77,7 +89,7 @@ class DriftWatch:
     async def record_findings(self, delivery: Delivery) -> Verdict:
         """Mark the instances, or clear their marks."""
         compared = delivery.envelope.data
-        assert isinstance(compared, StacksCompared)
+        assert isinstance(compared, StacksCompared | ObjectsCompared)
         try:
             for finding in compared.findings:
                 await self._record(finding)
@@ -86,7 +98,7 @@ class DriftWatch:
             return Again(_STORE_PAUSE_S)
         return Ack()
 
-    async def _record(self, finding: StackFinding) -> None:
+    async def _record(self, finding: StackFinding | ObjectsFinding) -> None:
         stored = await self._store.get(COLLECTION, finding.vnf_instance_id)
         # Written since the question: the finding may be about machines that an operation has replaced.
         if stored is None or stored.revision != finding.revision:
@@ -107,28 +119,36 @@ class DriftWatch:
         log.warning("instance_drifted", vnf_instance_id=stored.id, state=state, reason=finding.reason)
 
     async def _ask(self, which: Filter, vim_id: str | None) -> None:
-        expected: dict[str, list[ExpectedStack]] = {}
+        stacks: dict[str, list[ExpectedStack]] = {}
+        objects: dict[str, list[ExpectedObjects]] = {}
         connections: dict[str, VimConnection] = {}
         async for stored in self._idle(which):
-            connection, stack = _expected(stored)
-            if connection is None or stack is None or (vim_id is not None and connection.vim_id != vim_id):
+            connection, expected = _expected(stored)
+            if connection is None or (vim_id is not None and connection.vim_id != vim_id):
                 continue
             place = _place(connection)
             connections.setdefault(place, connection)
-            expected.setdefault(place, []).append(stack)
-        for place, stacks in expected.items():
-            for start in range(0, len(stacks), _MOST_IN_COMMAND):
-                chunk = tuple(stacks[start : start + _MOST_IN_COMMAND])
-                command = CompareStacks(vim=connections[place], expected=chunk)
-                deadline = self._clock.now() + timedelta(seconds=self._every_s)
-                await self._bus.publish(
-                    Envelope(data=command, source=SOURCE, id=new_id(), subject=vim_id or "", deadline=deadline)
-                )
+            if isinstance(expected, ExpectedStack):
+                stacks.setdefault(place, []).append(expected)
+            elif expected is not None:
+                objects.setdefault(place, []).append(expected)
+        for place, found_stacks in stacks.items():
+            for some_stacks in _chunks(found_stacks, _MOST_STACKS):
+                await self._publish(CompareStacks(vim=connections[place], expected=some_stacks), vim_id)
+        for place, found_objects in objects.items():
+            for some_objects in _chunks(found_objects, _MOST_CNFS):
+                await self._publish(CompareObjects(vim=connections[place], expected=some_objects), vim_id)
+
+    async def _publish(self, command: CompareStacks | CompareObjects, vim_id: str | None) -> None:
+        deadline = self._clock.now() + timedelta(seconds=self._every_s)
+        await self._bus.publish(
+            Envelope(data=command, source=SOURCE, id=new_id(), subject=vim_id or "", deadline=deadline)
+        )
 
     async def _idle(self, which: Filter) -> AsyncIterator[Stored]:
         """Yield the instances without an operation, the large attributes left out."""
         after: tuple[None, str] | None = None
-        wanted = AllOf([which, *_IDLE_ON_A_STACK])
+        wanted = AllOf([which, *_IDLE])
         while True:
             page = await self._store.find(COLLECTION, Query(wanted, after=after, limit=_PAGE, exclude=_NOT_READ))
             for stored in page:
@@ -138,21 +158,38 @@ class DriftWatch:
             after = (None, page[-1].id)
 
 
-def _expected(stored: Stored) -> tuple[VimConnection | None, ExpectedStack | None]:
-    """Return the stack that the instance shows, and its VIM; None for a CNF."""
+T = TypeVar("T")
+
+
+def _chunks(found: Sequence[T], most: int) -> Iterator[tuple[T, ...]]:
+    for start in range(0, len(found), most):
+        yield tuple(found[start : start + most])
+
+
+def _expected(stored: Stored) -> tuple[VimConnection | None, ExpectedStack | ExpectedObjects | None]:
+    """Return what the instance has on its VIM, and the VIM; None if it has nothing that can be compared."""
     # Plain dicts: a round reads every instance, and the types would take most of its time.
     deployments: Sequence[Mapping[str, Any]] = upgraded_internals(stored.body["internal"]).get("deployments") or ()
-    one = next((each for each in deployments if each["kind"] == "stack" and each.get("resources")), None)
+    one = next((each for each in deployments if each["kind"] == "release" or each.get("resources")), None)
     connection = stored.body.get("vimConnectionInfo", {}).get(one["vimKey"]) if one is not None else None
     if one is None or connection is None:
         return None, None
-    servers: Sequence[Mapping[str, Any]] = one["resources"].get("servers") or ()
+    info = VimConnectionInfo.model_validate(connection)
+    vim = VimConnection(**{name: getattr(info, name) for name in VimConnectionInfo.model_fields})
     drift = drift_of(stored.body.get("metadata") or {})
+    if one["kind"] == "release":
+        known = drift.of_objects if drift is not None else None
+        return vim, ExpectedObjects(vnf_instance_id=stored.id, revision=stored.revision, known=known)
+    return vim, _expected_stack(stored, one, drift)
+
+
+def _expected_stack(stored: Stored, one: Mapping[str, Any], drift: Drift | None) -> ExpectedStack:
+    servers: Sequence[Mapping[str, Any]] = one["resources"].get("servers") or ()
     known = None
     if drift is not None:
         missing = tuple(each["server_id"] for each in servers if each["vnfc_id"] in drift.vnfc_ids)
         known = StackDrift(state=drift.state, servers=missing)
-    stack = ExpectedStack(
+    return ExpectedStack(
         vnf_instance_id=stored.id,
         revision=stored.revision,
         stack_id=one["resources"]["stack_id"],
@@ -160,8 +197,6 @@ def _expected(stored: Stored) -> tuple[VimConnection | None, ExpectedStack | Non
         servers=tuple(each["server_id"] for each in servers),
         known=known,
     )
-    info = VimConnectionInfo.model_validate(connection)
-    return VimConnection(**{name: getattr(info, name) for name in VimConnectionInfo.model_fields}), stack
 
 
 def _place(connection: VimConnection) -> str:

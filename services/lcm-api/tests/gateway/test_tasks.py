@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 import pytest_asyncio
 import yaml
+from cnf_world import APPLY, OBJECTS, deployed, of_pods
 from kubevnfm_events.infra import (
     ApplyObjects,
     CancelOpenstackStep,
@@ -16,14 +17,12 @@ from kubevnfm_events.infra import (
     ChangeTemplate,
     HealObjects,
     HealResources,
-    ObjectFacts,
     ObjectsApplied,
     ObjectsHealed,
     ObjectsReplaced,
     ObjectsScaled,
     ObjectsUpdated,
     OperateServers,
-    PodFacts,
     ReplaceObjects,
     RestoreResources,
     ScaleObjects,
@@ -39,7 +38,6 @@ SCALE = "infra.openstack.scale_resources"
 OUT = {"type": "SCALE_OUT", "aspectId": "VDU1_scale"}
 CHANGE = {"extVirtualLinks": [{"id": "external", "resourceId": "net1", "extCps": [{"cpdId": "VDU1_CP1"}]}]}
 WEB_OUT = {"type": "SCALE_OUT", "aspectId": "web_aspect"}
-E = TypeVar("E", bound=ObjectsApplied)
 TASKS: Mapping[str, Any] = {
     "scale": OUT,
     "scale_to_level": {"instantiationLevelId": "three"},
@@ -318,35 +316,6 @@ async def test_one_of_many_tasks_at_once_is_accepted(world: World) -> None:
 
 
 WEB = "infra.k8s.scale_objects"
-APPLY = "infra.k8s.apply_objects"
-OBJECTS = (
-    ObjectFacts(api_version="apps/v1", kind="Deployment", namespace="default", name="web", uid="o", vdu_id="VDU1"),
-    ObjectFacts(api_version="v1", kind="ConfigMap", namespace="default", name="web-pages", uid="c"),
-)
-
-
-def of_pods(kind: type[E], count: int, **known: Any) -> E:
-    """Return the answer of infra-k8s for a CNF with this number of pods."""
-    pods = (
-        PodFacts(vdu_id="VDU1", name=f"web-{n}", namespace="default", uid=f"u{n}", owner_kind="Deployment")
-        for n in range(count)
-    )
-    return kind(namespace="default", objects=OBJECTS, pods=tuple(pods), **known)
-
-
-async def deployed(world: World, *objects: ObjectFacts, content: bytes | None = None) -> str:
-    """Return the sample CNF, INSTANTIATED with two pods of a Deployment, or with these objects."""
-    applied = of_pods(ObjectsApplied, 2)
-    world.twins.answers[APPLY] = applied.model_copy(update={"objects": objects}) if objects else applied
-    if content is None:
-        await world.sample("cnf")
-    else:
-        await world.upload(content)
-    world.vims.add("k8s", "kubernetes")
-    instance_id = await world.create("cnf")
-    vims = {"k": {"vimId": "k8s", "vimType": "kubernetes"}}
-    await world.reached(await world.instantiate(instance_id, "cnf", vimConnectionInfo=vims), "COMPLETED")
-    return instance_id
 
 
 async def test_a_cnf_has_the_tasks_of_containers(world: World) -> None:

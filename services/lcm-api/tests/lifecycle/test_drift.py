@@ -2,100 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kubevnfm_bus.port import Ack, Delivery, Verdict
-from kubevnfm_events import Envelope
-from kubevnfm_events.infra import (
-    CompareStacks,
-    OperateServers,
-    ResourcesChanged,
-    StackDrift,
-    StackFinding,
-    StackResources,
-    StacksCompared,
-)
-from kubevnfm_events.lcm import InstanceDrifted
-from kubevnfm_kit.clock import SystemClock
+from drift_world import GONE, Watched, watched_world
+from kubevnfm_events.infra import OperateServers, ResourcesChanged, StackDrift, StackFinding, StackResources
 from kubevnfm_lcm_api.lifecycle.domain.drift import KEY, Drift, after_operation, drift_of, marked
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, StackDeployment
-from kubevnfm_lcm_api.lifecycle.drift_watch import DriftWatch
 from kubevnfm_sol.lcm import OperationState, OperationType
 from kubevnfm_sol.problem import ProblemDetails
-from kubevnfm_worker import Outbox, OutboxRelay
 from lcm_builders import RESOURCES, a_terminate_draft, an_instance, an_operation
-from lcm_world import RING, World, lcm_world
 
 MISSING = StackDrift(state="MISSING")
-GONE = "the stack vnf-1 (s) does not exist"
 SCALE_OUT = {"type": "SCALE_OUT", "aspectId": "VDU1_scale", "numberOfSteps": 1}
 
 
-class Watched:
-    """A world whose VIM is ACTIVE, with a watch that the test calls, and the drift events so far."""
-
-    def __init__(self, world: World, watch: DriftWatch) -> None:
-        self.world, self.watch = world, watch
-        self.events: list[InstanceDrifted] = []
-
-    async def keep(self, delivery: Delivery) -> Verdict:
-        assert isinstance(delivery.envelope.data, InstanceDrifted)
-        self.events.append(delivery.envelope.data)
-        return Ack()
-
-    async def questions(self) -> list[CompareStacks]:
-        """Return the commands of one round."""
-        self.world.twins.commands.clear()
-        await self.watch.look()
-        await self.world.bus.quiet()
-        return [one.data for one in self.world.twins.commands if isinstance(one.data, CompareStacks)]
-
-    async def answer(self, *findings: StackFinding) -> None:
-        """Publish what infra-openstack would have found."""
-        await self.world.bus.publish(Envelope(data=StacksCompared(findings=findings), source="/kubevnfm/twin"))
-        await self.world.bus.quiet()
-
-    async def find(self, drift: StackDrift | None, reason: str = GONE) -> str:
-        """Have a round find this drift of the one instance; return the instance's id."""
-        (command,) = await self.questions()
-        (one,) = command.expected
-        await self.answer(
-            StackFinding(vnf_instance_id=one.vnf_instance_id, revision=one.revision, drift=drift, reason=reason)
-        )
-        return one.vnf_instance_id
-
-    async def shown(self, instance_id: str) -> dict[str, Any] | None:
-        """Return the mark, which both API versions show alike."""
-        found = [
-            (await call("GET", f"/vnf_instances/{instance_id}")).must(200).json.get("metadata", {}).get(KEY)
-            for call in (self.world.lcm, self.world.v1)
-        ]
-        assert found[0] == found[1]
-        mark: dict[str, Any] | None = found[0]
-        return mark
-
-    async def built(self) -> str:
-        instance_id = await self.world.create()
-        assert (await self.world.reached(await self.world.instantiate(instance_id)))["operationState"] == "COMPLETED"
-        return instance_id
-
-
 @pytest.fixture
-async def watched(tmp_path: Path) -> Any:
-    async with (
-        lcm_world(tmp_path) as world,
-        OutboxRelay(world.store, world.bus, collections=["vnf_instances"]) as relay,
-    ):
-        world.vims.records["vim-1"]["status"] = "ACTIVE"
-        watch = DriftWatch(
-            store=world.store, outbox=Outbox(world.store, relay, RING), bus=world.bus, vims=world.vims, ring=RING,
-            clock=SystemClock(), every_s=60.0,
-        )  # fmt: skip
-        found = Watched(world, watch)
-        await world.bus.consume_events("tests.drift", ["lcm.instance.drifted"], found.keep)
-        await world.sample()
+async def watched(tmp_path: Path) -> AsyncIterator[Watched]:
+    async with watched_world(tmp_path) as found:
         yield found
 
 

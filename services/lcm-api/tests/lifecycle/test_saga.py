@@ -12,7 +12,7 @@ from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import HealCnfDraft, ScaleCnf
 from kubevnfm_lcm_api.lifecycle.domain.cnf_replacement import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.instance import Release
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
 from kubevnfm_lcm_api.lifecycle.domain.plan import StepState
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.domain.saga import Move
@@ -39,6 +39,7 @@ from lcm_builders import (
     a_terminate_draft,
     a_workload_draft,
     a_workload_heal_draft,
+    a_workload_repair_draft,
     a_workload_replacement_draft,
     a_workload_roll_out_draft,
     a_workload_scale_draft,
@@ -63,6 +64,7 @@ def scripted(draft: Any, operation: str) -> Any:
 INSTANCE = (
     a_cnf_draft().with_release(Release(namespace="default")).completed(an_instance()).vnf.model_dump(by_alias=True)
 )
+LIVE_CNF = a_cnf_draft().with_release(CNF_BEFORE).completed(an_instance()).document(RING)
 OWN_SENDER = CapiParameters(sender="package", addon_def_files=("Files/addons/cni.yaml",))
 DRAFTS = {
     "cluster": an_instantiate_draft(),
@@ -78,6 +80,7 @@ DRAFTS = {
     "roll out workload": a_workload_roll_out_draft(),
     "heal workload": a_workload_heal_draft(),
     "heal workload with scripts": scripted(a_workload_heal_draft(), "heal"),
+    "heal workload by a repair": a_workload_repair_draft(),
     "terminate workload": a_workload_terminate_draft(),
     "terminate workload with a sender": scripted(
         a_workload_terminate_draft(capi=OWN_SENDER, package=PACKAGE, has_scripts=True), "terminate"
@@ -104,6 +107,10 @@ DRAFTS = {
     "heal whole cnf": a_cnf_change(HealCnfDraft, is_whole=True),
     "heal whole cnf behind a load balancer": a_cnf_change(
         HealCnfDraft, is_whole=True, phases=NODE_PORTS, release=CNF_BEFORE
+    ),
+    "heal cnf by a repair": a_cnf_change(HealCnfDraft, is_repair=True),
+    "heal cnf by a repair behind a load balancer": scripted(
+        a_cnf_change(HealCnfDraft, is_repair=True, phases=NODE_PORTS), "heal"
     ),
     "heal cnf with scripts": scripted(a_cnf_change(HealCnfDraft, pods=CNF_BEFORE.pods), "heal"),
     "cnf behind a load balancer": a_cnf_draft(phases=NODE_PORTS),
@@ -150,6 +157,21 @@ def test_the_steps_of_a_cluster_instantiation_follow_its_sequence() -> None:
     """SEQ-002, SEQ-003."""
     _, asked = run_to_end(granted(DRAFTS["cluster"]))
     assert asked == ["create_resources", "instantiate_end", "register_vim"]
+
+
+def test_a_load_balancer_gets_the_node_ports_that_a_repair_has_changed() -> None:
+    """CR-121: before the scripts at the end; it is left alone while they are the same, and a failure is made good later."""
+    draft = DRAFTS["heal cnf by a repair behind a load balancer"]
+    move, asked = run_to_end(granted(draft))
+    assert asked == ["heal_start", "repair_objects", "terminate_end", "instantiate_end", "heal_end"]
+    repaired = HealCnfDraft.from_document(move.record.draft)
+    assert repaired.release is not None
+    same = draft.model_copy(update={"before": repaired.release})
+    assert run_to_end(granted(same))[1] == ["heal_start", "repair_objects", "heal_end"]
+    shown = repaired.failed(InstanceRecord.from_document(LIVE_CNF), "op-1").release
+    assert shown is not None
+    assert shown.release is not None
+    assert (shown.release.services, shown.release.pods) == ((), repaired.release.pods)
 
 
 def test_a_workload_cluster_is_awaited_before_its_credentials_are_sent() -> None:

@@ -12,8 +12,9 @@ from kubevnfm_sol.resources import ResourceChanges, ScaleInfo
 from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import scale_status_of
+from kubevnfm_lcm_api.lifecycle.domain.drift import marked
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
-from kubevnfm_lcm_api.lifecycle.domain.releases import changes_between, showing
+from kubevnfm_lcm_api.lifecycle.domain.releases import changes_between, metadata_of_repair, showing
 from kubevnfm_lcm_api.lifecycle.domain.scale_levels import reached_levels
 from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
 
@@ -155,6 +156,10 @@ class HealCnfDraft(ChangeCnfDraft):
     """All objects are deleted and created again."""
     is_gone: bool = False
     """Whether the old objects are deleted."""
+    is_repair: bool = False
+    """Objects that others have deleted or changed are applied again, and all else stays."""
+    repaired: int | None = None
+    """The number of objects that a repair has applied; None until it is reported."""
 
     @property
     def adopt(self) -> bool:
@@ -181,6 +186,23 @@ class HealCnfDraft(ChangeCnfDraft):
         nothing = Release(namespace=self.before.namespace)
         return self.model_copy(update={"is_gone": True, "release": nothing})
 
+    def with_repaired(self, release: Release, repaired: int | None) -> Self:
+        """Return the draft with what exists now, and the number of objects that were applied; None: not known yet."""
+        return self.model_copy(update={"release": release, "repaired": repaired})
+
+    def changes(self) -> ResourceChanges:
+        """As for every change; of a repair also the number of objects that were applied."""
+        return super().changes().model_copy(update={"metadata": metadata_of_repair(self.repaired)})
+
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
-        """Return the instance with the pods that run now."""
-        return showing(instance, self.release, self.package, self.vim_key, self.def_files)
+        """Return the instance with the pods that run now; every object is as it was applied."""
+        shown = showing(instance, self.release, self.package, self.vim_key, self.def_files)
+        return marked(shown, None) if self.is_repair or self.is_whole else shown
+
+    def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+        """Return the instance with the pods that were reported last."""
+        if not self.is_repair or self.release is None:
+            return super().failed(instance, occurrence_id)
+        # With the node ports that a load balancer has: the next repair sees that they differ.
+        release = self.release.model_copy(update={"services": self.before.services})
+        return showing(instance, release, self.package, self.vim_key, self.def_files)

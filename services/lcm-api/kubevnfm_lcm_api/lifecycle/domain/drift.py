@@ -1,4 +1,4 @@
-"""The drift of an instance: resources that it shows were deleted by hand, or have failed, while no operation ran.
+"""The drift of an instance: while no operation ran, its resources were deleted or changed by others, or have failed.
 
 It is shown in the instance's metadata, which both API versions have and filters can search; SOL003 has no attribute for
 it. Operations clear it when they end; comparisons with the VIM (`lifecycle.drift_watch`) set and clear it otherwise.
@@ -6,11 +6,11 @@ it. Operations clear it when they end; comparisons with the VIM (`lifecycle.drif
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from kubevnfm_events import Envelope
-from kubevnfm_events.infra import DriftState, StackDrift
+from kubevnfm_events.infra import DriftedObject, DriftState, ObjectFacts, ObjectsDrift, StackDrift
 from kubevnfm_events.lcm import InstanceDrifted
 from kubevnfm_kit.errors import Conflict
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
@@ -24,6 +24,9 @@ KEY: Final = "kubevnfm_drift"
 _UNDONE: Final = frozenset({OperationState.FAILED, OperationState.ROLLED_BACK})
 _STACK_MISSING: Final = "stack-missing"
 """The code with which infra-openstack reports that an operation has found no stack."""
+_MAKE_MACHINES: Final = frozenset(
+    {("Cluster", "cluster.x-k8s.io"), ("KubeadmControlPlane", "controlplane.cluster.x-k8s.io")}
+)
 _LEAVE_STACKS_ALONE: Final = frozenset({OperationType.MODIFY_INFO, OperationType.OPERATE})
 
 
@@ -43,7 +46,18 @@ class Drift(BaseModel):
     reason: str
     """One sentence for a person."""
     vnfc_ids: tuple[str, ...] = ()
-    """The VNFCs (vnfcResourceInfo) whose servers do not exist or are in state ERROR."""
+    """The VNFCs (vnfcResourceInfo) whose servers do not exist or are in state ERROR, or whose workloads do not exist."""
+    missing: int = 0
+    replaced: int = 0
+    changed: int = 0
+    """Numbers of Kubernetes objects."""
+    objects: tuple[DriftedObject, ...] = ()
+    """The first ones of them."""
+
+    @property
+    def of_objects(self) -> ObjectsDrift:
+        """The drift as infra-k8s has reported it."""
+        return ObjectsDrift(**{name: getattr(self, name) for name in ObjectsDrift.model_fields})
 
 
 def drift_of(metadata: Mapping[str, Any]) -> Drift | None:
@@ -62,15 +76,30 @@ def marked(record: InstanceRecord, drift: Drift | None) -> InstanceRecord:
     return record.with_vnf(metadata={**others, **shown})
 
 
-def found(record: InstanceRecord, drift: StackDrift | None, reason: str, now: str) -> InstanceRecord:
+def found(record: InstanceRecord, drift: StackDrift | ObjectsDrift | None, reason: str, now: str) -> InstanceRecord:
     """Return the record with what a comparison has found."""
     if drift is None:
         return marked(record, None)
     before = drift_of(record.vnf.metadata)
     since = before.since if before is not None and before.state == drift.state else now
+    if isinstance(drift, ObjectsDrift):
+        vnfc_ids = _vnfcs_without_workload(record, drift)
+        return marked(record, Drift(since=since, reason=reason, vnfc_ids=vnfc_ids, **dict(drift)))
     vnfcs = vnfcs_by_server(record)
     vnfc_ids = tuple(vnfcs[one] for one in drift.servers if one in vnfcs)
     return marked(record, Drift(state=drift.state, since=since, reason=reason, vnfc_ids=vnfc_ids))
+
+
+def _vnfcs_without_workload(record: InstanceRecord, drift: ObjectsDrift) -> tuple[str, ...]:
+    """Return the VNFCs whose workloads are among the named objects that do not exist any more."""
+    gone = {(each.kind, each.namespace, each.name) for each in drift.objects if each.what != "changed"}
+    release = record.release.release if record.release is not None else None
+    vdus = {each.vdu_id for each in _objects(record) if _names(each) in gone}
+    return tuple(pod.name for pod in release.pods if pod.vdu_id in vdus) if release is not None else ()
+
+
+def _names(one: ObjectFacts) -> tuple[str, str | None, str]:
+    return (one.kind, one.namespace, one.name)
 
 
 def vnfcs_by_server(record: InstanceRecord) -> Mapping[str, str]:
@@ -90,9 +119,14 @@ def after_operation(record: InstanceRecord, occ: VnfLcmOpOcc) -> InstanceRecord:
     drift = drift_of(record.vnf.metadata)
     if drift is None:
         return record
-    if record.stack is None:
+    if not record.internals.deployments:
         return marked(record, None)
-    if occ.operation_state is not OperationState.COMPLETED or occ.operation in _LEAVE_STACKS_ALONE:
+    # Objects: the drafts of the operations that apply every one have cleared it.
+    if (
+        record.stack is None
+        or occ.operation_state is not OperationState.COMPLETED
+        or occ.operation in _LEAVE_STACKS_ALONE
+    ):
         return record
     # The operation has found the stack and left it complete; only servers that it did not replace are still missing.
     present = set(vnfcs_by_server(record).values())
@@ -113,6 +147,7 @@ def drift_events(before: InstanceRecord, after: InstanceRecord) -> list[Envelope
         **after.facts.model_dump(),
         state=new.state if new is not None else "NONE",
         vnfc_ids=new.vnfc_ids if new is not None else (),
+        objects=new.objects if new is not None else (),
         reason=new.reason if new is not None else "",
     )
     return [Envelope(data=event, source=SOURCE, subject=after.vnf.id)]
@@ -121,8 +156,45 @@ def drift_events(before: InstanceRecord, after: InstanceRecord) -> list[Envelope
 def check_stack_exists(record: InstanceRecord, task: str) -> None:
     """Raise Drifted if the stack was found deleted: only a heal of the whole VNF, or a terminate, leads on."""
     drift = drift_of(record.vnf.metadata)
-    if drift is not None and drift.state == "MISSING":
+    if drift is not None and record.stack is not None and drift.state == "MISSING":
         raise Drifted(f"{task}: since {drift.since} {drift.reason}; heal the whole VNF, or terminate it")
+
+
+def check_cluster_exists(record: InstanceRecord, task: str) -> None:
+    """Raise Drifted if an object without which a workload cluster has no machines was found deleted: it is lost."""
+    if record.internals.workload is None:
+        return
+    lost = _missing(record, (each for each in _objects(record) if _makes_machines(each)))
+    if lost:
+        raise Drifted(
+            f"{task}: {lost}; the machines of the cluster are lost with it: terminate the VNF instance and instantiate it again"
+        )
+
+
+def check_objects_exist(record: InstanceRecord, objects: Iterable[ObjectFacts], task: str) -> None:
+    """Raise Drifted if one of the objects was found deleted."""
+    lost = _missing(record, objects)
+    if lost:
+        raise Drifted(f"{task}: {lost}; heal with additionalParams.repair: true first, which applies it again")
+
+
+def _missing(record: InstanceRecord, objects: Iterable[ObjectFacts]) -> str:
+    """Return one sentence about those of the objects that were found deleted; "" if none was."""
+    drift = drift_of(record.vnf.metadata)
+    if drift is None:
+        return ""
+    missing = {(each.kind, each.namespace, each.name) for each in drift.objects if each.what == "missing"}
+    names = [f"{each.kind} {each.name}" for each in objects if _names(each) in missing]
+    return f"another party has deleted {', '.join(names)}, as found at {drift.since}" if names else ""
+
+
+def _objects(record: InstanceRecord) -> tuple[ObjectFacts, ...]:
+    release = record.release.release if record.release is not None else None
+    return release.objects if release is not None else ()
+
+
+def _makes_machines(one: ObjectFacts) -> bool:
+    return (one.kind, one.api_version.partition("/")[0]) in _MAKE_MACHINES
 
 
 def is_stack_missing(record: InstanceRecord) -> bool:

@@ -187,6 +187,7 @@ def _scale_cnf(draft: ScaleCnfDraft, flavour: Flavour | None) -> Resources:
 
 @resource_definitions.register
 def _heal_cnf(draft: HealCnfDraft, flavour: Flavour | None) -> Resources:
+    # A repair brings back what was granted before.
     pods = draft.before.pods if draft.is_whole else draft.pods
     return _replaced(pods, draft.vim_key, flavour, with_storage=draft.is_whole)
 

@@ -82,6 +82,7 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.objects import ApplyCnfObjects, Del
 from kubevnfm_lcm_api.lifecycle.domain.steps.orphans import MarkOrphans
 from kubevnfm_lcm_api.lifecycle.domain.steps.registries import RunRegistryPhase
 from kubevnfm_lcm_api.lifecycle.domain.steps.remains import RemoveRemains
+from kubevnfm_lcm_api.lifecycle.domain.steps.repairing import RepairClusterObjects, RepairCnfObjects
 from kubevnfm_lcm_api.lifecycle.domain.steps.scaling import (
     SCALE_END,
     SCALE_ROLLBACK_END,
@@ -119,7 +120,7 @@ from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import (
     ScaleWorkloadDraft,
     TerminateWorkloadDraft,
 )
-from kubevnfm_lcm_api.lifecycle.domain.workload_healing import HealWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.domain.workload_healing import HealWorkloadDraft, RepairWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.domain.workload_replacement import ReplaceWorkloadDraft
 
 
@@ -509,6 +510,16 @@ def heal_workload(draft: HealWorkloadDraft) -> Plan[HealWorkloadDraft]:
     return plan
 
 
+def repair_workload(draft: RepairWorkloadDraft) -> Plan[RepairWorkloadDraft]:
+    """Apply what others have deleted or changed of a workload cluster, then wait until it is available (CR-121)."""
+    plan = Plan[RepairWorkloadDraft]()
+    _begin(plan, draft)
+    plan.then(RepairClusterObjects(draft.wait_timeout_s))
+    plan.then(AwaitSettledCluster(draft.workload.capi.timeouts))
+    _finish_cluster(plan, draft, draft.workload.capi)
+    return plan
+
+
 def change_package_workload(draft: ReplaceWorkloadDraft) -> Plan[ReplaceWorkloadDraft]:
     """Change a workload cluster to another package: the control plane first, then the workers (capi.md chapter 13)."""
     plan = Plan[ReplaceWorkloadDraft]()
@@ -526,10 +537,12 @@ def change_package_workload(draft: ReplaceWorkloadDraft) -> Plan[ReplaceWorkload
 
 
 def heal_cnf(draft: HealCnfDraft) -> Plan[HealCnfDraft]:
-    """Replace pods of a CNF, or create all its objects again; a load balancer in front of it gets the new node ports."""
+    """Replace pods of a CNF, repair its objects, or create them all again; a load balancer in front gets new node ports."""
     plan = Plan[HealCnfDraft]()
     _begin(plan, draft)
-    if not draft.is_whole:
+    if draft.is_repair:
+        plan.then(RepairCnfObjects(draft.wait_timeout_s))
+    elif not draft.is_whole:
         plan.then(HealCnfPods(draft.wait_timeout_s))
     else:
         if TERMINATE_END in draft.phases:
@@ -576,6 +589,7 @@ SEQUENCES: Final = Sequences(
         Operation(ReplaceWorkloadDraft, change_package_workload),
         Operation(HealCnfDraft, heal_cnf),
         Operation(HealWorkloadDraft, heal_workload),
+        Operation(RepairWorkloadDraft, repair_workload),
         Operation(ReplaceCnfDraft, change_package_cnf),
     ],
     [
@@ -612,6 +626,8 @@ SEQUENCES: Final = Sequences(
         UpdateClusterObjects,
         AwaitUpdatedCluster,
         HealCnfPods,
+        RepairCnfObjects,
+        RepairClusterObjects,
         CheckClusterMachines,
         ReplaceClusterMachine,
         ReplaceCnfObjects,

@@ -14,7 +14,8 @@ from kubevnfm_lcm_api.lifecycle.domain import inventory
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
 
 _LEFT: Final = "kubevnfm_left"
-"""The key in the metadata of ``resourceChanges``."""
+_REPAIRED: Final = "kubevnfm_repaired"
+"""Keys in the metadata of ``resourceChanges``."""
 
 
 def changes_between(before: Release, after: Release | None, *, vnfd_id: str, vim_key: str) -> ResourceChanges:
@@ -34,6 +35,11 @@ def metadata_of_left(left: Sequence[LeftObject]) -> dict[str, Any] | None:
     """
     shown = [{to_camel(name): value for name, value in each if value not in (None, ())} for each in left]
     return {_LEFT: shown} if shown else None
+
+
+def metadata_of_repair(repaired: int | None) -> dict[str, Any] | None:
+    """Return the metadata of ``resourceChanges`` with the number of objects that a repair has applied; None: not known."""
+    return None if repaired is None else {_REPAIRED: repaired}
 
 
 def pods_without(left: Sequence[LeftObject], release: Release | None) -> Sequence[PodFacts]:

@@ -1,12 +1,16 @@
-"""The draft of a heal of a workload cluster, and its result for the instance (capi.md chapter 15)."""
+"""The drafts of a heal and of a repair of a workload cluster, and their result for the instance (capi.md chapter 15)."""
 
 from __future__ import annotations
 
 from typing import ClassVar, Self
 
 from kubevnfm_events.capi import MachineFacts, MachinesChecked
+from kubevnfm_events.infra import Variables
+from kubevnfm_sol.resources import ResourceChanges
 
-from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.drift import marked
+from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
+from kubevnfm_lcm_api.lifecycle.domain.releases import metadata_of_repair, showing
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import ChangeWorkloadDraft, vnfcs_of
 
 
@@ -47,3 +51,37 @@ class HealWorkloadDraft(ChangeWorkloadDraft):
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """Return the instance with its present Machines."""
         return self.rolled_back(instance)
+
+
+class RepairWorkloadDraft(ChangeWorkloadDraft):
+    """HEAL of a workload cluster whose objects others have deleted or changed (CR-121)."""
+
+    plan: ClassVar[str] = "repair_workload"
+
+    namespace: str
+    """The namespace of objects that name none."""
+    multi_namespace: bool = False
+    variables: Variables | None = None
+    """The values of placeholders in the manifests; None: they have none."""
+    repaired: int | None = None
+    """The number of objects that were applied; None until it is reported."""
+
+    @property
+    def is_reversible(self) -> bool:
+        """Never: what others have changed is not restored."""
+        return False
+
+    def with_repaired(self, release: Release, repaired: int | None) -> Self:
+        """Return the draft with the objects that exist now; the VNFCs are Machines, which a later step reports."""
+        present = release.model_copy(update={"pods": (self.release or self.before).pods})
+        return self.model_copy(update={"release": present, "repaired": repaired})
+
+    def changes(self) -> ResourceChanges:
+        """As for every change, with the number of objects that were applied."""
+        return super().changes().model_copy(update={"metadata": metadata_of_repair(self.repaired)})
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance with its present objects and Machines; every object is as it was applied."""
+        return marked(
+            super().completed(showing(instance, self.release, self.package, self.vim_key, self.def_files)), None
+        )

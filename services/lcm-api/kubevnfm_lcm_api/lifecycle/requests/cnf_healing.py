@@ -1,4 +1,4 @@
-"""Heal of a CNF (capi.md CR-034): the pods to replace, or all its objects."""
+"""Heal of a CNF (capi.md CR-034, CR-121): the pods to replace, all its objects, or those that others have changed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from kubevnfm_sol.lcm import HealVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import HealCnfDraft
+from kubevnfm_lcm_api.lifecycle.domain.drift import check_objects_exist
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.charts import chart_of
 from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
+from kubevnfm_lcm_api.lifecycle.requests.repair import asks_for_repair
 from kubevnfm_lcm_api.lifecycle.requests.variables import stored_variables
 from kubevnfm_lcm_api.lifecycle.requests.vnfcs import resource_ids
 
@@ -19,15 +21,20 @@ def healed_cnf(
 ) -> HealCnfDraft:
     """Return the draft; a request without ``vnfcInstanceId`` has all objects created again, at the present scale.
 
-    Raises: InvalidInput for an unknown VNFC; Unprocessable.
+    Raises: InvalidInput for an unknown VNFC; Unprocessable; Drifted if the workload of a VNFC was found deleted.
     """
+    is_repair = asks_for_repair(request)
     names = set(resource_ids(request.vnfc_instance_id, vnf.info)) if request.vnfc_instance_id else set()
+    pods = tuple(pod for pod in vnf.release.pods if pod.name in names)
+    # A Pod without a workload is created again from its manifest.
+    workloads = {pod.vdu_id for pod in pods if pod.owner_kind != "Pod"}
+    check_objects_exist(vnf.record, (one for one in vnf.release.objects if one.vdu_id in workloads), "heal")
     internals = vnf.record.internals
     fields = vnf.fields(original, version, operation=OperationType.HEAL, asked=request)
     return HealCnfDraft(
         **fields,
         # A heal of everything begins with what there is, which a load balancer in front of it forwards to.
-        release=None if names else vnf.release,
+        release=None if names or is_repair else vnf.release,
         namespace=vnf.release.namespace,
         multi_namespace=internals.parameters.get("multi_namespace", False),
         vdus=vnf.targets,
@@ -35,6 +42,7 @@ def healed_cnf(
         parameters=internals.parameters,
         variables=stored_variables(internals.parameters),
         phases=internals.phases,
-        pods=tuple(pod for pod in vnf.release.pods if pod.name in names),
-        is_whole=not names,
+        pods=pods,
+        is_whole=not names and not is_repair,
+        is_repair=is_repair,
     )

@@ -10,6 +10,7 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.lcm import OperationType, ScaleVnfRequest, ScaleVnfToLevelRequest
 
 from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ScaleCnfDraft
+from kubevnfm_lcm_api.lifecycle.domain.drift import check_objects_exist
 from kubevnfm_lcm_api.lifecycle.domain.scale_levels import level_steps, scale_status
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import ScaleWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
@@ -29,7 +30,7 @@ def scaled_cnf(
     original: Mapping[str, object],
     version: ApiVersion,
 ) -> ScaleCnfDraft:
-    """Return the draft of a scaling to these levels. Raises InvalidInput, Unprocessable naming the attribute."""
+    """Return the draft of a scaling to these levels. Raises InvalidInput, Unprocessable naming the attribute; Drifted."""
     if isinstance(request, ScaleVnfRequest):
         place, level_id = "aspectId", None
         vdu_ids = set(vnf.flavour.scaled_vdus(request.aspect_id))
@@ -53,6 +54,7 @@ def scaled_cnf(
         ]
     if not objects:
         raise Unprocessable(place, f"none of the VDUs {', '.join(sorted(vdu_ids)) or '(none)'} has an object to scale")
+    check_objects_exist(vnf.record, (one for one, _ in objects), "scale")
     differences = {vdu_id: wanted[vdu_id] - present[vdu_id] for _, vdu_id in objects}
     leaving = leaving_machines(vnf, request.additional_params, differences)
     draft = ScaleCnfDraft(

@@ -19,11 +19,11 @@ from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersio
 from kubevnfm_lcm_api.lifecycle.requests.cluster_healing import healed_cluster
 from kubevnfm_lcm_api.lifecycle.requests.cnf_healing import healed_cnf
 from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
+from kubevnfm_lcm_api.lifecycle.requests.repair import ALL, check_no_repair
 from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import HEAL, ChangeableVnfs, VnfUnderChange
 from kubevnfm_lcm_api.lifecycle.requests.vnfcs import resource_ids
 from kubevnfm_lcm_api.lifecycle.requests.workload_healing import healed_workload
 
-_ALL: Final = "all"
 _WITH_STORAGE: Final = "tacker_extension_heal_include_block_storage"
 _KEEP: Final = "x_keep_volume"
 
@@ -43,7 +43,7 @@ class Heal:
         Unprocessable for nodes that a cluster cannot lose, and for volumes that cannot stay.
         """
         vnf = await self._vnfs.find_any(instance_id, HEAL)
-        is_all = _flag(request.additional_params, _ALL)
+        is_all = _flag(request.additional_params, ALL)
         if isinstance(vnf, CnfUnderChange):
             workload = vnf.record.internals.workload
             healed = (
@@ -60,6 +60,7 @@ class Heal:
                 version=version,
                 flavour=vnf.flavour,
             )
+        check_no_repair(request)
         chosen = resource_ids(request.vnfc_instance_id, vnf.info) if request.vnfc_instance_id else None
         is_missing = is_stack_missing(vnf.record)
         if chosen is not None:
@@ -122,7 +123,7 @@ def _takes_storage(parameters: Mapping[str, Any], version: ApiVersion, *, is_rec
 
     Raises: InvalidInput for a malformed parameter; Unprocessable if they must stay, but cannot.
     """
-    with_storage, is_all, keep = (_flag(parameters, name) for name in (_WITH_STORAGE, _ALL, _KEEP))
+    with_storage, is_all, keep = (_flag(parameters, name) for name in (_WITH_STORAGE, ALL, _KEEP))
     if keep and (is_recreated or is_all or with_storage):
         why = "the stack is created again" if is_recreated else "another parameter asks for new volumes"
         raise Unprocessable(f"additionalParams/{_KEEP}", f"true, but {why}: false, or neither of both, expected")

@@ -18,7 +18,7 @@ from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields
-from kubevnfm_lcm_api.lifecycle.domain.drift import check_stack_exists
+from kubevnfm_lcm_api.lifecycle.domain.drift import check_cluster_exists, check_stack_exists
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, StackDeployment
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import REGISTRY_DRIVERS
@@ -201,7 +201,7 @@ class ChangeableVnfs:
         """Return the VNF that ``task`` changes.
 
         Raises: NotFound; TaskUnsupported; Conflict while NOT_INSTANTIATED or while an operation runs; Drifted if the
-        stack was found deleted and the task is not a heal.
+        stack was found deleted and the task is not a heal, or if a workload cluster was found deleted.
         """
         stored = await self._instances.get(instance_id)
         record = InstanceRecord.from_document(stored.body)
@@ -211,6 +211,7 @@ class ChangeableVnfs:
         await self._engine.check_free(record, InstantiationState.INSTANTIATED)
         if task != HEAL:
             check_stack_exists(record, task)
+        check_cluster_exists(record, task)
         package = await self._packages.reference(record.vnf.vnf_pkg_id)
         vnfd = await self._packages.vnfd(package.package_id, package.checksum)
         info, stack, containers = record.vnf.instantiated_vnf_info, record.stack, record.release

@@ -1,27 +1,26 @@
-"""Heal of a workload cluster (capi.md chapter 15): the Machines to replace."""
+"""Heal of a workload cluster (capi.md chapter 15, CR-121): the Machines to replace, or the objects to repair."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
 
 from kubevnfm_events.capi import MachineFacts
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable
 from kubevnfm_sol.lcm import HealVnfRequest, OperationType
 
+from kubevnfm_lcm_api.lifecycle.domain.drift import check_objects_exist
 from kubevnfm_lcm_api.lifecycle.domain.workload import WorkloadInternals, is_of_control_plane
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import RollOutWorkloadDraft
-from kubevnfm_lcm_api.lifecycle.domain.workload_healing import HealWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.domain.workload_healing import HealWorkloadDraft, RepairWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.capi import CAPI
 from kubevnfm_lcm_api.lifecycle.requests.cnf import flag
 from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
+from kubevnfm_lcm_api.lifecycle.requests.repair import ALL, FORCE, asks_for_repair
+from kubevnfm_lcm_api.lifecycle.requests.variables import stored_variables
 from kubevnfm_lcm_api.lifecycle.requests.vnfcs import resource_by_vnfc
 from kubevnfm_lcm_api.lifecycle.requests.workload_replacement import roll_out_time
-
-_FORCE: Final = "force"
-_ALL: Final = "all"
 
 
 def healed_workload(
@@ -32,31 +31,43 @@ def healed_workload(
     version: ApiVersion,
     *,
     now: datetime,
-) -> HealWorkloadDraft | RollOutWorkloadDraft:
+) -> HealWorkloadDraft | RollOutWorkloadDraft | RepairWorkloadDraft:
     """Return the draft; a request without ``vnfcInstanceId`` has the Machines replaced that are not healthy.
 
-    With ``all``, every Machine is rolled out, as by CR-103.
+    With ``all``, every Machine is rolled out, as by CR-103. With ``repair``, no Machine is chosen.
 
-    Raises: NotFound with all unknown VNFCs; Conflict for the only Machine of a control plane; InvalidInput,
-    Unprocessable naming the parameter.
+    Raises: NotFound with all unknown VNFCs; Conflict for the only Machine of a control plane; Drifted if the owner of a
+    Machine was found deleted; InvalidInput, Unprocessable naming the parameter.
     """
     parameters = request.additional_params
-    is_forced = flag(parameters, _FORCE)
+    is_forced = flag(parameters, FORCE)
     if CAPI in parameters:
         raise InvalidInput(f"additionalParams/{CAPI}", "not a parameter of a heal: leave it out")
     fields = vnf.fields(original, version, operation=OperationType.HEAL, asked=request)
-    if flag(parameters, _ALL):
+    if asks_for_repair(request):
+        given = vnf.record.internals.parameters
+        return RepairWorkloadDraft(
+            **fields,
+            workload=workload,
+            vdus=vnf.targets,
+            namespace=vnf.release.namespace,
+            multi_namespace=given.get("multi_namespace", False),
+            variables=stored_variables(given),
+        )
+    if flag(parameters, ALL):
         if request.vnfc_instance_id:
             raise Unprocessable(
-                f"additionalParams/{_ALL}", "true replaces every Machine: leave it or vnfcInstanceId out"
+                f"additionalParams/{ALL}", "true replaces every Machine: leave it or vnfcInstanceId out"
             )
         return RollOutWorkloadDraft(**fields, workload=workload, vdus=vnf.targets, roll_out_after=roll_out_time(now))
     named = _machines(request.vnfc_instance_id or (), vnf, workload)
+    owners = {each.vdu_id for each in named}
+    check_objects_exist(vnf.record, (one for one in vnf.release.objects if one.vdu_id in owners), "heal")
     planes = [each for each in workload.machines if is_of_control_plane(each)]
     if not is_forced and len(planes) == 1 and planes[0] in named:
         raise Conflict(
             f"vnfcInstanceId: {planes[0].name} is the only Machine of the control plane, and without it the cluster is lost "
-            f"(additionalParams/{_FORCE}: true replaces it nevertheless)"
+            f"(additionalParams/{FORCE}: true replaces it nevertheless)"
         )
     return HealWorkloadDraft(
         **fields,
