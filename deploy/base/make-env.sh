@@ -53,6 +53,7 @@ setting() {
 setting KUBEVNFM_KEYS "$(key)" '' \
     'The keys for secrets in documents and messages: base64 keys of 32 bytes, separated by commas; the first one encrypts.'
 setting KUBEVNFM_CALLBACK_KEYS "$(key)" 'The signing keys of callbacks with credentials are derived from it.'
+setting KUBEVNFM_CREDENTIALS_TOKEN "$(word)" 'With it vim-registry alone reads kubeconfigs from credentials-receiver.'
 setting RABBITMQ_PASSWORD "$(word)" '' "The password of RabbitMQ's administrator, which no service has."
 setting RABBITMQ_OBSERVER_PASSWORD "$(word)" \
     'The password of the user "observer", with which other systems read events and nothing else.'

@@ -120,10 +120,19 @@ def test_docker_compose_gives_a_service_users_of_its_own(service: str) -> None:
         assert f"{server.upper()}_{name}_PASSWORD" in composed[f"{server}-users"]["environment"]
         assert composed[service]["depends_on"][f"{server}-users"] == {"condition": "service_completed_successfully"}
     called = {peer for peer in SERVICES if f"{peer.replace('-', '_')}_url" in settings_of(service).model_fields}
+    called.discard("credentials-receiver")  # vim-registry calls it, with a token that no other service has (CR-071)
     given = str(environment[f"{prefix}PEER_TOKENS"]).split(",")
     assert set(given) == {f"{peer}=${{KUBEVNFM_TOKEN_{peer.replace('-', '_').upper()}}}" for peer in called}
     others = [other for other in SERVICES if other != service]
     assert not any(f"_{other.replace('-', '_').upper()}_PASSWORD" in str(environment) for other in others)
+
+
+def test_docker_compose_gives_the_token_for_kubeconfigs_to_two_services_only() -> None:
+    """CR-071."""
+    composed = yaml.safe_load((PROJECT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
+    having = {name for name, one in composed.items() if "KUBEVNFM_CREDENTIALS_TOKEN" in str(one.get("environment"))}
+    assert having == {"vim-registry", "credentials-receiver"}
+    assert {one for one in SERVICES if "credentials_token" in settings_of(one).model_fields} == having
 
 
 @every_service

@@ -24,6 +24,7 @@ from six_processes import SERVICES, SixProcesses
 pytestmark = pytest.mark.server
 
 PASSWORD = "of the operator"
+AUTHENTICATING = ("lcm-api", "credentials-receiver")
 
 
 async def test_six_processes_speak_mutual_tls(rabbitmq: RabbitServer, ferretdb: FerretServer, tmp_path: Path) -> None:
@@ -50,7 +51,8 @@ async def test_six_processes_speak_mutual_tls(rabbitmq: RabbitServer, ferretdb: 
         amqp_url=f"{rabbitmq.url}tls",
         mongo_url=ferretdb.url,
         more={
-            service: {**tls, **own_documents[service], **(asks if service == "lcm-api" else {})} for service in SERVICES
+            service: {**tls, **own_documents[service], **(asks if service in AUTHENTICATING else {})}
+            for service in SERVICES
         },
         tls=known,
     )
@@ -68,8 +70,12 @@ async def test_six_processes_speak_mutual_tls(rabbitmq: RabbitServer, ferretdb: 
             me = {"Authorization": f"Basic {b64encode(f'op:{PASSWORD}'.encode()).decode()}"}
             async with session.get(f"{six.url}/v1.0/vims", headers=me) as response:  # the gateway asks vim-registry
                 assert (response.status, await response.json()) == (200, {"vims": []})
-            async with session.get(f"{six.url}/v1.0/vims") as response:
-                assert response.status == 401
+            kept = f"{six.url_of('credentials-receiver')}/credentials/v1/workload-clusters"
+            async with session.get(kept, headers=me) as response:
+                assert (response.status, await response.json()) == (200, {"items": [], "next": None})
+            for closed in (f"{six.url}/v1.0/vims", kept):
+                async with session.get(closed) as response:
+                    assert response.status == 401
 
             old = await serials(six, known)
             ca.issue("server")

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 MASTER = bytes(range(32))
 TOKEN = "internal"
+CREDENTIALS_TOKEN = "for vim-registry alone"
 INSTANCE = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 
 
@@ -62,6 +63,7 @@ def receiver_settings(**changes: Any) -> Settings:
     return Settings(
         port=0,
         internal_token=SecretStr(TOKEN),
+        credentials_token=SecretStr(CREDENTIALS_TOKEN),
         keys=SecretStr("unused"),
         master_keys=SecretStr(base64.urlsafe_b64encode(MASTER).decode()),
         **changes,

@@ -29,6 +29,8 @@ from servers.rabbitmq import RabbitServer
 
 SERVICES: Final = tuple(sorted(path.parent.name for path in (PROJECT / "services").glob("*/pyproject.toml")))
 _GATEWAY_PORT: Final = 9890
+_FOR_KUBECONFIGS: Final = "credentials_token"
+"""The setting with the token that vim-registry and credentials-receiver alone have."""
 
 
 def package_of(service: str) -> str:
@@ -82,7 +84,7 @@ class SixProcesses:
             "TRUST_PACKAGES": "true",  # they are our own, and the tests must run on every kernel
             **keys,
         }
-        tokens = {service: secrets.token_urlsafe(32) for service in SERVICES}
+        tokens = {name: secrets.token_urlsafe(32) for name in (*SERVICES, _FOR_KUBECONFIGS)}
         own = {service: {} if isinstance(amqp_url, str) else {"AMQP_URL": amqp_url[service]} for service in SERVICES}
         self._settings = {
             service: self._settings_of(
@@ -180,10 +182,10 @@ class SixProcesses:
 
 def _tokens_of(service: str, tokens: Mapping[str, str]) -> dict[str, str]:
     """Return the settings with the service's own token, and with those of the services that it calls."""
-    asked = {
-        peer: tokens[peer] for peer in SERVICES if f"{peer.replace('-', '_')}_url" in settings_of(service).model_fields
-    }
+    fields = settings_of(service).model_fields
+    asked = {peer: tokens[peer] for peer in SERVICES if f"{peer.replace('-', '_')}_url" in fields}
     return {
+        **({_FOR_KUBECONFIGS.upper(): tokens[_FOR_KUBECONFIGS]} if _FOR_KUBECONFIGS in fields else {}),
         "INTERNAL_TOKEN": tokens[service],
         "PEER_TOKENS": ",".join(f"{peer}={token}" for peer, token in asked.items()),
     }

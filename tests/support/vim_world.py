@@ -173,6 +173,7 @@ def settings() -> Settings:
     return Settings(
         port=0,
         internal_token=SecretStr(TOKEN),
+        credentials_token=SecretStr("for kubeconfigs alone"),
         keys=SecretStr("unused"),
         verify_timeout_s=300.0,
         monitor_every_s=0.05,

@@ -33,6 +33,11 @@ def internal_token(data_dir: Path) -> str:
     return _stored(data_dir / "internal-token", lambda: secrets.token_urlsafe(32))
 
 
+def credentials_token(data_dir: Path) -> str:
+    """Return the token with which vim-registry alone reads kubeconfigs; created at the first call (capi.md CR-071)."""
+    return _stored(data_dir / "credentials-token", lambda: secrets.token_urlsafe(32))
+
+
 def callback_master_key(data_dir: Path) -> str:
     """Return the master key of the credentials call-back, base64; created at the first call (capi.md 10)."""
     return _stored(data_dir / "callback-key", KeyRing.new_key)

@@ -54,6 +54,8 @@ class SingleNode:
 
     url: str
     """The gateway."""
+    receiver_url: str
+    """credentials-receiver, for operators; on loopback, at a port that the system chose."""
 
 
 @asynccontextmanager
@@ -81,6 +83,8 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
         packages = HttpPackages(gateway_url, token, session, cache_dir=settings.data_dir / "cache")
         directory = HttpVimDirectory(vims_url, token, session)
         credentials_url = f"http://127.0.0.1:{credentials_port}"
+        credentials_token = keys.credentials_token(settings.data_dir)
+        own_token: Any = {"credentials_token": SecretStr(credentials_token)}
         callback_keys = SecretStr(keys.callback_master_key(settings.data_dir))
         async with (
             credentials_receiver(
@@ -88,16 +92,19 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                     port=credentials_port,
                     master_keys=callback_keys,
                     lcm_api_url=gateway_url,
+                    **own_token,
                     **shared,
                 ),
                 backends,
                 instances=HttpInstances(gateway_url, token, session),
+                # As at the gateway. This listener has no TLS, so the mode `certificate` admits no caller here.
+                access=settings,
             ),
             vim_registry(
-                VimRegistrySettings(port=vims_port, lease_s=settings.lease_s, **shared),
+                VimRegistrySettings(port=vims_port, lease_s=settings.lease_s, **own_token, **shared),
                 backends,
                 users=HttpVimUsers(gateway_url, token, session),
-                credentials=HttpCredentials(credentials_url, token, session),
+                credentials=HttpCredentials(credentials_url, credentials_token, session),
                 operations=HttpInstances(gateway_url, token, session),
             ),
             mgmt_executor(
@@ -129,8 +136,8 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
             ),
         ):
             await starting.aclose()
-            log.info("kubevnfm_started", url=gateway_url, data_dir=str(settings.data_dir))
-            yield SingleNode(gateway_url)
+            log.info("kubevnfm_started", url=gateway_url, receiver=credentials_url, data_dir=str(settings.data_dir))
+            yield SingleNode(gateway_url, credentials_url)
 
 
 def _mgmt_executor_settings(

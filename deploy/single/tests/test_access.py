@@ -17,8 +17,10 @@ from kubevnfm.settings import Settings
 from kubevnfm.single import single_node
 from kubevnfm_access.passwords import PasswordHash
 from kubevnfm_clients import HttpInstances, internal_session
+from kubevnfm_clients.callback import PATH as CALLBACK_PATH
 from kubevnfm_kit.errors import InvalidInput
 from pydantic import SecretStr, ValidationError
+from users import basic, bearer
 
 PASSWORD = "of the operator"
 
@@ -77,6 +79,21 @@ async def test_user_and_parts_get_in_by_mutual_tls_and_strangers_do_not(tmp_path
         token = await asyncio.to_thread(keys.internal_token, settings.data_dir)
         async with internal_session(settings.internal_tls) as session:
             assert not await HttpInstances(node.url, token, session).exists("unknown")
+        await _the_receiver_admits_the_same_user(node.receiver_url, token)
+
+
+async def _the_receiver_admits_the_same_user(url: str, internal_token: str) -> None:
+    """CR-071, CR-075: by the modes of the gateway, and not by the token of the services."""
+    async with aiohttp.ClientSession() as session:
+        for headers, status in (
+            (basic("op", PASSWORD), 200),
+            (basic("op", "x"), 401),
+            (bearer(internal_token), 401),
+        ):
+            async with session.get(f"{url}{CALLBACK_PATH}", headers=headers) as response:
+                assert response.status == status
+        async with session.get(f"{url}/internal/v1/credentials/any", headers=bearer(internal_token)) as response:
+            assert response.status == 401
 
 
 async def test_a_users_file_that_cannot_be_used_ends_the_start_with_its_place(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ from kubevnfm_vim_registry.settings import Settings as VimRegistrySettings
 from kubevnfm_vim_registry.wiring import vim_registry
 from kubevnfm_worker.backends import Backends
 from pydantic import SecretStr
-from receiver_twins import INSTANCE, MASTER, TOKEN, KnownInstances, a_body, receiver_settings
+from receiver_twins import CREDENTIALS_TOKEN, INSTANCE, MASTER, TOKEN, KnownInstances, a_body, receiver_settings
 from workload_credentials import CLUSTER, CapiSite
 
 RING = KeyRing.from_text(KeyRing.new_key())
@@ -138,10 +138,10 @@ async def path(tmp_path: Path) -> AsyncIterator[CredentialsPath]:
             )
             async with (
                 vim_registry(
-                    VimRegistrySettings(**shared),
+                    VimRegistrySettings(credentials_token=SecretStr(CREDENTIALS_TOKEN), **shared),
                     backends,
                     users=Lcm(),
-                    credentials=HttpCredentials(url, TOKEN, session),
+                    credentials=HttpCredentials(url, CREDENTIALS_TOKEN, session),
                     operations=Lcm(),
                 ) as registry,
                 mgmt_executor(executor, backends, packages=NoPackages(), vims=GivenVims()),

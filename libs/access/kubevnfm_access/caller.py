@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from kubevnfm_clients.callback import PATH as CALLBACK_PATH
+
 
 class Role(StrEnum):
     """The permissions of a caller; each role includes the ones above it."""
@@ -14,16 +16,18 @@ class Role(StrEnum):
     READER = "reader"
     """Read everything."""
     OPERATOR = "operator"
-    """Change VNF instances, operations and subscriptions."""
+    """Change VNF instances, operations and subscriptions; erase credentials that workload clusters sent."""
     ADMIN = "admin"
     """Change packages and VIMs, which determine what operators can create, and where."""
 
 
 _RANK: Final = {role: rank for rank, role in enumerate(Role)}
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-_OPERATORS_CHANGE: Final = ("/vnflcm/", "/vnfpkgm/v1/subscriptions")
+_OPERATORS_CHANGE: Final = ("/vnflcm/", "/vnfpkgm/v1/subscriptions", f"{CALLBACK_PATH}/")
 _FOR_MACHINES: Final = ("/health/", "/internal/", "/metrics")
 """Health and metrics need no credentials; the internal API has its own token."""
+_SIGNED: Final = ("POST", CALLBACK_PATH)
+"""Senders of credentials are no callers with roles: each signs with the key of its VNF instance."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +56,14 @@ def is_changing(method: str) -> bool:
     return method not in _READING
 
 
-def is_open(path: str) -> bool:
-    """Return whether a path needs no credentials of the public API (api.md 6.1)."""
-    return path == "/" or is_for_machines(path)
+def is_open(method: str, path: str) -> bool:
+    """Return whether a request needs no credentials of the public API (api.md 6.1)."""
+    return path == "/" or is_for_machines(method, path)
 
 
-def is_for_machines(path: str) -> bool:
-    """Return whether only probes and the other services call a path, under whatever name their network gives us."""
-    return path.startswith(_FOR_MACHINES)
+def is_for_machines(method: str, path: str) -> bool:
+    """Return whether only probes, senders and other services make a request, under whatever name their network gives us."""
+    return path.startswith(_FOR_MACHINES) or (method, path) == _SIGNED
 
 
 def needed_role(method: str, path: str) -> Role:

@@ -133,11 +133,11 @@ def admitted(gate: Gate, proxies: Proxies) -> Any:
 
     @web.middleware
     async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not is_for_machines(request.path):
+        if not is_for_machines(request.method, request.path):
             if gate.is_open:
                 proxies.check_host(request)
             proxies.check_origin(request)
-        if request.match_info.http_exception is None and not is_open(request.path):
+        if request.match_info.http_exception is None and not is_open(request.method, request.path):
             credentials = Credentials(
                 authorization=request.headers.getall("Authorization", []),
                 auth_token=request.headers.get("X-Auth-Token"),

@@ -1,4 +1,4 @@
-"""A service's internal HTTP API: authenticated by the shared token, errors as ProblemDetails (RFC 7807)."""
+"""A service's internal HTTP API: authenticated by a token, errors as ProblemDetails (RFC 7807)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,15 @@ log = structlog.get_logger()
 PREFIX = "/internal/"
 
 
-def internal_app(routes: Iterable[web.AbstractRouteDef], *, token: str) -> web.Application:
-    """Return an application with the routes; those under ``/internal/`` require ``Authorization: Bearer <token>``."""
+def internal_app(
+    routes: Iterable[web.AbstractRouteDef], *, token: str, name: str = "internal token"
+) -> web.Application:
+    """Return an application with the routes; those under ``/internal/`` require ``Authorization: Bearer <token>``.
+
+    ``name``: how errors call the token.
+    """
     if not token:
-        raise ValueError("internal token: must not be empty")
+        raise ValueError(f"{name}: must not be empty")
 
     @web.middleware
     async def guard(
@@ -31,7 +36,7 @@ def internal_app(routes: Iterable[web.AbstractRouteDef], *, token: str) -> web.A
             # In constant time. As bytes, because compare_digest refuses texts beyond ASCII. A header may hold bytes that
             # are not UTF-8, which aiohttp keeps as surrogates.
             if not hmac.compare_digest(given.encode(errors="surrogateescape"), token.encode()):
-                return _problem(401, "unauthenticated", "Unauthenticated", "the internal token is required")
+                return _problem(401, "unauthenticated", "Unauthenticated", f"the {name} is required")
         try:
             check_ids(request)
             return await handler(request)

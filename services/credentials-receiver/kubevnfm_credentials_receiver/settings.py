@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from kubevnfm_access.settings import AccessSettings
+from kubevnfm_clients.credentials_settings import CredentialsTokenSettings
 from kubevnfm_kit.settings import ProcessSettings
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 
-class Settings(ProcessSettings):
+class Settings(ProcessSettings, AccessSettings, CredentialsTokenSettings):
     """Environment variables ``KUBEVNFM_CREDENTIALS_RECEIVER_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_CREDENTIALS_RECEIVER_")
 
     host: str = "127.0.0.1"
-    """The address on which call-backs and internal requests are served; loopback by default. Use TLS for any other."""
+    """The address on which call-backs, operators and vim-registry are served; beyond loopback with authentication of
+    operators only, unless ``auth_open_to_network``. Use TLS there."""
     port: int = 9893
     """0: a port that the system chooses."""
     mongo_database: str = "kubevnfm_credentials_receiver"

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from kubevnfm_access.settings import AccessSettings
+from kubevnfm_access.wiring import opened_gate, proxies, warn_of_clear_text
 from kubevnfm_clients.callback import master_keys
 from kubevnfm_clients.ports import Instances
 from kubevnfm_kit.run import background
@@ -31,13 +33,21 @@ class CredentialsReceiver:
 
 @asynccontextmanager
 async def credentials_receiver(
-    settings: Settings, backends: Backends, *, instances: Instances
+    settings: Settings, backends: Backends, *, instances: Instances, access: AccessSettings | None = None
 ) -> AsyncIterator[CredentialsReceiver]:
-    """Yield the service, serving; leaving the block closes it."""
+    """Yield the service, serving; leaving the block closes it.
+
+    ``access``: how operators authenticate, if not as ``settings`` say.
+    """
+    access = access or settings
+    warn_of_clear_text(access, settings.host, is_tls=bool(settings.server_tls))
     store, ring, clock = backends.store, backends.key_ring, backends.clock
     nonces = Nonces(store, clock)
     await nonces.prepare()
-    async with OutboxRelay(store, backends.bus, collections=[COLLECTION]) as relay:
+    async with (
+        opened_gate(access, clock) as gate,
+        OutboxRelay(store, backends.bus, collections=[COLLECTION]) as relay,
+    ):
         receiver = Receiver(
             store=store, outbox=Outbox(store, relay, ring), instances=instances, key_ring=ring, clock=clock
         )
@@ -48,7 +58,9 @@ async def credentials_receiver(
             Failures(a_minute=settings.failures_a_minute),
             clock,
             master_keys=master_keys(settings.master_keys.get_secret_value()),
-            token=settings.internal_token.get_secret_value(),
+            credentials_token=settings.credentials_token.get_secret_value(),
+            gate=gate,
+            proxies=proxies(access, settings.host),
         ).app()
         async with (
             background(nonce_purge=nonces.purge_forever()),

@@ -18,7 +18,9 @@ def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncC
         settings,
         backends,
         users=HttpVimUsers(settings.lcm_api_url, *peers.credentials("lcm-api")),
-        credentials=HttpCredentials(settings.credentials_receiver_url, *peers.credentials("credentials-receiver")),
+        credentials=HttpCredentials(
+            settings.credentials_receiver_url, settings.credentials_token.get_secret_value(), peers.session
+        ),
         operations=HttpInstances(settings.lcm_api_url, *peers.credentials("lcm-api")),
     )
 

@@ -1,8 +1,7 @@
-"""The HTTP API: signed call-backs, reading and deleting (internal token), and an internal path for vim-registry."""
+"""The HTTP API: signed call-backs, reading and deleting by operators, and an internal path for vim-registry."""
 
 from __future__ import annotations
 
-import hmac
 import json
 import re
 from collections.abc import Sequence
@@ -10,6 +9,10 @@ from typing import Final
 
 import structlog
 from aiohttp import web
+from kubevnfm_access.audit import audited
+from kubevnfm_access.errors import TooManyRequests, Unauthenticated
+from kubevnfm_access.gate import Gate
+from kubevnfm_access.middleware import Handler, Proxies, admitted
 from kubevnfm_clients import callback as signing
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable, VnfmError
@@ -50,16 +53,19 @@ class CallbackApi:
         clock: Clock,
         *,
         master_keys: Sequence[bytes],
-        token: str,
+        credentials_token: str,
+        gate: Gate,
+        proxies: Proxies,
     ) -> None:
         self._receiver, self._nonces, self._failures, self._clock = receiver, nonces, failures, clock
-        self._keys, self._token = master_keys, token
+        self._keys, self._credentials_token = master_keys, credentials_token
+        self._gate, self._proxies = gate, proxies
         self._metrics = CallbackMetrics()
 
     def app(self) -> web.Application:
         """Return the application."""
         one = f"{signing.PATH}/{{id}}"
-        return internal_app(
+        app = internal_app(
             [
                 web.post(signing.PATH, self.receive),
                 web.get(signing.PATH, self.list),
@@ -68,8 +74,13 @@ class CallbackApi:
                 web.get("/internal/v1/credentials/{id}", self.content),
                 web.get("/metrics", self._metrics.show),
             ],
-            token=self._token,
+            token=self._credentials_token,
+            name="credentials token",
         )
+        # The audit log needs the status of every answer, so it is outside of what turns errors into answers.
+        app.middlewares.insert(0, audited(self._proxies))
+        app.middlewares.extend([_refusals, admitted(self._gate, self._proxies)])
+        return app
 
     async def receive(self, request: web.Request) -> web.Response:
         """POST: accept a call-back."""
@@ -80,20 +91,17 @@ class CallbackApi:
 
     async def _received(self, request: web.Request) -> web.Response:
         """Make the checks, in the order of CR-065, and store."""
-        try:
-            body = await _body(request)
-            # Everything before this line must be cheap, because anyone on the network can send it.
-            sender = self._verified(request, body)
-            key = request.headers.get(signing.IDEMPOTENCY_KEY, "")
-            if not 0 < len(key) <= _LONGEST_KEY:
-                raise HeaderMissing(signing.IDEMPOTENCY_KEY, f"1 to {_LONGEST_KEY} characters expected")
-            await self._nonces.claim(sender.vnf_instance_id, sender.nonce)
-            callback = read_callback(body)
-            if callback.vnf_instance_id != sender.vnf_instance_id:
-                raise OtherInstance("vnfInstanceId: the VNF instance of the signing key expected")
-            answer = await self._receiver.store(callback, idempotency_key=key, body=body, signed_at=sender.signed_at)
-        except (NotSigned, OutsideUnavailable) as refusal:
-            return _refused(refusal)
+        body = await _body(request)
+        # Everything before this line must be cheap, because anyone on the network can send it.
+        sender = self._verified(request, body)
+        key = request.headers.get(signing.IDEMPOTENCY_KEY, "")
+        if not 0 < len(key) <= _LONGEST_KEY:
+            raise HeaderMissing(signing.IDEMPOTENCY_KEY, f"1 to {_LONGEST_KEY} characters expected")
+        await self._nonces.claim(sender.vnf_instance_id, sender.nonce)
+        callback = read_callback(body)
+        if callback.vnf_instance_id != sender.vnf_instance_id:
+            raise OtherInstance("vnfInstanceId: the VNF instance of the signing key expected")
+        answer = await self._receiver.store(callback, idempotency_key=key, body=body, signed_at=sender.signed_at)
         return web.json_response(
             _receipt(answer.record),
             status=201 if answer.is_new else 200,
@@ -102,7 +110,6 @@ class CallbackApi:
 
     async def list(self, request: web.Request) -> web.Response:
         """GET: a page of metadata; query parameters are ``vnfInstanceId``, ``limit`` and ``after``."""
-        self._operators_only(request)
         limit = _limit(request.query.get("limit"))
         # One record more than requested shows whether there is a next page.
         found = await self._receiver.list(
@@ -118,12 +125,10 @@ class CallbackApi:
 
     async def show(self, request: web.Request) -> web.Response:
         """GET by id: the metadata of one record."""
-        self._operators_only(request)
         return web.json_response((await self._receiver.get(request.match_info["id"])).view())
 
     async def delete(self, request: web.Request) -> web.Response:
         """DELETE by id: erase the credentials."""
-        self._operators_only(request)
         await self._receiver.delete(request.match_info["id"])
         return web.Response(status=204)
 
@@ -132,7 +137,7 @@ class CallbackApi:
         return web.json_response({"sealed": await self._receiver.resealed(request.match_info["id"])})
 
     def _verified(self, request: web.Request, body: bytes) -> VerifiedSender:
-        address = request.remote or ""
+        address = self._proxies.address(request)
         self._failures.check(address)
         try:
             return verify(
@@ -147,21 +152,6 @@ class CallbackApi:
             self._failures.note(address)
             log.warning("callback_refused", address=address, cause=refusal.cause)
             raise
-
-    def _operators_only(self, request: web.Request) -> None:
-        # Workload clusters' networks can reach this server, so the metadata need protection too.
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        # In constant time, so that the duration does not reveal how much of a guess is right.
-        if not hmac.compare_digest(given.encode(), self._token.encode()):
-            raise _TokenMissing("Authorization: the internal token expected")
-
-
-class _TokenMissing(VnfmError):
-    """The request lacks the internal token."""
-
-    code = "unauthenticated"
-    title = "Unauthenticated"
-    status = 401
 
 
 async def _body(request: web.Request) -> bytes:
@@ -183,17 +173,28 @@ def _receipt(record: Record) -> dict[str, str | None]:
     return {"id": record.id, "vimId": None, "status": record.status}
 
 
-def _refused(error: VnfmError) -> web.Response:
+@web.middleware
+async def _refusals(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer the errors whose headers say how a caller gets further: when to come again, or how to authenticate."""
+    try:
+        return await handler(request)
+    except Unauthenticated as refusal:
+        return _refused(refusal, [("WWW-Authenticate", challenge) for challenge in refusal.challenges])
+    except (TooManyFailures, TooManyRequests) as refusal:
+        return _refused(refusal, [("Retry-After", str(refusal.retry_after_s))])
+    except OutsideUnavailable as refusal:
+        return _refused(refusal, [("Retry-After", str(_RETRY_AFTER_S))])
+
+
+def _refused(error: VnfmError, headers: Sequence[tuple[str, str]]) -> web.Response:
     """Return the error as a problem document."""
     # aiohttp adds the Date header, with which a sender can correct its clock.
     problem = {"type": error.code, "title": error.title, "status": error.status, "detail": str(error)}
-    headers: dict[str, str] = {}
-    if isinstance(error, TooManyFailures):
-        headers["Retry-After"] = str(error.retry_after_s)
-    elif isinstance(error, OutsideUnavailable):
-        headers["Retry-After"] = str(_RETRY_AFTER_S)
     return web.Response(
-        status=error.status, text=json.dumps(problem), content_type="application/problem+json", headers=headers
+        status=error.status,
+        text=json.dumps(problem),
+        content_type="application/problem+json",
+        headers=headers,
     )
 
 

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from aiohttp import web
+from kubevnfm_access.audit import audited
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import PROXIES, Handler, Proxies, admitted
 from kubevnfm_clients.ports import Vims
 from kubevnfm_kit.http import Ready, add_health, check_ids
 
 from kubevnfm_lcm_api.gateway import vims
-from kubevnfm_lcm_api.gateway.audit import audited
 from kubevnfm_lcm_api.gateway.openapi import routes as documents
 from kubevnfm_lcm_api.gateway.versions import ANNOUNCED, Api, check_headers, headers_of_answers
 from kubevnfm_lcm_api.http.bodies import BODY_LIMIT, check_accept, check_query
 from kubevnfm_lcm_api.http.context import CONTEXT, HttpContext, api_root
-from kubevnfm_lcm_api.http.errors import errors_as_problems
+from kubevnfm_lcm_api.http.errors import REQUEST_ID, errors_as_problems
 from kubevnfm_lcm_api.lifecycle.http import routes as lifecycle
 from kubevnfm_lcm_api.lifecycle.http.context import LifecycleServices
 from kubevnfm_lcm_api.notifications.http import routes as notifications
 from kubevnfm_lcm_api.notifications.http.context import NotificationServices
 from kubevnfm_lcm_api.packages.http import routes as packages
 from kubevnfm_lcm_api.packages.http.context import PackageServices
+
+_OCCURRENCE: Final = re.compile(r"/vnf_lcm_op_occs/([^/]+)")
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,13 @@ def make_app(
     """Return the application; ``states`` are shown at ``/health/ready``."""
     app = web.Application(
         # From the outside in: the audit log, errors, the caller, ids, the Version of requests.
-        middlewares=[audited(proxies), errors_as_problems, admitted(gate, proxies), ids_checked, check_headers],
+        middlewares=[
+            audited(proxies, _audit_facts),
+            errors_as_problems,
+            admitted(gate, proxies),
+            ids_checked,
+            check_headers,
+        ],
         client_max_size=BODY_LIMIT,
     )
     app.on_response_prepare.append(headers_of_answers)
@@ -89,3 +99,9 @@ def _versions(prefix: str, *apis: Api) -> Handler:
         return web.json_response({"uriPrefix": prefix, "apiVersions": announced})
 
     return handle
+
+
+def _audit_facts(request: web.Request, response: web.StreamResponse) -> Mapping[str, object]:
+    """Return the operation occurrence that a request has created or acted on, and the id that its errors show."""
+    fits = _OCCURRENCE.search(response.headers.get("Location", "")) or _OCCURRENCE.search(request.path)
+    return {"occurrence_id": fits[1] if fits else None, "request_id": request.get(REQUEST_ID)}

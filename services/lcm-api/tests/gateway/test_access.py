@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from callers import LIST, PACKAGES, UNKNOWN, V2, VIMS, basic, bearer, get, refused, users_file
+from callers import LIST, PACKAGES, UNKNOWN, V2, VIMS, get, refused
 from certificates import Authority, Pair
 from kubevnfm_access.passwords import PasswordHash
 from kubevnfm_kit.errors import InvalidInput
@@ -17,6 +17,7 @@ from kubevnfm_kit.tls import ClientTls
 from kubevnfm_lcm_api.settings import Settings
 from lcm_world import KEY, TOKEN, World, lcm_world
 from pydantic import ValidationError
+from users import basic, bearer, users_file
 
 # --- mode none --------------------------------------------------------------------------------------------------------
 

@@ -8,9 +8,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from callers import LIST, PACKAGES, V2, basic, users_file
+from callers import LIST, PACKAGES, V2
 from kubevnfm_access.hosts import KnownHosts, hosts_of
 from lcm_world import TOKEN, Answer, World, lcm_world
+from users import basic, users_file
 
 EVERY_ADDRESS = {"host": "0.0.0.0", "auth_open_to_network": True}
 UNKNOWN = (

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from callers import LIST, PACKAGES, PASSWORD, UNKNOWN, V2, bearer, get, refused, users_file
+from callers import LIST, PACKAGES, UNKNOWN, V2, get, refused
 from identity import AUDIENCE, CLIENT, KeystoneAccount, SigningKey, a_keystone, an_issuer
 from keystoneauth1 import session as keystone_sessions
 from keystoneauth1.identity import v3
 from keystoneauth1.loading import get_plugin_loader
 from lcm_world import lcm_world
+from users import PASSWORD, bearer, users_file
 
 # --- bearer: JWT ------------------------------------------------------------------------------------------------------
 

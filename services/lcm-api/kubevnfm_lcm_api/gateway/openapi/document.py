@@ -108,7 +108,7 @@ def _operation(method: str, path: str, described: Described, name_in_v1: Mapping
         operation["requestBody"] = body
     if path.startswith("/internal/"):
         operation["security"] = [{"internal": []}]
-    elif is_open(path):
+    elif is_open(method.upper(), path):
         operation["security"] = []
     return operation
 

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import structlog
 from aiohttp import web
-from kubevnfm_access.caller import is_changing
-from kubevnfm_access.middleware import CALLER, Handler, Proxies
 
-from kubevnfm_lcm_api.http.errors import REQUEST_ID
+from kubevnfm_access.caller import is_changing, is_for_machines
+from kubevnfm_access.middleware import CALLER, Handler, Proxies
 
 log = structlog.get_logger()
 
-_OCCURRENCE: Final = re.compile(r"/vnf_lcm_op_occs/([^/]+)")
+Facts = Callable[[web.Request, web.StreamResponse], Mapping[str, object]]
+"""Returns what else an interface writes down about a request."""
 
 
-def audited(proxies: Proxies) -> Any:
+def audited(proxies: Proxies, facts: Facts = lambda _, __: {}) -> Any:
     """Return the middleware: one event ``audit`` for each request that changes something, rejected requests too."""
 
     @web.middleware
     async def audit(request: web.Request, handler: Handler) -> web.StreamResponse:
         response = await handler(request)
         # A request for an unknown path or method cannot change anything.
-        if is_changing(request.method) and request.match_info.http_exception is None:
+        is_unknown = request.match_info.http_exception is not None
+        if is_changing(request.method) and not is_unknown and not is_for_machines(request.method, request.path):
             caller = request.get(CALLER)
             log.info(
                 "audit",
@@ -36,15 +37,8 @@ def audited(proxies: Proxies) -> Any:
                 method=request.method,
                 path=request.path,
                 status=response.status,
-                occurrence_id=_occurrence(request, response),
-                request_id=request.get(REQUEST_ID),
+                **facts(request, response),
             )
         return response
 
     return audit
-
-
-def _occurrence(request: web.Request, response: web.StreamResponse) -> str | None:
-    """Return the operation occurrence that the request has created or acted on."""
-    fits = _OCCURRENCE.search(response.headers.get("Location", "")) or _OCCURRENCE.search(request.path)
-    return fits[1] if fits else None
