@@ -14,9 +14,10 @@ from typing import Any
 
 import aiohttp
 import pytest
+from certificates import Authority
 from given_vims import GivenVims
 from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
-from kubevnfm_clients import HttpCredentials, HttpVimDirectory, HttpVims
+from kubevnfm_clients import HttpCredentials, HttpVimDirectory, HttpVims, internal_session
 from kubevnfm_clients.callback import KEY_ID, PATH, TIMESTAMP, credentials_id, instance_key, signed_headers
 from kubevnfm_clients.cluster_api import ClusterApi
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
@@ -32,6 +33,7 @@ from kubevnfm_events.credentials import (
 )
 from kubevnfm_events.vim import RegisterReceived, VimDeregistered, VimRegistered
 from kubevnfm_kit.ids import derived_id, new_id
+from kubevnfm_kit.tls import ClientTls
 from kubevnfm_mgmt_executor.settings import Settings as MgmtExecutorSettings
 from kubevnfm_mgmt_executor.wiring import mgmt_executor
 from kubevnfm_secrets import KeyRing, revealed
@@ -71,7 +73,7 @@ class NoPackages:
 
 @dataclass
 class CredentialsPath:
-    """Three services on one bus."""
+    """Three services on one bus; the receiver has a CA of its own and asks for a client certificate."""
 
     capi: CapiSite
     bus: InProcessBus
@@ -121,18 +123,24 @@ class CredentialsPath:
 
 @pytest.fixture
 async def path(tmp_path: Path) -> AsyncIterator[CredentialsPath]:
+    ca = Authority(tmp_path)
+    server, own = ca.issue("receiver"), ca.issue("kubevnfm")
     async with (
         CapiSite.start(RING) as capi,
         SqliteStore.open(tmp_path / "store.db") as store,
         InProcessBus(RING) as bus,
-        aiohttp.ClientSession() as session,
+        internal_session(ClientTls(ca.file, own.certificate, own.key)) as session,
     ):
         backends = Backends(bus, store, RING)
         shared: dict[str, Any] = {"port": 0, "internal_token": SecretStr(TOKEN), "keys": SecretStr("unused")}
-        async with credentials_receiver(receiver_settings(), backends, instances=KnownInstances()) as receiver:
-            url = f"http://127.0.0.1:{receiver.port}"
+        mutual = receiver_settings(tls_certificate=server.certificate, tls_key=server.key, tls_client_ca=ca.file)
+        async with credentials_receiver(mutual, backends, instances=KnownInstances()) as receiver:
+            url = f"https://127.0.0.1:{receiver.port}"
             executor = MgmtExecutorSettings(
                 receiver_url=f"{url}{PATH}",
+                receiver_ca_file=ca.file,
+                receiver_certificate=own.certificate,
+                receiver_key=own.key,
                 callback_master_keys=SecretStr(base64.urlsafe_b64encode(MASTER).decode()),
                 **shared,
             )
@@ -163,7 +171,7 @@ async def path(tmp_path: Path) -> AsyncIterator[CredentialsPath]:
 async def test_a_cluster_becomes_a_vim_and_ceases_to_be_one(
     path: CredentialsPath, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """CR-061, CR-073, CR-078, CR-079, CR-081, CR-105: every command twice gives one call-back that counts, and one VIM."""
+    """CR-061, CR-068, CR-073, CR-078, CR-079, CR-081, CR-105: every command twice gives one call-back that counts, and one VIM."""
     await path.capi.make_cluster()
     await path.capi.make_secret()
     named: dict[str, Any] = {"vnf_instance_id": INSTANCE, "vim": path.capi.vim, "cluster": CLUSTER}

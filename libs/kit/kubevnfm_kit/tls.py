@@ -21,6 +21,19 @@ LOOK_EVERY_S: Final = 5.0
 _REASON: Final = re.compile(r"certificate verify failed: (.+?)\.? \(_ssl")
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "wrong version number", "RECORD_LAYER_FAILURE", "record layer failure")
 """OpenSSL's texts for an answer that is no TLS record."""
+_ALERTS: Final = (
+    (
+        ("UNSUPPORTED_PROTOCOL", "ALERT_PROTOCOL_VERSION"),
+        "TLS 1.2 or later expected: the server speaks an older version",
+    ),
+    (("ALERT_CERTIFICATE_REQUIRED",), "the server asks for a client certificate"),
+    (
+        ("ALERT_UNKNOWN_CA", "ALERT_BAD_CERTIFICATE", "ALERT_CERTIFICATE_UNKNOWN", "ALERT_CERTIFICATE_EXPIRED"),
+        "the server does not accept the client certificate",
+    ),
+    (("ALERT_HANDSHAKE_FAILURE",), "the server ended the TLS handshake: it may ask for a client certificate"),
+)
+"""OpenSSL's texts for the alerts of a server (RFC 8446 6.2), and what they mean for the caller."""
 
 _Signature = tuple[tuple[int, int, int], ...]
 
@@ -29,6 +42,9 @@ def tls_failure(error: str) -> str:
     """Return, in one sentence, why TLS with a server failed; ``error``: the text of the error, which has OpenSSL's."""
     if any(text in error for text in _NO_TLS):
         return "the port does not speak TLS: use http instead of https, or another port"
+    for texts, meaning in _ALERTS:
+        if any(text in error for text in texts):
+            return meaning
     found = _REASON.search(error)
     if found:
         return f"the TLS certificate is not trusted: {found[1]}"

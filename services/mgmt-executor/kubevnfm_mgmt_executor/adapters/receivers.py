@@ -52,12 +52,24 @@ class HttpReceivers:
                 return _answer(response, await read_json(response, limit_bytes=_LARGEST))
         except AnswerTooLarge as error:
             return Silence(f"the receiver sent {error}")
-        except (ssl.SSLError, aiohttp.ClientSSLError) as error:
-            return Silence(tls_failure(str(error)))
         except TimeoutError:
             return Silence("the receiver did not answer in time")
         except (aiohttp.ClientError, OSError) as error:
-            return Silence(f"the receiver did not answer ({type(error).__name__})")
+            return Silence(_reason(error, is_https=url.startswith("https")))
+
+
+def _reason(error: Exception, *, is_https: bool) -> str:
+    """Return why there is no answer. ``error`` may have the one of TLS as its cause."""
+    causes = (error, error.__cause__, getattr(error, "os_error", None))
+    if any(isinstance(cause, ssl.SSLError | aiohttp.ClientSSLError) for cause in causes):
+        return tls_failure(" ".join(str(cause) for cause in causes))
+    if is_https and any(isinstance(cause, ConnectionResetError) for cause in causes):
+        # Many servers close without an alert, and with TLS 1.3 only after the handshake.
+        return (
+            "the receiver closed the connection: it may expect a client certificate (receiver_certificate) or another one,"
+            " or not speak TLS 1.2"
+        )
+    return f"the receiver did not answer ({type(error).__name__})"
 
 
 def _answer(response: aiohttp.ClientResponse, body: Any) -> Answer:
