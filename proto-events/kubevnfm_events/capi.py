@@ -239,3 +239,38 @@ class CheckClusters(Command, kind="infra.k8s.check_clusters", service="infra-k8s
     """The management cluster."""
     force: bool = False
     """Whether Clusters are reported and not refused; then a cluster that does not answer counts as one without any."""
+
+
+class ExpectedKubeconfig(Facts):
+    """The kubeconfig Secret of a workload cluster whose credentials were sent."""
+
+    vnf_instance_id: str
+    revision: int
+    """The revision of the instance's document; the finding repeats it, and counts only if it still holds."""
+    cluster: WorkloadCluster
+    resource_version: str = ""
+    """That of the Secret which was read last; "": not known, so that each is news."""
+
+
+class WatchKubeconfigs(Command, kind="infra.k8s.watch_kubeconfigs", service="infra-k8s"):
+    """Watch the kubeconfig Secrets of one management cluster until the deadline; answered by KubeconfigsChanged once there is
+    news. Only metadata of Secrets are read.
+    """
+
+    vim: VimConnection
+    """The management cluster."""
+    expected: tuple[ExpectedKubeconfig, ...]
+
+
+class KubeconfigFinding(Facts):
+    """A kubeconfig Secret that was written since it was read; its content may be the same."""
+
+    vnf_instance_id: str
+    revision: int
+    resource_version: str
+
+
+class KubeconfigsChanged(Event, kind="infra.kubeconfigs.changed", by="infra-k8s"):
+    """Kubeconfig Secrets were written since WatchKubeconfigs expected them, such as by a renewal of their certificate."""
+
+    findings: tuple[KubeconfigFinding, ...]

@@ -36,6 +36,10 @@ class CredentialsSent(Event, kind="mgmt.credentials.sent"):
     """None if a script has sent it."""
     expires_at: str | None = None
     """RFC 3339; None: they do not expire."""
+    secret_resource_version: str = ""
+    """``resourceVersion`` of the kubeconfig Secret that was read; "": an earlier version has not reported it."""
+    is_unchanged: bool = False
+    """Whether nothing was sent, because the receiver has accepted the same credentials before (a rotation)."""
 
 
 class SendCredentials(Command, kind="mgmt.send_credentials", service="mgmt-executor", reply=CredentialsSent):
@@ -59,7 +63,8 @@ class SendCredentials(Command, kind="mgmt.send_credentials", service="mgmt-execu
     vim_name: str | None = None
     vim_default: bool = False
     is_rotation: bool = False
-    """Whether the event of the call-back is ROTATED instead of CREATED."""
+    """Whether the event of the call-back is ROTATED instead of CREATED. Nothing is sent then if the credentials are those
+    that the receiver has accepted last."""
 
 
 class CredentialsWithdrawn(Event, kind="mgmt.credentials.withdrawn"):

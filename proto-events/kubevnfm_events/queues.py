@@ -34,6 +34,8 @@ DRIFT: Final = EventQueue("lcm-api.drift", ("infra.stacks.compared", "infra.obje
 """The differences between the resources that instances show and those that exist."""
 MACHINES: Final = EventQueue("lcm-api.machines", ("infra.machines.changed",))
 """The changes of Machines that no operation has made."""
+KUBECONFIGS: Final = EventQueue("lcm-api.kubeconfigs", ("infra.kubeconfigs.changed",))
+"""The kubeconfig Secrets that Cluster API has written between operations."""
 NOTIFICATIONS: Final = EventQueue(
     "lcm-api.notifications", ("lcm.operation.changed", "lcm.instance.*", "lcm.package.changed")
 )
@@ -50,6 +52,7 @@ EVENT_QUEUES: Final[Sequence[EventQueue]] = (
     PROGRESS,
     DRIFT,
     MACHINES,
+    KUBECONFIGS,
     NOTIFICATIONS,
     EVENT_LOG,
     PACKAGE_USAGE,

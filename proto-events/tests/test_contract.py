@@ -20,6 +20,7 @@ WITHOUT_REPLY = {
     "kubevnfm.infra.openstack.compare_stacks.v1",
     "kubevnfm.infra.k8s.watch_machines.v1",
     "kubevnfm.infra.k8s.compare_objects.v1",
+    "kubevnfm.infra.k8s.watch_kubeconfigs.v1",
 }
 """No step waits for these: lcm-api sends the first two to itself to be woken up, and repeats the others in rounds."""
 

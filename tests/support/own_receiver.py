@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import ssl
@@ -30,6 +31,9 @@ class Receiver:
     """Status, headers and JSON of the next answers."""
     skew_s: float = 0.0
     """How much later its clock is; beyond 300 s it refuses."""
+    hangs: bool = False
+    """Whether it stores a request and does not answer."""
+    hanging: asyncio.Event = field(default_factory=asyncio.Event)
     requests: list[tuple[Mapping[str, str], bytes]] = field(default_factory=list)
     by_key: dict[str, bytes] = field(default_factory=dict)
 
@@ -76,6 +80,9 @@ class Receiver:
             return web.json_response(answer, status=status, headers=more)
         key = headers[callback.IDEMPOTENCY_KEY]
         known = self.by_key.setdefault(key, body)
+        if self.hangs:
+            self.hanging.set()
+            await asyncio.Event().wait()
         if known != body:
             return web.json_response({"type": "idempotency-key-reused"}, status=409)
         is_new = sum(headers[callback.IDEMPOTENCY_KEY] == key for headers, _ in self.requests) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -128,8 +128,21 @@ class CapiSite:
 
     async def touch_secret(self) -> None:
         """Change the resourceVersion of the Secret and nothing of its content, as a controller that writes a label does."""
+        await self._put(lambda secret: secret["metadata"]["labels"].update(touched="yes"))
+
+    async def renew_secret(self) -> str:
+        """Write a kubeconfig with a new client certificate, as Cluster API does half a year before the end; return it."""
+        text = self.workload.new_admin_kubeconfig()
+        await self._put(lambda secret: secret["data"].update(value=base64.b64encode(text.encode()).decode()))
+        return text
+
+    async def version(self) -> str:
+        """Return the resourceVersion of the Secret."""
+        return str((await self.api.get(f"{_PLACE}/{SECRET}")).body["metadata"]["resourceVersion"])
+
+    async def _put(self, change: Callable[[JsonObject], None]) -> None:
         secret = (await self.api.get(f"{_PLACE}/{SECRET}")).body
-        secret["metadata"]["labels"]["touched"] = "yes"
+        change(secret)
         answer = await self.api.call("PUT", f"{_PLACE}/{SECRET}", body=secret)
         assert answer.is_success, answer.message
 

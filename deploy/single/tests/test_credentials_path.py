@@ -20,6 +20,7 @@ from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
 from kubevnfm_clients import HttpCredentials, HttpVimDirectory, HttpVims, internal_session
 from kubevnfm_clients.callback import KEY_ID, PATH, TIMESTAMP, credentials_id, instance_key, signed_headers
 from kubevnfm_clients.cluster_api import ClusterApi
+from kubevnfm_clients.kubeconfig import kubeconfig_connection
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
 from kubevnfm_events import Command, Envelope, Message, VimConnection
 from kubevnfm_events.credentials import (
@@ -91,9 +92,9 @@ class CredentialsPath:
     def events(self, kind: type[Message]) -> list[Message]:
         return [one.data for one in self.envelopes if isinstance(one.data, kind)]
 
-    async def ask(self, command: Command, *, step: str) -> Message:
-        """Send a command once more than necessary, and return its first answer."""
-        for attempt in (1, 2):
+    async def ask(self, command: Command, *, step: str, times: int = 2) -> Message:
+        """Send a command ``times``, which is once more than necessary, and return its first answer."""
+        for attempt in range(1, times + 1):
             envelope = Envelope(
                 command, source="/t", subject=INSTANCE, operationid="op-1", stepid=step, attempt=attempt
             )
@@ -102,8 +103,8 @@ class CredentialsPath:
             while True:
                 answers = [one.data for one in self.envelopes if one.stepid == step and one.causationid]
                 final = [one for one in answers if type(one).routing_key() != "mgmt.task.progressed"]
-                if len(final) >= 2:
-                    assert final[0] == final[1]
+                if len(final) >= times:
+                    assert all(each == final[0] for each in final)
                     return final[0]
                 await asyncio.sleep(0.01)
 
@@ -171,7 +172,7 @@ async def path(tmp_path: Path) -> AsyncIterator[CredentialsPath]:
 async def test_a_cluster_becomes_a_vim_and_ceases_to_be_one(
     path: CredentialsPath, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """CR-061, CR-068, CR-073, CR-078, CR-079, CR-081, CR-105: every command twice gives one call-back that counts, and one VIM."""
+    """CR-061, CR-062, CR-068, CR-073, CR-078, CR-079, CR-081, CR-105: every command twice gives one call-back that counts, and one VIM."""
     await path.capi.make_cluster()
     await path.capi.make_secret()
     named: dict[str, Any] = {"vnf_instance_id": INSTANCE, "vim": path.capi.vim, "cluster": CLUSTER}
@@ -203,9 +204,17 @@ async def test_a_cluster_becomes_a_vim_and_ceases_to_be_one(
         assert review.body["status"]["userInfo"]["username"] == "system:serviceaccount:kubevnfm-system:kubevnfm"
     assert (await api.get("/api/v1/namespaces/kubevnfm-system")).is_success
 
+    connection = await rotated(path, connection, named, vim)
     withdrawn = await path.ask(WithdrawCredentials(cluster_uid=sent.cluster_uid, **named), step="withdraw")
     assert withdrawn == CredentialsWithdrawn(cluster_uid=sent.cluster_uid)
     assert await path.has(VimDeregistered) == [VimDeregistered(vim_ids=(vim.vim_id,))]
+    # A rotation that is late restores nothing.
+    late = SendCredentials(vim_name="edge-vim", is_rotation=True, **named)
+    await path.capi.renew_secret()
+    sent_late = await path.ask(late.model_copy(update={"mode": "admin_kubeconfig"}), step="late", times=1)
+    assert isinstance(sent_late, CredentialsSent)
+    await path.bus.quiet()
+    assert len(path.events(CredentialsRotated)) == 1
     assert await path.vims.list({}) == []
     record = await path.store.get("credentials", credentials_id(INSTANCE, sent.cluster_uid))
     assert record is not None
@@ -295,3 +304,26 @@ async def test_a_forged_call_back_reaches_no_service(path: CredentialsPath) -> N
             assert response.status == status
     assert [await path.store.find(name, Query()) for name in ("credentials", "vims")] == before
     assert len(path.events(CredentialsReceived)) == 1
+async def rotated(
+    path: CredentialsPath, before: VimConnection, named: dict[str, Any], vim: VimRegistered
+) -> VimConnection:
+    """CR-062, CR-081: a token Secret that is made again reaches the same VIM; two commands give one event."""
+    workload = kubeconfig_connection(path.capi.kubeconfig())
+    admin = ClusterApi(path.session, workload, RING, timeout_s=30.0)
+    assert (await admin.call("DELETE", "/api/v1/namespaces/kubevnfm-system/secrets/kubevnfm-token")).is_success
+    for step, is_unchanged in (("rotate", False), ("rotate-again", True)):
+        sent = await path.ask(SendCredentials(vim_name="edge-vim", is_rotation=True, **named), step=step, times=1)
+        assert isinstance(sent, CredentialsSent)
+        assert sent.is_unchanged == is_unchanged
+    assert len(await path.has(CredentialsRotated)) == 1
+    ask = VimConnection(vim_id=vim.vim_id)
+    async with asyncio.timeout(300):
+        while True:
+            path.directory.forget(ask)
+            after = await path.directory.connection(ask)
+            if revealed(after.access_info, RING) != revealed(before.access_info, RING):
+                break
+            await asyncio.sleep(0.02)
+    assert [one["id"] for one in await path.vims.list({})] == [vim.vim_id]
+    assert (await ClusterApi(path.session, after, RING, timeout_s=30.0).get("/api/v1/namespaces")).is_success
+    return after

@@ -111,6 +111,9 @@ class Receiver:
             raise Superseded(
                 f"X-Vnfm-Timestamp: a later call-back about cluster {callback.cluster.uid} was stored before"
             )
+        # Erased with the cluster, or by an operator: a rotation replaces what is stored, and restores nothing.
+        if callback.event == "ROTATED" and same is not None and same.record.status == "DELETED":
+            return Answer(same.record, is_new=False)
         if callback.vim.register_vim and not await self._instances.exists(callback.vnf_instance_id):
             raise Unprocessable("vnfInstanceId", "an existing VNF instance expected, or vim.register false")
         # The VIM gets the cluster's name, so two living clusters of the same name could not be distinguished.

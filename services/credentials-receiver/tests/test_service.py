@@ -201,6 +201,20 @@ async def test_a_late_repeat_does_not_bring_erased_credentials_back(sender: Send
     assert (await sender.read(f"/{first['id']}"))[0] == 404
 
 
+async def test_a_rotation_does_not_bring_erased_credentials_back(sender: Sender, events: list[Message]) -> None:
+    """CR-062: it may come after the cluster was deleted, or after an operator has erased them; a new CREATED does."""
+    _, first, _ = await sender.send(a_body())
+    await sender.read(f"/{first['id']}", method="DELETE")
+    late = a_body(event="ROTATED", kubeconfig=a_kubeconfig("fresh"))
+    for key in ("key-2", "key-3"):
+        status, answer, _ = await sender.send(late, key=key)
+        assert (status, answer) == (200, {**first, "status": "DELETED"})
+    assert (await sender.read(f"/{first['id']}"))[0] == 404
+    assert (await sender.send(a_body(), key="key-4"))[0] == 201
+    await has(events, 3)
+    assert [type(one) for one in events] == [CredentialsReceived, CredentialsDeleted, CredentialsReceived]
+
+
 async def test_another_cluster_of_the_same_name_is_rejected_until_the_first_is_deleted(sender: Sender) -> None:
     await sender.send(a_body())
     status, problem, _ = await sender.send(a_body(uid="uid-2"), key="key-2")

@@ -14,6 +14,7 @@ from kubevnfm_events.capi import (
     ReplaceMachine,
     RollOutMachines,
     UpdateCluster,
+    WatchKubeconfigs,
     WatchMachines,
 )
 from kubevnfm_events.infra import (
@@ -106,6 +107,7 @@ async def infra_k8s(
         worker.handle(UpdateCluster, UpdateHandlers(**vars(handlers)).update_cluster)
         worker.handle_direct(WatchMachines, watching.watch_machines)
         worker.handle_direct(CompareObjects, comparison.compare_objects)
+        worker.handle_direct(WatchKubeconfigs, watching.watch_kubeconfigs)
         worker.handle(ReplaceObjects, changes.replace_objects)
         worker.handle(RepairObjects, changes.repair_objects)
         async with watching.watching(), worker:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kubevnfm_clients.ports import VimDirectory
@@ -19,14 +19,15 @@ from kubevnfm_secrets import KeyRing, map_secrets
 from kubevnfm_worker import Done, Outcome, StepContext
 
 from kubevnfm_mgmt_executor.domain.capi import request
+from kubevnfm_mgmt_executor.domain.capi.answers import LONGEST_S
 from kubevnfm_mgmt_executor.domain.capi.clusters import Credentials
-from kubevnfm_mgmt_executor.domain.capi.collecting import Collector
+from kubevnfm_mgmt_executor.domain.capi.collecting import ROTATION_S, Collector
 from kubevnfm_mgmt_executor.domain.capi.delivery import Progress, Sender
 from kubevnfm_mgmt_executor.domain.capi.journaled import collected, hash_of, node_of, performed
 from kubevnfm_mgmt_executor.domain.capi.quoting import Quotation
 from kubevnfm_mgmt_executor.domain.capi.request import Collected
 from kubevnfm_mgmt_executor.domain.ports import Claim, Earlier, Journal
-from kubevnfm_mgmt_executor.domain.recorder import Recorder, TaskResult
+from kubevnfm_mgmt_executor.domain.recorder import NodeId, Recorder, TaskResult
 
 _SEND: Final = "send_credentials"
 _WITHDRAW: Final = "withdraw_credentials"
@@ -54,16 +55,23 @@ class CredentialHandlers:
         recorder, node = self._recorder(command, context), node_of(command.cluster)
         recorder.total = 2
 
+        # A rotation that fails is repeated in the next round, and operations of the instance wait for it.
+        longest_s = ROTATION_S if command.is_rotation else LONGEST_S
+        collector = replace(self.collector, limit_s=min(self.collector.limit_s, longest_s))
+
         async def collect(progress: Progress) -> Collected:
-            return await self.collector.collect(command, await self.vims.connection(command.vim), progress)
+            return await collector.collect(command, await self.vims.connection(command.vim), progress)
 
         found = await collected(recorder, command.cluster, context.operation_id, collect)
         credentials = found.credentials
+        if command.is_rotation and await self._is_accepted(recorder, node, credentials):
+            await recorder.remark(_SEND, "the receiver has these credentials already")
+            return Done(_sent(found, is_unchanged=True))
         sent = request.created(command, found, url=url, operation_id=context.operation_id)
 
         async def send(_: Earlier | None, progress: Progress) -> tuple[None, TaskResult]:
             quoted = self._quotation(credentials)
-            accepted = await self.sender.deliver(sent, quoted=quoted, progress=progress)
+            accepted = await self.sender.deliver(sent, quoted=quoted, progress=progress, longest_s=longest_s)
             return None, TaskResult(
                 changed=accepted.status != 200,
                 facts={"status": accepted.status, "contentSha256": hash_of(credentials)},
@@ -71,18 +79,7 @@ class CredentialHandlers:
             )
 
         await performed(recorder, node, _SEND, send)
-        return Done(
-            CredentialsSent(
-                cluster_uid=found.facts.uid,
-                endpoint=found.facts.endpoint,
-                kubernetes_version=found.kubernetes_version,
-                contract=found.facts.contract,
-                infrastructure_provider=found.facts.infrastructure_provider,
-                content_sha256=hash_of(credentials),
-                auth_type=credentials.auth_type,
-                expires_at=credentials.expires_at,
-            )
-        )
+        return Done(_sent(found))
 
     async def withdraw_credentials(self, command: WithdrawCredentials, context: StepContext) -> Outcome:
         """Send DELETED (CR-072, CR-105); nothing if the uid of the cluster cannot be known any more."""
@@ -109,6 +106,12 @@ class CredentialHandlers:
             problem = f"{error.title}: {error}"
         return Done(CredentialsWithdrawn(cluster_uid=uid, problem=problem))
 
+    async def _is_accepted(self, recorder: Recorder, node: NodeId, credentials: Credentials) -> bool:
+        """Return whether the receiver has accepted these credentials last (CR-062)."""
+        last = await recorder.last(node, _SEND)
+        # A try that did not end may have replaced what was accepted before it.
+        return last is not None and last.state == "done" and last.facts.get("contentSha256") == hash_of(credentials)
+
     def _quotation(self, credentials: Credentials) -> Quotation:
         # The sent form of the kubeconfig, and not its text: that has words which a receiver may name.
         secrets = [b64encode(credentials.kubeconfig.encode()).decode()]
@@ -130,3 +133,18 @@ class CredentialHandlers:
     def _recorder(self, command: SendCredentials | WithdrawCredentials, context: StepContext) -> Recorder:
         claim = Claim(context.operation_id, context.message_id, context.fencing)
         return Recorder(self.journal, claim, vnf_instance_id=command.vnf_instance_id, publish=context.publish)
+
+
+def _sent(found: Collected, *, is_unchanged: bool = False) -> CredentialsSent:
+    return CredentialsSent(
+        cluster_uid=found.facts.uid,
+        endpoint=found.facts.endpoint,
+        kubernetes_version=found.kubernetes_version,
+        contract=found.facts.contract,
+        infrastructure_provider=found.facts.infrastructure_provider,
+        content_sha256=hash_of(found.credentials),
+        auth_type=found.credentials.auth_type,
+        expires_at=found.credentials.expires_at,
+        secret_resource_version=found.read_version,
+        is_unchanged=is_unchanged,
+    )

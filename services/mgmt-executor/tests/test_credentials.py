@@ -189,6 +189,7 @@ async def test_a_token_of_the_workload_cluster_is_sent(ready: Site) -> None:
         infrastructure_provider="openstack",
         content_sha256=sha256,
         auth_type="bearer_token",
+        secret_resource_version=await ready.capi.version(),
     )
     assert "client-key-data" not in kubeconfig
     # The token works, and is that of the account which was made for it.
@@ -218,13 +219,91 @@ async def test_a_repeat_sends_the_same_request_and_changes_nothing(ready: Site) 
     await ready.capi.touch_secret()
     again = await ready.send(attempt=2)
 
-    assert first == again
+    assert again == first.model_copy(update={"secret_resource_version": await ready.capi.version()})
     (one, body), (two, same) = ready.receiver.requests
     assert body == same
     assert one[callback.IDEMPOTENCY_KEY] == two[callback.IDEMPOTENCY_KEY]
     assert one[callback.NONCE] != two[callback.NONCE]
     assert "the receiver answered 200" in ready.messages()
     assert len(ready.receiver.by_key) == 1
+
+
+# --- rotation ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_rotation_sends_a_renewed_kubeconfig_once(ready: Site) -> None:
+    """CR-062: what was sent last is in the journal; a Secret that was only touched is not sent."""
+    first = await ready.send(mode="admin_kubeconfig")
+    rotate: dict[str, Any] = {"mode": "admin_kubeconfig", "is_rotation": True}
+    await ready.capi.touch_secret()
+    same = await ready.send(operation="rotation-1", **rotate)
+    assert same.is_unchanged
+    assert (same.content_sha256, same.secret_resource_version) == (first.content_sha256, await ready.capi.version())
+    assert len(ready.receiver.requests) == 1
+    assert "the receiver has these credentials already" in ready.messages()
+
+    renewed = await ready.capi.renew_secret()
+    sent = await ready.send(operation="rotation-2", **rotate)
+    again = await ready.send(operation="rotation-2", attempt=2, **rotate)
+    assert (sent.is_unchanged, again.is_unchanged) == (False, True)
+    assert sent.content_sha256 == again.content_sha256 == callback.sha256_hex(renewed.encode())
+    (_, body) = ready.receiver.bodies
+    assert (body["event"], body["secret"]["resourceVersion"]) == ("ROTATED", await ready.capi.version())
+    assert ready.receiver.kubeconfig() == renewed
+
+
+async def test_a_rotation_that_was_killed_after_sending_sends_the_same_request(ready: Site) -> None:
+    """CR-062, CR-078: the journal does not know the end, so the receiver does; then it is as if sent once."""
+    await ready.send(mode="admin_kubeconfig")
+    await ready.capi.renew_secret()
+    rotate: dict[str, Any] = {"mode": "admin_kubeconfig", "is_rotation": True, "operation": "rotation-1"}
+    # The receiver stores it, and the process ends before it sees the answer.
+    ready.receiver.hangs = True
+    killed = asyncio.create_task(ready.send(**rotate))
+    await ready.receiver.hanging.wait()
+    killed.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await killed
+    ready.receiver.hangs = False
+    await ready.capi.touch_secret()
+    sent = await ready.send(attempt=2, **rotate)
+    assert not sent.is_unchanged
+    assert "the receiver answered 200" in ready.messages()
+    (_, one, two) = ready.receiver.requests
+    assert one[1] == two[1]
+    assert one[0][callback.IDEMPOTENCY_KEY] == two[0][callback.IDEMPOTENCY_KEY]
+    assert (await ready.send(**{**rotate, "operation": "rotation-2"})).is_unchanged
+
+
+async def test_of_a_service_account_a_new_token_is_sent_and_a_renewed_certificate_is_not(ready: Site) -> None:
+    """CR-062: the administrator's certificate is no part of these credentials; a token Secret that was deleted is made again."""
+    first = await ready.send()
+    await ready.capi.renew_secret()
+    assert (await ready.send(operation="rotation-1", is_rotation=True)).is_unchanged
+    admin = ready.connect(kubeconfig_connection(ready.capi.kubeconfig()))
+    answer = await admin.call("DELETE", "/api/v1/namespaces/kubevnfm-system/secrets/kubevnfm-token")
+    assert answer.is_success
+    sent = await ready.send(operation="rotation-2", is_rotation=True)
+    assert (sent.is_unchanged, sent.content_sha256 == first.content_sha256) == (False, False)
+    assert ready.receiver.bodies[-1]["event"] == "ROTATED"
+    namespaces = await ready.connect(kubeconfig_connection(ready.receiver.kubeconfig())).get("/api/v1/namespaces")
+    assert namespaces.is_success
+
+
+async def test_a_rotation_gives_up_soon_because_operations_wait_for_it(ready: Site) -> None:
+    """CR-062: the next round repeats it."""
+    await ready.send(mode="admin_kubeconfig")
+    await ready.capi.renew_secret()
+    ready.receiver.answers += [(503, {"Retry-After": "5"}, {})] * 9
+    with pytest.raises(CallbackUnreachable, match="503"):
+        await ready.send(operation="rotation-1", mode="admin_kubeconfig", is_rotation=True)
+    assert sum(ready.pauses) <= 20
+    ready.receiver.answers.clear()
+    ready.pauses.clear()
+    ready.capi.faults.add(part="kubernetes", verb="get /readyz", status=500)
+    with pytest.raises(WaitedTooLong):
+        await ready.send(operation="rotation-1", mode="admin_kubeconfig", is_rotation=True)
+    assert sum(ready.pauses) <= 20
 
 
 async def test_no_secret_is_in_the_journal_the_progress_or_a_log(

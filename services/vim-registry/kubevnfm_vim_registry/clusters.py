@@ -38,6 +38,8 @@ class ReceivedCluster:
     vim_name: str | None
     vim_default: bool
     management_vim_id: str | None
+    is_rotation: bool = False
+    """Whether the access data alone are new."""
 
     @classmethod
     def from_message(cls, message: CredentialsReceived | CredentialsRotated | RegisterReceived) -> Self:
@@ -52,6 +54,7 @@ class ReceivedCluster:
             message.vim_name,
             message.vim_default,
             message.management_vim_id,
+            isinstance(message, CredentialsRotated),
         )
 
 
@@ -99,8 +102,10 @@ class ClusterVims:
         kubeconfig = await self._kubeconfig(cluster)
         content_sha256 = sha256_hex(kubeconfig.encode())
         vim_id = vim_id_of(cluster.vnf_instance_id, cluster.cluster_uid)
-        name = cluster.vim_name or cluster.cluster_name
         found = await self._records.find_one(vim_id)
+        # An operator may have renamed the VIM since it was registered.
+        present_name = found.vim.name if found is not None and cluster.is_rotation else None
+        name = present_name or cluster.vim_name or cluster.cluster_name
         # The event and the command of the same call-back: the second one has nothing left to do.
         if found is not None and found.vim.is_registered_with(content_sha256, name):
             return found.vim

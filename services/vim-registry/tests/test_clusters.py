@@ -261,9 +261,14 @@ async def test_a_cluster_that_calls_back_becomes_a_vim(world: World, cluster: La
 async def test_rotated_credentials_update_the_same_vim(
     world: World, make_cluster: Callable[..., Awaitable[LabCluster]]
 ) -> None:
+    """CR-062, CR-081: the name that an operator has given it meanwhile stays."""
     old, new = await make_cluster(), await make_cluster()
     world.credentials.by_id["cred-1"] = a_kubeconfig(old)
     await publish(world, received())
+    await world.events.has(1)
+    (registered,) = world.events.data
+    assert isinstance(registered, VimRegistered)
+    await world.vims.update(registered.vim_id, {"name": "renamed"})
     world.credentials.by_id["cred-1"] = a_kubeconfig(new)
     await publish(world, CredentialsRotated(**received().model_dump()))
     await world.events.has(2)
@@ -272,7 +277,7 @@ async def test_rotated_credentials_update_the_same_vim(
     assert isinstance(first, VimRegistered)
     assert isinstance(second, VimRegistered)
     assert first.vim_id == second.vim_id
-    assert second.endpoint == new.endpoint
+    assert (second.endpoint, second.name) == (new.endpoint, "renamed")
 
 
 async def test_wrong_new_credentials_do_not_replace_the_old_ones(world: World, cluster: LabCluster) -> None:

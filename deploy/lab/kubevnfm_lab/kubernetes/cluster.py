@@ -162,33 +162,37 @@ class LabCluster:
         """Return admin.conf as kubeadm writes it: YAML with the CA and a client certificate of system:masters."""
         # Issued on demand, since most tests use the token and a certificate costs a key.
         if self._admin_kubeconfig is None:
-            certificate, key = self._authority.issue_client(_ADMIN, groups=(MASTERS,))
-
-            def encoded(text: str) -> str:
-                return base64.b64encode(text.encode()).decode()
-
-            context = f"{_ADMIN}@kubernetes"
-            config: Mapping[str, Any] = {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "preferences": {},
-                "clusters": [
-                    {
-                        "name": "kubernetes",
-                        "cluster": {"server": self.endpoint, "certificate-authority-data": encoded(self.ca_pem)},
-                    }
-                ],
-                "users": [
-                    {
-                        "name": _ADMIN,
-                        "user": {"client-certificate-data": encoded(certificate), "client-key-data": encoded(key)},
-                    }
-                ],
-                "contexts": [{"name": context, "context": {"cluster": "kubernetes", "user": _ADMIN}}],
-                "current-context": context,
-            }
-            self._admin_kubeconfig = yaml_text.dump(config, sort_keys=False)
+            self._admin_kubeconfig = self.new_admin_kubeconfig()
         return self._admin_kubeconfig
+
+    def new_admin_kubeconfig(self) -> str:
+        """Return another one, with a client certificate of its own; the earlier ones stay valid."""
+        certificate, key = self._authority.issue_client(_ADMIN, groups=(MASTERS,))
+
+        def encoded(text: str) -> str:
+            return base64.b64encode(text.encode()).decode()
+
+        context = f"{_ADMIN}@kubernetes"
+        config: Mapping[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "preferences": {},
+            "clusters": [
+                {
+                    "name": "kubernetes",
+                    "cluster": {"server": self.endpoint, "certificate-authority-data": encoded(self.ca_pem)},
+                }
+            ],
+            "users": [
+                {
+                    "name": _ADMIN,
+                    "user": {"client-certificate-data": encoded(certificate), "client-key-data": encoded(key)},
+                }
+            ],
+            "contexts": [{"name": context, "context": {"cluster": "kubernetes", "user": _ADMIN}}],
+            "current-context": context,
+        }
+        return yaml_text.dump(config, sort_keys=False)
 
     async def add_node(self, name: str, *, address: str, control_plane: bool) -> None:
         """See `ports.Cluster`; every call counts as a join."""

@@ -46,6 +46,7 @@ from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.plan import StepState
 from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.domain.ports import Grants
+from kubevnfm_lcm_api.lifecycle.domain.rotation import Rotation
 from kubevnfm_lcm_api.lifecycle.domain.saga import REPLY_GRACE_S, CancelModeName, Move, Saga
 from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.domain.sequences import Sequences
@@ -58,6 +59,8 @@ _OVERDUE_BATCH = 100
 _CLEAN_UP_LONGEST_PAUSE_S = 300.0
 _CLEAN_UP_DOUBLINGS = 10
 """Further doublings exceed the longest pause anyway, and would overflow a float in the end."""
+_ROTATION_POLL_S = 1.0
+"""Between two looks at a rotation of credentials that an operation waits for; it usually takes less."""
 _WRITE_ATTEMPTS = 100
 """Lost races on one document before the engine reports a fault. Only a handful of processes write one document."""
 
@@ -206,6 +209,9 @@ class Engine:
             await self._accepting[occurrence_id].wait()
         if await self._store.get(occurrences.COLLECTION, occurrence_id) is None:
             await self._insert(occurrence_id, sealed(command.occurrence, self._ring))
+        rotating_s = await self._rotating_s(delivery.envelope.subject)
+        if rotating_s:
+            return Again(min(rotating_s, _ROTATION_POLL_S))
         # `Again` holds no worker: the bus delivers the command once more after the pause.
         if self._grants is not None:
             pause_s = await self._pursue_grant(self._grants, occurrence_id)
@@ -222,6 +228,13 @@ class Engine:
 
         await self._change(occurrence_id, grant)
         return Ack()
+
+    async def _rotating_s(self, instance_id: str) -> float:
+        """Return for how long credentials of the instance's cluster may still be sent: the operation begins afterwards."""
+        stored = await self._store.get(instances.COLLECTION, instance_id)
+        # This one attribute alone: the instance is read for each operation, and nearly none has it.
+        found = stored.body.get("internal", {}).get("rotation") if stored is not None else None
+        return 0.0 if found is None else Rotation.model_validate(found).seconds_left(self._clock.now())
 
     async def _pursue_grant(self, grants: Grants, occurrence_id: str) -> float | None:
         stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
@@ -426,7 +439,11 @@ class Engine:
                 instance = draft.failed(instance, occ.id)
             instance = without_mark(after_operation(instance.with_its_vims(), occ), occ)
             instance = instance.with_internals(
-                current_operation=None, is_withdrawing=False, dst_vnfd_id=None, last_news=state_event(occ)
+                current_operation=None,
+                is_withdrawing=False,
+                dst_vnfd_id=None,
+                rotation=None,
+                last_news=state_event(occ),
             )
             instance = instance.model_copy(update={"updated_at": occ.state_entered_time})
             try:

@@ -7,7 +7,6 @@ answer is made good by the next one.
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from typing import Final
 
@@ -18,32 +17,20 @@ from kubevnfm_events.capi import ExpectedMachines, MachinesChanged, MachinesFind
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import KeyRing
-from kubevnfm_sol.lcm import InstantiationState
-from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailable
-from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Stored
+from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.event_chain import SOURCE
-from kubevnfm_lcm_api.lifecycle.domain.instance import COLLECTION, OF_WORKLOAD_CLUSTER, InstanceRecord
+from kubevnfm_lcm_api.lifecycle.domain.instance import COLLECTION, InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.releases import showing
 from kubevnfm_lcm_api.lifecycle.domain.workload import WorkloadInternals
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import showing_machines, vnfcs_of
+from kubevnfm_lcm_api.lifecycle.idle_clusters import ByManagement, idle_clusters, management_of
 from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES
 
 log = structlog.get_logger()
 
-_PAGE: Final = 100
-_MOST_IN_COMMAND: Final = 200
-"""Clusters in one command: about 400 kB with five Machines each."""
 _STORE_PAUSE_S: Final = 2.0
-_IDLE_CLUSTERS: Final = AllOf(
-    [
-        # By a sparse index: of many instances few are workload clusters.
-        Exists(OF_WORKLOAD_CLUSTER),
-        Compare("instantiationState", Op.EQ, [InstantiationState.INSTANTIATED]),
-        Exists("internal/currentOperation", exists=False),
-    ]
-)
 
 
 class MachineWatch:
@@ -55,26 +42,13 @@ class MachineWatch:
 
     async def look(self) -> None:
         """Ask once for each management cluster. Raises StoreUnavailable."""
-        expected: dict[str, list[ExpectedMachines]] = {}
-        connections: dict[str, VimConnection] = {}
-        after: tuple[None, str] | None = None
-        while True:
-            page = await self._store.find(COLLECTION, Query(_IDLE_CLUSTERS, after=after, limit=_PAGE))
-            for stored in page:
-                record = InstanceRecord.from_document(stored.body)
-                connection, workload = _management(record), record.internals.workload
-                # Without its VDUs, it is not known which Machines are VNFCs; the next operation stores them.
-                if connection is None or workload is None or not workload.vdus:
-                    continue
-                place = json.dumps([connection.vim_id, connection.interface_info], sort_keys=True, default=str)
-                connections.setdefault(place, connection)
-                expected.setdefault(place, []).append(_expected(stored, workload))
-            if len(page) < _PAGE:
-                break
-            after = (None, page[-1].id)
-        for place, clusters in expected.items():
-            for start in range(0, len(clusters), _MOST_IN_COMMAND):
-                await self._ask(connections[place], tuple(clusters[start : start + _MOST_IN_COMMAND]))
+        asked = ByManagement[ExpectedMachines]()
+        async for cluster in idle_clusters(self._store):
+            # Without its VDUs, it is not known which Machines are VNFCs; the next operation stores them.
+            if cluster.workload.vdus:
+                asked.add(cluster.management, _expected(cluster.stored, cluster.workload))
+        for management, clusters in asked.questions():
+            await self._ask(management, clusters)
 
     async def record_findings(self, delivery: Delivery) -> Verdict:
         """Write the present Machines into their instances."""
@@ -105,7 +79,7 @@ class MachineWatch:
         except RevisionConflict:
             return
         log.info("machines_recorded", vnf_instance_id=stored.id, added=finding.added, removed=finding.removed)
-        connection = _management(after)
+        connection = management_of(after)
         if connection is not None:
             # At once: a Machine that was added has no node and no addresses yet.
             await self._ask(connection, (_expected(written, workload),))
@@ -127,14 +101,6 @@ def with_machines(record: InstanceRecord, workload: WorkloadInternals) -> Instan
     package = PackageRef(package_id=record.vnf.vnf_pkg_id, vnfd_id=record.vnf.vnfd_id)
     files = tuple((info.metadata or {}).get(DEF_FILES) or ())
     return showing_machines(showing(record, release, package, held.vim_key, files), workload)
-
-
-def _management(record: InstanceRecord) -> VimConnection | None:
-    held = record.release
-    info = record.vnf.vim_connection_info.get(held.vim_key) if held is not None else None
-    if info is None:
-        return None
-    return VimConnection(**{name: getattr(info, name) for name in VimConnectionInfo.model_fields})
 
 
 def _expected(stored: Stored, workload: WorkloadInternals) -> ExpectedMachines:

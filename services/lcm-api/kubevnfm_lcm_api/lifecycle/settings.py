@@ -13,4 +13,5 @@ class LifecycleSettings(BaseModel):
     drift_every_s: float = Field(default=60.0, ge=0)
     """Seconds between two comparisons of the instances with the stacks, servers and Kubernetes objects that exist, to find what
     others have deleted or changed. One comparison costs an OpenStack VIM three list calls, and a cluster none unless something
-    differs. For as long, the Machines of workload clusters are watched before they are asked for again. 0: never."""
+    differs. For as long, the Machines and the kubeconfig Secrets of workload clusters are watched before they are asked for
+    again. 0: never."""

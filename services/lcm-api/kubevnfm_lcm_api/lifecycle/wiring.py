@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from kubevnfm_bus.port import MessageBus
+from kubevnfm_bus.port import Delivery, MessageBus, Verdict
 from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_events import queues
 from kubevnfm_events.lcm import AdvanceOperation, MarkOrphans, RemoveRemains
@@ -30,6 +30,8 @@ from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.requests.instantiate import Instantiate
 from kubevnfm_lcm_api.lifecycle.requests.tasks import Tasks
 from kubevnfm_lcm_api.lifecycle.requests.terminate import Terminate
+from kubevnfm_lcm_api.lifecycle.rotations import STEP as ROTATION_STEP
+from kubevnfm_lcm_api.lifecycle.rotations import Rotations
 from kubevnfm_lcm_api.lifecycle.rounds import Rounds
 
 OUTBOXES = (instance.COLLECTION, occurrence.COLLECTION)
@@ -68,6 +70,7 @@ class LifecycleParts:
     services: LifecycleServices
     drift: DriftWatch
     machines: MachineWatch
+    rotations: Rotations
     marks: OrphanMarks
 
     def handle(self, worker: CommandWorker) -> None:
@@ -78,10 +81,16 @@ class LifecycleParts:
 
     async def start(self, bus: MessageBus) -> None:
         """Consume the steps' replies and the progress of their tasks."""
-        await bus.consume_events(queues.REPLIES.name, queues.REPLIES.patterns, self.services.engine.resume_operation)
+        await bus.consume_events(queues.REPLIES.name, queues.REPLIES.patterns, self._take_reply)
         await bus.consume_events(queues.DRIFT.name, queues.DRIFT.patterns, self.drift.record_findings)
         await bus.consume_events(queues.MACHINES.name, queues.MACHINES.patterns, self.machines.record_findings)
+        await bus.consume_events(queues.KUBECONFIGS.name, queues.KUBECONFIGS.patterns, self.rotations.begin_found)
         await bus.consume_events(queues.PROGRESS.name, queues.PROGRESS.patterns, self.services.progress.store_event)
+
+    async def _take_reply(self, delivery: Delivery) -> Verdict:
+        if delivery.envelope.stepid == ROTATION_STEP:
+            return await self.rotations.record_reply(delivery)
+        return await self.services.engine.resume_operation(delivery)
 
 
 @asynccontextmanager
@@ -127,9 +136,13 @@ async def lifecycle_parts(
         store=store, outbox=outbox, bus=backends.bus, vims=vims, ring=ring, clock=clock, every_s=drift_every_s
     )
     machines = MachineWatch(store=store, bus=backends.bus, ring=ring, clock=clock, every_s=drift_every_s)
+    rotations = Rotations(
+        store=store, outbox=outbox, bus=backends.bus, vims=vims, ring=ring, clock=clock, every_s=drift_every_s
+    )
     watches = {"deadlines": engine.watch_deadlines(every_s=_DEADLINES_EVERY_S)}
     if drift_every_s:
-        for name, look in (("round", drift.look), ("machines", machines.look)):
+        for name, look in (("round", drift.look), ("machines", machines.look), ("kubeconfigs", rotations.look)):
             watches[name] = Rounds(store, clock, name, drift_every_s).repeat(look)
     async with background(**watches):
-        yield LifecycleParts(services, drift, machines, OrphanMarks(store=store, outbox=outbox, ring=ring, clock=clock))
+        marks = OrphanMarks(store=store, outbox=outbox, ring=ring, clock=clock)
+        yield LifecycleParts(services, drift, machines, rotations, marks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
@@ -22,6 +22,11 @@ class StoredJournal:
 
     def __init__(self, store: DocumentStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
+
+    async def last(self, key: TaskKey) -> Earlier | None:
+        """Return the record of the last try."""
+        stored = await self._store.get(TASKS, _id(key))
+        return None if stored is None else _earlier(stored.body)
 
     async def begin(self, key: TaskKey, claim: Claim) -> Earlier | None:
         """Write ``running``; return the record before."""
@@ -49,8 +54,7 @@ class StoredJournal:
                 # here, so this try ends, and its repeat compares the fencing numbers.
                 raise ClaimLost(f"task {key.task} of {key.node}: started by another worker") from error
             return None
-        body = stored.body
-        earlier = Earlier(state=body["state"], attempts=body["attempts"], facts=body.get("facts", {}))
+        earlier = _earlier(stored.body)
         # The end of the earlier try must not stay in the record of this one. The revision makes the write fail if the
         # record has changed since `earlier` was read, because the task decides by `earlier`.
         await self._write(
@@ -95,6 +99,10 @@ class StoredJournal:
     async def forget(self, vnf_instance_id: str, *, vnfc_ids: Sequence[str] | None = None) -> None:
         """Delete the records."""
         await self._store.delete_many(TASKS, of_instance(vnf_instance_id, vnfc_ids))
+
+
+def _earlier(body: Mapping[str, Any]) -> Earlier:
+    return Earlier(state=body["state"], attempts=body["attempts"], facts=body.get("facts", {}))
 
 
 def of_instance(vnf_instance_id: str, vnfc_ids: Sequence[str] | None) -> Filter:

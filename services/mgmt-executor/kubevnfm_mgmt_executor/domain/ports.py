@@ -122,6 +122,10 @@ class Earlier:
 class Journal(Protocol):
     """The record of the tasks on each node (collection ``tasks``). Raises ClaimLost."""
 
+    async def last(self, key: TaskKey) -> Earlier | None:
+        """Return the record of the last try; nothing is written."""
+        ...
+
     async def begin(self, key: TaskKey, claim: Claim) -> Earlier | None:
         """Write ``running``; return the record before."""
         ...

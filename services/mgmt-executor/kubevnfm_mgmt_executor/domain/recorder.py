@@ -85,6 +85,10 @@ class Recorder:
         await self._report(node, task, state, message=result.remark, duration_s=duration_s)
         return result
 
+    async def last(self, node: NodeId, task: str) -> Earlier | None:
+        """Return the journal's record of the task, as another command has left it."""
+        return await self._journal.last(TaskKey(self._vnf_instance_id, node.vnfc_id, node.name, task))
+
     async def progress(self, node: NodeId, task: str, message: str) -> None:
         """Publish how far a running task is, or what it waits for."""
         await self._report(node, task, "progressed", message=message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Self
@@ -12,7 +12,7 @@ from kubevnfm_events import VimConnection
 
 from kubevnfm_infra_k8s.domain.capi.contract import NAME_LABEL
 from kubevnfm_infra_k8s.domain.objects import Body, Resource, field_at, labels_of
-from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters
+from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, Seen
 from kubevnfm_infra_k8s.domain.shared_watches import SharedWatch, SharedWatches
 
 _LINGER_S: Final = 30.0
@@ -20,6 +20,19 @@ _LINGER_S: Final = 30.0
 
 Bodies = dict[str, Body]
 """The objects of a kind by ``namespace/name``."""
+_IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion", "labels")
+"""The parts of metadata that are kept: annotations may repeat a whole Secret, as kubectl writes them."""
+
+
+@dataclass(frozen=True)
+class MetadataOf:
+    """The objects of a kind that have a label: they are watched without their content."""
+
+    resource: Resource
+    label: str
+
+
+Watched = Resource | MetadataOf
 
 
 def _is_of(name: str, body: Body) -> bool:
@@ -46,7 +59,7 @@ class ClusterView:
     """The objects of one Cluster as last seen by the shared watches."""
 
     def __init__(
-        self, watches: Mapping[Resource, SharedWatch[Bodies]], changed: asyncio.Event, *, namespace: str, name: str
+        self, watches: Mapping[Watched, SharedWatch[Bodies]], changed: asyncio.Event, *, namespace: str, name: str
     ) -> None:
         self._watches, self._changed = watches, changed
         self._namespace, self._name = namespace, name
@@ -58,7 +71,7 @@ class ClusterView:
             raise watch.error
         return [each for each in watch.state.values() if self._is_mine(each)]
 
-    def named(self, resource: Resource, name: str) -> Body | None:
+    def named(self, resource: Watched, name: str) -> Body | None:
         """Return the object of this name in the Cluster's namespace."""
         watch = self._watches[resource]
         if watch.error is not None:
@@ -98,7 +111,7 @@ class ClusterWatches:
 
     @asynccontextmanager
     async def viewing(
-        self, vim: VimConnection, endpoint: str, resources: Sequence[Resource], *, namespace: str, name: str
+        self, vim: VimConnection, endpoint: str, resources: Sequence[Watched], *, namespace: str, name: str
     ) -> AsyncIterator[ClusterView]:
         """Yield the view of one Cluster, which is complete at once; ``endpoint``: of the management cluster."""
         changed = asyncio.Event()
@@ -112,9 +125,9 @@ class ClusterWatches:
                 self._shared.leave((endpoint, resource), watch, changed, linger_s=_LINGER_S)
 
 
-def _following(resource: Resource) -> Callable[[Cluster, SharedWatch[Bodies]], Awaitable[None]]:
+def _following(watched: Watched) -> Callable[[Cluster, SharedWatch[Bodies]], Awaitable[None]]:
     async def follow(cluster: Cluster, watch: SharedWatch[Bodies]) -> None:
-        async with aclosing(cluster.follow(resource)) as following:
+        async with aclosing(_changes(cluster, watched)) as following:
             async for seen in following:
                 if seen.is_all:
                     watch.state.clear()
@@ -124,3 +137,14 @@ def _following(resource: Resource) -> Callable[[Cluster, SharedWatch[Bodies]], A
                 watch.wake()
 
     return follow
+
+
+def _changes(cluster: Cluster, watched: Watched) -> AsyncGenerator[Seen[Body], None]:
+    if isinstance(watched, MetadataOf):
+        return cluster.follow_metadata(watched.resource, _identity, labels=watched.label)
+    return cluster.follow(watched)
+
+
+def _identity(body: Body) -> Body:
+    metadata = field_at(body, "metadata") or {}
+    return {"metadata": {name: metadata[name] for name in _IDENTITY if name in metadata}}

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_lcm_api.event_chain import EventRef
 from kubevnfm_lcm_api.lifecycle.domain.released import upgraded_internals
+from kubevnfm_lcm_api.lifecycle.domain.rotation import Rotation
 from kubevnfm_lcm_api.lifecycle.domain.workload import WorkloadInternals
 
 COLLECTION = "vnf_instances"
@@ -130,6 +131,8 @@ class InstanceInternals(SolType):
     """Where the private registry that it is answers: ``address:port`` for each address of its machine."""
     workload: WorkloadInternals | None = None
     """The cluster that Cluster API has built for it."""
+    rotation: Rotation | None = None
+    """Its credentials that are being sent between operations."""
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase, as the flavour maps them."""
     last_news: EventRef | None = None

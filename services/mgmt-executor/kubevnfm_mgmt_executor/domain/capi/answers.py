@@ -50,6 +50,7 @@ class Tries:
     made: int
     spent_s: float
     has_corrected_clock: bool = False
+    longest_s: float = LONGEST_S
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def _backed_off(reason: str, tries: Tries, jitter: float) -> Again | GivenUp:
 
 
 def _within_time(again: Again, tries: Tries) -> Again | GivenUp:
-    if tries.spent_s + again.pause_s > LONGEST_S:
+    if tries.spent_s + again.pause_s > tries.longest_s:
         return GivenUp(f"{again.reason} ({tries.made} tries in {tries.spent_s:.0f} s)")
     return again
 

@@ -34,6 +34,8 @@ from kubevnfm_mgmt_executor.domain.capi.request import Collected, SecretFacts
 
 CONNECT_S: Final = 120.0
 """Tries for the cluster to answer (CR-060); also for the Secret and for the token to be there."""
+ROTATION_S: Final = 20.0
+"""The same for a rotation between operations, and for the tries to send it."""
 _LONGEST_PAUSE_S: Final = 8.0
 _MISSING: Final = 404
 
@@ -112,7 +114,7 @@ class Collector:
         workload = self.connect(admin.connection)
         await self.wait(f"cluster {cluster.name} at {facts.endpoint}", lambda: reach(workload), progress)
         version = await _version(workload) or facts.topology_version
-        return Collected(facts, version, secret, admin)
+        return Collected(facts, version, secret, admin, secret.resource_version)
 
     async def wait(
         self,

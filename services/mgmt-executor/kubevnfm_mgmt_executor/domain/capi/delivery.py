@@ -15,6 +15,7 @@ from kubevnfm_clients import callback as signing
 from kubevnfm_kit.clock import Clock
 
 from kubevnfm_mgmt_executor.domain.capi.answers import (
+    LONGEST_S,
     Accepted,
     Again,
     Answer,
@@ -66,14 +67,16 @@ class Sender:
         if not self.master_keys:
             raise CallbackNotConfigured("mgmt-executor has no callback_master_keys, so it cannot sign a call-back")
 
-    async def deliver(self, request: Request, *, quoted: Callable[[str], str], progress: Progress) -> Accepted:
-        """Send the request until it is accepted. ``quoted``: masks what receivers say.
+    async def deliver(
+        self, request: Request, *, quoted: Callable[[str], str], progress: Progress, longest_s: float = LONGEST_S
+    ) -> Accepted:
+        """Send the request until it is accepted, or for ``longest_s``. ``quoted``: masks what receivers say.
 
         Raises: CallbackRefused, CallbackUnreachable, CallbackNotConfigured.
         """
         self.check()
         began, offset_s = self.rhythm.monotonic(), 0.0
-        tries = Tries(made=0, spent_s=0.0)
+        tries = Tries(made=0, spent_s=0.0, longest_s=longest_s)
         while True:
             answer = await self.receivers.post(request.url, request.body, self._headers(request, offset_s))
             tries = replace(tries, made=tries.made + 1, spent_s=self.rhythm.monotonic() - began)

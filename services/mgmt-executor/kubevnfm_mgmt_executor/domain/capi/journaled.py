@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from kubevnfm_clients.callback import sha256_hex
@@ -10,7 +11,7 @@ from kubevnfm_events.credentials import WorkloadCluster
 
 from kubevnfm_mgmt_executor.domain.capi.clusters import Credentials
 from kubevnfm_mgmt_executor.domain.capi.delivery import Progress
-from kubevnfm_mgmt_executor.domain.capi.request import Collected, SecretFacts
+from kubevnfm_mgmt_executor.domain.capi.request import Collected
 from kubevnfm_mgmt_executor.domain.ports import Earlier
 from kubevnfm_mgmt_executor.domain.recorder import NodeId, Recorder, TaskResult
 
@@ -82,9 +83,8 @@ def _as_before(found: Collected, earlier: Earlier | None, operation_id: str) -> 
     facts = earlier.facts if earlier is not None else {}
     if facts.get("operationId") != operation_id or facts.get("contentSha256") != hash_of(found.credentials):
         return found
-    return Collected(
-        found.facts,
-        str(facts["kubernetesVersion"]),
-        SecretFacts(found.secret.name, str(facts["secretResourceVersion"]), found.secret.type),
-        found.credentials,
+    return replace(
+        found,
+        kubernetes_version=str(facts["kubernetesVersion"]),
+        secret=replace(found.secret, resource_version=str(facts["secretResourceVersion"])),
     )

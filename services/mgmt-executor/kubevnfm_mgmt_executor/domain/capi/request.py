@@ -42,6 +42,8 @@ class Collected:
     kubernetes_version: str
     secret: SecretFacts
     credentials: Credentials = field(repr=False)
+    read_version: str
+    """``resourceVersion`` of the Secret as it was read now; ``secret`` may show that of an earlier try."""
 
 
 @dataclass(frozen=True)

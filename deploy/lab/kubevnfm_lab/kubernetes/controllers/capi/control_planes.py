@@ -65,6 +65,8 @@ class ControlPlanes:
         return {
             PLANES: itself,
             CLUSTERS: in_cluster,
+            # Its kubeconfig, if that was deleted. Cluster API makes it again at its next look.
+            "secrets": its_controller("KubeadmControlPlane"),
             # Workers too: the control plane is deleted after them.
             MACHINES: lambda change: {*its_controller("KubeadmControlPlane")(change), *in_cluster(change)},
         }

@@ -116,8 +116,8 @@ def _version(cluster: Obj) -> str:
 
 
 def kubeconfig_of(workload: Workload, name: str) -> str:
-    """Return the kubeconfig as Cluster API writes it: user ``<cluster>-admin`` with a client certificate."""
-    config = yaml_text.load(workload.lab.kubeconfig_admin())
+    """Return a kubeconfig as Cluster API writes it: user ``<cluster>-admin`` with a client certificate of its own."""
+    config = yaml_text.load(workload.lab.new_admin_kubeconfig())
     user, context = f"{name}-admin", f"{name}-admin@{name}"
     config["clusters"][0]["name"] = name
     config["users"][0]["name"] = user

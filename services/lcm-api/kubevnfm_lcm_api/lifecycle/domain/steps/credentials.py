@@ -99,7 +99,7 @@ class SendClusterCredentials(Step[NeedsWorkloadCluster, CredentialsSent]):
             cluster_role=self.cluster_role,
             callback_url=self.callback_url,
             register_vim=self.register_vim,
-            vim_name=self.vim_name or _default_name(draft),
+            vim_name=self.vim_name or default_vim_name(draft.workload_cluster, draft.vnf_instance_id),
             vim_default=self.vim_default,
             is_rotation=self.is_rotation,
         )
@@ -145,7 +145,7 @@ class RegisterWorkloadVim(Step[NeedsWorkloadVim, VimRegistered]):
             vnf_instance_id=draft.vnf_instance_id,
             cluster_name=draft.workload_cluster.name,
             cluster_uid=draft.credentials_sent.cluster_uid,
-            vim_name=self.vim_name or _default_name(draft),
+            vim_name=self.vim_name or default_vim_name(draft.workload_cluster, draft.vnf_instance_id),
             vim_default=self.vim_default,
             management_vim_id=draft.vim.vim_id,
         )
@@ -190,10 +190,9 @@ class WithdrawClusterCredentials(Step[NeedsWorkloadCluster, CredentialsWithdrawn
         """Terminate has no rollback (api.md 4.3)."""
 
 
-def _default_name(draft: NeedsWorkloadCluster) -> str:
+def default_vim_name(cluster: WorkloadCluster, vnf_instance_id: str) -> str:
     """Return the name of a VIM for which the request has none (capi.md chapter 7)."""
-    assert draft.workload_cluster is not None
-    return f"{draft.workload_cluster.name}-{draft.vnf_instance_id[:8]}"
+    return f"{cluster.name}-{vnf_instance_id[:8]}"
 
 
 def _withdrawal(draft: NeedsWorkloadCluster, callback_url: str | None, *, force: bool) -> WithdrawCredentials:
