@@ -1,5 +1,6 @@
 """Logs in to an OpenStack: reads access data, opens sessions, chooses the region, and explains failures."""
 
+from kubevnfm_keystone.application_credentials import ApplicationCredential, ApplicationCredentials
 from kubevnfm_keystone.catalogue import OPTIONAL, REQUIRED, TITLES, Catalogue, CatalogueLacks
 from kubevnfm_keystone.failures import UNREADABLE, Failure, NotKeystone, failure_of
 from kubevnfm_keystone.login import KeystoneLogin, read_login
@@ -10,6 +11,8 @@ __all__ = [
     "REQUIRED",
     "TITLES",
     "UNREADABLE",
+    "ApplicationCredential",
+    "ApplicationCredentials",
     "Catalogue",
     "CatalogueLacks",
     "Failure",

@@ -24,6 +24,9 @@ _CAUSES: Final = {
 """Cause by a part of the text of a connection error."""
 
 
+_GONE: Final = "Could not find Application Credential"
+"""Keystone answers a log-in with one that was deleted by 404 and this text."""
+
 UNREADABLE: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """Raised by code that reads an answer whose members are missing or have other types: here, and in keystoneauth."""
 
@@ -48,6 +51,8 @@ def failure_of(error: Exception) -> Failure:
     match error:
         case NotKeystone() | CatalogueLacks():
             return Failure("refused", text)
+        case exceptions.NotFound() if _GONE in text:
+            return Failure("unauthorized", "Keystone has no such application credential: it was deleted")
         case exceptions.Unauthorized() | exceptions.Forbidden():
             return Failure("unauthorized", "Keystone rejects the user, password, application credential or project")
         case connection.UnknownConnectionError() if isinstance(error.original, AnswerRefused):

@@ -38,6 +38,10 @@ class KeystoneSession:
         self._check_is_keystone()
         return self._auth.get_access(self.session)
 
+    def user_id(self) -> str:
+        """Log in if necessary, and return the id of the user. Raises as `log_in`."""
+        return str(self._auth.get_access(self.session).user_id)
+
     def catalogue(self) -> Catalogue:
         """Log in if necessary, and return the catalogue. Raises as `log_in`."""
         return Catalogue(self._auth.get_access(self.session), self.login)

@@ -74,6 +74,21 @@ class TestKeystone:
             }
         }
         assert (await stand.call("POST", "/identity/v3/auth/tokens", wrong)).status == 401
+        # As Keystone 22 (Zed) answers: names are unique, and a credential manages no other one.
+        again = await stand.call("POST", path, {"application_credential": {"name": "robot"}})
+        assert (again.status, again.body["error"]["title"]) == (409, "Conflict")
+        assert (await stand.call("POST", path, {"application_credential": {"name": ""}})).status == 400
+        assert [one["id"] for one in (await stand.get(f"{path}?name=robot"))["application_credentials"]] == [auth["id"]]
+        assert (await stand.get(f"{path}?name=other"))["application_credentials"] == []
+        assert (await stand.call("GET", "/identity/v3/users/ffff/application_credentials")).status == 403
+        token = {"X-Auth-Token": answer.headers["X-Subject-Token"]}
+        other = {"application_credential": {"name": "other"}}
+        assert (await stand.call("POST", path, other, headers=token)).status == 403
+        assert (await stand.call("DELETE", f"{path}/{auth['id']}", headers=token)).status == 403
+        for status in (204, 404):
+            assert (await stand.call("DELETE", f"{path}/{auth['id']}")).status == status
+        gone = await stand.call("POST", "/identity/v3/auth/tokens", body)
+        assert (gone.status, gone.body["error"]["title"]) == (404, "Not Found")
 
     async def test_a_bad_request_names_what_was_expected(self, stand: Stand) -> None:
         answer = await stand.call("POST", "/identity/v3/auth/tokens", {"auth": {}})

@@ -21,6 +21,7 @@ _PATHS: Final[Mapping[Kind, tuple[str, str, str]]] = {
     "network": ("network", "/networks", "network"),
     "load_balancer": ("load_balancer", "/lbaas/loadbalancers", "loadbalancer"),
 }
+_DESCRIPTION: Final = "Kuryr of a cluster of kubevnfm"
 _MISSING: Final = frozenset({404})
 _LEFT: Final = frozenset({404, 409})
 """Gone, or in use as long as something else is being deleted: the next look decides."""
@@ -97,25 +98,13 @@ class KuryrCloud:
             return KuryrLogin(
                 **place, credential_id=access.credential_id, credential_secret=Secret(access.credential_secret)
             )
-        # Its secret is shown once, when it is made: that of an earlier try is lost.
-        await self.delete_login(name)
-        body = {"application_credential": {"name": name, "description": "Kuryr of a cluster of kubevnfm"}}
-        made = (await self._tenant.call("identity", "POST", await self._credentials(), body=body)).json()
-        shown = made["application_credential"]
-        return KuryrLogin(**place, credential_id=shown["id"], credential_secret=Secret(shown["secret"]))
+        made = await self._tenant.credentials(lambda mine: mine.replace(name, description=_DESCRIPTION))
+        return KuryrLogin(**place, credential_id=made.id, credential_secret=Secret(made.secret))
 
     @reads("Keystone")
     async def delete_login(self, name: str) -> None:
         """See KuryrPort."""
-        path = await self._credentials()
-        # Keystone 403: the VIM's own login is a restricted application credential, by which none was made.
-        answer = await self._tenant.call("identity", "GET", path, fine=frozenset({403}))
-        for one in answer.json()["application_credentials"] if answer.ok else ():
-            if one["name"] == name:
-                await self._tenant.call("identity", "DELETE", f"{path}/{one['id']}", fine=_MISSING)
-
-    async def _credentials(self) -> str:
-        return f"/users/{await self._tenant.user_id()}/application_credentials"
+        await self._tenant.credentials(lambda mine: mine.delete(name))
 
     async def remove_tagged(self, tag: str) -> Removed:
         """See KuryrPort."""

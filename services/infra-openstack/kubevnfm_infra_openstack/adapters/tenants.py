@@ -19,6 +19,7 @@ from kubevnfm_events import VimConnection
 from kubevnfm_keystone import (
     TITLES,
     UNREADABLE,
+    ApplicationCredentials,
     CatalogueLacks,
     KeystoneLogin,
     KeystoneSession,
@@ -88,10 +89,12 @@ class Tenant:
         """The access data."""
         return self._access
 
-    async def user_id(self) -> str:
-        """Return the id of the user that is logged in. Raises VimRefused, VimUnavailable."""
-        connection = await self._open()
-        return str(await self._run("Keystone", lambda: connection.current_user_id))
+    async def credentials(self, work: Callable[[ApplicationCredentials], T]) -> T:
+        """Return what ``work`` does with the application credentials of the user. Raises VimRefused, VimUnavailable."""
+        await self._open()
+        opened = self._opened
+        assert opened is not None
+        return await self._run("Keystone", lambda: work(ApplicationCredentials(opened)))
 
     async def project_id(self) -> str:
         """Return the tenant's id. Raises VimRefused, VimUnavailable."""

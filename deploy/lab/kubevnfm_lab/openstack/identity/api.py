@@ -8,7 +8,7 @@ from urllib.parse import urljoin
 
 from aiohttp import web
 
-from kubevnfm_lab.openstack.errors import ServiceError, bad_request, not_found
+from kubevnfm_lab.openstack.errors import ServiceError, bad_request, conflict, not_found
 from kubevnfm_lab.openstack.identity.tokens import (
     ApplicationCredential,
     Domain,
@@ -193,31 +193,53 @@ class IdentityApi:
         )
 
     async def list_application_credentials(self, call: Call) -> web.Response:
+        name = call.query("name")
         mine = [
             _application_credential(c)
             for c in self._identity.application_credentials.values()
-            if c.user is call.token.user
+            if c.user is self._own_user(call, "list") and name in (None, c.name)
         ]
         return json_answer({"application_credentials": mine, "links": _links(call)})
 
     async def create_application_credential(self, call: Call) -> web.Response:
+        user = self._own_user(call, "create")
+        _check_is_no_credential(call)
         body = call.part_of_body("keystone", "application_credential")
+        name = body.get("name")
+        if not isinstance(name, str) or not name.strip():
+            raise bad_request("keystone", f"Invalid input for field 'name': {name!r} is too short")
+        if any(c.user is user and c.name == name for c in self._identity.application_credentials.values()):
+            raise conflict(
+                "keystone",
+                "Conflict",
+                "Conflict occurred attempting to store application_credential - Duplicate entry found with name"
+                f" {name}.",
+            )
         made = self._identity.add_application_credential(
-            call.token, name=str(body.get("name", "")), secret=str(body.get("secret") or "")
+            call.token, name=name, secret=str(body.get("secret") or ""), description=body.get("description")
         )
         # The only answer that contains the secret, as in Keystone.
         return json_answer({"application_credential": {**_application_credential(made), "secret": made.secret}}, 201)
 
     async def show_application_credential(self, call: Call) -> web.Response:
-        return json_answer({"application_credential": _application_credential(self._credential(call))})
+        return json_answer({"application_credential": _application_credential(self._credential(call, "get"))})
 
     async def delete_application_credential(self, call: Call) -> web.Response:
-        del self._identity.application_credentials[self._credential(call).credential_id]
+        self._own_user(call, "delete")
+        _check_is_no_credential(call)
+        del self._identity.application_credentials[self._credential(call, "delete").credential_id]
         return no_content()
 
-    def _credential(self, call: Call) -> ApplicationCredential:
+    def _own_user(self, call: Call, verb: str) -> User:
+        """Return the user of the path. If a caller is another user, raise Keystone's 403."""
+        if call.path("id") != call.token.user.user_id:
+            what = "application_credentials" if verb == "list" else "application_credential"
+            raise _forbidden(f"identity:{verb}_{what}.")
+        return call.token.user
+
+    def _credential(self, call: Call, verb: str) -> ApplicationCredential:
         found = self._identity.application_credentials.get(call.path("cid"))
-        if found is None or found.user is not call.token.user:
+        if found is None or found.user is not self._own_user(call, verb):
             message = f"Could not find Application Credential: {call.path('cid')}."
             raise not_found("keystone", "NotFound", message)
         return found
@@ -301,12 +323,31 @@ def _application_credential(credential: ApplicationCredential) -> dict[str, Any]
     return {
         "id": credential.credential_id,
         "name": credential.name,
-        "description": None,
+        "description": credential.description,
+        "user_id": credential.user.user_id,
         "project_id": credential.project.project_id,
+        "system": None,
         "expires_at": None,
-        "unrestricted": False,
-        "roles": [],
+        "unrestricted": None,
+        "roles": [
+            {"id": f"role-{role}", "name": role}
+            for role in credential.user.roles_by_project.get(credential.project.project_id, ())
+        ],
+        "links": {"self": f"/identity/v3/application_credentials/{credential.credential_id}"},
     }
+
+
+def _check_is_no_credential(call: Call) -> None:
+    """Raise Keystone's 403: all application credentials here are restricted ones."""
+    if "application_credential" in call.token.methods:
+        raise _forbidden(
+            "Using method 'application_credential' is not allowed for managing additional application credentials.."
+        )
+
+
+def _forbidden(why: str) -> ServiceError:
+    message = f"You are not authorized to perform the requested action: {why}"
+    return ServiceError("keystone", 403, "Forbidden", message)
 
 
 def _links(call: Call) -> Json:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from kubevnfm_lab.openstack.errors import ServiceError
+from kubevnfm_lab.openstack.errors import ServiceError, not_found
 from kubevnfm_lab.openstack.ids import new_hex, new_uuid
 from kubevnfm_lab.openstack.settings import Credentials
 
@@ -50,6 +50,7 @@ class ApplicationCredential:
     secret: str = field(repr=False)
     user: User
     project: Project
+    description: str | None = None
 
 
 @dataclass
@@ -142,7 +143,10 @@ class Identity:
         return user
 
     def by_application_credential(self, *, credential_id: str, name: str, secret: str) -> ApplicationCredential:
-        """Return the application credential with this secret; raise Keystone's 401 otherwise."""
+        """Return the application credential with this secret; raise Keystone's 401 otherwise, and 404 for an unknown id."""
+        if credential_id and credential_id not in self.application_credentials:
+            message = f"Could not find Application Credential: {credential_id}."
+            raise not_found("keystone", "NotFound", message)
         found = self.application_credentials.get(credential_id) or next(
             (c for c in self.application_credentials.values() if c.name == name), None
         )
@@ -186,9 +190,11 @@ class Identity:
         self._tokens.clear()
         return count
 
-    def add_application_credential(self, token: Token, *, name: str, secret: str) -> ApplicationCredential:
+    def add_application_credential(
+        self, token: Token, *, name: str, secret: str, description: str | None = None
+    ) -> ApplicationCredential:
         """Create an application credential for the token's user and project."""
-        made = ApplicationCredential(new_hex(), name, secret or new_uuid(), token.user, token.project)
+        made = ApplicationCredential(new_hex(), name, secret or new_uuid(), token.user, token.project, description)
         self.application_credentials[made.credential_id] = made
         return made
 
