@@ -304,6 +304,8 @@ async def test_a_forged_call_back_reaches_no_service(path: CredentialsPath) -> N
             assert response.status == status
     assert [await path.store.find(name, Query()) for name in ("credentials", "vims")] == before
     assert len(path.events(CredentialsReceived)) == 1
+
+
 async def rotated(
     path: CredentialsPath, before: VimConnection, named: dict[str, Any], vim: VimRegistered
 ) -> VimConnection:
