@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
-from kubevnfm_clients import HttpVimDirectory, HttpVims
+from kubevnfm_clients import HttpCloudIdentities, HttpVimDirectory, HttpVims
 from kubevnfm_events import Command, Envelope, Message
 from kubevnfm_kit.clock import Clock, SystemClock
 from kubevnfm_kit.errors import NotFound, OutsideUnavailable
@@ -100,6 +100,7 @@ class World:
     lab: Lab
     vims: HttpVims
     directory: HttpVimDirectory
+    identities: HttpCloudIdentities
     session: aiohttp.ClientSession
     url: str
     bus: InProcessBus
@@ -203,6 +204,7 @@ async def running(lab: Lab, settings: Settings, folder: Path, *, clock: Clock | 
                 lab,
                 HttpVims(url, TOKEN, session),
                 HttpVimDirectory(url, TOKEN, session),
+                HttpCloudIdentities(url, TOKEN, session),
                 session,
                 url,
                 bus,

@@ -1,10 +1,12 @@
 """Typed clients of the services' internal HTTP APIs."""
 
+from kubevnfm_clients.cloud_identity import CloudIdentity
 from kubevnfm_clients.http import InternalApi, ServiceUnavailable
 from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_clients.logs import HttpCredentials, HttpNodeLogs
 from kubevnfm_clients.packages import HttpPackages
 from kubevnfm_clients.ports import (
+    CloudIdentities,
     CredentialsStore,
     InstanceOperations,
     Instances,
@@ -15,10 +17,13 @@ from kubevnfm_clients.ports import (
     VimUsers,
 )
 from kubevnfm_clients.session import Peers, internal_session
-from kubevnfm_clients.vims import HttpVimDirectory, HttpVims, HttpVimUsers
+from kubevnfm_clients.vims import HttpCloudIdentities, HttpVimDirectory, HttpVims, HttpVimUsers
 
 __all__ = [
+    "CloudIdentities",
+    "CloudIdentity",
     "CredentialsStore",
+    "HttpCloudIdentities",
     "HttpCredentials",
     "HttpInstances",
     "HttpNodeLogs",

@@ -15,6 +15,8 @@ from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_secrets import Secret
 
+from kubevnfm_clients.cloud_identity import CloudIdentity
+
 
 class Packages(Protocol):
     """Served by lcm-api: ``GET /internal/v1/packages/{id}/archive`` and ``.../files/{path}``."""
@@ -43,6 +45,24 @@ class VimDirectory(Protocol):
 
     def forget(self, vim: VimConnection) -> None:
         """Have the next call ask the registry: the VIM does not accept these access data."""
+        ...
+
+
+class CloudIdentities(Protocol):
+    """Served by vim-registry: ``/internal/v1/vims/{id}/cloud-identities/{instance}``."""
+
+    async def give(self, vim_id: str, vnf_instance_id: str, *, present: str | None) -> CloudIdentity:
+        """Return a login to the OpenStack of a VIM for the workload cluster of an instance.
+
+        The VIM's own application credential; otherwise one that is made for the instance, in the place of an earlier one. ``present``:
+        the id of the one that the cluster has, which is kept if Keystone still has it.
+
+        Raises: NotFound, Unprocessable (no OpenStack), OutsideUnavailable; what vim-registry says if the VIM refuses its access data.
+        """
+        ...
+
+    async def take_back(self, vim_id: str, vnf_instance_id: str) -> int:
+        """Delete the application credentials that were made for an instance; return how many there were. Raises as ``give``."""
         ...
 
 

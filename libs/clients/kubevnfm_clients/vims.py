@@ -10,6 +10,7 @@ import aiohttp
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
+from kubevnfm_clients.cloud_identity import CloudIdentity
 from kubevnfm_clients.http import InternalApi
 
 _FRESH_S: Final = 5.0
@@ -39,6 +40,23 @@ class HttpVimDirectory:
     def forget(self, vim: VimConnection) -> None:
         """See the port."""
         self._known.pop(vim.vim_id or "", None)
+
+
+class HttpCloudIdentities:
+    """`ports.CloudIdentities` over HTTP."""
+
+    def __init__(self, base_url: str, token: str, session: aiohttp.ClientSession) -> None:
+        self._api = InternalApi("vim-registry", base_url, token, session)
+
+    async def give(self, vim_id: str, vnf_instance_id: str, *, present: str | None) -> CloudIdentity:
+        """See the port."""
+        path = ("vims", vim_id, "cloud-identities", vnf_instance_id)
+        return CloudIdentity.model_validate(await self._api.call("POST", *path, body={"present": present}))
+
+    async def take_back(self, vim_id: str, vnf_instance_id: str) -> int:
+        """See the port."""
+        answer = await self._api.call("DELETE", "vims", vim_id, "cloud-identities", vnf_instance_id)
+        return int(answer["deleted"])
 
 
 class HttpVims:

@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import requests
-from keystoneauth1.access import AccessInfo
+from keystoneauth1.access import AccessInfo, AccessInfoV3
 from keystoneauth1.exceptions.connection import SSLError
 from keystoneauth1.session import Session
 
@@ -41,6 +41,12 @@ class KeystoneSession:
     def user_id(self) -> str:
         """Log in if necessary, and return the id of the user. Raises as `log_in`."""
         return str(self._auth.get_access(self.session).user_id)
+
+    def credential_id(self) -> str | None:
+        """Log in if necessary, and return the id of the application credential of the login, if it is one. Raises as `log_in`."""
+        access = self._auth.get_access(self.session)
+        found = access.application_credential_id if isinstance(access, AccessInfoV3) else None
+        return None if found is None else str(found)
 
     def catalogue(self) -> Catalogue:
         """Log in if necessary, and return the catalogue. Raises as `log_in`."""

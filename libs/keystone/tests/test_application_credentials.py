@@ -51,6 +51,21 @@ async def test_a_credential_is_replaced_under_its_name_and_deleted(login: Keysto
     assert await with_credentials(login, lambda mine: mine.named(f"{NAME}-2")) == [other.id]
 
 
+async def test_a_login_by_the_name_of_a_credential_learns_its_id(login: KeystoneLogin) -> None:
+    made = await with_credentials(login, lambda mine: mine.replace(NAME, description="d"))
+    by_name = replace(login, password=None, project=None, credential_name=NAME, credential_secret=made.secret)
+
+    def ids() -> list[str | None]:
+        sessions = [KeystoneSession(one, timeout_s=10) for one in (by_name, login)]
+        try:
+            return [one.credential_id() for one in sessions]
+        finally:
+            for one in sessions:
+                one.close()
+
+    assert await asyncio.to_thread(ids) == [made.id, None]
+
+
 async def test_a_credential_makes_and_deletes_no_other(login: KeystoneLogin) -> None:
     """CR-049: with such a VIM, the caller takes the VIM's own access data."""
     made = await with_credentials(login, lambda mine: mine.replace(NAME, description="d"))

@@ -16,9 +16,11 @@ from kubevnfm_kit.run import background
 from kubevnfm_worker import Outbox, OutboxRelay
 from kubevnfm_worker.backends import Backends
 
+from kubevnfm_vim_registry.adapters.cloud_logins import OpenstackLogins
 from kubevnfm_vim_registry.adapters.http import internal_api
 from kubevnfm_vim_registry.adapters.kubernetes import KubernetesProbe
 from kubevnfm_vim_registry.adapters.openstack import OpenstackProbe
+from kubevnfm_vim_registry.cloud_identities import CloudIdentities
 from kubevnfm_vim_registry.clusters import ClusterVims
 from kubevnfm_vim_registry.domain.ports import Probes
 from kubevnfm_vim_registry.handlers import VimHandlers
@@ -39,6 +41,8 @@ class RunningVimRegistry:
     """The port on which the internal API listens."""
     registry: VimRegistry
     """Implements the ports Vims and VimDirectory for callers in the same process."""
+    identities: CloudIdentities
+    """Implements the port of the same name."""
 
 
 @asynccontextmanager
@@ -65,6 +69,8 @@ async def vim_registry(
         records = VimRecords(store, Outbox(store, relay, key_ring), key_ring, clock)
         await records.prepare()
         registry = VimRegistry(records, probes, users, verify_timeout_s=settings.verify_timeout_s)
+        logins = OpenstackLogins(key_ring, threads, timeout_s=settings.verify_timeout_s)
+        identities = CloudIdentities(records, logins)
         handlers = VimHandlers(
             ClusterVims(records, registry, credentials, key_ring),
             bus,
@@ -78,7 +84,7 @@ async def vim_registry(
         await worker.start()
         await bus.consume_events(CREDENTIALS.name, CREDENTIALS.patterns, handlers.handle_credentials)
 
-        app = internal_api(registry, key_ring, token=settings.internal_token.get_secret_value())
+        app = internal_api(registry, identities, key_ring, token=settings.internal_token.get_secret_value())
         monitor = VimMonitor(
             records,
             probes,
@@ -94,7 +100,7 @@ async def vim_registry(
             background(vim_monitor=monitor.watch()),
             backends.serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
         ):
-            yield RunningVimRegistry(port, registry)
+            yield RunningVimRegistry(port, registry, identities)
 
 
 @asynccontextmanager

@@ -174,6 +174,9 @@ class Cloud:
                 }
                 for p in self.neutron.ports.values()
             ],
+            "application_credentials": [
+                {"id": one.credential_id, "name": one.name} for one in self.identity.application_credentials.values()
+            ],
             "trunks": [{"id": t.record_id, "name": t.name} for t in self.trunks.by_id.values()],
             "load_balancers": [
                 {"id": b.record_id, "name": b.name, "address": b.vip_address, "status": b.status}

@@ -68,6 +68,8 @@ class TestKeystone:
         answer = await stand.call("POST", "/identity/v3/auth/tokens", body)
         assert answer.status == 201
         assert answer.body["token"]["project"]["id"] == stand.project_id
+        named = {"id": credential["id"], "name": "robot", "restricted": True}
+        assert answer.body["token"]["application_credential"] == named
         wrong = {
             "auth": {
                 "identity": {"methods": ["application_credential"], "application_credential": {**auth, "secret": "x"}}

@@ -1,4 +1,4 @@
-"""The internal HTTP API for the gateway and the other services (libs/clients ports Vims and VimDirectory)."""
+"""The internal HTTP API for the gateway and the other services (libs/clients ports Vims, VimDirectory and CloudIdentities)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.internal import internal_app
 from kubevnfm_secrets import KeyRing, sealing
 
+from kubevnfm_vim_registry.cloud_identities import CloudIdentities
 from kubevnfm_vim_registry.registry import VimRegistry
 
 
-def internal_api(registry: VimRegistry, ring: KeyRing, *, token: str) -> web.Application:
+def internal_api(registry: VimRegistry, identities: CloudIdentities, ring: KeyRing, *, token: str) -> web.Application:
     """Return the application; all its paths require the internal token."""
     routes = web.RouteTableDef()
 
@@ -42,6 +43,21 @@ def internal_api(registry: VimRegistry, ring: KeyRing, *, token: str) -> web.App
     async def connection(request: web.Request) -> web.Response:
         found = await registry.connection_of(request.match_info["id"])
         return web.json_response(found.model_dump(mode="json", context=sealing(ring)))
+
+    identity = "/internal/v1/vims/{id}/cloud-identities/{instance}"
+
+    @routes.post(identity)
+    async def give(request: web.Request) -> web.Response:
+        present = (await _body(request)).get("present")
+        if not isinstance(present, str | None):
+            raise InvalidInput("present", "an id expected")
+        given = await identities.give(request.match_info["id"], request.match_info["instance"], present=present)
+        return web.json_response(given.model_dump(mode="json", context=sealing(ring)))
+
+    @routes.delete(identity)
+    async def take_back(request: web.Request) -> web.Response:
+        deleted = await identities.take_back(request.match_info["id"], request.match_info["instance"])
+        return web.json_response({"deleted": deleted})
 
     return internal_app(routes, token=token)
 

@@ -83,7 +83,7 @@ class OpenstackProbe:
         known = session
 
         def present_catalogue() -> Catalogue:
-            with _translated_errors(vim):
+            with translated_errors(vim):
                 known.session.get(f"{known.login.auth_url}/auth/catalog", headers={"Accept": "application/json"})
                 return known.catalogue()
 
@@ -94,13 +94,13 @@ class OpenstackProbe:
 
         Raises VimRefused if the region lacks a required service; else the failure of the first service that fails.
         """
-        with _translated_errors(vim):
+        with translated_errors(vim):
             region = catalogue.region()
             catalogue.check_services(region)
         services = (*REQUIRED, *(service for service in OPTIONAL if catalogue.has(service, region)))
 
         def call(service: str) -> None:
-            with _translated_errors(vim, service):
+            with translated_errors(vim, service):
                 # Not by discovery: keystoneauth takes a failed one for an unversioned service, which then answers 404.
                 url = session.session.get_endpoint(
                     service_type=service, region_name=region, interface=session.login.interface, skip_discovery=True
@@ -120,15 +120,20 @@ class OpenstackProbe:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def _session(self, vim: VimRecord) -> KeystoneSession:
-        try:
-            return KeystoneSession(read_login(vim.connection, self._ring), timeout_s=self._timeout_s)
-        except InvalidInput as error:
-            raise VimRefused(vim.auth_url, f"its stored access data are incomplete: {error}") from error
+        return new_session(vim, self._ring, timeout_s=self._timeout_s)
+
+
+def new_session(vim: VimRecord, ring: KeyRing, *, timeout_s: float) -> KeystoneSession:
+    """Return a session that is not logged in yet. Raises VimRefused."""
+    try:
+        return KeystoneSession(read_login(vim.connection, ring), timeout_s=timeout_s)
+    except InvalidInput as error:
+        raise VimRefused(vim.auth_url, f"its stored access data are incomplete: {error}") from error
 
 
 def _first_catalogue(vim: VimRecord, session: KeystoneSession) -> Catalogue:
     """Log in; return the catalogue."""
-    with _translated_errors(vim):
+    with translated_errors(vim):
         _check_project(vim, session.log_in())
         return session.catalogue()
 
@@ -144,7 +149,7 @@ def _check_project(vim: VimRecord, access: AccessInfo) -> None:
 
 
 @contextmanager
-def _translated_errors(vim: VimRecord, service: str = "") -> Iterator[None]:
+def translated_errors(vim: VimRecord, service: str = "") -> Iterator[None]:
     """Raise this service's errors for those of keystoneauth; ``service``: the one that is called, if not Keystone."""
     try:
         yield

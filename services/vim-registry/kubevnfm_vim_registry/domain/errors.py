@@ -57,6 +57,13 @@ class VimTooSlow(TimedOut):
     retryable = True
 
 
+class NotOpenstack(Unprocessable):
+    """The VIM is no OpenStack."""
+
+    code = "vim-not-openstack"
+    title = "OpenStack expected"
+
+
 class KubernetesTooOld(Unprocessable):
     """The cluster's version is not supported."""
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from kubevnfm_clients.cloud_identity import CloudIdentity
+
 from kubevnfm_vim_registry.domain.record import VimRecord, VimType
 
 
@@ -31,6 +33,18 @@ class VimProbe(Protocol):
 
     async def check(self, vim: VimRecord) -> None:
         """Make light authenticated calls, which succeed if the VIM works."""
+        ...
+
+
+class CloudLogins(Protocol):
+    """Logins to an OpenStack beside the VIM's own. Both methods raise VimUnauthorized, VimRefused, VimUnreachable."""
+
+    async def give(self, vim: VimRecord, name: str, *, present: str | None) -> CloudIdentity:
+        """Return the VIM's application credential, or one of this name: that of the id ``present``, or a new one."""
+        ...
+
+    async def take_back(self, vim: VimRecord, name: str) -> int:
+        """Delete the application credentials of this name; return how many there were."""
         ...
 
 

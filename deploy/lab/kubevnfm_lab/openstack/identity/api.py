@@ -82,14 +82,17 @@ class IdentityApi:
         methods = identity.get("methods") if isinstance(identity, dict) else None
         if not isinstance(identity, dict) or not isinstance(methods, list) or not methods:
             raise bad_request("keystone", "Invalid input for field 'identity/methods': a list of methods is expected")
-        user, project = self._authenticate(identity, str(methods[0]))
+        user, credential = self._authenticate(identity, str(methods[0]))
+        project = None if credential is None else credential.project
         scope = auth.get("scope")
         if project is None and isinstance(scope, dict):
             project = self._scope(scope)
-        token = self._identity.issue(user, project, methods=tuple(str(method) for method in methods))
+        token = self._identity.issue(
+            user, project, methods=tuple(str(method) for method in methods), credential=credential
+        )
         return json_answer({"token": self._token_body(call, token)}, 201, {"X-Subject-Token": token.token_id})
 
-    def _authenticate(self, identity: Json, method: str) -> tuple[User, Project | None]:
+    def _authenticate(self, identity: Json, method: str) -> tuple[User, ApplicationCredential | None]:
         data = identity.get(method)
         if not isinstance(data, dict):
             raise bad_request("keystone", f"Expecting to find {method} in identity. The server could not comply.")
@@ -108,7 +111,7 @@ class IdentityApi:
                 name=str(data.get("name", "")),
                 secret=str(data.get("secret", "")),
             )
-            return credential.user, credential.project
+            return credential.user, credential
         if method == "token":
             token = self._identity.find(str(data.get("id", "")))
             if token is None:
@@ -257,6 +260,12 @@ class IdentityApi:
             "expires_at": keystone_time(token.expires_at),
             "issued_at": keystone_time(token.issued_at),
         }
+        if token.credential is not None:
+            body["application_credential"] = {
+                "id": token.credential.credential_id,
+                "name": token.credential.name,
+                "restricted": True,
+            }
         if token.scoped:
             body["project"] = {
                 "domain": _domain(token.project.domain),

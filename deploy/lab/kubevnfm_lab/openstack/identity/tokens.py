@@ -66,6 +66,8 @@ class Token:
     """Seconds since the epoch."""
     methods: tuple[str, ...]
     scoped: bool = True
+    credential: ApplicationCredential | None = None
+    """The one that it was issued for."""
 
     @classmethod
     def anonymous(cls) -> Token:
@@ -154,7 +156,14 @@ class Identity:
             raise unauthorized()
         return found
 
-    def issue(self, user: User, project: Project | None, *, methods: tuple[str, ...]) -> Token:
+    def issue(
+        self,
+        user: User,
+        project: Project | None,
+        *,
+        methods: tuple[str, ...],
+        credential: ApplicationCredential | None = None,
+    ) -> Token:
         """Return a new token of the user for the project; raise Keystone's 401 if it has no role there."""
         # Without a scope Keystone uses the user's default project; here that is the first in which the user has a role.
         scope = project or next(
@@ -176,6 +185,7 @@ class Identity:
             expires_at=now + self.token_lifetime_s,
             methods=methods,
             scoped=project is not None,
+            credential=credential,
         )
         self._tokens[token.token_id] = token
         return token
