@@ -467,6 +467,9 @@ class ApplyObjects(Command, kind="infra.k8s.apply_objects", service="infra-k8s",
     """Whether objects of Cluster API are applied and not awaited: AwaitCluster waits for their cluster."""
     cluster_name: str | None = None
     """``additionalParams.capi.cluster_name``: which Cluster it is, if the files have several."""
+    openstack_vim_id: str | None = None
+    """``additionalParams.capi.openstack_vim_id``: the registered OpenStack whose login becomes the Secrets that the objects name as
+    their identity; None: the files have them."""
 
 
 class ObjectsUpdated(ObjectsApplied, kind="infra.resources.updated"):

@@ -21,10 +21,20 @@ SENDING: Final[Sequence[Hold]] = (
     Hold("the receiver has the credentials", "kubernetes", "delete serviceaccounts"),
 )
 ERASING: Final[Sequence[Hold]] = SENDING[1:]
+LOGIN: Final[Sequence[Hold]] = (
+    Hold("the application credential is being made", "keystone", "application_credential_create"),
+    Hold("the Secret of the cloud", "kubernetes", "patch secrets"),
+)
+TAKEN_BACK: Final[Sequence[Hold]] = (
+    Hold("the application credential is being deleted", "keystone", "application_credential_delete"),
+)
 
 
 async def sent(chaos: Chaos, target: str, sending: Sequence[Hold], erasing: Sequence[Hold]) -> None:
-    """Build the cluster and delete it while the target is hit: it is one VIM, and then none; no account of a script is left."""
+    """Build the cluster and delete it while the target is hit: it is one VIM, and then none; no account of a script is left.
+
+    It has one application credential of the lab's OpenStack, and then none.
+    """
     machines_id = await chaos.build_cluster(target, ())
     management = (await chaos.user.vims())[f"kubernetes_vim_{machines_id}"]
     on_it = {"management": {"vimId": management["id"], "vimType": "ETSINFV.KUBERNETES.V_1"}}
@@ -32,13 +42,18 @@ async def sent(chaos: Chaos, target: str, sending: Sequence[Hold], erasing: Sequ
     await chaos.run(providers_id, "instantiate", _on("capi-management", on_it), (), target)
     before = set(await chaos.user.vims())
     workload_id = await chaos.user.create(await chaos.user.sample(SENDER))
-    await chaos.run(workload_id, "instantiate", _on(SENDER, on_it), sending, target)
+    body = _on(SENDER, on_it)
+    body["additionalParams"]["lcm-kubernetes-def-files"].remove("Files/kubernetes/cloud-config.yaml")
+    body["additionalParams"]["capi"]["openstack_vim_id"] = (await chaos.user.vims())["lab"]["id"]
+    await chaos.run(workload_id, "instantiate", body, sending, target)
+    assert await _cloud_logins(chaos) == [f"kubevnfm-{workload_id}"]
     (name,) = set(await chaos.user.vims()) - before
     assert name == f"workload-{workload_id[:8]}"
     instance = await chaos.user.instance(workload_id)
     assert instance["vimConnectionInfo"]["workload"]["vimId"] == (await chaos.user.vims())[name]["id"]
     assert await _accounts(chaos) == []
     await chaos.run(workload_id, "terminate", GRACEFUL, erasing, target)
+    assert await _cloud_logins(chaos) == []
     assert set(await chaos.user.vims()) == before
     assert await _accounts(chaos) == []
     await chaos.run(providers_id, "terminate", GRACEFUL, (), target)
@@ -52,6 +67,18 @@ def _on(sample: str, vims: dict[str, Any]) -> dict[str, Any]:
 async def _accounts(chaos: Chaos) -> list[str]:
     clusters = (await chaos.lab.inventory())["clusters"]
     return [name for cluster in clusters for name in cluster["objects"] if "kubevnfm-reader" in name]
+
+
+async def _cloud_logins(chaos: Chaos) -> list[str]:
+    return [one["name"] for one in (await chaos.lab.inventory()).get("application_credentials", [])]
+
+
+@pytest.mark.parametrize("target", ["infra-k8s", "vim-registry"])
+async def test_a_process_killed_while_a_cluster_gets_its_login_makes_no_second_one(
+    six_chaos: Chaos, target: str
+) -> None:
+    """CR-049: an application credential whose secret was lost is replaced, and none is left."""
+    await sent(six_chaos, target, LOGIN, TAKEN_BACK)
 
 
 @pytest.mark.parametrize("target", ["mgmt-executor", IN_TURN])

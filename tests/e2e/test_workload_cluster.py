@@ -14,7 +14,7 @@ GRACEFUL = {"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 0}
 
 @deep_in_six
 async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(user: User, lab: LabControl) -> None:
-    """CR-009, CR-039, CR-040, CR-041, CR-043, CR-045, CR-046, CR-048, CR-050, CR-077, CR-083, CR-085, CR-089, CR-092, CR-104, CR-105, CR-106, CR-111, CR-113, CR-116, CR-121, CR-123: built, scaled, healed, removed."""
+    """CR-009, CR-039, CR-040, CR-041, CR-043, CR-045, CR-046, CR-048, CR-049, CR-050, CR-077, CR-083, CR-085, CR-089, CR-092, CR-104, CR-105, CR-106, CR-111, CR-113, CR-116, CR-121, CR-123: built, scaled, healed, removed."""
     machines_id = await user.create(await user.sample("cluster"))
     await user.do(machines_id, "instantiate", user.cluster())
     management = await user.vim_of_cluster(machines_id)
@@ -63,7 +63,7 @@ async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(u
     inventory = await lab.inventory()
     left = [name for cluster in inventory["clusters"] for name in cluster["objects"] if "workload" in name]
     assert left == []
-    await send_by_the_packages_script(user, management)
+    await send_by_the_packages_script(user, lab, management)
     view = await user.do(providers_id, "terminate", GRACEFUL)
     assert [step["name"] for step in view["steps"]] == ["check_clusters", "delete_objects", "record_capi_providers"]
     assert "capi" not in (await user.call("GET", f"/v1.0/vims/{management['vimId']}")).json["vim"]["extra"]
@@ -86,19 +86,30 @@ async def greetings(lab: LabControl) -> list[str]:
     return sorted(name.rpartition("/")[2] for name in found)
 
 
-async def send_by_the_packages_script(user: User, management: dict[str, Any]) -> None:
-    """Build and delete the cluster whose package has a sender of its own: request, script, receiver, VIM, and DELETED."""
+async def send_by_the_packages_script(user: User, lab: LabControl, management: dict[str, Any]) -> None:
+    """Build and delete the cluster whose package has a sender of its own: request, script, receiver, VIM, and DELETED.
+
+    The Secret of its cloud is made from the VIM of the lab.
+    """
     workload_id = await user.create(await user.sample("capi-workload-sender"))
     body = user.on_vim(sample_body("capi-workload-sender", "instantiate"), management)
+    parameters = body["additionalParams"]
+    parameters["lcm-kubernetes-def-files"].remove("Files/kubernetes/cloud-config.yaml")
+    parameters["capi"]["openstack_vim_id"] = cloud = (await user.vims())["lab"]["id"]
     view = await user.do(workload_id, "instantiate", body)
     assert [step["name"] for step in view["steps"]][-2:] == ["instantiate_end", "register_workload_vim"]
     assert "the receiver answered 201" in await user.log(view["id"])
+    made = f"application_credentials/kubevnfm-{workload_id}"
+    assert made in await lab.names()
+    refused = await user.call("DELETE", f"/v1.0/vims/{cloud}")
+    assert (refused.status, workload_id in refused.text) == (409, True)
     instance = await user.instance(workload_id)
     assert instance["vimConnectionInfo"]["workload"]["vimId"] == instance["metadata"]["workloadVimId"]
     view = await user.do(workload_id, "terminate", GRACEFUL)
     assert [step["name"] for step in view["steps"]] == [
         "deregister_vim", "terminate_start", "delete_cluster_objects", "forget_machines"
     ]  # fmt: skip
+    assert made not in await lab.names()
 
 
 async def heal_a_controller(user: User, providers_id: str) -> None:

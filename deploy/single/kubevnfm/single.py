@@ -12,6 +12,7 @@ import structlog
 from kubevnfm_access.settings import AccessSettings
 from kubevnfm_bus import InProcessBus
 from kubevnfm_clients import (
+    HttpCloudIdentities,
     HttpCredentials,
     HttpInstances,
     HttpNodeLogs,
@@ -126,6 +127,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 backends,
                 packages=packages,
                 vims=directory,
+                identities=HttpCloudIdentities(vims_url, token, session),
             ),
             # Last, so it stops first: the gateway takes no request whose commands would have no consumer.
             lcm_api(

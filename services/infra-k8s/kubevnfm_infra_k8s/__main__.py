@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiohttp import web
-from kubevnfm_clients import HttpPackages, HttpVimDirectory, Peers
+from kubevnfm_clients import HttpCloudIdentities, HttpPackages, HttpVimDirectory, Peers
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.service import run_service
 
@@ -19,9 +19,10 @@ async def wire(settings: Settings, backends: Backends, peers: Peers) -> AsyncIte
     """Enter the service with its clients of other services; yield the port of its health endpoints."""
     packages = HttpPackages(settings.lcm_api_url, *peers.credentials("lcm-api"), cache_dir=settings.cache_dir)
     vims = HttpVimDirectory(settings.vim_registry_url, *peers.credentials("vim-registry"))
+    identities = HttpCloudIdentities(settings.vim_registry_url, *peers.credentials("vim-registry"))
     host, port = settings.health_host, settings.health_port
     async with (
-        infra_k8s(settings, backends, packages=packages, vims=vims),
+        infra_k8s(settings, backends, packages=packages, vims=vims, identities=identities),
         backends.serving(web.Application(), host=host, port=port, tls=settings.server_tls) as listening,
     ):
         yield listening

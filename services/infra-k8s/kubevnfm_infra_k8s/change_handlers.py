@@ -169,7 +169,10 @@ class ChangeHandlers(Handling):
             wait = await self.readiness(cluster, context, mine, command.wait_timeout_s)
             progress = Progress("repair", context.publish)
             applying = ApplyRun(wait, self.releases, self.shared, progress, adopt=False, rehearses=True)
-            run = RepairRun(applying, operation_id, attempt_of(context), is_workload_cluster=command.cluster_apart)
+            secrets = self.cloud_secret_run(release, cluster, context) if release.openstack_vim_id else None
+            if secrets is not None:
+                planned = secrets.with_empty_secrets(planned)
+            run = RepairRun(applying, operation_id, attempt_of(context), command.cluster_apart, secrets)
             try:
                 repair = await run.repair(planned, release)
                 release = repair.release

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
+from kubevnfm_clients.cloud_identity import credential_name
 from kubevnfm_events.infra import (
     ApplyObjects,
     DeleteObjects,
@@ -68,6 +69,9 @@ class InfraK8sHandlers(Handling):
             applying = ApplyRun(wait, self.releases, self.shared, Progress("apply", context.publish), command.adopt)
             if release.applied_by != attempt_of(context):
                 try:
+                    if command.openstack_vim_id is not None:
+                        release = replace(release, openstack_vim_id=command.openstack_vim_id)
+                    planned, release = await self.with_cloud_secrets(planned, release, cluster, context)
                     release = await applying.apply(planned, release, applied_by=attempt_of(context))
                 except RevisionConflict:
                     # A worker that lost this command has written the release meanwhile; the next call reads it.
@@ -138,19 +142,22 @@ class InfraK8sHandlers(Handling):
         if release is None:
             answer = await self.deletions.answered(context) or ObjectsDeleted()
         else:
-            began = await self.start_times.started_at(context, mine)
+            began, is_given_up = await self.start_times.started_at(context, mine), False
             try:
                 ended = await self._delete(command, context, release, began)
             except (ClusterUnavailable, AccessRefused, NotFound) as error:
                 if not command.force:
                     raise
                 ended = Terminated(0, await self._give_up(release, error, context))
+                is_given_up = bool(release.entries)
             except RevisionConflict:
                 # A worker that lost this command has written the release meanwhile; the next call reads it.
                 return NotYet(AGAIN_S)
             if ended is None:
                 return NotYet(AGAIN_S)
-            answer = ObjectsDeleted(count=ended.count, left=(*(await self.release_of(mine)).left, *ended.left))
+            # As long as objects may exist, their controllers need the login to delete machines.
+            login = await self._take_back(release, context, is_used=is_given_up, is_forced=command.force)
+            answer = ObjectsDeleted(count=ended.count, left=(*(await self.release_of(mine)).left, *ended.left, *login))
             # Before the release goes, from which a repeat of this command could answer.
             await self.deletions.record(context, answer)
             await self.releases.delete(mine)
@@ -159,6 +166,35 @@ class InfraK8sHandlers(Handling):
         await self.sources.forget(mine)
         await self.start_times.forget(mine)
         return Done(answer)
+
+    async def _take_back(
+        self, release: Release, context: StepContext, *, is_used: bool, is_forced: bool
+    ) -> tuple[LeftObject, ...]:
+        """Delete the application credential of the instance's cluster; return it if it is left (CR-049)."""
+        vim_id, mine = release.openstack_vim_id, release.vnf_instance_id
+        if not vim_id:
+            return ()
+        why = "the objects that may exist need it"
+        if not is_used:
+            try:
+                await self.logins.take_back(vim_id, mine)
+                return ()
+            except VnfmError as error:
+                # A VIM that is no longer registered does not come back under its id.
+                if not is_forced and not isinstance(error, NotFound):
+                    raise
+                why = str(error)
+        credential = LeftObject(
+            api_version="identity/v3",
+            kind="ApplicationCredential",
+            name=credential_name(mine),
+            uid="",
+            cluster=vim_id,
+        )
+        log.warning("cloud_login_left", vim_id=vim_id, vnf_instance_id=mine, reason=why)
+        message = f"{credential.kind} {credential.name} of OpenStack VIM {vim_id} may still exist: {why}"
+        await Progress("login", context.publish).failed(message)
+        return (credential,)
 
     async def _give_up(self, release: Release, error: VnfmError, context: StepContext) -> tuple[LeftObject, ...]:
         """Forget the objects of a cluster that no longer matters to the operator; return what may still exist."""

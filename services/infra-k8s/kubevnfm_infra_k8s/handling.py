@@ -16,12 +16,14 @@ from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_worker import StepContext
 
+from kubevnfm_infra_k8s.domain.capi.cloud_secrets import CloudSecretRun, cloud_secrets
 from kubevnfm_infra_k8s.domain.capi.probing import probe_of
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
 from kubevnfm_infra_k8s.domain.errors import AccessRefused
 from kubevnfm_infra_k8s.domain.manifests import Manifest, check_hooks, read_manifests
 from kubevnfm_infra_k8s.domain.planning import Plan
 from kubevnfm_infra_k8s.domain.ports import (
+    CloudLogins,
     Cluster,
     Clusters,
     Deletions,
@@ -75,6 +77,7 @@ class Handling:
 
     clusters: Clusters
     vims: VimDirectory
+    logins: CloudLogins
     sources: Sources
     releases: Releases
     shared: SharedObjects
@@ -147,6 +150,31 @@ class Handling:
         if wait.complete <= release.complete:
             return release
         return await self.releases.save(release.completing(wait.complete))
+
+    async def with_cloud_secrets(
+        self, planned: Plan, release: Release, cluster: Cluster, context: StepContext
+    ) -> tuple[Plan, Release]:
+        """Return the plan with the Secrets of the cloud, if the instance has a login of a registered OpenStack (CR-049).
+
+        The release is stored first: then a termination takes back what a worker that is killed has got, and a worker that has
+        lost the command sends no login that the next one has replaced. Raises as `CloudSecretRun.with_secrets`, and RevisionConflict.
+        """
+        if not release.openstack_vim_id:
+            return planned, release
+        cloud_secrets(planned.objects)
+        release = await self.releases.save(release)
+        run = self.cloud_secret_run(release, cluster, context)
+        return await run.with_secrets(planned, release), release
+
+    def cloud_secret_run(self, release: Release, cluster: Cluster, context: StepContext) -> CloudSecretRun:
+        """Return what makes the Secrets of the cloud for an instance in a step."""
+        return CloudSecretRun(
+            cluster,
+            self.logins,
+            Progress("login", context.publish),
+            release.vnf_instance_id,
+            context.operation_id,
+        )
 
     async def readiness(
         self, cluster: Cluster, context: StepContext, vnf_instance_id: str, wait_s: float | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import structlog
@@ -10,6 +11,7 @@ from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_infra_k8s.domain.applying import ApplyRun
+from kubevnfm_infra_k8s.domain.capi.cloud_secrets import cloud_secrets
 from kubevnfm_infra_k8s.domain.capi.referring import check_references
 from kubevnfm_infra_k8s.domain.capi.templates import ClusterPruneRun, referred_templates, with_templates
 from kubevnfm_infra_k8s.domain.capi.updating import (
@@ -21,6 +23,7 @@ from kubevnfm_infra_k8s.domain.capi.updating import (
 )
 from kubevnfm_infra_k8s.domain.errors import ObjectsNotGone, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.facts import facts_of
+from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.planning import Plan, plan
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
@@ -42,6 +45,8 @@ class UpdateHandlers(Handling):
         release = await self.release_of(mine)
         async with self.connected(command.vim, command) as cluster:
             planned = await plan(command, manifests, cluster, operation_id=operation_id)
+            # The files may have the Secret of the cloud now, or name no longer any.
+            secrets = cloud_secrets(planned.objects) if release.openstack_vim_id else {}
             if command.part == "check":
                 there = await present(cluster, planned.objects)
                 check_update(planned.objects, there, command.cluster)
@@ -56,7 +61,7 @@ class UpdateHandlers(Handling):
                     message = "possible" if step is None else f"possible; to Kubernetes {step}, so without a rollback"
                     await Progress("check", context.publish).finished(message, total=len(planned.objects))
                 elif command.part == "prune":
-                    pruned = await self._prune(planned, release, cluster, context)
+                    pruned = await self._prune(planned, secrets, release, cluster, context)
                     if pruned is None:
                         return NotYet(AGAIN_S)
                     release = pruned
@@ -77,14 +82,22 @@ class UpdateHandlers(Handling):
     async def _apply(self, planned: Plan, release: Release, cluster: Cluster, context: StepContext) -> Release:
         if release.applied_by == attempt_of(context):
             return release
+        planned, release = await self.with_cloud_secrets(planned, release, cluster, context)
         wait = await self.readiness(cluster, context, release.vnf_instance_id, None)
         applying = ApplyRun(wait, self.releases, self.shared, Progress("apply", context.publish), adopt=False)
         return await applying.apply(planned, release, applied_by=attempt_of(context))
 
-    async def _prune(self, planned: Plan, release: Release, cluster: Cluster, context: StepContext) -> Release | None:
+    async def _prune(
+        self,
+        planned: Plan,
+        secrets: Collection[ObjectKey],
+        release: Release,
+        cluster: Cluster,
+        context: StepContext,
+    ) -> Release | None:
         # Owners of Machines may be among what goes, and take a while.
         wait = await self.readiness(cluster, context, release.vnf_instance_id, self.cluster_ready_timeout_s)
-        wanted = {each.key for each in planned.objects}
+        wanted = {*secrets, *(each.key for each in planned.objects)}
         before, in_use = None, await referred_templates(cluster, release)
         # A deleted object may have been the last one that refers to a template.
         while in_use != before:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from kubevnfm_clients.ports import Packages, VimDirectory
+from kubevnfm_clients.ports import CloudIdentities, Packages, VimDirectory
 from kubevnfm_events.capi import (
     ApplyAddons,
     AwaitCluster,
@@ -31,6 +31,7 @@ from kubevnfm_worker import CommandWorker
 from kubevnfm_worker.backends import Backends
 
 from kubevnfm_infra_k8s.adapters import documents, sources
+from kubevnfm_infra_k8s.adapters.cloud_logins import RegisteredLogins
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
@@ -53,7 +54,7 @@ _INDEXES = {**documents.INDEXES, sources.FETCHED: sources.INDEXES}
 
 @asynccontextmanager
 async def infra_k8s(
-    settings: Settings, backends: Backends, *, packages: Packages, vims: VimDirectory
+    settings: Settings, backends: Backends, *, packages: Packages, vims: VimDirectory, identities: CloudIdentities
 ) -> AsyncIterator[CommandWorker]:
     """Yield the service, consuming; leaving the block drains and closes it."""
     await backends.ensure_indexes(_INDEXES)
@@ -67,6 +68,7 @@ async def infra_k8s(
         handlers = InfraK8sHandlers(
             clusters=clusters,
             vims=vims,
+            logins=RegisteredLogins(identities, key_ring),
             sources=sources.PackageSources(packages, downloads, HelmProgram(settings.helm, key_ring), store, key_ring),
             releases=documents.StoredReleases(store),
             shared=documents.StoredSharedObjects(store),

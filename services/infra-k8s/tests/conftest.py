@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from given_identities import GivenIdentities
 from given_vims import GivenVims
 from kubevnfm_events import Event, PackageRef, VimConnection
 from kubevnfm_events.infra import (
@@ -37,6 +38,7 @@ from kubevnfm_events.infra import (
 )
 from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_infra_k8s.adapters import documents, sources
+from kubevnfm_infra_k8s.adapters.cloud_logins import RegisteredLogins
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
@@ -143,6 +145,7 @@ class Site:
     vim: VimConnection
     store: SqliteStore
     clusters: KubernetesClusters
+    identities: GivenIdentities
     progress: list[TaskProgressed] = field(default_factory=list)
     step: str = "apply"
     deadline: datetime | None = None
@@ -333,7 +336,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 @pytest.fixture
 async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncIterator[Site]:
     ring = KeyRing.from_text(KeyRing.new_key())
-    packages = FolderPackages(tmp_path / "packages")
+    packages, identities = FolderPackages(tmp_path / "packages"), GivenIdentities()
     for collection, indexes in {**documents.INDEXES, sources.FETCHED: sources.INDEXES}.items():
         await store.ensure_indexes(collection, indexes)
     async with KubernetesClusters.open(ring) as clusters, Downloads.open(allow_inner=True) as downloads:
@@ -341,6 +344,7 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
         handlers = InfraK8sHandlers(
             clusters=clusters,
             vims=GivenVims(),
+            logins=RegisteredLogins(identities, ring),
             sources=sources.PackageSources(packages, downloads, HelmProgram(str(tmp_path / "helm"), ring), store, ring),
             releases=documents.StoredReleases(store),
             shared=documents.StoredSharedObjects(store),
@@ -352,7 +356,7 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
             ready_timeout_s=20.0,
             gone_timeout_s=20.0,
         )
-        yield Site(handlers, packages, vim, store, clusters)
+        yield Site(handlers, packages, vim, store, clusters, identities)
 
 
 @pytest.fixture

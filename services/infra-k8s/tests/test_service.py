@@ -42,6 +42,7 @@ async def test_a_cnf_is_applied_and_deleted_by_commands(
             Backends(bus, store, ring),
             packages=site.packages,
             vims=site.handlers.vims,
+            identities=site.identities,
         ):
             apply = ApplyObjects(vnf_instance_id="i1", package=package, vim=site.vim, def_files=("f.yaml",))
             command = Envelope(apply, source="/t", subject="i1", operationid="op1", stepid="apply", attempt=1)

@@ -55,6 +55,7 @@ class StoredReleases:
             cluster=body["cluster"],
             namespace=body["namespace"],
             entries=[_entry(each) for each in body["objects"]],
+            openstack_vim_id=body.get("openstackVimId", ""),
             left=tuple(LeftObject.model_validate(each) for each in body.get("left", ())),
             applied_by=body["appliedBy"],
             # Absent in releases that an earlier version has stored.
@@ -73,6 +74,7 @@ class StoredReleases:
             "repaired": release.repaired,
             "objects": [_entry_document(entry) for entry in release.entries],
             "left": [each.model_dump(mode="json") for each in release.left],
+            "openstackVimId": release.openstack_vim_id,
         }
         if release.revision:
             stored = await self._store.replace(RELEASES, release.vnf_instance_id, body, if_revision=release.revision)

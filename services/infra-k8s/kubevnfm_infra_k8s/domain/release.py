@@ -72,6 +72,8 @@ class Release:
     """The operation that has begun to repair the objects; a later call or attempt of it continues."""
     repaired: int = 0
     """The number of objects that it repairs."""
+    openstack_vim_id: str = ""
+    """The VIM that has given a login for the Secrets of the objects' cloud, or is being asked for one; "": none (CR-049)."""
     left: tuple[LeftObject, ...] = ()
     """The objects whose finalizers a termination has removed, and what they may have left."""
     revision: int = 0

@@ -9,6 +9,8 @@ from typing import Final
 import structlog
 
 from kubevnfm_infra_k8s.domain.applying import ApplyRun
+from kubevnfm_infra_k8s.domain.capi.cloud_secrets import FIELD as CLOUDS
+from kubevnfm_infra_k8s.domain.capi.cloud_secrets import CloudSecretRun
 from kubevnfm_infra_k8s.domain.capi.contract import CONTROL_PLANE, is_cluster
 from kubevnfm_infra_k8s.domain.capi.templates import with_present_names
 from kubevnfm_infra_k8s.domain.comparing import Difference, differences
@@ -44,6 +46,8 @@ class RepairRun:
     operation_id: str
     attempt: str
     is_workload_cluster: bool
+    secrets: CloudSecretRun | None = None
+    """Makes the Secrets of the cloud, which the plan has without content; None: the plan has none of them (CR-049)."""
 
     async def repair(self, plan: Plan, release: Release) -> Repair:
         """Apply what differs from what was applied; a repeated call continues. ``release.repaired``: how many objects.
@@ -71,7 +75,12 @@ class RepairRun:
         known = {each.key for each in plan.objects}
         release = await releases.save(_without_obsolete(release, found, known))
         plan = replace(plan, objects=[_keeping_scale(each, found) for each in plan.objects])
-        applying = replace(self.applying, only=known & found.keys())
+        only = known & found.keys()
+        clouds = {each.key for each in plan.objects if each.file == CLOUDS} if self.secrets is not None else set()
+        if self.secrets is not None and clouds & only:
+            # All of them have the same login.
+            plan, only = await self.secrets.with_secrets(plan, release, changed=found), only | clouds
+        applying = replace(self.applying, only=only)
         release = await applying.apply(plan, release, applied_by=self.attempt)
         log.info("objects_repaired", objects=release.repaired)
         return Repair(release, plan)

@@ -67,7 +67,7 @@ def management_of(record: InstanceRecord) -> VimConnection | None:
 
 @dataclass
 class ByManagement(Generic[E]):
-    """What is expected of each cluster, by management cluster."""
+    """The expectations about clusters, by management cluster."""
 
     _expected: dict[str, list[E]] = field(default_factory=dict)
     _connections: dict[str, VimConnection] = field(default_factory=dict)

@@ -292,7 +292,7 @@ async def test_an_answer_is_recorded_after_the_database_has_come_back(rotating: 
 
 @dataclass
 class Lives:
-    """What is kept from one life of lcm-api to the next: its documents, and what mgmt-executor was asked and answers."""
+    """State that outlives a run of lcm-api: its documents, and what mgmt-executor was asked and answers."""
 
     folder: Path
     clock: SetClock

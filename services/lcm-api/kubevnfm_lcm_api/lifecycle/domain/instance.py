@@ -219,7 +219,11 @@ class InstanceRecord(BaseModel):
         if not connections or None in connections:
             return self
         vim_ids = [one.vim_id for one in connections if one is not None and one.vim_id is not None]
-        return self.with_internals(vim_ids=tuple(dict.fromkeys(vim_ids)), is_on_unregistered_vim=not vim_ids)
+        is_on_unregistered_vim = not vim_ids
+        workload = self.internals.workload
+        if workload is not None and workload.capi.openstack_vim_id is not None:
+            vim_ids.append(workload.capi.openstack_vim_id)
+        return self.with_internals(vim_ids=tuple(dict.fromkeys(vim_ids)), is_on_unregistered_vim=is_on_unregistered_vim)
 
     def with_vnf(self, **changes: Any) -> Self:
         """Return the record with attributes of the public part changed."""

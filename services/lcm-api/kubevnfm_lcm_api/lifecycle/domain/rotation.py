@@ -21,7 +21,7 @@ class Rotation(SolType):
     id: str
     """The same for each try to send what is new in one version of the Secret, so that the receiver recognises a repeat."""
     until: str
-    """RFC 3339: the command is not carried out later. Of one that has failed: when that was known."""
+    """RFC 3339: the command is not carried out later. After a failure: when that was known."""
     tries: int = 1
     is_refused: bool = False
     """Whether it began because the cluster refuses the credentials that its VIM has."""

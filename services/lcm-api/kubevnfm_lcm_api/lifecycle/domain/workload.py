@@ -33,6 +33,8 @@ class CapiParameters(BaseModel):
     """``package``: the script of ``instantiate_end`` takes the place of the driver ``capi-credentials``, and that of
     ``terminate_start`` if there is one."""
     timeouts: ClusterTimeouts = ClusterTimeouts()
+    openstack_vim_id: str | None = None
+    """The registered OpenStack whose login becomes the Secret that the objects of the cluster name; None: the package has it."""
 
 
 def is_of_control_plane(machine: MachineFacts) -> bool:

@@ -13,7 +13,7 @@ from kubevnfm_sol.resources import VnfcResourceInfo
 
 from kubevnfm_lcm_api.lifecycle.domain.cluster_vim import WORKLOAD, WORKLOAD_VIM_ID, workload_connection
 from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ChangeCnfDraft, ScaleCnfDraft
-from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided, Withdrawn
+from kubevnfm_lcm_api.lifecycle.domain.dependencies import Kind, Provided, Withdrawn
 from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateCnfDraft, TerminateCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
 from kubevnfm_lcm_api.lifecycle.domain.releases import showing
@@ -34,15 +34,22 @@ class InstantiateWorkloadDraft(InstantiateCnfDraft):
 
     @property
     def begins_use(self) -> tuple[Provided, ...]:
-        """The VIM, and the providers of Cluster API there, which other instances may be."""
-        used = super().begins_use
-        vim_id = self.vim.vim_id
-        return (*used, Provided("management", (vim_id,))) if vim_id is not None else used
+        """The VIM, and the providers of Cluster API there, which other instances may be; the OpenStack of the machines."""
+        kinds: tuple[tuple[Kind, str | None], ...] = (
+            ("management", self.vim.vim_id),
+            ("cluster", self.openstack_vim_id),
+        )
+        return (*super().begins_use, *(Provided(kind, (vim_id,)) for kind, vim_id in kinds if vim_id is not None))
 
     @property
     def vnfd_id(self) -> str:
         """For the call-back."""
         return self.package.vnfd_id
+
+    @property
+    def openstack_vim_id(self) -> str | None:
+        """The registered OpenStack of the machines, if the files have no Secret for it."""
+        return self.capi.openstack_vim_id
 
     @property
     def cluster_name(self) -> str | None:

@@ -14,6 +14,7 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTANTIATE_END
 from kubevnfm_lcm_api.lifecycle.domain.workload import CapiParameters
 
 CAPI: Final = "capi"
+OPENSTACK_VIM: Final = "openstack_vim_id"
 WORKLOAD_TASKS: Final = ("scale", "scale_to_level", "heal", "change_vnfpkg")
 """The tasks of CNFs that a workload cluster has too; the others count pods, and its VNFCs are Machines."""
 _ADDONS: Final = "addon-def-files"
@@ -23,14 +24,12 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "credentials": ("service_account", "admin_kubeconfig"),
     "sender": ("driver", "package"),
 }
-_TEXTS: Final = ("cluster_name", "vim_name", "cluster_role", "callback_url")
+_TEXTS: Final = ("cluster_name", "vim_name", "cluster_role", "callback_url", OPENSTACK_VIM)
 _FLAGS: Final = ("register_vim", "vim_default")
 CAPI_VARIABLES: Final = "variables"
 """Checked by `requests.variables`."""
 _OF_DRIVER: Final = ("credentials", "cluster_role")
 """Parameters of the driver alone: a script of the package decides itself what it sends."""
-_UNSUPPORTED: Final = ("openstack_vim_id",)
-"""Names of capi.md that this version does not carry out."""
 _KNOWN: Final = (*_CHOICES, *_TEXTS, *_FLAGS, _ADDONS, CAPI_VARIABLES, "timeouts")
 
 
@@ -39,8 +38,7 @@ def capi_parameters(
 ) -> CapiParameters | None:
     """Return the parameters of the workload cluster; None if the request has none, or none but variables.
 
-    ``files``: checks a list of manifests that the request names at a place. Raises: InvalidInput naming the field;
-    Unprocessable for what this version does not carry out.
+    ``files``: checks a list of manifests that the request names at a place. Raises InvalidInput naming the field.
     """
     given = parameters.get(CAPI)
     if given is None:
@@ -49,8 +47,6 @@ def capi_parameters(
     if not isinstance(given, Mapping):
         raise InvalidInput(place, "an object expected")
     for name in given:
-        if name in _UNSUPPORTED:
-            raise Unprocessable(f"{place}/{name}", "not supported: leave it out")
         if name not in _KNOWN:
             raise InvalidInput(f"{place}/{name}", f"one of {', '.join(sorted(_KNOWN))} expected")
     if set(given) == {CAPI_VARIABLES}:

@@ -19,6 +19,7 @@ from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import InstantiateWorkloa
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.requests.capi import CAPI, OPENSTACK_VIM
 from kubevnfm_lcm_api.lifecycle.requests.cnf import cnf_draft
 from kubevnfm_lcm_api.lifecycle.requests.providers import ProviderChecks
 from kubevnfm_lcm_api.lifecycle.requests.variables import check_filled_in
@@ -94,7 +95,12 @@ class Instantiate:
         if connection.vim_type == KUBERNETES:
             files = await self._packages.file_names(package.package_id)
             draft = await cnf_draft(fields, record, flavour, request, original, files)
-            addons = draft.capi.addon_def_files if isinstance(draft, InstantiateWorkloadDraft) else ()
+            addons: tuple[str, ...] = ()
+            if isinstance(draft, InstantiateWorkloadDraft):
+                addons = draft.capi.addon_def_files
+                if draft.openstack_vim_id is not None:
+                    place = f"additionalParams/{CAPI}/{OPENSTACK_VIM}"
+                    await self._vim_entries.check_openstack(draft.openstack_vim_id, place)
             manifests = (*draft.def_files, *addons)
             await check_filled_in(self._packages, package.package_id, manifests, draft.variables)
             await self._providers.check_kinds(draft.vim_id, package, draft.def_files, draft.variables)

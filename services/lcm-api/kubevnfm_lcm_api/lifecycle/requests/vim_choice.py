@@ -67,6 +67,17 @@ class VimEntries:
                 typed[key] = await self._usable(key, entry, version, otherwise=present)
         return typed
 
+    async def check_openstack(self, vim_id: str, place: str) -> None:
+        """Check that the id at a place of the request is that of a registered OpenStack."""
+        try:
+            registered = await self._vims.get(vim_id)
+        except NotFound as error:
+            raise Unprocessable(place, f"no VIM {vim_id} is registered") from error
+        if long_vim_type(str(registered["type"])) != OPENSTACK:
+            raise Unprocessable(
+                place, f"an OpenStack expected; VIM {vim_id} is registered with type {registered['type']}"
+            )
+
     async def _usable(
         self, key: str, entry: VimConnectionInfo, version: ApiVersion, *, otherwise: VimConnectionInfo | None = None
     ) -> VimConnectionInfo:

@@ -47,6 +47,9 @@ class NeedsClusterManifests(NeedsManifests, Protocol):
     @property
     def cluster_name(self) -> str | None: ...
 
+    @property
+    def openstack_vim_id(self) -> str | None: ...
+
 
 @dataclass(frozen=True)
 class ApplyClusterObjects(Step[NeedsClusterManifests, ObjectsApplied]):
@@ -85,6 +88,7 @@ class ApplyClusterObjects(Step[NeedsClusterManifests, ObjectsApplied]):
             variables=draft.variables,
             cluster_apart=True,
             cluster_name=draft.cluster_name,
+            openstack_vim_id=draft.openstack_vim_id,
         )
 
     def fold(self, draft: NeedsClusterManifests, reply: ObjectsApplied) -> Draft:
