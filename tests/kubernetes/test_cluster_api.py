@@ -153,9 +153,10 @@ async def test_another_package_replaces_templates_and_versions_and_is_rolled_bac
     await completed(await workload.change(newer))
     await of_version(workload, "v1.34.2")
     assert not first.keys() & (await workload.vnfcs()).keys()
-    # One new template each; the earlier ones are gone with the MachineSets that referred to them.
-    templates = await workload.templates()
-    assert {name.rpartition("-")[0] for name in templates} == {"workload-control-plane", "workload-md-0"}
+    # One new template each; those of the first package are gone.
+    used = await workload.used_templates()
+    assert {name.rpartition("-")[0] for name in used} == {"workload-control-plane", "workload-md-0"}
+    assert not {"workload-control-plane", "workload-md-0"} & await workload.templates()
 
     kcp = ("KubeadmControlPlane", "spec", "kubeadmConfigSpec", "clusterConfiguration", "certificatesDir")
     for wrong, said in (
@@ -174,7 +175,9 @@ async def test_another_package_replaces_templates_and_versions_and_is_rolled_bac
     # The error is about the Machine that does not come up, not only about the one that it is to replace.
     assert "InfrastructureReady: VMProvisioned: WaitingForStartupTimeout" in view["error"]["detail"]
     assert (await workload.user.act(view["id"], "rollback"))["state"] == "ROLLED_BACK"
-    assert (await workload.vnfcs(), await workload.templates()) == (before, templates)
+    assert (await workload.vnfcs(), await workload.used_templates()) == (before, used)
+    # The MachineSet of the stuck one goes a moment after the rollback, and may hold its template until the next change.
+    assert len(await workload.templates() - used) <= 1
     await workload.terminate()
 
 

@@ -145,6 +145,13 @@ class Workload:
         found = await self.objects("devmachinetemplates", "infrastructure.cluster.x-k8s.io")
         return {each["metadata"]["name"] for each in found}
 
+    async def used_templates(self) -> set[str]:
+        """Return the names of the machine templates of new Machines."""
+        planes = await self.objects("kubeadmcontrolplanes", "controlplane.cluster.x-k8s.io")
+        workers = await self.objects("machinedeployments")
+        used = [each["spec"]["machineTemplate"] for each in planes] + [each["spec"]["template"] for each in workers]
+        return {each["spec"]["infrastructureRef"]["name"] for each in used}
+
     def path(self, kind: str, name: str, group: str = "cluster.x-k8s.io") -> str:
         """Return the path of an object."""
         return f"/apis/{group}/v1beta2/namespaces/{self.namespace}/{kind}/{name}"
