@@ -67,6 +67,8 @@ class AwaitCluster(Command, kind="infra.k8s.await_cluster", service="infra-k8s",
     """Also wait until no Machine is being deleted, as after a scale in."""
     made_after: str | None = None
     """RFC 3339: also wait until every Machine that was made earlier is replaced, as in a roll-out."""
+    uid: str | None = None
+    """The uid of the Cluster object; None: whichever has the name. One with another uid is an earlier one."""
 
 
 class AddonsApplied(Event, kind="infra.addons.applied"):

@@ -142,7 +142,7 @@ class Management:
         """Add a finalizer that no controller removes."""
         add_finalizer(self.lab.plane, resource, Key("default", name), finalizer)
 
-    async def scale_workers(self, count: int, *leaving: MachineFacts, operation: str = "op2") -> None:
+    async def scale_workers(self, count: int, *leaving: MachineFacts, operation: str = "op2", **more: Any) -> None:
         """Ask for another number of workers; ``leaving``: those that go first."""
         version = f"cluster.x-k8s.io/{self.version}"
         workers = ObjectFacts(
@@ -152,7 +152,7 @@ class Management:
             ObjectFacts(api_version=version, kind="Machine", namespace="default", name=each.name, uid=each.uid)
             for each in leaving
         )
-        await self.site.scale({workers: count}, operation=operation, leaving=chosen)
+        await self.site.scale({workers: count}, operation=operation, leaving=chosen, **more)
 
     async def health_check(self, selector: dict[str, Any]) -> None:
         """Add a MachineHealthCheck for the cluster."""

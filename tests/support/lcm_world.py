@@ -115,7 +115,7 @@ class ServiceTwins:
         self._bus = bus
         self.commands: list[Envelope[Message]] = []
         self.failing: set[str] = set()
-        """Routing keys of the commands that fail."""
+        """Routing keys of the commands that fail, each alone or with ``/<step>``."""
         self.remains: dict[str, object] | None = None
         """The remains that a failure reports."""
         self.remains_of: set[str] | None = None
@@ -169,7 +169,7 @@ class ServiceTwins:
         """Return the event that answers the command under the current settings of the twins."""
         key = type(command.data).routing_key()
         event = self.answers.get(f"{key}/{command.stepid}") or self.answers[key]
-        if key in self.failing:
+        if {key, f"{key}/{command.stepid}"} & self.failing:
             has_remains = self.remains_of is None or key in self.remains_of
             event = CommandFailed(
                 command=command.data.type, code="stack-failed", title="Stack creation failed", detail="no host",

@@ -27,8 +27,7 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
-from kubevnfm_infra_k8s.domain.applying import ApplyRun
-from kubevnfm_infra_k8s.domain.capi.assessment import ClusterObjects, Goal, Phase, assess
+from kubevnfm_infra_k8s.domain.capi.assessment import Assessment, ClusterObjects, Goal, Phase, assess
 from kubevnfm_infra_k8s.domain.capi.classes import earlier_class
 from kubevnfm_infra_k8s.domain.capi.contract import NAME_LABEL
 from kubevnfm_infra_k8s.domain.capi.machines import machine_facts
@@ -36,7 +35,7 @@ from kubevnfm_infra_k8s.domain.capi.readiness import endpoint_of
 from kubevnfm_infra_k8s.domain.capi.rolling_out import roll_out, rolled_out
 from kubevnfm_infra_k8s.domain.capi.waiting import ClusterKinds, ClusterWait, kinds_of, objects_now
 from kubevnfm_infra_k8s.domain.capi.watching import ClusterView, ClusterWatches
-from kubevnfm_infra_k8s.domain.errors import ClusterLost, ClusterUnavailable, KubeconfigInvalid
+from kubevnfm_infra_k8s.domain.errors import ClusterFailed, ClusterLost, ClusterUnavailable, KubeconfigInvalid
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, field_at, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.planning import plan
 from kubevnfm_infra_k8s.domain.ports import Cluster
@@ -112,18 +111,21 @@ class CapiHandlers(Handling):
 
         workload = command.cluster
         made_after = datetime.fromisoformat(command.made_after) if command.made_after is not None else None
-        goal = Goal(command.stage, command.is_settled, made_after)
+        goal = Goal(command.stage, command.is_settled, made_after, command.uid)
         async with self.viewed(command) as (view, kinds):
             wait = ClusterWait(view, kinds, workload, self.clock, command.timeouts, began, of_class, context.deadline)
             progress = Progress(f"await/{command.stage}", context.publish)
-            objects = await wait.until(goal, progress, within_s=self.wait_s)
+            try:
+                objects = await wait.until(goal, progress, within_s=self.wait_s)
+            except ClusterFailed:
+                if (await self._now(command, kinds, goal))[1].failure:
+                    raise
+                return NotYet(AGAIN_S)
         if objects is None:
             return NotYet(AGAIN_S)
         if command.is_settled:
-            # The step before has changed the cluster, and the watch may show the time before that.
-            async with self.connected(command.vim) as cluster:
-                objects = await objects_now(cluster, kinds, workload)
-            if not assess(objects, goal, Observation(now=self.clock.now())).is_done:
+            objects, now = await self._now(command, kinds, goal)
+            if not now.is_done:
                 return NotYet(AGAIN_S)
         assert objects.cluster is not None
         machines = machine_facts(objects.machines, command.vdus)
@@ -137,6 +139,12 @@ class CapiHandlers(Handling):
                 machines=machines,
             )
         )
+
+    async def _now(self, command: AwaitCluster, kinds: ClusterKinds, goal: Goal) -> tuple[ClusterObjects, Assessment]:
+        """Return the cluster as the API server has it now: the watch may show the time before the step before."""
+        async with self.connected(command.vim) as cluster:
+            objects = await objects_now(cluster, kinds, command.cluster)
+        return objects, assess(objects, goal, Observation(now=self.clock.now()))
 
     async def roll_out_machines(self, command: RollOutMachines, context: StepContext) -> Outcome:
         """Have every Machine replaced that was made before the command's time; a later step waits for that."""
@@ -174,7 +182,7 @@ class CapiHandlers(Handling):
             release = await self.releases.get(name) or Release(name, cluster.endpoint)
             wait = await self.readiness(cluster, context, mine, None)
             # Adopted: kubeadm and providers have made some objects of such manifests already (RBAC, kube-proxy).
-            run = ApplyRun(wait, self.releases, self.shared, Progress("addons", context.publish), adopt=True)
+            run = self.applying(wait, Progress("addons", context.publish), adopt=True)
             try:
                 await run.apply(planned, release, applied_by=attempt_of(context))
             except RevisionConflict:

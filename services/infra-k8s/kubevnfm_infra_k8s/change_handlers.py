@@ -19,7 +19,7 @@ from kubevnfm_events.infra import (
 from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext, nothing_made
 
-from kubevnfm_infra_k8s.domain.applying import ApplyRun, awaited
+from kubevnfm_infra_k8s.domain.applying import awaited
 from kubevnfm_infra_k8s.domain.capi.contract import GROUPS as CAPI_GROUPS
 from kubevnfm_infra_k8s.domain.errors import (
     ContractGoesBack,
@@ -35,7 +35,6 @@ from kubevnfm_infra_k8s.domain.ownership import with_scaled_fields
 from kubevnfm_infra_k8s.domain.planning import Plan, plan
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
-from kubevnfm_infra_k8s.domain.pruning import PruneRun
 from kubevnfm_infra_k8s.domain.release import Release, Written
 from kubevnfm_infra_k8s.domain.repairing import RepairRun
 from kubevnfm_infra_k8s.domain.scaling import Scaled, ScaleRun
@@ -129,16 +128,7 @@ class ChangeHandlers(Handling):
             planned = await plan(command, manifests, cluster, operation_id=operation_id)
             wait = await self.readiness(cluster, context, mine, command.wait_timeout_s)
             progress = Progress("apply", context.publish)
-            applying = ApplyRun(wait, self.releases, self.shared, progress, adopt=False, rehearses=True)
-            pruning = PruneRun(
-                cluster=cluster,
-                releases=self.releases,
-                shared=self.shared,
-                progress=Progress("prune", context.publish),
-                clock=self.clock,
-                deadline=wait.deadline,
-                grace_period_s=None,
-            )
+            applying = self.applying(wait, progress, rehearses=True)
             try:
                 if release.applied_by != attempt_of(context):
                     await _check_contracts(cluster, release, planned)
@@ -148,7 +138,8 @@ class ChangeHandlers(Handling):
                 if not is_ready:
                     return NotYet(AGAIN_S)
                 # Only now: until the new objects are ready, the old ones serve.
-                pruned = await pruning.prune(release, {each.key for each in planned.objects}, within_s=self.wait_s)
+                wanted = {each.key for each in planned.objects}
+                pruned = await self.pruning(wait, context).prune(release, wanted, within_s=self.wait_s)
             except RevisionConflict:
                 return NotYet(AGAIN_S)
             except (ObjectFailed, ObjectsNotReady, ObjectsNotGone) as error:
@@ -168,10 +159,10 @@ class ChangeHandlers(Handling):
             planned = await plan(command, manifests, cluster, operation_id=operation_id)
             wait = await self.readiness(cluster, context, mine, command.wait_timeout_s)
             progress = Progress("repair", context.publish)
-            applying = ApplyRun(wait, self.releases, self.shared, progress, adopt=False, rehearses=True)
             secrets = self.cloud_secret_run(release, cluster, context) if release.openstack_vim_id else None
             if secrets is not None:
                 planned = secrets.with_empty_secrets(planned)
+            applying = self.applying(wait, progress, rehearses=True)
             run = RepairRun(applying, operation_id, attempt_of(context), command.cluster_apart, secrets)
             try:
                 repair = await run.repair(planned, release)

@@ -20,7 +20,7 @@ from kubevnfm_kit.errors import InvalidInput, NotFound, VnfmError
 from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
-from kubevnfm_infra_k8s.domain.applying import ApplyRun, awaited
+from kubevnfm_infra_k8s.domain.applying import awaited
 from kubevnfm_infra_k8s.domain.capi.contract import GROUPS as CAPI_GROUPS
 from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
 from kubevnfm_infra_k8s.domain.capi.referring import check_references
@@ -66,7 +66,7 @@ class InfraK8sHandlers(Handling):
                 self.cluster_ready_timeout_s if planned.has_cluster else self.ready_timeout_s
             )
             wait = await self.readiness(cluster, context, mine, wait_s)
-            applying = ApplyRun(wait, self.releases, self.shared, Progress("apply", context.publish), command.adopt)
+            applying = self.applying(wait, Progress("apply", context.publish), adopt=command.adopt)
             if release.applied_by != attempt_of(context):
                 try:
                     if command.openstack_vim_id is not None:

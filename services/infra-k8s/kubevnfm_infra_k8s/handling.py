@@ -16,6 +16,7 @@ from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_worker import StepContext
 
+from kubevnfm_infra_k8s.domain.applying import ApplyRun
 from kubevnfm_infra_k8s.domain.capi.cloud_secrets import CloudSecretRun, cloud_secrets
 from kubevnfm_infra_k8s.domain.capi.probing import probe_of
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
@@ -33,6 +34,7 @@ from kubevnfm_infra_k8s.domain.ports import (
     StartTimes,
 )
 from kubevnfm_infra_k8s.domain.progress import Progress
+from kubevnfm_infra_k8s.domain.pruning import PruneRun
 from kubevnfm_infra_k8s.domain.ready_wait import ReadinessWait
 from kubevnfm_infra_k8s.domain.release import Release
 from kubevnfm_infra_k8s.domain.waiting import Awaited
@@ -195,6 +197,24 @@ class Handling:
             return False
         probe = probe_of(planned.objects, wait, progress)
         return probe is None or await probe.until_denied(within_s=self.wait_s)
+
+    def applying(
+        self, wait: ReadinessWait, progress: Progress, *, adopt: bool = False, rehearses: bool = False
+    ) -> ApplyRun:
+        """Return the application of a step's objects; see `ApplyRun` for the flags."""
+        return ApplyRun(wait, self.releases, self.shared, progress, adopt=adopt, rehearses=rehearses)
+
+    def pruning(self, wait: ReadinessWait, context: StepContext) -> PruneRun:
+        """Return the pruning of what a step's objects lack, within the time of its wait."""
+        return PruneRun(
+            cluster=wait.cluster,
+            releases=self.releases,
+            shared=self.shared,
+            progress=Progress("prune", context.publish),
+            clock=self.clock,
+            deadline=wait.deadline,
+            grace_period_s=None,
+        )
 
 
 def deadline_of(context: StepContext, began: datetime, wait_s: float) -> datetime:

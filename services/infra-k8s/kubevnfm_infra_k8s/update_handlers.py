@@ -10,7 +10,6 @@ from kubevnfm_events.capi import ClusterUpdated, UpdateCluster
 from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
-from kubevnfm_infra_k8s.domain.applying import ApplyRun
 from kubevnfm_infra_k8s.domain.capi.cloud_secrets import cloud_secrets
 from kubevnfm_infra_k8s.domain.capi.referring import check_references
 from kubevnfm_infra_k8s.domain.capi.templates import ClusterPruneRun, referred_templates, with_templates
@@ -84,7 +83,7 @@ class UpdateHandlers(Handling):
             return release
         planned, release = await self.with_cloud_secrets(planned, release, cluster, context)
         wait = await self.readiness(cluster, context, release.vnf_instance_id, None)
-        applying = ApplyRun(wait, self.releases, self.shared, Progress("apply", context.publish), adopt=False)
+        applying = self.applying(wait, Progress("apply", context.publish))
         return await applying.apply(planned, release, applied_by=attempt_of(context))
 
     async def _prune(
@@ -101,16 +100,7 @@ class UpdateHandlers(Handling):
         before, in_use = None, await referred_templates(cluster, release)
         # A deleted object may have been the last one that refers to a template.
         while in_use != before:
-            pruning = ClusterPruneRun(
-                cluster=cluster,
-                releases=self.releases,
-                shared=self.shared,
-                progress=Progress("prune", context.publish),
-                clock=self.clock,
-                deadline=wait.deadline,
-                grace_period_s=None,
-                in_use=in_use,
-            )
+            pruning = ClusterPruneRun(**vars(self.pruning(wait, context)), in_use=in_use)
             pruned = await pruning.prune(release, wanted, within_s=self.wait_s)
             if pruned is None:
                 return None

@@ -416,6 +416,29 @@ def test_what_blocks_the_first_machine_is_named() -> None:
         assert (found.is_done, said in found.message) == (False, True), found.message
 
 
+def a_machine_made(minute: int, *, is_failed: bool = False) -> Object:
+    failed = {"failureReason": "CreateError"} if is_failed else {}
+    made = {"name": f"m{minute}", "creationTimestamp": f"2026-06-01T12:{minute:02d}:00Z"}
+    return {"apiVersion": f"{CORE}/v1beta1", "kind": "Machine", "metadata": made, "status": failed}
+
+
+def test_a_failed_machine_that_is_to_be_replaced_does_not_end_the_wait() -> None:
+    """CR-117: it may be the reason for the roll-out; one that the roll-out has made ends it."""
+    after = NOW + timedelta(minutes=10)
+    for minute, failure in ((5, ""), (15, "Machine m15: CreateError")):
+        objects = ClusterObjects(NEW_CLUSTER, machines=[a_machine_made(minute, is_failed=True)])
+        found = assess(objects, Goal("available", is_settled=True, made_after=after), Observation(now=NOW))
+        assert (found.failure, found.is_done) == (failure, minute > 10)
+
+
+def test_an_earlier_cluster_of_the_same_name_is_not_the_one_that_is_awaited() -> None:
+    """CR-117: a watch may still show the Cluster that was deleted."""
+    earlier = but(NEW_CLUSTER, "metadata", "uid", value="u1")
+    for uid, is_done in ((None, True), ("u1", True), ("u2", False)):
+        goal = Goal("available", uid=uid)
+        assert assess(ClusterObjects(earlier, None, NEW_PLANE), goal, Observation(now=NOW)).is_done is is_done
+
+
 def test_malformed_status_is_no_error() -> None:
     """A controller of another version may write anything; the verdict is that nothing is ready."""
     for status in (

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from capi_management import CLASS_VDUS, Management, files_of, managed
-from kubevnfm_infra_k8s.domain.errors import MachinesMissing, OutsideAutoscaler
+from kubevnfm_infra_k8s.domain.errors import ClusterFailed, MachinesMissing, ObjectsNotReady, OutsideAutoscaler
+from kubevnfm_lab.faults import FaultBook
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_lab.kubernetes.objects import Key, value_at
 
@@ -37,6 +38,19 @@ async def test_chosen_machines_leave_first(management: Management) -> None:
         await management.scale_workers(1, chosen, operation="op4")
     assert value_at(management.lab.store.get(DEPLOYMENTS, WORKERS), "spec", "replicas") == 2
     assert len(others) == len(reached.machines) - 1
+
+
+async def test_a_scale_out_whose_machine_fails_for_good_goes_back(management: Management, faults: FaultBook) -> None:
+    """CR-093: the failed Machine ends the wait for it, and not the one after the way back."""
+    before = await management.built("capi-workload-v1beta1")
+    faults.add(part="capi", verb="boot workload-md-0-*", effect="fail", status=422, message="no such flavor")
+    with pytest.raises(ObjectsNotReady, match="2 of 3 ready"):
+        await management.scale_workers(3, wait_timeout_s=2.0)
+    with pytest.raises(ClusterFailed, match="no such flavor"):
+        await management.wait("available", attempt=2, is_settled=True)
+    await management.scale_workers(2, operation="back")
+    after = await management.wait("available", attempt=3, is_settled=True)
+    assert {each.uid for each in after.machines} == {each.uid for each in before.machines}
 
 
 async def test_an_autoscaler_owns_numbers_in_a_topology_too(management: Management) -> None:

@@ -102,6 +102,18 @@ async def test_a_scale_out_goes_back_to_the_stored_count_and_a_scale_in_does_not
     assert [one["id"] for one in after["instantiatedVnfInfo"]["vnfcResourceInfo"]] == ["cp-0", "md-4"]
     assert levels(after)["workers"] == 0
 
+    # New machines that never come up hold up no reversal: the counts go back first.
+    world.twins.failing = {f"{AWAIT}/await_settled_cluster/after"}
+    operation_id = await world.ask(instance_id, "scale", OUT)
+    await world.reached(operation_id, "FAILED_TEMP")
+    before = len(world.twins.commands)
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)
+    await world.reached(operation_id, "ROLLED_BACK")
+    undone = [type(each.data) for each in world.twins.commands[before:]]
+    assert undone == [ScaleObjects, AwaitCluster]
+    assert counts(world)[-1] == [("MachineDeployment", "workload-md-0", 1)]
+
+    world.twins.failing = set()
     world.twins.answers[AWAIT] = machines([4, 5])
     await world.reached(await world.ask(instance_id, "scale", OUT), "COMPLETED")
     world.twins.failing = {SCALE}

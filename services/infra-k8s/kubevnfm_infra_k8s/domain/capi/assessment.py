@@ -17,7 +17,7 @@ from kubevnfm_infra_k8s.domain.capi.machines import (
     owner_of_kind,
 )
 from kubevnfm_infra_k8s.domain.capi.readiness import counts, endpoint_of, is_infrastructure_ready, is_initialized
-from kubevnfm_infra_k8s.domain.objects import Body, field_at, labels_of
+from kubevnfm_infra_k8s.domain.objects import Body, field_at, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.readiness import judge
 from kubevnfm_infra_k8s.domain.verdicts import NOT_FOUND, Observation, Verdict
 
@@ -79,16 +79,22 @@ class Goal:
     """No Machine is being deleted (CR-089)."""
     made_after: datetime | None = None
     """No Machine is older than that (CR-103)."""
+    uid: str | None = None
+    """That of the Cluster: one of this name with another uid is an earlier one. None: whichever has the name."""
 
 
 def assess(objects: ClusterObjects, goal: Goal, seen: Observation) -> Assessment:
     """Return how far the cluster is on its way to ``goal``."""
     cluster = objects.cluster
     wanted, ready = _replicas(objects)
-    if cluster is None:
+    if cluster is None or goal.uid not in (None, uid_of(cluster)):
         return Assessment("infrastructure", NOT_FOUND.message, wanted, ready)
     verdicts = [(each, judge(each, seen)) for each in objects]
-    failed = [f"{_name(each)}: {verdict.message}" for each, verdict in verdicts if verdict.is_final]
+    replaced = _older(objects, goal.made_after) if goal.made_after is not None else []
+    # A Machine that is to be replaced may have failed: that may be why it is.
+    failed = [
+        f"{_name(each)}: {verdict.message}" for each, verdict in verdicts if verdict.is_final and each not in replaced
+    ]
     again = [verdict.again_in_s for _, verdict in verdicts if verdict.again_in_s is not None]
     phase = _phase(objects, seen)
     if goal.stage == "initialized":
@@ -99,7 +105,7 @@ def assess(objects: ClusterObjects, goal: Goal, seen: Observation) -> Assessment
         is_done = all(judge(each, seen).is_current for each in owners)
     leaving = _leaving(objects) if goal.is_settled else []
     behind = next(_behind(objects), "") if goal.is_settled else ""
-    old = _older(objects, goal.made_after) if goal.made_after is not None else []
+    old = [_name(each) for each in replaced]
     message = _with_reason(behind, objects, verdicts, phase) if behind else _message(objects, verdicts, phase)
     if old:
         message = f"to be replaced: {', '.join(old)}; {message}"
@@ -260,10 +266,10 @@ def _leaving(objects: ClusterObjects) -> list[str]:
     return [_name(each) for each in objects.machines if is_leaving(each)]
 
 
-def _older(objects: ClusterObjects, than: datetime) -> list[str]:
+def _older(objects: ClusterObjects, than: datetime) -> list[Body]:
     """Return the Machines that a roll-out has yet to replace; those of a MachinePool are not rolled out."""
     return [
-        _name(each)
+        each
         for each in objects.machines
         if POOL_LABEL not in labels_of(each)
         and datetime.fromisoformat(str(field_at(each, "metadata", "creationTimestamp"))) < than

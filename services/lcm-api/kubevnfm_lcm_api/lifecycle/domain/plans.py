@@ -478,23 +478,27 @@ def scale_cnf(draft: ScaleCnfDraft) -> Plan[ScaleCnfDraft]:
 
 
 def scale_workload(draft: ScaleWorkloadDraft) -> Plan[ScaleWorkloadDraft]:
-    """Change the number of Machines of a workload cluster that is available before and after (capi.md chapter 12)."""
+    """Change the number of Machines of a workload cluster that is available before and after (capi.md chapter 12).
+
+    In a rollback the earlier numbers come first, then the wait.
+    """
     plan = Plan[ScaleWorkloadDraft]()
     timeouts = draft.workload.capi.timeouts
     _begin(plan, draft)
     plan.then(AwaitSettledCluster(timeouts), id="await_settled_cluster/before")
     plan.then(ScaleClusterMachines(timeouts.control_plane + timeouts.workers))
-    plan.then(AwaitSettledCluster(timeouts), id="await_settled_cluster/after")
+    plan.then(AwaitSettledCluster(timeouts, waits_in_rollback=False), id="await_settled_cluster/after")
     _finish_cluster(plan, draft, draft.workload.capi)
     return plan
 
 
 def roll_out_workload(draft: RollOutWorkloadDraft) -> Plan[RollOutWorkloadDraft]:
-    """Replace every Machine of a workload cluster that is available before and after (CR-103)."""
+    """Replace every Machine of a workload cluster (CR-103); a heal does so although the cluster is not available (CR-117)."""
     plan = Plan[RollOutWorkloadDraft]()
     timeouts = draft.workload.capi.timeouts
     _begin(plan, draft)
-    plan.then(AwaitSettledCluster(timeouts))
+    if not draft.is_heal:
+        plan.then(AwaitSettledCluster(timeouts))
     plan.then(RollOutMachines())
     plan.then(AwaitRolledOutCluster(timeouts))
     _finish_cluster(plan, draft, draft.workload.capi)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Self
 
 from kubevnfm_csar.capi_providers import CORE
@@ -60,6 +61,11 @@ class InstantiateWorkloadDraft(InstantiateCnfDraft):
     def workload_cluster(self) -> WorkloadCluster | None:
         """The Cluster object; None until the manifests were applied."""
         return cluster_in(self.release, self.capi.cluster_name)
+
+    @property
+    def cluster_uid(self) -> str | None:
+        """The uid of the Cluster object; None until the manifests were applied."""
+        return uid_in(self.release, self.workload_cluster)
 
     def with_reached(self, reached: ClusterReached) -> Self:
         """Return the draft with the Machines, which are the VNFCs."""
@@ -166,12 +172,14 @@ class ScaleWorkloadDraft(ChangeWorkloadDraft, ScaleCnfDraft):
 
 
 class RollOutWorkloadDraft(ChangeWorkloadDraft):
-    """CHANGE_VNFPKG that changes nothing but the Machines: each is replaced by another one (CR-103)."""
+    """CHANGE_VNFPKG or HEAL that changes nothing but the Machines: each is replaced by another one (CR-103, CR-117)."""
 
     plan: ClassVar[str] = "roll_out_workload"
 
     roll_out_after: str
     """RFC 3339: Machines that were made before it are replaced."""
+    is_heal: bool = False
+    """Whether the cluster may be broken now."""
 
     @property
     def is_reversible(self) -> bool:
@@ -216,11 +224,21 @@ class TerminateWorkloadDraft(TerminateCnfDraft):
 
 def cluster_in(release: Release | None, name: str | None) -> WorkloadCluster | None:
     """Return the Cluster among the objects of a release; ``name``: which one, None for the only one."""
-    for each in release.objects if release is not None else ():
-        is_cluster = each.kind == "Cluster" and each.api_version.startswith(f"{CORE}/")
-        if is_cluster and name in (None, each.name):
+    for each in _clusters(release):
+        if name in (None, each.name):
             return WorkloadCluster(name=each.name, namespace=each.namespace or "default", api_version=each.api_version)
     return None
+
+
+def uid_in(release: Release | None, cluster: WorkloadCluster | None) -> str | None:
+    """Return the uid of a Cluster among the objects of a release; None: not known."""
+    return next((each.uid or None for each in _clusters(release) if cluster and each.name == cluster.name), None)
+
+
+def _clusters(release: Release | None) -> Iterator[ObjectFacts]:
+    for each in release.objects if release is not None else ():
+        if each.kind == "Cluster" and each.api_version.startswith(f"{CORE}/"):
+            yield each
 
 
 def showing_machines(instance: InstanceRecord, workload: WorkloadInternals) -> InstanceRecord:

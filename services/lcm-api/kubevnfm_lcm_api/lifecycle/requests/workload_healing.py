@@ -59,7 +59,9 @@ def healed_workload(
             raise Unprocessable(
                 f"additionalParams/{ALL}", "true replaces every Machine: leave it or vnfcInstanceId out"
             )
-        return RollOutWorkloadDraft(**fields, workload=workload, vdus=vnf.targets, roll_out_after=roll_out_time(now))
+        return RollOutWorkloadDraft(
+            **fields, workload=workload, vdus=vnf.targets, roll_out_after=roll_out_time(now), is_heal=True
+        )
     named = _machines(request.vnfc_instance_id or (), vnf, workload)
     owners = {each.vdu_id for each in named}
     check_objects_exist(vnf.record, (one for one in vnf.release.objects if one.vdu_id in owners), "heal")

@@ -84,7 +84,7 @@ class ReplaceCnfObjects(AwaitedObjects[NeedsReplacement, ObjectsReplaced]):
 
     def ask(self, draft: NeedsReplacement) -> ReplaceObjects:
         """Ask for the objects of the new package."""
-        return self._command(draft, draft.package, draft.new_files, draft.vdus, draft.variables)
+        return self._command(draft)
 
     def fold(self, draft: NeedsReplacement, reply: ObjectsReplaced) -> Draft:
         """Keep what exists now."""
@@ -109,25 +109,18 @@ class ReplaceCnfObjects(AwaitedObjects[NeedsReplacement, ObjectsReplaced]):
 
     def undo(self, draft: NeedsReplacement) -> ReplaceObjects:
         """Ask for the objects of the earlier package; what the new one brought is deleted."""
-        return self._command(draft, draft.before_package, draft.def_files, draft.vdus_before, draft.variables_before)
+        return self._command(draft, is_back=True)
 
-    def _command(
-        self,
-        draft: NeedsReplacement,
-        package: PackageRef,
-        files: tuple[str, ...],
-        vdus: tuple[VduTarget, ...],
-        variables: Variables | None,
-    ) -> ReplaceObjects:
+    def _command(self, draft: NeedsReplacement, *, is_back: bool = False) -> ReplaceObjects:
         return ReplaceObjects(
             vnf_instance_id=draft.vnf_instance_id,
-            package=package,
+            package=draft.before_package if is_back else draft.package,
             vim=draft.vim,
-            def_files=files,
+            def_files=draft.def_files if is_back else draft.new_files,
             namespace=draft.namespace,
             multi_namespace=draft.multi_namespace,
-            vdus=vdus,
-            variables=variables,
+            vdus=draft.vdus_before if is_back else draft.vdus,
+            variables=draft.variables_before if is_back else draft.variables,
             wait_timeout_s=self.wait_timeout_s,
         )
 
@@ -147,7 +140,7 @@ class ChangeCnfImages(AwaitedObjects[NeedsReplacement, ObjectsUpdated]):
 
     def ask(self, draft: NeedsReplacement) -> UpdateObjects:
         """Ask for the images of the new package."""
-        return self._command(draft, draft.package, draft.new_files, draft.vdus, draft.variables)
+        return self._command(draft)
 
     def fold(self, draft: NeedsReplacement, reply: ObjectsUpdated) -> Draft:
         """Keep what runs now."""
@@ -172,27 +165,20 @@ class ChangeCnfImages(AwaitedObjects[NeedsReplacement, ObjectsUpdated]):
 
     def undo(self, draft: NeedsReplacement) -> UpdateObjects:
         """Ask for the images of the earlier package."""
-        return self._command(draft, draft.before_package, (), draft.vdus_before, draft.variables_before)
+        return self._command(draft, is_back=True)
 
-    def _command(
-        self,
-        draft: NeedsReplacement,
-        package: PackageRef,
-        files: tuple[str, ...],
-        vdus: tuple[VduTarget, ...],
-        variables: Variables | None,
-    ) -> UpdateObjects:
+    def _command(self, draft: NeedsReplacement, *, is_back: bool = False) -> UpdateObjects:
         return UpdateObjects(
             vnf_instance_id=draft.vnf_instance_id,
-            package=package,
+            package=draft.before_package if is_back else draft.package,
             vim=draft.vim,
             def_files=draft.def_files,
-            config_files=files,
+            config_files=() if is_back else draft.new_files,
             before=draft.before_package,
             images_of=draft.images_of,
             namespace=draft.namespace,
             multi_namespace=draft.multi_namespace,
-            vdus=vdus,
-            variables=variables,
+            vdus=draft.vdus_before if is_back else draft.vdus,
+            variables=draft.variables_before if is_back else draft.variables,
             wait_timeout_s=self.wait_timeout_s,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeVar
 
 from kubevnfm_events import Command, Event, PackageRef
 from kubevnfm_events.capi import (
@@ -133,8 +133,20 @@ class NeedsCluster(NeedsVim, Protocol):
         ...
 
 
+C = TypeVar("C", bound=NeedsCluster, contravariant=True)
+
+
+class NeedsNewCluster(NeedsCluster, Protocol):
+    """An operation that waits for a workload cluster which it has applied itself."""
+
+    @property
+    def cluster_uid(self) -> str | None:
+        """The uid of the Cluster object; None: not known."""
+        ...
+
+
 @dataclass(frozen=True)
-class AwaitWorkloadCluster(Step[NeedsCluster, ClusterReached]):
+class AwaitWorkloadCluster(Step[NeedsNewCluster, ClusterReached]):
     """Wait until the workload cluster is ``initialized`` or ``available`` (capi.md chapter 8).
 
     Adds: the Machines.
@@ -155,7 +167,7 @@ class AwaitWorkloadCluster(Step[NeedsCluster, ClusterReached]):
         """The limits of all phases."""
         return _all_phases_s(self.timeouts) + _MARGIN_S
 
-    def ask(self, draft: NeedsCluster) -> AwaitCluster:
+    def ask(self, draft: NeedsNewCluster) -> AwaitCluster:
         """Ask for the wait."""
         assert draft.workload_cluster is not None
         return AwaitCluster(
@@ -165,31 +177,19 @@ class AwaitWorkloadCluster(Step[NeedsCluster, ClusterReached]):
             stage=self.stage,
             timeouts=self.timeouts,
             vdus=draft.vdus,
+            uid=draft.cluster_uid,
         )
 
-    def fold(self, draft: NeedsCluster, reply: ClusterReached) -> Draft:
+    def fold(self, draft: NeedsNewCluster, reply: ClusterReached) -> Draft:
         """Keep the Machines."""
         return draft.with_reached(reply)
 
-    def undo(self, draft: NeedsCluster) -> None:
+    def undo(self, draft: NeedsNewCluster) -> None:
         """A wait changes nothing."""
 
 
-def _settled(draft: NeedsCluster, timeouts: ClusterTimeouts) -> AwaitCluster:
-    assert draft.workload_cluster is not None
-    return AwaitCluster(
-        vnf_instance_id=draft.vnf_instance_id,
-        vim=draft.vim,
-        cluster=draft.workload_cluster,
-        stage="available",
-        timeouts=timeouts,
-        vdus=draft.vdus,
-        is_settled=True,
-    )
-
-
 @dataclass(frozen=True)
-class _AwaitsSettledCluster(Step[NeedsCluster, ClusterReached]):
+class _AwaitsSettledCluster(Step[C, ClusterReached]):
     timeouts: ClusterTimeouts = field(default_factory=ClusterTimeouts)
 
     command: ClassVar[type[Command]] = AwaitCluster
@@ -200,17 +200,30 @@ class _AwaitsSettledCluster(Step[NeedsCluster, ClusterReached]):
         """The limits of all phases."""
         return self.base_timeout_s + _all_phases_s(self.timeouts)
 
-    def ask(self, draft: NeedsCluster) -> AwaitCluster:
+    def ask(self, draft: C) -> AwaitCluster:
         """Ask for the wait."""
-        return _settled(draft, self.timeouts)
+        assert draft.workload_cluster is not None
+        return AwaitCluster(
+            vnf_instance_id=draft.vnf_instance_id,
+            vim=draft.vim,
+            cluster=draft.workload_cluster,
+            stage="available",
+            timeouts=self.timeouts,
+            vdus=draft.vdus,
+            is_settled=True,
+        )
 
-    def fold(self, draft: NeedsCluster, reply: ClusterReached) -> Draft:
+    def fold(self, draft: C, reply: ClusterReached) -> Draft:
         """Keep the Machines."""
         return draft.with_reached(reply)
 
+    def undo(self, draft: C) -> Command | None:
+        """A wait changes nothing; one before the change waits once more after its reversal."""
+        return None
+
 
 @dataclass(frozen=True)
-class AwaitSettledCluster(_AwaitsSettledCluster):
+class AwaitSettledCluster(_AwaitsSettledCluster[NeedsCluster]):
     """Wait until the workload cluster is available and no Machine is being deleted (CR-089).
 
     Before a scaling: an etcd that is not healthy loses no member (CR-088). Its compensation waits after the reversal.
@@ -219,12 +232,15 @@ class AwaitSettledCluster(_AwaitsSettledCluster):
     Fails: as `AwaitWorkloadCluster`.
     """
 
+    waits_in_rollback: bool = True
+    """False for a wait after the change: a cluster that the change has broken would hold up its reversal."""
+
     kind: ClassVar[str] = "await_settled_cluster"
     label: ClassVar[str] = "Wait until the workload cluster is available and no Machine is being deleted"
 
-    def undo(self, draft: NeedsCluster) -> AwaitCluster:
-        """Wait for the cluster at its former size."""
-        return self.ask(draft)
+    def undo(self, draft: NeedsCluster) -> AwaitCluster | None:
+        """Wait for the cluster as it was."""
+        return self.ask(draft) if self.waits_in_rollback else None
 
     def undone(self, draft: NeedsCluster, reply: Event) -> Draft:
         """Keep the Machines that are left after the reversal."""
@@ -233,7 +249,7 @@ class AwaitSettledCluster(_AwaitsSettledCluster):
 
 
 @dataclass(frozen=True)
-class AwaitUpdatedCluster(_AwaitsSettledCluster):
+class AwaitUpdatedCluster(_AwaitsSettledCluster[NeedsCluster]):
     """Wait until every Machine is as its template says, and the workload cluster is available (CR-100).
 
     Adds: the Machines.
@@ -243,9 +259,6 @@ class AwaitUpdatedCluster(_AwaitsSettledCluster):
 
     kind: ClassVar[str] = "await_updated_cluster"
     label: ClassVar[str] = "Wait until the machines of the workload cluster are updated"
-
-    def undo(self, draft: NeedsCluster) -> None:
-        """A wait changes nothing; the one before the update waits once more after the reversal."""
 
 
 class NeedsRollOut(NeedsCluster, Protocol):
@@ -288,7 +301,7 @@ class RollOutMachines(Step[NeedsRollOut, RollOutBegun]):
 
 
 @dataclass(frozen=True)
-class AwaitRolledOutCluster(Step[NeedsRollOut, ClusterReached]):
+class AwaitRolledOutCluster(_AwaitsSettledCluster[NeedsRollOut]):
     """Wait until every Machine is replaced and the workload cluster is available (CR-100, CR-103).
 
     Adds: the Machines.
@@ -296,28 +309,12 @@ class AwaitRolledOutCluster(Step[NeedsRollOut, ClusterReached]):
     Fails: as `AwaitWorkloadCluster`.
     """
 
-    timeouts: ClusterTimeouts = field(default_factory=ClusterTimeouts)
-
     kind: ClassVar[str] = "await_rolled_out_cluster"
-    command: ClassVar[type[Command]] = AwaitCluster
     label: ClassVar[str] = "Wait until every machine of the workload cluster is replaced"
-    base_timeout_s: ClassVar[float] = _MARGIN_S
-
-    @property
-    def timeout_s(self) -> float:
-        """The limits of all phases."""
-        return self.base_timeout_s + _all_phases_s(self.timeouts)
 
     def ask(self, draft: NeedsRollOut) -> AwaitCluster:
         """Ask for the wait."""
-        return _settled(draft, self.timeouts).model_copy(update={"made_after": draft.roll_out_after})
-
-    def fold(self, draft: NeedsRollOut, reply: ClusterReached) -> Draft:
-        """Keep the Machines."""
-        return draft.with_reached(reply)
-
-    def undo(self, draft: NeedsRollOut) -> None:
-        """A wait changes nothing."""
+        return super().ask(draft).model_copy(update={"made_after": draft.roll_out_after})
 
 
 class NeedsMachineCounts(NeedsVim, Protocol):
