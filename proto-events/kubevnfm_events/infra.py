@@ -352,6 +352,8 @@ class ObjectFacts(Facts):
     name: str
     uid: str
     vdu_id: str | None = None
+    topology_vdus: tuple[str, ...] = ()
+    """A Cluster of Cluster API: the ids of the VDUs for which parts of its ``spec.topology`` stand."""
 
 
 class LeftObject(ObjectFacts):
@@ -514,6 +516,9 @@ class ObjectCount(Facts):
     namespace: str | None = None
     name: str
     count: int = Field(ge=0)
+    topology: str | None = None
+    """A Cluster of Cluster API: the part of its ``spec.topology`` that has the number: ``controlPlane``, or the name of a
+    MachineDeployment or MachinePool there. None: the object itself has it."""
 
 
 class ObjectsScaled(ObjectsApplied, kind="infra.resources.scaled"):

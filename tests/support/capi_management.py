@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from kubevnfm_events.capi import (
     RollOutMachines,
 )
 from kubevnfm_events.credentials import WorkloadCluster
-from kubevnfm_events.infra import ObjectFacts, VduTarget
+from kubevnfm_events.infra import ObjectCount, ObjectFacts, VduTarget
 from kubevnfm_infra_k8s.capi_handlers import CapiHandlers
 from kubevnfm_infra_k8s.domain.capi.watching import ClusterWatches
 from kubevnfm_lab.kubernetes import LabCluster
@@ -148,11 +148,27 @@ class Management:
         workers = ObjectFacts(
             api_version=version, kind="MachineDeployment", namespace="default", name="workload-md-0", uid=""
         )
-        chosen = tuple(
-            ObjectFacts(api_version=version, kind="Machine", namespace="default", name=each.name, uid=each.uid)
-            for each in leaving
-        )
+        chosen = tuple(map(self._as_object, leaving))
         await self.site.scale({workers: count}, operation=operation, leaving=chosen, **more)
+
+    async def scale_topology(
+        self, counts: Mapping[str, int], *leaving: MachineFacts, operation: str = "op2", **more: Any
+    ) -> None:
+        """Ask for other numbers in parts of the topology of the Cluster; ``leaving``: the Machines that go first."""
+        version = f"cluster.x-k8s.io/{self.version}"
+        parts = [
+            ObjectCount(
+                api_version=version, kind="Cluster", namespace="default", name="workload", count=count, topology=name
+            )
+            for name, count in counts.items()
+        ]
+        await self.site.scale_to(parts, operation=operation, leaving=tuple(map(self._as_object, leaving)), **more)
+
+    def _as_object(self, machine: MachineFacts) -> ObjectFacts:
+        return ObjectFacts(
+            api_version=f"cluster.x-k8s.io/{self.version}", kind="Machine", namespace="default", name=machine.name,
+            uid=machine.uid,
+        )  # fmt: skip
 
     async def health_check(self, selector: dict[str, Any]) -> None:
         """Add a MachineHealthCheck for the cluster."""

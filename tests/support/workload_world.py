@@ -9,7 +9,7 @@ from kubevnfm_events.capi import ClusterReached
 from kubevnfm_events.infra import ObjectFacts, ObjectsApplied
 from lcm_builders import WORKLOAD_CLUSTER, a_machine
 from lcm_world import World, sample_request
-from package_variants import changed_package
+from package_variants import SAMPLES, changed_package
 
 APPLY, AWAIT, SCALE = "infra.k8s.apply_objects", "infra.k8s.await_cluster", "infra.k8s.scale_objects"
 KINDS = (
@@ -17,15 +17,24 @@ KINDS = (
     ("controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane", "workload-control-plane"),
     ("cluster.x-k8s.io/v1beta2", "MachineDeployment", "workload-md-0"),
 )
-APPLIED = ObjectsApplied(
-    namespace="default",
-    objects=tuple(
-        ObjectFacts(api_version=version, kind=kind, namespace="default", name=name, uid=name)
-        for version, kind, name in KINDS
-    ),
-)
+TOPOLOGY = (("cluster.x-k8s.io/v1beta2", "Cluster", "workload"),)
+"""The objects of a cluster whose topology has the numbers."""
 VNFD = "Definitions/capi-workload.vnfd.yaml"
 SHOWN = "/vnf_instances/{}"
+
+
+def applied(kinds: Sequence[tuple[str, str, str]] = KINDS) -> ObjectsApplied:
+    """The answer to the command that applies these objects."""
+    return ObjectsApplied(
+        namespace="default",
+        objects=tuple(
+            ObjectFacts(
+                api_version=version, kind=kind, namespace="default", name=name, uid=name,
+                topology_vdus=("controlPlane", "worker") if kinds is TOPOLOGY else (),
+            )
+            for version, kind, name in kinds
+        ),
+    )  # fmt: skip
 
 
 def machines(workers: Sequence[int], control_planes: int = 1) -> ClusterReached:
@@ -50,14 +59,12 @@ async def built(
 
     ``capi``: more of ``additionalParams.capi``.
     """
-    world.twins.answers[APPLY] = ObjectsApplied(
-        namespace="default",
-        objects=tuple(
-            ObjectFacts(api_version=version, kind=kind, namespace="default", name=name, uid=name)
-            for version, kind, name in kinds
-        ),
-    )
+    world.twins.answers[APPLY] = applied(kinds)
     world.twins.answers[AWAIT] = reached or machines([0])
+    if kinds is TOPOLOGY:
+        text = descriptor or (SAMPLES / "capi-workload" / VNFD).read_text(encoding="utf-8")
+        # Parts of a topology have names of their own (capi.md CR-050).
+        descriptor = text.replace("workload-control-plane", "controlPlane").replace("workload-md-0", "md-0")
     if descriptor is None:
         await world.sample("capi-workload")
     else:

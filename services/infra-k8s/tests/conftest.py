@@ -226,12 +226,18 @@ class Site:
         self, counts: Mapping[ObjectFacts, int], *, instance: str = "i1", operation: str = "op2", **more: Any
     ) -> ObjectsScaled:
         """Bring objects to these numbers of replicas."""
-        self.step = "scale"
-        objects = tuple(
+        objects = [
             ObjectCount(api_version=one.api_version, kind=one.kind, namespace=one.namespace, name=one.name, count=count)
             for one, count in counts.items()
-        )
-        command = ScaleObjects(vnf_instance_id=instance, vim=self.vim, objects=objects, **more)
+        ]
+        return await self.scale_to(objects, instance=instance, operation=operation, **more)
+
+    async def scale_to(
+        self, objects: Sequence[ObjectCount], *, instance: str = "i1", operation: str = "op2", **more: Any
+    ) -> ObjectsScaled:
+        """Bring objects, or parts of a topology, to their numbers of replicas."""
+        self.step = "scale"
+        command = ScaleObjects(vnf_instance_id=instance, vim=self.vim, objects=tuple(objects), **more)
         while True:
             outcome = await self.changes.scale_objects(command, self.context(operation=operation))
             if isinstance(outcome, Done):

@@ -105,12 +105,13 @@ def _entry(body: Mapping[str, Any]) -> Entry:
         vdu_id=body["vduId"],
         is_kept=body["isKept"],
         is_shared=body["isShared"],
-        # These, manifestName and owned are absent in releases that an earlier version has stored.
+        # These, manifestName, owned and topologyVdus are absent in releases that an earlier version has stored.
         is_adopted=body.get("isAdopted", False),
         is_complete=body.get("isComplete", False),
         claim_templates=tuple(body["claimTemplates"]),
         manifest_name=body.get("manifestName", ""),
         owned=body.get("owned", ""),
+        topology_vdus=tuple(body.get("topologyVdus", ())),
     )
 
 
@@ -131,6 +132,7 @@ def _entry_document(entry: Entry) -> dict[str, Any]:
         "claimTemplates": list(entry.claim_templates),
         "manifestName": entry.manifest_name,
         "owned": entry.owned,
+        "topologyVdus": list(entry.topology_vdus),
     }
 
 

@@ -53,6 +53,7 @@ def objects_of(release: Release) -> tuple[ObjectFacts, ...]:
             name=entry.key.name,
             uid=entry.uid,
             vdu_id=entry.vdu_id,
+            topology_vdus=entry.topology_vdus,
         )
         for entry in release.entries
     )
@@ -60,7 +61,9 @@ def objects_of(release: Release) -> tuple[ObjectFacts, ...]:
 
 def left_of(release: Release) -> tuple[LeftObject, ...]:
     """Return the objects of the inventory, as those that a termination leaves."""
-    return tuple(LeftObject(**dict(each), cluster=release.cluster) for each in objects_of(release))
+    return tuple(
+        LeftObject(**{**dict(each), "topology_vdus": ()}, cluster=release.cluster) for each in objects_of(release)
+    )
 
 
 def left_object(

@@ -110,6 +110,8 @@ class Wanted:
     vdu_id: str | None = None
     manifest_name: str = ""
     """The name in the manifest, if the object has another one (capi.md CR-095)."""
+    topology_vdus: tuple[str, ...] = ()
+    """A Cluster: the ids of the VDUs for which parts of its topology stand."""
 
     @property
     def is_kept_on_delete(self) -> bool:

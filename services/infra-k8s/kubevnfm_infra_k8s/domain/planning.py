@@ -89,12 +89,24 @@ async def plan(command: Described, manifests: Sequence[Manifest], cluster: Clust
             if known[each].is_persistent
             else placed(each, namespace=place)
         )
+        in_topology: Sequence[VduTarget] = ()
         if is_cluster(each.key(place)):
             body = with_topology_replicas(body, command.vdus)
-            implemented += topology_vdus(body, command.vdus)
+            in_topology = topology_vdus(body, command.vdus)
+            implemented += in_topology
         # The digest of the manifest as written: the prepared object contains the instance's id, so no two would be equal.
         digest = digest_of(each.body)
-        objects.append(Wanted(each.key(place), body, known[each], each.file, digest, vdu.vdu_id if vdu else None))
+        objects.append(
+            Wanted(
+                each.key(place),
+                body,
+                known[each],
+                each.file,
+                digest,
+                vdu.vdu_id if vdu else None,
+                topology_vdus=tuple(one.vdu_id for one in in_topology),
+            )
+        )
     return Plan(
         namespace,
         objects,

@@ -54,6 +54,8 @@ class Entry:
     """The name in the manifest, if the object has another one (CR-095)."""
     owned: str = ""
     """`owned_fields` after our last write; "" if they are not known, as for an object that an earlier version has applied."""
+    topology_vdus: tuple[str, ...] = ()
+    """A Cluster: the ids of the VDUs for which parts of its topology stand (CR-050)."""
 
 
 @dataclass(frozen=True)
@@ -144,4 +146,5 @@ def _entry(wanted: Wanted, known: Entry | None) -> Entry:
         claim_templates=wanted.claim_templates,
         manifest_name=wanted.manifest_name,
         owned=known.owned if known is not None else "",
+        topology_vdus=wanted.topology_vdus,
     )

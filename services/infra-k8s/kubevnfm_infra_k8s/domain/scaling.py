@@ -1,18 +1,22 @@
 """Sets the number of replicas of objects of any kind that has a ``scale`` subresource (capi.md CR-033, CR-086).
 
-The counts are absolute and the cluster keeps them, so that a call that was interrupted anywhere can be repeated.
+The objects that Cluster API makes from the topology of a Cluster get theirs from there (chapter 12). The counts are absolute and the
+cluster keeps them, so that a call that was interrupted anywhere can be repeated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
 from kubevnfm_events.infra import ObjectCount, ObjectFacts
+from kubevnfm_kit.errors import Unprocessable
 
+from kubevnfm_infra_k8s.domain.applied import applied_part, applied_version
 from kubevnfm_infra_k8s.domain.capi.autoscaling import Limits
+from kubevnfm_infra_k8s.domain.capi.topology import limits_of_part, owner_of_part, part_of, with_part_count
 from kubevnfm_infra_k8s.domain.errors import (
     ForeignObjects,
     MachinesMissing,
@@ -46,6 +50,10 @@ class Scaled:
     resource: Resource
     uid: str
     count: int
+    part: str = ""
+    """A Cluster: the part of its topology that has the number."""
+    is_made: bool = False
+    """Whether Cluster API has made it from a topology: it carries no label of ours."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,8 @@ class ScaleRun:
     async def find(self, counts: Sequence[ObjectCount], release: Release) -> Sequence[Scaled]:
         """Return the objects to scale; nothing is changed.
 
-        Raises: NotScalable, UnknownKinds, ObjectMissing, ForeignObjects, OutsideAutoscaler naming the object.
+        Raises: NotScalable, UnknownKinds, ObjectMissing, ForeignObjects, OutsideAutoscaler naming the object; Unprocessable for a
+        part that the topology of a Cluster does not have.
         """
         return await each_of(counts, lambda each: self._find(each, release))
 
@@ -67,17 +76,36 @@ class ScaleRun:
         resource = await self.wait.cluster.resource(key.api_version, key.kind)
         if resource is None:
             raise UnknownKinds([f"{key.api_version} {key.kind}"])
-        if not resource.is_scalable:
+        if wanted.topology is None and not resource.is_scalable:
             raise NotScalable(key)
         body = await self.wait.cluster.get(resource, key)
         if body is None:
             raise ObjectMissing(key)
         if not await is_ours(self.wait.cluster, resource, key, body, release):
             raise ForeignObjects([key])
+        if wanted.topology is not None:
+            return await self._find_in_topology(key, resource, body, wanted.topology, wanted.count)
         limits = Limits.from_object(body)
         if not limits.allow(wanted.count):
             raise OutsideAutoscaler(key, wanted.count, limits.in_words)
         return Scaled(key, resource, uid_of(body), wanted.count)
+
+    async def _find_in_topology(self, key: ObjectKey, resource: Resource, body: Body, name: str, count: int) -> Scaled:
+        part = part_of(body, name)
+        if part is None:
+            raise Unprocessable("spec.topology", f"{key} has no {name} there, whose number is to change")
+        limits = limits_of_part(part)
+        if not limits.allow(count):
+            raise OutsideAutoscaler(key, count, limits.in_words)
+        if not limits.are_complete:
+            return Scaled(key, resource, uid_of(body), count, name)
+        # The topology has no number, so that the autoscaler can choose it; that of the object itself is not reverted.
+        owner = await owner_of_part(self.wait.cluster, key, body, name)
+        if owner is None:
+            raise ObjectMissing(
+                ObjectKey(key.api_version, "MachineDeployment", key.namespace, f"of {key.name}, {name}")
+            )
+        return _owned(*owner, count)
 
     async def scale(self, objects: Sequence[Scaled], *, within_s: float, leaving: Sequence[ObjectFacts] = ()) -> bool:
         """Set the counts and return True once they are reached and all is ready; False: call again.
@@ -85,24 +113,74 @@ class ScaleRun:
         ``leaving``: Machines that Cluster API is to choose first (capi.md CR-090). Raises ObjectFailed, ObjectsNotReady;
         MachinesMissing for one that is gone although no count was set yet, as another one would leave in its place.
         """
-        left_to_scale = [each for each in objects if _replicas(await self._scale_of(each), "spec") != each.count]
+        present = await each_of(objects, self._wanted_now)
+        left_to_scale = [each for each, count in zip(objects, present, strict=True) if count != each.count]
         if left_to_scale:
             for machine in leaving:
                 await self._choose(machine, is_begun=len(left_to_scale) < len(objects))
+        for each in left_to_scale:
+            await self._set(each)
+            log.info("object_scaled", object=str(each.key), part=each.part or None, replicas=each.count)
+            await self.progress.on(str(each.key), f"{each.count} replicas wanted", done=0, total=len(objects))
+        made = [each for each in objects if not each.part]
+        left: list[tuple[str, str]] = []
         for each in objects:
-            if each in left_to_scale:
-                await self.wait.cluster.scale(each.resource, each.key, replicas=each.count)
-                log.info("object_scaled", object=str(each.key), replicas=each.count)
-                await self.progress.on(str(each.key), f"{each.count} replicas wanted", done=0, total=len(objects))
-        awaited = [Awaited(each.key, each.resource) for each in objects]
-        if await self.wait.until_ready(awaited, self.progress, within_s=within_s) is None:
-            return False
-        left = [*await self._uncounted(objects), *await self._ending(objects)]
+            if each.part:
+                owner, behind = await self._owner(each)
+                made += [owner] if owner is not None else []
+                left += [(str(each.key), behind)] if behind else []
+        if not left:
+            awaited = [Awaited(each.key, each.resource, is_shared=each.is_made) for each in made]
+            if await self.wait.until_ready(awaited, self.progress, within_s=within_s) is None:
+                return False
+            left = [*await self._uncounted(made), *await self._ending(made)]
         for subject, message in left:
             await self.progress.on(subject, message, done=0, total=len(left))
         if left and self.wait.left_s() <= 0:
             raise ObjectsNotReady("; ".join(f"{subject}: {message}" for subject, message in left))
         return not left
+
+    async def _wanted_now(self, each: Scaled) -> int | None:
+        """Return the present number of replicas in the spec; None: none is written."""
+        if not each.part:
+            return _replicas(await self._scale_of(each), "spec")
+        count = (part_of(await self._body(each), each.part) or {}).get("replicas")
+        return count if isinstance(count, int) else None
+
+    async def _set(self, each: Scaled) -> None:
+        if not each.part:
+            await self.wait.cluster.scale(each.resource, each.key, replicas=each.count)
+            return
+        resource, body = each.resource, await self._body(each)
+        version = applied_version(body) or resource.api_version
+        if version != resource.api_version:
+            # The fields are known in the version in which they were applied (capi.md CR-038).
+            found = await self.wait.cluster.resource(version, each.key.kind)
+            if found is None:
+                raise UnknownKinds([f"{version} {each.key.kind}"])
+            resource, body = found, await self._body(replace(each, resource=found))
+        config = applied_part(body, each.key) or {
+            **{name: body[name] for name in ("apiVersion", "kind")},
+            "metadata": {"name": each.key.name, "namespace": each.key.namespace, "uid": each.uid},
+            # Without a record of our fields, all that a list has must be sent, as it may be replaced as a whole.
+            "spec": {"topology": field_at(body, "spec", "topology")},
+        }
+        await self.wait.cluster.apply(resource, each.key, with_part_count(config, body, each.part, each.count))
+
+    async def _owner(self, each: Scaled) -> tuple[Scaled | None, str]:
+        """Return the object that gets its number from the topology, and what it waits for; "" if it has the number."""
+        found = await owner_of_part(self.wait.cluster, each.key, await self._body(each), each.part)
+        if found is None:
+            return None, f"the object of {each.part} in the topology is not made yet"
+        owner = _owned(*found, each.count)
+        now = field_at(found[1], "spec", "replicas")
+        return owner, "" if now == each.count else f"{owner.key} has {now} of {each.count} replicas of the topology"
+
+    async def _body(self, each: Scaled) -> Body:
+        body = await self.wait.cluster.get(each.resource, each.key)
+        if body is None:
+            raise ObjectMissing(each.key)
+        return body
 
     async def _choose(self, machine: ObjectFacts, *, is_begun: bool) -> None:
         key = ObjectKey(machine.api_version, machine.kind, machine.namespace or "", machine.name)
@@ -136,6 +214,12 @@ class ScaleRun:
         if scale is None:
             raise ObjectMissing(each.key)
         return scale
+
+
+def _owned(resource: Resource, body: Body, count: int) -> Scaled:
+    metadata = body["metadata"]
+    key = ObjectKey(resource.api_version, resource.kind, str(metadata.get("namespace") or ""), str(metadata["name"]))
+    return Scaled(key, resource, uid_of(body), count, is_made=True)
 
 
 def _replicas(scale: Body, part: str) -> int:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from kubernetes_objects import a_deployment, a_pod, an_object
 from kubevnfm_events.infra import ObjectFacts, ObjectsApplied, VduTarget
+from kubevnfm_infra_k8s.domain.applied import applied_part, applied_version
 from kubevnfm_infra_k8s.domain.errors import ObjectsRefused
-from kubevnfm_infra_k8s.domain.objects import ObjectKey
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, annotations_of, labels_of
 
 VDUS = (VduTarget(vdu_id="WEB", name="web"), VduTarget(vdu_id="BARE", name="bare"))
 
@@ -30,6 +31,24 @@ async def test_a_deployment_is_scaled_out_and_in(ground: Any) -> None:
     assert uids(again, "WEB") == uids(out, "WEB")
     less = await ground.site.scale({web_of(before): 1}, instance=ground.namespace, operation="in")
     assert (len(uids(less, "WEB")), uids(less, "WEB") < uids(out, "WEB")) == (1, True)
+
+
+async def test_the_part_that_we_have_applied_is_found_again(ground: Any) -> None:
+    """CR-086: as the API server has recorded it, with lists whose items have keys, and without what its controllers add."""
+    await ground.apply(a_deployment(), vdus=VDUS)
+    resource = await ground.cluster.resource("apps/v1", "Deployment")
+    key = ObjectKey("apps/v1", "Deployment", ground.namespace, "web")
+    body = await ground.shown("apps/v1", "Deployment", "web")
+    assert applied_version(body) == "apps/v1"
+    part = applied_part(body, key)
+    assert set(part) == {"apiVersion", "kind", "metadata", "spec"}
+    assert "deployment.kubernetes.io/revision" in annotations_of(body).keys() - annotations_of(part).keys()
+    assert "strategy" in body["spec"].keys() - part["spec"].keys()
+    again = await ground.cluster.apply(resource, key, part, dry_run=True)
+    assert (again["spec"], labels_of(again)) == (body["spec"], labels_of(body))
+    part["spec"]["replicas"] = 1
+    changed = await ground.cluster.apply(resource, key, part, dry_run=True)
+    assert changed["spec"] == {**body["spec"], "replicas": 1}
 
 
 async def test_pods_are_replaced_one_by_one_or_from_their_manifest(ground: Any) -> None:

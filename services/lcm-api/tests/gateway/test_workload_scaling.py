@@ -9,7 +9,7 @@ from kubevnfm_events.capi import AwaitCluster
 from kubevnfm_events.infra import ScaleObjects
 from lcm_world import World
 from package_variants import SAMPLES
-from workload_world import AWAIT, KINDS, SCALE, SHOWN, VNFD, built, machines, sent, shown
+from workload_world import AWAIT, KINDS, SCALE, SHOWN, TOPOLOGY, VNFD, built, machines, sent, shown
 
 OUT = {"type": "SCALE_OUT", "aspectId": "workers", "numberOfSteps": 1}
 
@@ -143,12 +143,14 @@ def descriptor_with(old: str, new: str) -> str:
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
 async def test_an_even_number_of_control_plane_machines_is_refused(world: World, version: str) -> None:
-    """CR-088: before anything is sent, by either version of the API."""
-    instance_id = await built(world, descriptor=descriptor_with("number_of_instances: 2\n", "number_of_instances: 3\n"))
+    """CR-088: before anything is sent, by either version of the API, also in a topology."""
+    odd = descriptor_with("number_of_instances: 2\n", "number_of_instances: 3\n")
+    instance_id = await built(world, TOPOLOGY if version == "v1" else KINDS, descriptor=odd)
     call = world.v1 if version == "v1" else world.lcm
     body = {"type": "SCALE_OUT", "aspectId": "control_plane", "numberOfSteps": 1}
     problem = (await call("POST", f"{SHOWN.format(instance_id)}/scale", body)).problem(422)
-    assert "aspectId: leads to 4 machines of the KubeadmControlPlane workload-control-plane" in problem["detail"]
+    named = {"v1": "the topology of Cluster workload", "v2": "the KubeadmControlPlane workload-control-plane"}[version]
+    assert f"aspectId: leads to 4 machines of the control plane ({named})" in problem["detail"]
     assert not sent(world, ScaleObjects)
 
 
@@ -158,16 +160,38 @@ async def test_a_control_plane_without_machines_is_refused(world: World) -> None
     instance_id = await built(world, descriptor=descriptor_with(level(3), level(0)))
     body = {"instantiationLevelId": "instantiation_level_2"}
     problem = (await world.lcm("POST", f"{SHOWN.format(instance_id)}/scale_to_level", body)).problem(422)
-    assert "instantiationLevelId: leads to 0 machines of the KubeadmControlPlane" in problem["detail"]
+    assert "instantiationLevelId: leads to 0 machines of the control plane" in problem["detail"]
     assert not sent(world, ScaleObjects)
 
 
-async def test_machines_of_a_class_are_refused_with_the_reason(world: World) -> None:
-    """CR-086: the class of a cluster with a topology would revert the count."""
+async def test_the_numbers_of_a_topology_are_those_of_the_cluster(world: World) -> None:
+    """CR-086, CR-087, CR-093: the Cluster with the part of its topology; the rollback of a scale out sets the earlier number."""
+    instance_id = await built(world, TOPOLOGY)
+    world.twins.answers[AWAIT] = machines([0, 1, 2], 3)
+    level = {"instantiationLevelId": "instantiation_level_2"}
+    await world.reached(await world.ask(instance_id, "scale_to_level", level), "COMPLETED")
+    assert parts(world)[-1] == [("workload", "controlPlane", 3), ("workload", "md-0", 3)]
+    assert levels(await shown(world, instance_id)) == {"control_plane": 1, "workers": 2}
+    world.twins.failing = {SCALE}
+    operation_id = await world.ask(instance_id, "scale", OUT)
+    await world.reached(operation_id, "FAILED_TEMP")
+    world.twins.failing = set()
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)
+    await world.reached(operation_id, "ROLLED_BACK")
+    assert [counts[0][2] for counts in parts(world)[-2:]] == [4, 3]
+
+
+def parts(world: World) -> list[list[tuple[str, str | None, int]]]:
+    """Return the Clusters, the parts of their topology, and the counts of each scaling that was sent."""
+    return [[(one.name, one.topology, one.count) for one in each.objects] for each in sent(world, ScaleObjects)]
+
+
+async def test_a_vdu_that_no_object_implements_is_refused_with_the_reason(world: World) -> None:
+    """CR-086: before anything is sent."""
     instance_id = await built(world, KINDS[:1])
     problem = (await world.lcm("POST", f"{SHOWN.format(instance_id)}/scale", OUT)).problem(422)
     assert "VDU worker" in problem["detail"]
-    assert "spec.topology" in problem["detail"]
+    assert "no Cluster whose spec.topology has it" in problem["detail"]
     assert not sent(world, ScaleObjects)
 
 

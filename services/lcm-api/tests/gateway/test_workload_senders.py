@@ -12,7 +12,7 @@ from kubevnfm_events.vim import RegisterReceived
 from lcm_builders import CREDENTIALS_SENT
 from lcm_world import SAMPLES, World, sample_request
 from package_variants import changed_package, variant
-from workload_world import APPLIED, APPLY, AWAIT, machines, sent
+from workload_world import APPLY, AWAIT, applied, machines, sent
 
 SENDER = "capi-workload-sender"
 VIMS = {"management": {"vimId": "k8s", "vimType": "kubernetes"}}
@@ -21,7 +21,7 @@ VIMS = {"management": {"vimId": "k8s", "vimType": "kubernetes"}}
 @pytest.fixture
 async def cluster(world: World) -> World:
     """Return lcm-api with the package and the management cluster."""
-    world.twins.answers[APPLY] = APPLIED
+    world.twins.answers[APPLY] = applied()
     world.twins.answers[AWAIT] = machines([0])
     world.vims.add("k8s", "kubernetes")
     await world.sample(SENDER)

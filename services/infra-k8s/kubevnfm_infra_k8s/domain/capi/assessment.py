@@ -10,13 +10,9 @@ from typing import Final, Literal
 from kubevnfm_events.capi import ClusterStage
 
 from kubevnfm_infra_k8s.domain.capi.contract import DEPLOYMENT_LABEL, POOL_LABEL, Conditions, is_paused
-from kubevnfm_infra_k8s.domain.capi.machines import (
-    TOPOLOGY_DEPLOYMENT_LABEL,
-    is_leaving,
-    is_of_control_plane,
-    owner_of_kind,
-)
+from kubevnfm_infra_k8s.domain.capi.machines import CONTROL_PLANE_VDU, is_leaving, is_of_control_plane, owner_of_kind
 from kubevnfm_infra_k8s.domain.capi.readiness import counts, endpoint_of, is_infrastructure_ready, is_initialized
+from kubevnfm_infra_k8s.domain.capi.topology import part_name, part_of
 from kubevnfm_infra_k8s.domain.objects import Body, field_at, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.readiness import judge
 from kubevnfm_infra_k8s.domain.verdicts import NOT_FOUND, Observation, Verdict
@@ -135,15 +131,10 @@ def _behind(objects: ClusterObjects) -> Iterator[str]:
         yield f"{_name(plane)}: version {now}, {wanted} wanted"
     if topology is None:
         return
-    parts = {str(each.get("name")): each for each in field_at(topology, "workers", "machineDeployments") or []}
     for owner, part, path in (
-        (plane, field_at(topology, "controlPlane"), ("spec", "version")),
+        (plane, part_of(objects.cluster, CONTROL_PLANE_VDU), ("spec", "version")),
         *(
-            (
-                each,
-                parts.get(str(labels_of(each).get(TOPOLOGY_DEPLOYMENT_LABEL))),
-                ("spec", "template", "spec", "version"),
-            )
+            (each, part_of(objects.cluster, part_name(each)), ("spec", "template", "spec", "version"))
             for each in objects.workers
         ),
     ):

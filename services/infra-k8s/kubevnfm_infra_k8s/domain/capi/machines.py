@@ -11,6 +11,7 @@ from kubevnfm_infra_k8s.domain.capi.contract import CONTROL_PLANE_LABEL, DEPLOYM
 from kubevnfm_infra_k8s.domain.objects import Body, field_at, labels_of, uid_of
 
 TOPOLOGY_DEPLOYMENT_LABEL = "topology.cluster.x-k8s.io/deployment-name"
+TOPOLOGY_POOL_LABEL = "topology.cluster.x-k8s.io/pool-name"
 CONTROL_PLANE_VDU = "controlPlane"
 """The name of the VDU of a control plane that a ClusterClass makes."""
 
@@ -76,6 +77,7 @@ def _owners(machine: Body) -> Iterator[tuple[str, str]]:
         (DEPLOYMENT_LABEL, "MachineDeployment"),
         (TOPOLOGY_DEPLOYMENT_LABEL, "MachineDeployment"),
         (POOL_LABEL, "MachinePool"),
+        (TOPOLOGY_POOL_LABEL, "MachinePool"),
     ):
         if labels.get(label):
             yield kind, labels[label]

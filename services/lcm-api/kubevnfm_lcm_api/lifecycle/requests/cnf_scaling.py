@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kubevnfm_events.infra import ObjectCount, ObjectFacts
+from kubevnfm_events.infra import ObjectFacts
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.lcm import OperationType, ScaleVnfRequest, ScaleVnfToLevelRequest
 
@@ -16,7 +16,7 @@ from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import ScaleWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.requests.leaving_machines import leaving_machines
-from kubevnfm_lcm_api.lifecycle.requests.workload_scaling import owner_of_machines
+from kubevnfm_lcm_api.lifecycle.requests.workload_scaling import check_majority, counted, owner_of_machines
 
 _NOT_SCALABLE: Final = frozenset({"DaemonSet", "Pod"})
 """The kinds that can implement a VDU and have no ``scale`` subresource; of other kinds the cluster decides."""
@@ -42,16 +42,15 @@ def scaled_cnf(
     workload = vnf.record.internals.workload
     if workload is None:
         objects = [
-            (one, one.vdu_id)
+            (counted(one), str(one.vdu_id))
             for one in vnf.release.objects
             if one.vdu_id in vdu_ids and _is_scaled(one, place, is_changed=wanted[one.vdu_id] != present[one.vdu_id])
         ]
     else:
-        objects = [
-            (owner_of_machines(vnf, vdu_id, wanted[vdu_id], place), vdu_id)
-            for vdu_id in sorted(vdu_ids)
-            if wanted[vdu_id] != present[vdu_id]
-        ]
+        changed = sorted(vdu_id for vdu_id in vdu_ids if wanted[vdu_id] != present[vdu_id])
+        objects = [(owner_of_machines(vnf, vdu_id, place), vdu_id) for vdu_id in changed]
+        for one, vdu_id in objects:
+            check_majority(one, wanted[vdu_id], place)
     if not objects:
         raise Unprocessable(place, f"none of the VDUs {', '.join(sorted(vdu_ids)) or '(none)'} has an object to scale")
     check_objects_exist(vnf.record, (one for one, _ in objects), "scale")
@@ -59,8 +58,8 @@ def scaled_cnf(
     leaving = leaving_machines(vnf, request.additional_params, differences)
     draft = ScaleCnfDraft(
         **vnf.fields(original, version, operation=operation, asked=request),
-        counts=tuple(_count(one, wanted[vdu_id]) for one, vdu_id in objects),
-        counts_before=tuple(_count(one, present[vdu_id]) for one, vdu_id in objects),
+        counts=tuple(one.model_copy(update={"count": wanted[vdu_id]}) for one, vdu_id in objects),
+        counts_before=tuple(one.model_copy(update={"count": present[vdu_id]}) for one, vdu_id in objects),
         vdu_counts=differences,
         scale_status=scale_status(levels),
         instantiation_level_id=level_id,
@@ -80,7 +79,3 @@ def _is_scaled(one: ObjectFacts, place: str, *, is_changed: bool) -> bool:
             place, f"VDU {one.vdu_id} is the {one.kind} {one.name}, and a {one.kind} has no number of replicas to scale"
         )
     return False
-
-
-def _count(one: ObjectFacts, count: int) -> ObjectCount:
-    return ObjectCount(api_version=one.api_version, kind=one.kind, namespace=one.namespace, name=one.name, count=count)
