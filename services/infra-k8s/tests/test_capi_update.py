@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from kubevnfm_infra_k8s.domain.capi.waiting import kinds_of, objects_now
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsRefused
 from kubevnfm_infra_k8s.update_handlers import UpdateHandlers
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_lab.faults import FaultBook
+from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_lab.kubernetes.objects import Key, value_at
 from kubevnfm_worker import Done
@@ -124,6 +125,59 @@ async def test_a_changed_template_becomes_another_one_and_its_machines_follow(
     back = await updated(management, files_of(sample), operation="op4")
     assert uids(back, "worker").isdisjoint(uids(after, "worker"))
     assert len(names(management, TEMPLATES)) == 2
+
+
+def records(management: Management) -> dict[str, list[tuple[str, str]]]:
+    """Return by kind: how often and in which versions kubevnfm has applied the objects of the cluster."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for resource in management.lab.store.resources_with_objects():
+        for each in management.lab.store.list(resource, "default"):
+            if each["metadata"].get("labels", {}).get("kubevnfm.io/vnf-instance-id") == "i1" and "x-k8s.io" in resource:
+                entries = [one for one in each["metadata"].get("managedFields", ()) if one["operation"] == "Apply"]
+                versions = [(one["manager"], one["apiVersion"].rpartition("/")[2]) for one in entries]
+                found.setdefault(each["kind"], []).extend(versions)
+    return found
+
+
+async def test_a_package_of_another_api_version_is_applied_by_one_manager_in_one_version(
+    management: Management, ledger: CallLedger
+) -> None:
+    """CR-036, CR-038: applied in full, and once more; what the new files lack goes, and comes back with the old ones."""
+    old = files_of("capi-workload-v1beta1")
+    old[CLUSTER] = old[CLUSTER].replace(
+        "metadata:\n  name: workload\n", "metadata:\n  name: workload\n  labels: {old: 'yes'}\n", 1
+    )
+    await management.apply("capi-workload-v1beta1", files=old)
+    await management.wait("initialized")
+    await management.addons()
+    before = await management.wait("available")
+    assert set(chain(*records(management).values())) == {("kubevnfm", "v1beta1")}
+    clusters, key = "clusters.cluster.x-k8s.io", Key("default", "workload")
+
+    files = files_of("capi-workload")
+    management.version = "v1beta2"
+    for operation, applies in (("op2", 2), ("op3", 1)):
+        ledger.clear()
+        await part(management, files, "control_plane", operation=operation)
+        sent = {each["verb"]: each["count"] for each in ledger.calls() if each["part"] == "kubernetes"}
+        assert sent["patch clusters"] == applies
+    after = await updated(management, files, operation="op4")
+    assert set(chain(*records(management).values())) == {("kubevnfm", "v1beta2")}
+    assert "old" not in labels_of(management, clusters, key)
+    assert Counter(each.vdu_id for each in after.machines) == Counter(each.vdu_id for each in before.machines)
+    release = await management.site.handlers.releases.get("i1")
+    assert {entry.key.api_version.rpartition("/")[2] for entry in release.entries if entry.key.is_custom} == {"v1beta2"}
+
+    management.version = "v1beta1"
+    await updated(management, old, operation="op5")
+    assert set(chain(*records(management).values())) == {("kubevnfm", "v1beta1")}
+    assert labels_of(management, clusters, key)["old"] == "yes"
+
+
+def labels_of(management: Management, resource: str, key: Key) -> dict[str, str]:
+    found = management.lab.store.get(resource, key)
+    assert found is not None
+    return dict(found["metadata"]["labels"])
 
 
 async def test_a_changed_bootstrap_template_that_no_webhook_refuses_rolls_out_too(management: Management) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 import structlog
 from kubevnfm_kit.clock import rfc3339
 
+from kubevnfm_infra_k8s.domain.applied import applied_version
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotReady, ObjectsRefused, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, field_at, labels_of
 from kubevnfm_infra_k8s.domain.preparing import instance_labels, labelled
@@ -123,7 +124,15 @@ class Sender:
         tries, since = 0, self.wait.clock.now()
         while True:
             try:
-                return await self.wait.cluster.apply(wanted.resource, wanted.key, body)
+                applied = await self.wait.cluster.apply(wanted.resource, wanted.key, body)
+                if there is not None and applied_version(there) not in (None, wanted.key.api_version):
+                    # The API server has compared the two sets of our fields by conversions, which can lose some. Now both
+                    # are in one version (capi.md CR-038).
+                    applied = await self.wait.cluster.apply(wanted.resource, wanted.key, body)
+                    log.info(
+                        "object_applied_in_another_version", object=str(wanted.key), version=wanted.key.api_version
+                    )
+                return applied
             # Retried here and not by the worker, because the webhook's own pods may be among the objects just sent.
             except WebhookUnavailable as error:
                 pause_s = _WEBHOOK_PAUSES_S[min(tries, len(_WEBHOOK_PAUSES_S) - 1)]

@@ -38,9 +38,9 @@ async def test_the_part_that_we_have_applied_is_found_again(ground: Any) -> None
     await ground.apply(a_deployment(), vdus=VDUS)
     resource = await ground.cluster.resource("apps/v1", "Deployment")
     key = ObjectKey("apps/v1", "Deployment", ground.namespace, "web")
-    body = await ground.shown("apps/v1", "Deployment", "web")
+    body: Any = await ground.shown("apps/v1", "Deployment", "web")
     assert applied_version(body) == "apps/v1"
-    part = applied_part(body, key)
+    part: Any = applied_part(body, key)
     assert set(part) == {"apiVersion", "kind", "metadata", "spec"}
     assert "deployment.kubernetes.io/revision" in annotations_of(body).keys() - annotations_of(part).keys()
     assert "strategy" in body["spec"].keys() - part["spec"].keys()
