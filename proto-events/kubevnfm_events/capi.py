@@ -71,10 +71,14 @@ class AwaitCluster(Command, kind="infra.k8s.await_cluster", service="infra-k8s",
     """The uid of the Cluster object; None: whichever has the name. One with another uid is an earlier one."""
 
 
+AddonsPart = Literal["apply", "prune", "replace"]
+
+
 class AddonsApplied(Event, kind="infra.addons.applied"):
     """The addons are applied inside the workload cluster; the nodes that they need may still come."""
 
     count: int = 0
+    """How many objects the manifests have."""
 
 
 class ApplyAddons(Command, kind="infra.k8s.apply_addons", service="infra-k8s", reply=AddonsApplied):
@@ -89,6 +93,8 @@ class ApplyAddons(Command, kind="infra.k8s.apply_addons", service="infra-k8s", r
     """``additionalParams.capi.addon-def-files``: package paths or URLs, in order."""
     variables: Variables | None = None
     """None: the manifests have no placeholders."""
+    part: AddonsPart = "apply"
+    """``apply``: apply all objects; ``prune``: delete those of the inventory that the manifests lack; ``replace``: both."""
 
 
 class RollOutBegun(Event, kind="infra.cluster.roll_out_begun"):

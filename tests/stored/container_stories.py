@@ -58,6 +58,13 @@ _WORKLOAD_FILES: Final = {
     "vnfdId": CAPI_WORKLOAD,
     "additionalParams": {"lcm-kubernetes-def-files": ["Files/kubernetes/cluster.yaml"]},
 }
+_WORKLOAD_ADDONS: Final = {
+    "vnfdId": CAPI_WORKLOAD,
+    "additionalParams": {
+        "lcm-kubernetes-def-files": ["Files/kubernetes/cluster.yaml"],
+        "capi": {"addon-def-files": ["Files/addons/cni.yaml"]},
+    },
+}
 _FILES: Final = {"lcm-kubernetes-def-files": ["Files/kubernetes/deployment.yaml"]}
 _OTHER: Final = {"vnfdId": OTHER_CNF, "additionalParams": _FILES}
 _ROLLING: Final = {
@@ -216,6 +223,31 @@ CONTAINER_STORIES: Final[Mapping[str, Story]] = {
             succeed("update_cluster/check", "await_settled_cluster", "update_cluster/control_plane"),
             fail("await_updated_cluster/control_plane", "rollback"),
             succeed("update_cluster/control_plane", "await_settled_cluster", "update_cluster/check"),
+            ends="ROLLED_BACK",
+        ),
+        WORKLOAD_ANSWERS,
+    ),
+    "change-addons-of-workload-rolled-back": Story(
+        play(
+            live_workload,
+            ask("change_vnfpkg", _WORKLOAD_ADDONS),
+            succeed(
+                "update_cluster/check",
+                "await_settled_cluster",
+                "update_cluster/control_plane",
+                "await_updated_cluster/control_plane",
+                "update_addons/apply",
+                "update_cluster/all",
+                "await_updated_cluster/all",
+            ),
+            fail("update_addons/prune", "rollback"),
+            succeed(
+                "update_cluster/all",
+                "update_addons/apply",
+                "update_cluster/control_plane",
+                "await_settled_cluster",
+                "update_cluster/check",
+            ),
             ends="ROLLED_BACK",
         ),
         WORKLOAD_ANSWERS,

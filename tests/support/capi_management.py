@@ -85,17 +85,16 @@ class Management:
                 assert isinstance(outcome.event, ClusterReached)
                 return outcome.event
 
-    async def addons(self, *names: str, instance: str = "i1") -> AddonsApplied:
-        self.site.step = "addons"
+    async def addons(self, *names: str, instance: str = "i1", **more: Any) -> AddonsApplied:
+        """Apply addons of the package ``p-<instance>``, the sample's by default; ``more``: another package or part."""
+        self.site.step = f"addons/{more.get('part', 'apply')}"
+        operation = more.pop("operation", instance)
+        facts = {"package": self.site.packages.named(f"p-{instance}"), "def_files": names or (ADDON,)}
         command = ApplyAddons(
-            vnf_instance_id=instance,
-            vim=self.site.vim,
-            cluster=self.cluster_of(),
-            package=self.site.packages.named(f"p-{instance}"),
-            def_files=names or (ADDON,),
+            vnf_instance_id=instance, vim=self.site.vim, cluster=self.cluster_of(), **{**facts, **more}
         )
         while True:
-            outcome = await self.handlers.apply_addons(command, self.site.context(operation=instance))
+            outcome = await self.handlers.apply_addons(command, self.site.context(operation=operation))
             if isinstance(outcome, Done):
                 assert isinstance(outcome.event, AddonsApplied)
                 return outcome.event

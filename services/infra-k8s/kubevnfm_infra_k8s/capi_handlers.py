@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -36,11 +36,12 @@ from kubevnfm_infra_k8s.domain.capi.rolling_out import roll_out, rolled_out
 from kubevnfm_infra_k8s.domain.capi.waiting import ClusterKinds, ClusterWait, kinds_of, objects_now
 from kubevnfm_infra_k8s.domain.capi.watching import ClusterView, ClusterWatches
 from kubevnfm_infra_k8s.domain.errors import ClusterFailed, ClusterLost, ClusterUnavailable, KubeconfigInvalid
+from kubevnfm_infra_k8s.domain.manifests import Manifest
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, field_at, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.planning import plan
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
-from kubevnfm_infra_k8s.domain.release import Release, addons_release
+from kubevnfm_infra_k8s.domain.release import ADDONS, Release
 from kubevnfm_infra_k8s.domain.verdicts import Observation
 from kubevnfm_infra_k8s.handling import AGAIN_S, Handling, attempt_of
 
@@ -161,10 +162,14 @@ class CapiHandlers(Handling):
         return Done(RollOutBegun(owners=tuple(f"{key.kind} {key.name}" for key in keys)))
 
     async def apply_addons(self, command: ApplyAddons, context: StepContext) -> Outcome:
-        """Apply the addons inside the workload cluster; what they need of workers is not awaited here."""
+        """Apply the addons inside the workload cluster, or delete those of earlier manifests.
+
+        The workers that they need are not awaited here. A repeated call continues.
+        """
         mine = command.vnf_instance_id
-        name = addons_release(mine)
-        manifests = await self.manifests(command, command.package, command.def_files, context.operation_id)
+        manifests: Sequence[Manifest] = ()
+        if command.def_files:  # otherwise another package has no addons any more
+            manifests = await self.manifests(command, command.package, command.def_files, context.operation_id)
         began = await self.start_times.started_at(context, mine)
         async with self.connected(command.vim) as management:
             connection = await _connection(management, command.cluster)
@@ -179,15 +184,20 @@ class CapiHandlers(Handling):
                 await progress.on(f"Cluster {command.cluster.name}", f"does not answer yet: {error}", done=0, total=1)
                 return NotYet(_PAUSE_S)
             planned = await plan(_Addons(mine), manifests, cluster, operation_id=context.operation_id)
-            release = await self.releases.get(name) or Release(name, cluster.endpoint)
+            release = await self.releases.get(mine, ADDONS) or Release(mine, cluster.endpoint, part=ADDONS)
             wait = await self.readiness(cluster, context, mine, None)
             # Adopted: kubeadm and providers have made some objects of such manifests already (RBAC, kube-proxy).
-            run = self.applying(wait, Progress("addons", context.publish), adopt=True)
+            applying = self.applying(wait, Progress("addons", context.publish), adopt=True)
             try:
-                await run.apply(planned, release, applied_by=attempt_of(context))
+                if command.part != "prune" and release.applied_by != attempt_of(context):
+                    release = await applying.apply(planned, release, applied_by=attempt_of(context))
+                if command.part != "apply":
+                    wanted = {each.key for each in planned.objects}
+                    if await self.pruning(wait, context).prune(release, wanted, within_s=self.wait_s) is None:
+                        return NotYet(AGAIN_S)
             except RevisionConflict:
                 return NotYet(AGAIN_S)
-        log.info("addons_applied", cluster=command.cluster.name, objects=len(planned.objects))
+        log.info("addons_applied", cluster=command.cluster.name, objects=len(planned.objects), part=command.part)
         return Done(AddonsApplied(count=len(planned.objects)))
 
 

@@ -32,7 +32,7 @@ from kubevnfm_infra_k8s.domain.objects import digest_of
 from kubevnfm_infra_k8s.domain.planning import plan
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
-from kubevnfm_infra_k8s.domain.release import Release, addons_release
+from kubevnfm_infra_k8s.domain.release import ADDONS, Release
 from kubevnfm_infra_k8s.domain.stripping import Stripping
 from kubevnfm_infra_k8s.domain.terminating import Terminated, TerminationRun
 from kubevnfm_infra_k8s.domain.updating import UpdateRun, files_after
@@ -161,8 +161,7 @@ class InfraK8sHandlers(Handling):
             # Before the release goes, from which a repeat of this command could answer.
             await self.deletions.record(context, answer)
             await self.releases.delete(mine)
-        # The objects inside a workload cluster went with it.
-        await self.releases.delete(addons_release(mine))
+            await self._forget_addons(mine)
         await self.sources.forget(mine)
         await self.start_times.forget(mine)
         return Done(answer)
@@ -196,21 +195,32 @@ class InfraK8sHandlers(Handling):
         await Progress("login", context.publish).failed(message)
         return (credential,)
 
+    async def _forget_addons(self, mine: str) -> None:
+        """Forget the objects inside a workload cluster, which went with it."""
+        addons = await self.releases.get(mine, ADDONS)
+        if addons is not None:
+            # Another cluster may get the address.
+            await self._leave_shared(addons)
+            await self.releases.delete(mine, ADDONS)
+
+    async def _leave_shared(self, release: Release) -> None:
+        """Have other instances not see the claims of this one."""
+        for entry in release.entries:
+            await self.shared.release(release.cluster, entry.key, release.vnf_instance_id)
+            await self.shared.forget(release.cluster, entry.key)
+
     async def _give_up(self, release: Release, error: VnfmError, context: StepContext) -> tuple[LeftObject, ...]:
         """Forget the objects of a cluster that no longer matters to the operator; return what may still exist."""
         mine = release.vnf_instance_id
         log.warning("cluster_given_up", cluster=release.cluster, reason=str(error))
         left = left_of(release)
         names = ", ".join(str(entry.key) for entry in release.entries)
-        addons = await self.releases.get(addons_release(mine))
+        addons = await self.releases.get(mine, ADDONS)
         if addons is not None:
             left += left_of(addons)
             names += f", and at {addons.cluster} {', '.join(str(entry.key) for entry in addons.entries)}"
         await Progress("give-up", context.publish).failed(f"{error}; these objects may still exist: {names}")
-        # Other instances must not see our claims.
-        for entry in release.entries:
-            await self.shared.release(release.cluster, entry.key, mine)
-            await self.shared.forget(release.cluster, entry.key)
+        await self._leave_shared(release)
         return left
 
     async def _delete(

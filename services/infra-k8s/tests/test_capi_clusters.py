@@ -23,7 +23,7 @@ from kubevnfm_infra_k8s.domain.errors import (
     ObjectsNotGone,
 )
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
-from kubevnfm_infra_k8s.domain.release import addons_release
+from kubevnfm_infra_k8s.domain.release import ADDONS
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
@@ -63,9 +63,9 @@ async def test_a_cluster_is_initialized_gets_its_addons_and_becomes_available(
     assert "DaemonSet/kube-system/cni" in workload.inventory()["objects"]
     # The addons have an inventory of their own, which the deletion of the cluster takes with it.
     releases = management.site.handlers.releases
-    assert [entry.key.name for entry in (await releases.get(addons_release("i1"))).entries] == ["cni", "cni"]
+    assert [entry.key.name for entry in (await releases.get("i1", ADDONS)).entries] == ["cni", "cni"]
     await management.site.delete()
-    assert await releases.get(addons_release("i1")) is None
+    assert await releases.get("i1", ADDONS) is None
     assert labs.find(host, int(port)) is None
 
 
@@ -342,7 +342,7 @@ async def test_a_deletion_that_is_given_up_names_the_addons_too(management: Mana
     assert {each.name for each in left if each.cluster == endpoint} == {"cni"}
     assert ("Cluster", "workload") in {(each.kind, each.name) for each in left if each.cluster != endpoint}
     assert f"and at {endpoint} ServiceAccount kube-system/cni" in management.messages()[-1]
-    assert await management.site.handlers.releases.get(addons_release("i1")) is None
+    assert await management.site.handlers.releases.get("i1", ADDONS) is None
 
 
 async def test_a_paused_cluster_is_deleted_too(management: Management) -> None:

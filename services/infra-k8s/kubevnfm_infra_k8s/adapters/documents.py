@@ -18,7 +18,7 @@ from kubevnfm_worker import StepContext
 from kubevnfm_infra_k8s.domain.errors import SharedObjectDiffers
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Sharing
-from kubevnfm_infra_k8s.domain.release import Entry, Release
+from kubevnfm_infra_k8s.domain.release import Entry, Release, release_id
 
 RELEASES: Final = "k8s_releases"
 SHARED: Final = "k8s_shared_objects"
@@ -39,14 +39,14 @@ _MOST_FORMER: Final = 50
 
 
 class StoredReleases:
-    """`ports.Releases`: one document for each VNF instance."""
+    """`ports.Releases`: one document for each part of a VNF instance's objects."""
 
     def __init__(self, store: DocumentStore) -> None:
         self._store = store
 
-    async def get(self, vnf_instance_id: str) -> Release | None:
+    async def get(self, vnf_instance_id: str, part: str = "") -> Release | None:
         """See the port."""
-        stored = await self._store.get(RELEASES, vnf_instance_id)
+        stored = await self._store.get(RELEASES, release_id(vnf_instance_id, part))
         if stored is None:
             return None
         body = stored.body
@@ -62,6 +62,7 @@ class StoredReleases:
             repaired_by=body.get("repairedBy", ""),
             repaired=body.get("repaired", 0),
             revision=stored.revision,
+            part=part,
         )
 
     async def save(self, release: Release) -> Release:
@@ -77,17 +78,17 @@ class StoredReleases:
             "openstackVimId": release.openstack_vim_id,
         }
         if release.revision:
-            stored = await self._store.replace(RELEASES, release.vnf_instance_id, body, if_revision=release.revision)
+            stored = await self._store.replace(RELEASES, release.id, body, if_revision=release.revision)
         else:
             try:
-                stored = await self._store.insert(RELEASES, release.vnf_instance_id, body)
+                stored = await self._store.insert(RELEASES, release.id, body)
             except AlreadyExists as error:
-                raise RevisionConflict(f"release {release.vnf_instance_id}: created by another worker") from error
+                raise RevisionConflict(f"release {release.id}: created by another worker") from error
         return replace(release, revision=stored.revision)
 
-    async def delete(self, vnf_instance_id: str) -> None:
+    async def delete(self, vnf_instance_id: str, part: str = "") -> None:
         """See the port."""
-        await self._store.delete(RELEASES, vnf_instance_id)
+        await self._store.delete(RELEASES, release_id(vnf_instance_id, part))
 
     async def others_in(self, cluster: str, namespace: str, *, than: str) -> Sequence[str]:
         """See the port."""

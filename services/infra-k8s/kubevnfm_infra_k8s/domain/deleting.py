@@ -198,7 +198,7 @@ class DeletionRun:
     async def need_of_others(self, release: Release, key: ObjectKey, body: Body) -> str:
         """Return why a cluster-scoped object stays at the end of the instance; "" if nothing else needs it."""
         if key.kind == "Namespace" and not key.is_custom:
-            if await self.releases.others_in(release.cluster, key.name, than=release.vnf_instance_id):
+            if await self.releases.others_in(release.cluster, key.name, than=release.id):
                 return "other VNF instances have objects there"
             if await self._has_clusters(key.name):
                 return "a Cluster of Cluster API is there"

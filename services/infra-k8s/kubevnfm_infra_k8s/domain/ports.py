@@ -217,16 +217,18 @@ class CloudLogins(Protocol):
 class Releases(Protocol):
     """The inventories of VNF instances."""
 
-    async def get(self, vnf_instance_id: str) -> Release | None: ...
+    async def get(self, vnf_instance_id: str, part: str = "") -> Release | None:
+        """Return the inventory of a part of the instance's objects (`Release.part`)."""
+        ...
 
     async def save(self, release: Release) -> Release:
         """Store the release; return it with its new revision. Raises RevisionConflict if another worker changed it."""
         ...
 
-    async def delete(self, vnf_instance_id: str) -> None: ...
+    async def delete(self, vnf_instance_id: str, part: str = "") -> None: ...
 
     async def others_in(self, cluster: str, namespace: str, *, than: str) -> Sequence[str]:
-        """Return the ids of up to 10 other instances that have objects in the namespace."""
+        """Return the ids of up to 10 other releases that have objects in the namespace."""
         ...
 
 

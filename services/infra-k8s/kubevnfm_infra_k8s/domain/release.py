@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from kubevnfm_events.infra import LeftObject
 
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.ownership import owned_fields
 
+ADDONS: Final = "addons"
+"""The part of an instance's objects that is inside its own workload cluster (capi.md CR-048)."""
 
-def addons_release(vnf_instance_id: str) -> str:
-    """Return the id of the release with an instance's objects inside its own workload cluster (capi.md CR-048)."""
-    return f"{vnf_instance_id}.addons"
+
+def release_id(vnf_instance_id: str, part: str = "") -> str:
+    """Return the id of a stored release."""
+    return f"{vnf_instance_id}.{part}" if part else vnf_instance_id
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,13 @@ class Release:
     """The objects whose finalizers a termination has removed, and what they may have left."""
     revision: int = 0
     """0: not stored yet."""
+    part: str = ""
+    """"" for the objects in the cluster that is the instance's VIM, or `ADDONS`: each part is a release of its own."""
+
+    @property
+    def id(self) -> str:
+        """The id under which it is stored."""
+        return release_id(self.vnf_instance_id, self.part)
 
     def planned(self, objects: Sequence[Wanted], *, namespace: str) -> Release:
         """Return the release with entries for these objects. Its other entries stay, so that termination deletes them."""

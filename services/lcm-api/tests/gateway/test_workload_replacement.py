@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_events import CommandFailed
-from kubevnfm_events.capi import AwaitCluster, ClusterUpdated, RollOutMachines, UpdateCluster
+from kubevnfm_events.capi import ApplyAddons, AwaitCluster, ClusterUpdated, RollOutMachines, UpdateCluster
 from kubevnfm_events.infra import ObjectFacts
 from lcm_world import RING, World
 from package_variants import CAPI_WORKLOAD, OTHER_WORKLOAD, SAMPLES, changed_package
@@ -50,6 +50,7 @@ async def test_a_roll_out_replaces_the_machines_and_nothing_else(world: World) -
         ({"additionalParams": {"capi": {"rollout": True, "vim_name": "x"}}}, 422, "additionalParams/capi/vim_name"),
         ({"additionalParams": {"capi": {"rollout": True}, "namespace": "x"}}, 422, "additionalParams/namespace"),
         ({"additionalParams": {"capi": {"rollout": True, "variables": {}}}}, 422, "additionalParams/capi/variables"),
+        ({"additionalParams": {"capi": {"rollout": True, "addon-def-files": []}}}, 422, "capi/addon-def-files"),
     ],
 )
 async def test_a_roll_out_with_anything_else_is_refused_by_field(
@@ -64,7 +65,7 @@ async def test_a_roll_out_with_anything_else_is_refused_by_field(
 
 UPDATED = "infra.k8s.update_cluster"
 CLUSTER_FILE = "Files/kubernetes/cluster.yaml"
-GIVEN = {"lcm-kubernetes-def-files": [CLUSTER_FILE], "capi": {"variables": {"FLAVOR": "m1.large"}}}
+GIVEN: dict[str, Any] = {"lcm-kubernetes-def-files": [CLUSTER_FILE], "capi": {"variables": {"FLAVOR": "m1.large"}}}
 CHANGE = {"vnfdId": OTHER_WORKLOAD, "additionalParams": GIVEN}
 PARTS = ["check", "control_plane", "all", "prune"]
 
@@ -108,6 +109,60 @@ async def test_a_cluster_is_changed_to_another_package_at_its_scale(world: World
     world.twins.answers[AWAIT] = machines([5])
     scaled = await world.ask(instance_id, "scale", {"type": "SCALE_IN", "aspectId": "workers", "numberOfSteps": 1})
     await world.reached(scaled, "COMPLETED")
+
+
+ADDON = "Files/addons/cni.yaml"
+
+
+def steps_of(world: World, since: int = 0) -> list[str]:
+    """Return the steps of the commands about objects, in order."""
+    kinds = (UpdateCluster, ApplyAddons)
+    return [each.stepid for each in world.twins.commands[since:] if isinstance(each.data, kinds)]
+
+
+async def test_the_addons_of_another_package_follow_the_control_plane(world: World) -> None:
+    """CR-048, CR-094: applied once the control plane is up to date, pruned once all is; an empty list leaves none."""
+    instance_id = await built(world)
+    await other_package(world)
+    for addons in ([ADDON], []):
+        body = {**CHANGE, "additionalParams": {**GIVEN, "capi": {**GIVEN["capi"], "addon-def-files": addons}}}
+        before = len(world.twins.commands)
+        operation_id = await world.ask(instance_id, "change_vnfpkg", body)
+        await world.reached(operation_id, "COMPLETED")
+        assert steps_of(world, before) == [
+            "update_cluster/check", "update_cluster/control_plane", "update_addons/apply", "update_cluster/all",
+            "update_addons/prune", "update_cluster/prune",
+        ]  # fmt: skip
+        commands = sent(world, ApplyAddons)[-2:]
+        assert [(each.part, each.def_files) for each in commands] == [
+            ("apply", tuple(addons)),
+            ("prune", tuple(addons)),
+        ]
+        assert {each.package.vnfd_id for each in commands} == {OTHER_WORKLOAD}
+        assert all(each.variables["FLAVOR"].reveal(RING) == "m1.large" for each in commands)
+
+
+async def test_a_rollback_restores_the_addons_before_the_control_plane(world: World) -> None:
+    """CR-102: the earlier ones of the earlier package, and those that it lacks are deleted; also of a list that has changed."""
+    instance_id = await built(world)
+    await other_package(world)
+    for addons, earlier in (([], (CAPI_WORKLOAD, (ADDON,))), ([ADDON], (OTHER_WORKLOAD, ()))):
+        body = {**CHANGE, "additionalParams": {**GIVEN, "capi": {"addon-def-files": addons}}}
+        world.twins.failing = {"infra.k8s.apply_addons"}
+        operation_id = await world.ask(instance_id, "change_vnfpkg", body)
+        await world.reached(operation_id, "FAILED_TEMP")
+        world.twins.failing = set()
+        before = len(world.twins.commands)
+        (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)
+        await world.reached(operation_id, "ROLLED_BACK")
+        assert steps_of(world, before) == [
+            "update_addons/apply",
+            "update_cluster/control_plane",
+            "update_cluster/check",
+        ]
+        command = sent(world, ApplyAddons)[-1]
+        assert (command.part, (command.package.vnfd_id, command.def_files)) == ("replace", earlier)
+        await world.reached(await world.ask(instance_id, "change_vnfpkg", body), "COMPLETED")
 
 
 async def test_a_rollback_applies_the_earlier_package_waits_and_prunes(world: World) -> None:
@@ -160,6 +215,8 @@ async def test_a_version_step_has_no_rollback(world: World) -> None:
         ({}, 400, "additionalParams/lcm-kubernetes-def-files"),
         ({"vdu_params": [{"vdu_id": "worker"}]}, 422, "additionalParams/vdu_params"),
         ({"capi": {"ready": "initialized"}}, 422, "additionalParams/capi/ready"),
+        ({"capi": {"addon-def-files": ["Files/none.yaml"]}}, 400, "additionalParams/capi/addon-def-files[0]"),
+        ({"capi": {"addon-def-files": "Files/none.yaml"}}, 400, "additionalParams/capi/addon-def-files"),
     ],
 )
 async def test_a_change_that_a_cluster_cannot_follow_is_refused_by_field(

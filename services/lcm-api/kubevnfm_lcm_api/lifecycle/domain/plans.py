@@ -112,7 +112,7 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.workload import (
     RollOutMachines,
     ScaleClusterMachines,
 )
-from kubevnfm_lcm_api.lifecycle.domain.steps.workload_update import UpdateClusterObjects
+from kubevnfm_lcm_api.lifecycle.domain.steps.workload_update import UpdateClusterAddons, UpdateClusterObjects
 from kubevnfm_lcm_api.lifecycle.domain.workload import CapiParameters
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import (
     InstantiateWorkloadDraft,
@@ -525,7 +525,10 @@ def repair_workload(draft: RepairWorkloadDraft) -> Plan[RepairWorkloadDraft]:
 
 
 def change_package_workload(draft: ReplaceWorkloadDraft) -> Plan[ReplaceWorkloadDraft]:
-    """Change a workload cluster to another package: the control plane first, then the workers (capi.md chapter 13)."""
+    """Change a workload cluster to another package: the control plane first, then the workers (capi.md chapter 13).
+
+    Addons come between them: a network plugin may have to know the new version of the control plane before its workers do.
+    """
     plan = Plan[ReplaceWorkloadDraft]()
     timeouts = draft.workload.capi.timeouts
     _begin(plan, draft)
@@ -533,8 +536,12 @@ def change_package_workload(draft: ReplaceWorkloadDraft) -> Plan[ReplaceWorkload
     plan.then(AwaitSettledCluster(timeouts))
     plan.then(UpdateClusterObjects("control_plane"), id="update_cluster/control_plane")
     plan.then(AwaitUpdatedCluster(timeouts), id="await_updated_cluster/control_plane")
+    if draft.addon_files is not None:
+        plan.then(UpdateClusterAddons("apply"), id="update_addons/apply")
     plan.then(UpdateClusterObjects("all"), id="update_cluster/all")
     plan.then(AwaitUpdatedCluster(timeouts), id="await_updated_cluster/all")
+    if draft.addon_files is not None:
+        plan.then(UpdateClusterAddons("prune"), id="update_addons/prune")
     plan.then(UpdateClusterObjects("prune"), id="update_cluster/prune")
     _finish_cluster(plan, draft, draft.workload.capi)
     return plan
@@ -628,6 +635,7 @@ SEQUENCES: Final = Sequences(
         RollOutMachines,
         AwaitRolledOutCluster,
         UpdateClusterObjects,
+        UpdateClusterAddons,
         AwaitUpdatedCluster,
         HealCnfPods,
         RepairCnfObjects,

@@ -140,26 +140,31 @@ class ChangeWorkloadDraft(ChangeCnfDraft):
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """Return the instance with its present Machines."""
-        return self._with_machines(super().completed(instance))
+        return self._with_machines(super().completed(instance), self.workload_then)
 
     def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
         """Return the instance with the Machines that are left after the reversal."""
-        return self._with_machines(super().rolled_back(instance))
+        return self._with_machines(super().rolled_back(instance), self.workload)
 
     def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
         """Return the instance with the Machines that were reported last."""
-        return self._with_machines(super().failed(instance, occurrence_id))
+        return self._with_machines(super().failed(instance, occurrence_id), self.workload)
 
     @property
     def present_machines(self) -> tuple[MachineFacts, ...] | None:
         """The Machines that were reported last; None: none yet."""
         return self.reached.machines if self.reached is not None else None
 
-    def _with_machines(self, instance: InstanceRecord) -> InstanceRecord:
+    @property
+    def workload_then(self) -> WorkloadInternals:
+        """The cluster as it is once the operation is COMPLETED, but for its Machines."""
+        return self.workload
+
+    def _with_machines(self, instance: InstanceRecord, workload: WorkloadInternals) -> InstanceRecord:
         machines = self.present_machines
         if machines is None:
             return instance
-        return showing_machines(instance, self.workload.model_copy(update={"machines": machines, "vdus": self.vdus}))
+        return showing_machines(instance, workload.model_copy(update={"machines": machines, "vdus": self.vdus}))
 
 
 class ScaleWorkloadDraft(ChangeWorkloadDraft, ScaleCnfDraft):

@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 
 from kubevnfm_lcm_api.lifecycle.domain.cnf_replacement import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release
+from kubevnfm_lcm_api.lifecycle.domain.workload import WorkloadInternals
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import ChangeWorkloadDraft, cluster_in
 
 
@@ -16,6 +17,13 @@ class ReplaceWorkloadDraft(ChangeWorkloadDraft, ReplaceCnfDraft):
 
     version_step: str | None = None
     """The Kubernetes version that the cluster is brought to; None if it keeps the one that it has."""
+    addon_files: tuple[str, ...] | None = None
+    """The manifests of the new package for the inside of the cluster; None: what was applied there stays."""
+
+    @property
+    def addon_files_before(self) -> tuple[str, ...]:
+        """The same of the earlier package."""
+        return self.workload.capi.addon_def_files
 
     @property
     def is_reversible(self) -> bool:
@@ -33,3 +41,11 @@ class ReplaceWorkloadDraft(ChangeWorkloadDraft, ReplaceCnfDraft):
         cluster = cluster_in(release, self.workload.cluster.name) or self.workload.cluster
         known = super().replaced(shown, files)
         return known.model_copy(update={"workload": self.workload.model_copy(update={"cluster": cluster})})
+
+    @property
+    def workload_then(self) -> WorkloadInternals:
+        """The cluster with the addons of the new package."""
+        if self.addon_files is None:
+            return self.workload
+        capi = self.workload.capi.model_copy(update={"addon_def_files": self.addon_files})
+        return self.workload.model_copy(update={"capi": capi})

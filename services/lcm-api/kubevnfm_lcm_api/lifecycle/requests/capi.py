@@ -17,7 +17,7 @@ CAPI: Final = "capi"
 OPENSTACK_VIM: Final = "openstack_vim_id"
 WORKLOAD_TASKS: Final = ("scale", "scale_to_level", "heal", "change_vnfpkg")
 """The tasks of CNFs that a workload cluster has too; the others count pods, and its VNFCs are Machines."""
-_ADDONS: Final = "addon-def-files"
+ADDONS: Final = "addon-def-files"
 _LONGEST_S: Final = 86_400.0
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "ready": ("available", "initialized"),
@@ -30,7 +30,7 @@ CAPI_VARIABLES: Final = "variables"
 """Checked by `requests.variables`."""
 _OF_DRIVER: Final = ("credentials", "cluster_role")
 """Parameters of the driver alone: a script of the package decides itself what it sends."""
-_KNOWN: Final = (*_CHOICES, *_TEXTS, *_FLAGS, _ADDONS, CAPI_VARIABLES, "timeouts")
+_KNOWN: Final = (*_CHOICES, *_TEXTS, *_FLAGS, ADDONS, CAPI_VARIABLES, "timeouts")
 
 
 def capi_parameters(
@@ -69,8 +69,8 @@ def capi_parameters(
             if not isinstance(given[name], bool):
                 raise InvalidInput(f"{place}/{name}", "true or false expected")
             values[name] = given[name]
-    if _ADDONS in given:
-        values["addon_def_files"] = files(given[_ADDONS], f"{place}/{_ADDONS}")
+    if ADDONS in given:
+        values["addon_def_files"] = files(given[ADDONS], f"{place}/{ADDONS}")
     if "callback_url" in values:
         _check_url(values["callback_url"], f"{place}/callback_url")
     if "timeouts" in given:

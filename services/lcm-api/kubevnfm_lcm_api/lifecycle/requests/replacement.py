@@ -204,6 +204,7 @@ class ChangePackage:
         package = await self._packages.usable(request.vnfd_id)
         vnfd = await self._packages.vnfd(package.package_id, package.checksum)
         flavour = vnfd.flavours.get(vnf.flavour.flavour_id, vnf.flavour)
+        files = await self._vnfs.files(package.package_id)
         draft = replaced_cnf(
             vnf,
             request,
@@ -211,11 +212,15 @@ class ChangePackage:
             version,
             package=package,
             vnfd=vnfd,
-            files=await self._vnfs.files(package.package_id),
+            files=files,
             identity=identity(vnfd, package),
             tasks=supported_tasks(vnfd, flavour, is_cnf=True),
         )
-        await check_filled_in(self._packages, package.package_id, draft.new_files, draft.variables)
+        manifests = draft.new_files
+        if workload is not None:
+            draft = cluster = replaced_workload(vnf, draft, request.additional_params, files)
+            manifests += cluster.addon_files or ()
+        await check_filled_in(self._packages, package.package_id, manifests, draft.variables)
         if not draft.images_of:
             await self._providers.check_contracts(vnf.release.providers, package, draft.new_files, draft.variables)
             await self._providers.check_kinds(draft.vim_id, package, draft.new_files, draft.variables)
@@ -223,7 +228,7 @@ class ChangePackage:
             vnf.stored,
             vnf.record,
             OperationType.CHANGE_VNFPKG,
-            draft if workload is None else replaced_workload(vnf, draft),
+            draft,
             original=original,
             version=version,
             flavour=flavour,

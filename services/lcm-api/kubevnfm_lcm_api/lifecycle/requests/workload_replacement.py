@@ -13,8 +13,8 @@ from kubevnfm_lcm_api.lifecycle.domain.cnf_replacement import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import RollOutWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.domain.workload_replacement import ReplaceWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.capi import CAPI, CAPI_VARIABLES, WORKLOAD_TASKS
-from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES
+from kubevnfm_lcm_api.lifecycle.requests.capi import ADDONS, CAPI, CAPI_VARIABLES, WORKLOAD_TASKS
+from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES, manifest_files
 from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
 
 _ROLL_OUT: Final = "rollout"
@@ -27,10 +27,10 @@ def asks_for_roll_out(parameters: Mapping[str, Any], *, is_workload: bool) -> bo
     place = f"additionalParams/{CAPI}"
     if not isinstance(given, Mapping):
         raise InvalidInput(place, "an object expected")
-    supported = (_ROLL_OUT, CAPI_VARIABLES) if is_workload else (CAPI_VARIABLES,)
+    supported = (_ROLL_OUT, ADDONS, CAPI_VARIABLES) if is_workload else (CAPI_VARIABLES,)
     for name in given:
         if name not in supported:
-            why = f"a change of package supports {' and '.join(supported)} only: leave it out"
+            why = f"a change of package supports {', '.join(supported)} only: leave it out"
             raise Unprocessable(f"{place}/{name}", why)
     wanted = given.get(_ROLL_OUT, False)
     if not isinstance(wanted, bool):
@@ -38,8 +38,14 @@ def asks_for_roll_out(parameters: Mapping[str, Any], *, is_workload: bool) -> bo
     return wanted
 
 
-def replaced_workload(vnf: CnfUnderChange, draft: ReplaceCnfDraft) -> ReplaceWorkloadDraft:
-    """Return the draft of a change to another package; ``draft``: the same for a CNF. Raises Unprocessable."""
+def replaced_workload(
+    vnf: CnfUnderChange, draft: ReplaceCnfDraft, given: Mapping[str, Any], files: frozenset[str]
+) -> ReplaceWorkloadDraft:
+    """Return the draft of a change to another package.
+
+    ``draft``: the same for a CNF; ``given``: additionalParams; ``files``: the paths in the package. Raises: InvalidInput naming the
+    file; Unprocessable.
+    """
     workload = vnf.record.internals.workload
     assert workload is not None
     if draft.images_of:
@@ -47,7 +53,21 @@ def replaced_workload(vnf: CnfUnderChange, draft: ReplaceCnfDraft) -> ReplaceWor
     if draft.phases:
         raise Unprocessable("vnfdId", "the package has management drivers, which a workload cluster cannot have")
     tasks = tuple(task for task in draft.tasks if task in WORKLOAD_TASKS)
-    return ReplaceWorkloadDraft(**{**vars(draft), "tasks": tasks}, workload=workload)
+    addons = _addons(given.get(CAPI, {}), files)
+    parameters = draft.parameters
+    if addons is not None:
+        parameters = {**parameters, CAPI: {**parameters.get(CAPI, {}), ADDONS: list(addons)}}
+    return ReplaceWorkloadDraft(
+        **{**vars(draft), "tasks": tasks, "parameters": parameters}, workload=workload, addon_files=addons
+    )
+
+
+def _addons(capi: Mapping[str, Any], files: frozenset[str]) -> tuple[str, ...] | None:
+    """Return the addons of the new package; None if the request says nothing about them. Raises InvalidInput."""
+    listed = capi.get(ADDONS)
+    if ADDONS not in capi or listed == []:
+        return None if ADDONS not in capi else ()
+    return manifest_files(listed, files, place=f"additionalParams/{CAPI}/{ADDONS}")
 
 
 def rolled_out_workload(
@@ -68,10 +88,10 @@ def rolled_out_workload(
         if name != CAPI:
             why = "another package rolls out by itself" if name == DEF_FILES else f"{CAPI} alone expected"
             raise Unprocessable(f"additionalParams/{name}", f"not expected beside {_PLACE}: {why}")
-    if CAPI_VARIABLES in request.additional_params[CAPI]:
-        raise Unprocessable(
-            f"additionalParams/{CAPI}/{CAPI_VARIABLES}", f"not expected beside {_PLACE}: no manifest is applied"
-        )
+    for name in (CAPI_VARIABLES, ADDONS):
+        if name in request.additional_params[CAPI]:
+            why = f"not expected beside {_PLACE}: no manifest is applied"
+            raise Unprocessable(f"additionalParams/{CAPI}/{name}", why)
     return RollOutWorkloadDraft(
         **vnf.fields(original, version, operation=OperationType.CHANGE_VNFPKG, asked=request),
         workload=workload,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from kubevnfm_events import Command, Event, PackageRef
-from kubevnfm_events.capi import ClusterUpdated, UpdateCluster, UpdatePart
+from kubevnfm_events.capi import AddonsApplied, AddonsPart, ApplyAddons, ClusterUpdated, UpdateCluster, UpdatePart
 
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release
@@ -77,6 +77,59 @@ class UpdateClusterObjects(Step[NeedsClusterUpdate, ClusterUpdated]):
             namespace=draft.namespace,
             multi_namespace=draft.multi_namespace,
             vdus=draft.vdus_before if is_back else draft.vdus,
+            variables=draft.variables_before if is_back else draft.variables,
+            part=part,
+        )
+
+
+class NeedsAddonsUpdate(NeedsClusterUpdate, Protocol):
+    """An operation that brings the addons inside its workload cluster to another package."""
+
+    @property
+    def addon_files(self) -> tuple[str, ...] | None:
+        """The addons of the new package; None: the present ones stay."""
+        ...
+
+    @property
+    def addon_files_before(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True)
+class UpdateClusterAddons(Step[NeedsAddonsUpdate, AddonsApplied]):
+    """Apply the addons of the new package inside the workload cluster, or delete those that it lacks (CR-048, CR-094).
+
+    Again: safe; what is applied and deleted already is left alone.
+    Fails: as `ApplyClusterAddons`.
+    """
+
+    part: AddonsPart
+
+    kind: ClassVar[str] = "update_addons"
+    command: ClassVar[type[Command]] = ApplyAddons
+    label: ClassVar[str] = "Update the addons inside the workload cluster: {part}"
+    base_timeout_s: ClassVar[float] = 1200.0
+
+    def ask(self, draft: NeedsAddonsUpdate) -> ApplyAddons:
+        """Ask for this part, with the addons of the new package."""
+        return self._command(draft, self.part)
+
+    def fold(self, draft: NeedsAddonsUpdate, reply: AddonsApplied) -> None:
+        """Nothing to keep."""
+
+    def undo(self, draft: NeedsAddonsUpdate) -> ApplyAddons | None:
+        """Ask for the addons of the earlier package, and for the deletion of those that it lacks (CR-102)."""
+        if self.part == "prune":
+            return None  # what was deleted comes back with the others
+        return self._command(draft, "replace", is_back=True)
+
+    def _command(self, draft: NeedsAddonsUpdate, part: AddonsPart, *, is_back: bool = False) -> ApplyAddons:
+        assert draft.workload_cluster is not None
+        return ApplyAddons(
+            vnf_instance_id=draft.vnf_instance_id,
+            vim=draft.vim,
+            cluster=draft.workload_cluster,
+            package=draft.before_package if is_back else draft.package,
+            def_files=draft.addon_files_before if is_back else draft.addon_files or (),
             variables=draft.variables_before if is_back else draft.variables,
             part=part,
         )
