@@ -87,6 +87,24 @@ class RecordCapiProviders(
     """None: no more, as after a termination."""
 
 
+class VimReleased(Event, kind="vim.released"):
+    """The VIMs stay registered under their ids, and wait for the clusters that take the place of theirs."""
+
+    vim_ids: tuple[str, ...] = ()
+
+
+class ReleaseVim(Command, kind="vim.release", service="vim-registry", reply=VimReleased):
+    """Separate the VIM of a workload cluster from the cluster, which is built again; refused while other instances use it.
+
+    The deletion of the earlier credentials does not remove the VIM then. The next registration of a cluster of this name
+    (RegisterReceived) gives it the new access data.
+    """
+
+    vnf_instance_id: str
+    """The owner; its own use of the VIM does not count."""
+    cluster_name: str
+
+
 class VimStatusChanged(Event, kind="vim.status.changed", by="vim-registry"):
     """A VIM has become reachable or unreachable."""
 

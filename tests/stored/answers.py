@@ -39,7 +39,7 @@ from kubevnfm_events.infra import (
     StorageFacts,
 )
 from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer, ScriptDone, ScriptEdit
-from kubevnfm_events.vim import CapiProvidersRecorded, VimRegistered
+from kubevnfm_events.vim import CapiProvidersRecorded, VimRegistered, VimReleased
 from kubevnfm_secrets import Secret
 from lcm_builders import ANSWERS
 from storage_clusters import PORT, VDU, VOLUME
@@ -291,6 +291,7 @@ WORKLOAD_ANSWERS: Final[Mapping[str, Event]] = {
         sent=CredentialsSent(cluster_uid="uid-1", endpoint="https://192.0.2.10:6443", contract="v1beta2"),
     ),
     "mgmt.run_script/terminate_start": ScriptDone(),
+    "vim.release": VimReleased(vim_ids=("vim-w",)),
     "vim.register_received": VimRegistered(
         vim_id="vim-w", name="workload-1", vim_type="ETSINFV.KUBERNETES.V_1", endpoint="https://192.0.2.10:6443"
     ),

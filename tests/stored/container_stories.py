@@ -268,6 +268,24 @@ CONTAINER_STORIES: Final[Mapping[str, Story]] = {
         ),
         WORKLOAD_ANSWERS,
     ),
+    "recreate-workload": Story(
+        play(
+            live_workload,
+            ask("heal", {"additionalParams": {"capi": {"recreate": True}}}),
+            retry(
+                "release_workload_vim",
+                "withdraw_credentials",
+                "delete_cluster_objects",
+                "apply_cluster_objects",
+                "await_cluster/initialized",
+                "apply_addons",
+                "await_cluster/available",
+                "send_credentials",
+                "register_workload_vim",
+            ),
+        ),
+        WORKLOAD_ANSWERS,
+    ),
     "repair-workload": Story(
         play(live_workload, ask("heal", _REPAIR), retry("repair_cluster_objects", "await_settled_cluster")),
         WORKLOAD_ANSWERS,

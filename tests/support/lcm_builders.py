@@ -39,7 +39,7 @@ from kubevnfm_events.infra import (
 from kubevnfm_events.kuryr import KuryrLogin, KuryrNetwork, KuryrPrepared, KuryrRemoved, TrunksReady
 from kubevnfm_events.lcm import OrphansMarked, RemainsRemoved
 from kubevnfm_events.mgmt import InstanceForgotten, PhaseDone, ScriptDone
-from kubevnfm_events.vim import CapiProvidersRecorded, VimDeregistered, VimRegistered
+from kubevnfm_events.vim import CapiProvidersRecorded, VimDeregistered, VimRegistered, VimReleased
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
     ChangeVmDraft,
     ConnectVmDraft,
@@ -69,6 +69,7 @@ from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import (
     TerminateWorkloadDraft,
 )
 from kubevnfm_lcm_api.lifecycle.domain.workload_healing import HealWorkloadDraft, RepairWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.domain.workload_recreation import RecreateWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.domain.workload_replacement import ReplaceWorkloadDraft
 from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfInstance, VnfLcmOpOcc
@@ -155,6 +156,7 @@ def a_cnf_draft(**known: Any) -> InstantiateCnfDraft:
     return InstantiateCnfDraft(**{**facts, **known})
 
 
+_WITH_ADDON = CapiParameters(addon_def_files=("Files/addons/cni.yaml",))
 _CAPI = CapiParameters()
 WORKLOAD_CLUSTER = WorkloadCluster(name="workload", namespace="default")
 CREDENTIALS_SENT = CredentialsSent(
@@ -208,6 +210,17 @@ def a_workload_heal_draft(**known: Any) -> HealWorkloadDraft:
 def a_workload_repair_draft(**known: Any) -> RepairWorkloadDraft:
     workload = WorkloadInternals(capi=CapiParameters(), cluster=WORKLOAD_CLUSTER)
     return a_cnf_change(RepairWorkloadDraft, workload=workload, namespace="default", **known)
+
+
+def a_workload_recreation_draft(*, capi: CapiParameters = _WITH_ADDON, **known: Any) -> RecreateWorkloadDraft:
+    workload = WorkloadInternals(
+        capi=capi,
+        cluster=WORKLOAD_CLUSTER,
+        credentials=CREDENTIALS_SENT,
+        vim_id="vim-2",
+    )
+    facts: dict[str, Any] = {"namespace": "default", "workload": workload}
+    return a_cnf_change(RecreateWorkloadDraft, **{**facts, **known})
 
 
 def a_workload_replacement_draft(**known: Any) -> ReplaceWorkloadDraft:
@@ -311,6 +324,7 @@ _OPERATION_BY_PLAN = {
     HealCnfDraft.plan: OperationType.HEAL,
     HealWorkloadDraft.plan: OperationType.HEAL,
     RepairWorkloadDraft.plan: OperationType.HEAL,
+    RecreateWorkloadDraft.plan: OperationType.HEAL,
     ReplaceCnfDraft.plan: OperationType.CHANGE_VNFPKG,
 }
 
@@ -423,6 +437,7 @@ ANSWERS: dict[str, Event] = {
     "mgmt.forget_instance": InstanceForgotten(),
     "vim.register": VimRegistered(vim_id="vim-2", name="cluster-1", vim_type="k", endpoint="https://10.10.0.4:6443"),
     "vim.deregister": VimDeregistered(vim_ids=("vim-2",)),
+    "vim.release": VimReleased(vim_ids=("vim-2",)),
     "lcm.remove_remains": RemainsRemoved(vnf_instance_id="inst-1"),
     "lcm.mark_orphans": OrphansMarked(vnf_instance_id="inst-1"),
 }

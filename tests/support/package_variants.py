@@ -67,12 +67,15 @@ def keyed_cluster(folder: Path, **declaration: str) -> bytes:
     return archive.read_bytes()
 
 
-def changed_package(folder: Path, sample: str, files: Mapping[str, str]) -> bytes:
-    """Return a sample package with other files."""
+def changed_package(folder: Path, sample: str, files: Mapping[str, str | None]) -> bytes:
+    """Return a sample package with other files; None: without that file."""
     root = Path(mkdtemp(dir=folder)) / "package"
     shutil.copytree(SAMPLES / sample, root, ignore=shutil.ignore_patterns("requests"))
     for name, text in files.items():
-        (root / name).write_text(text, encoding="utf-8")
+        if text is None:
+            (root / name).unlink()
+        else:
+            (root / name).write_text(text, encoding="utf-8")
     archive = root.with_suffix(".zip")
     pack(root, archive)
     return archive.read_bytes()

@@ -112,6 +112,12 @@ class CapiSite:
                 break
         assert answer.is_success, answer.message
 
+    async def make_cluster_again(self) -> None:
+        """Delete the Cluster object, and create another one of the same name."""
+        answer = await self.api.call("DELETE", f"/apis/{GROUP}/v1beta2/namespaces/default/clusters/edge")
+        assert answer.is_success, answer.message
+        await self.make_cluster()
+
     async def make_secret(self, kubeconfig: str | None = None, **changes: Any) -> None:
         """Create the kubeconfig Secret."""
         text = self.kubeconfig() if kubeconfig is None else kubeconfig

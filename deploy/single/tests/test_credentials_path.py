@@ -32,7 +32,7 @@ from kubevnfm_events.credentials import (
     SendCredentials,
     WithdrawCredentials,
 )
-from kubevnfm_events.vim import RegisterReceived, VimDeregistered, VimRegistered
+from kubevnfm_events.vim import RegisterReceived, ReleaseVim, VimDeregistered, VimRegistered, VimReleased
 from kubevnfm_kit.ids import derived_id, new_id
 from kubevnfm_kit.tls import ClientTls
 from kubevnfm_mgmt_executor.settings import Settings as MgmtExecutorSettings
@@ -172,7 +172,7 @@ async def path(tmp_path: Path) -> AsyncIterator[CredentialsPath]:
 async def test_a_cluster_becomes_a_vim_and_ceases_to_be_one(
     path: CredentialsPath, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """CR-061, CR-062, CR-068, CR-073, CR-078, CR-079, CR-081, CR-105: every command twice gives one call-back that counts, and one VIM."""
+    """CR-061, CR-062, CR-068, CR-073, CR-078, CR-079, CR-081, CR-105, CR-117: every command twice gives one call-back that counts, and one VIM."""
     await path.capi.make_cluster()
     await path.capi.make_secret()
     named: dict[str, Any] = {"vnf_instance_id": INSTANCE, "vim": path.capi.vim, "cluster": CLUSTER}
@@ -205,6 +205,21 @@ async def test_a_cluster_becomes_a_vim_and_ceases_to_be_one(
     assert (await api.get("/api/v1/namespaces/kubevnfm-system")).is_success
 
     connection = await rotated(path, connection, named, vim)
+
+    # The cluster is built again: the VIM waits for the new one, while the receiver erases the earlier credentials.
+    assert await path.ask(ReleaseVim(vnf_instance_id=INSTANCE, cluster_name="edge"), step="release") == VimReleased(
+        vim_ids=(vim.vim_id,)
+    )
+    await path.ask(WithdrawCredentials(cluster_uid=sent.cluster_uid, **named), step="withdraw/earlier")
+    await path.has(CredentialsDeleted)
+    await path.capi.make_cluster_again()
+    again = await path.ask(SendCredentials(vim_name="edge-vim", **named), step="send/again")
+    assert isinstance(again, CredentialsSent)
+    assert again.cluster_uid != sent.cluster_uid
+    register = register.model_copy(update={"cluster_uid": again.cluster_uid})
+    assert await path.ask(register, step="register/again") == vim
+    sent = again
+
     withdrawn = await path.ask(WithdrawCredentials(cluster_uid=sent.cluster_uid, **named), step="withdraw")
     assert withdrawn == CredentialsWithdrawn(cluster_uid=sent.cluster_uid)
     assert await path.has(VimDeregistered) == [VimDeregistered(vim_ids=(vim.vim_id,))]

@@ -23,6 +23,7 @@ from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 from kubevnfm_infra_k8s.domain.applying import awaited
 from kubevnfm_infra_k8s.domain.capi.contract import GROUPS as CAPI_GROUPS
 from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
+from kubevnfm_infra_k8s.domain.capi.earlier import secrets_of_earlier
 from kubevnfm_infra_k8s.domain.capi.referring import check_references
 from kubevnfm_infra_k8s.domain.capi.topology import workload_cluster
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectFailed, ObjectsNotReady
@@ -57,7 +58,8 @@ class InfraK8sHandlers(Handling):
             planned = await plan(command, manifests, cluster, operation_id=operation_id)
             keys = [each.key for each in planned.objects]
             # Before anything is applied, as the name may be unclear.
-            if command.cluster_apart and workload_cluster(keys, command.cluster_name) is None:
+            workload = workload_cluster(keys, command.cluster_name) if command.cluster_apart else None
+            if command.cluster_apart and workload is None:
                 raise InvalidInput("additionalParams.capi", "a Cluster expected in the files; they have none")
             release = await self.releases.get(mine) or Release(mine, cluster.endpoint)
             if planned.has_cluster and planned.all_served and release.applied_by != attempt_of(context):
@@ -66,6 +68,13 @@ class InfraK8sHandlers(Handling):
                 self.cluster_ready_timeout_s if planned.has_cluster else self.ready_timeout_s
             )
             wait = await self.readiness(cluster, context, mine, wait_s)
+            if workload is not None and (left := await secrets_of_earlier(cluster, workload)):
+                named = f"waits until those of an earlier Cluster are deleted: {', '.join(map(str, left))}"
+                if wait.left_s() <= 0:
+                    raise ObjectsNotReady(f"Cluster {workload.namespace}/{workload.name}: {named}")
+                progress = Progress("apply", context.publish)
+                await progress.on(f"Cluster {workload.name}", named, done=0, total=len(planned.objects))
+                return NotYet(ENDING_S)
             applying = self.applying(wait, Progress("apply", context.publish), adopt=command.adopt)
             if release.applied_by != attempt_of(context):
                 try:

@@ -332,6 +332,50 @@ async def test_a_deletion_takes_the_cluster_first_and_its_credentials_last(
     assert any("Deleting True, WaitingFor" in message for message in management.messages())
 
 
+async def test_a_cluster_that_is_built_again_is_a_new_one(management: Management) -> None:
+    """CR-117: deleted and applied in one operation; the wait finds the new Cluster, and no uid of the earlier one is left."""
+    first = await management.built()
+    assert (await management.site.delete(operation="op2")).left == ()
+    applied = await management.apply(operation="op2")
+    uid = next(each.uid for each in applied.objects if each.kind == "Cluster")
+    assert (await management.wait("initialized", attempt=2, uid=uid)).uid == uid
+    await management.addons(operation="op2")
+    second = await management.wait("available", attempt=2, uid=uid)
+    assert second.uid != first.uid
+    assert {each.uid for each in second.machines}.isdisjoint(each.uid for each in first.machines)
+    assert Counter(each.vdu_id for each in second.machines) == Counter(each.vdu_id for each in first.machines)
+
+
+async def test_a_new_cluster_waits_for_the_end_of_the_secrets_of_an_earlier_one(management: Management) -> None:
+    """CR-117: its control plane would find the CA of the earlier one, which the garbage collector deletes a moment later."""
+    plane = management.lab.plane.create(
+        "kubeadmcontrolplanes.controlplane.cluster.x-k8s.io",
+        {"metadata": {"name": "earlier", "namespace": "default"}, "spec": {"version": "v1.33.1", "replicas": 1}},
+    )
+    owner = {
+        "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2", "kind": "KubeadmControlPlane", "name": "earlier",
+        "uid": plane["metadata"]["uid"],
+    }  # fmt: skip
+    labels = {"cluster.x-k8s.io/cluster-name": "workload"}
+    for name, owners in (("workload-ca", [owner]), ("workload-of-a-user", [])):
+        metadata = {"name": name, "namespace": "default", "labels": labels, "ownerReferences": owners}
+        management.lab.plane.create("secrets", {"metadata": metadata})
+    applying = asyncio.create_task(management.apply(), name="apply")
+    try:
+        await until_true(partial(names_an_earlier_secret, management), timeout_s=60)
+    except BaseException:
+        applying.cancel()
+        raise
+    assert management.lab.store.get("clusters.cluster.x-k8s.io", Key("default", "workload")) is None
+    management.lab.plane.delete("kubeadmcontrolplanes.controlplane.cluster.x-k8s.io", plane)
+    await applying
+
+
+async def names_an_earlier_secret(management: Management) -> bool:
+    text = "waits until those of an earlier Cluster are deleted: Secret default/workload-ca"
+    return any(message.endswith(text) for message in management.messages())
+
+
 async def test_a_deletion_that_is_given_up_names_the_addons_too(management: Management, labs: LabClusters) -> None:
     """CR-023, CR-048: each object with the API server that may still have it."""
     await management.apply()

@@ -12,7 +12,7 @@ from kubevnfm_clients.kubeconfig import kubeconfig_connection
 from kubevnfm_clients.ports import CredentialsStore
 from kubevnfm_events import VimConnection
 from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived, CredentialsRotated
-from kubevnfm_events.vim import DeregisterVim, RecordCapiProviders, RegisterReceived, RegisterVim
+from kubevnfm_events.vim import DeregisterVim, RecordCapiProviders, RegisterReceived, RegisterVim, ReleaseVim
 from kubevnfm_kit.errors import InvalidInput, NotFound
 from kubevnfm_kit.ids import derived_id, new_id
 from kubevnfm_secrets import KeyRing
@@ -101,8 +101,8 @@ class ClusterVims:
         """
         kubeconfig = await self._kubeconfig(cluster)
         content_sha256 = sha256_hex(kubeconfig.encode())
-        vim_id = vim_id_of(cluster.vnf_instance_id, cluster.cluster_uid)
-        found = await self._records.find_one(vim_id)
+        found = await self._vim_of(cluster)
+        vim_id = found.vim.id if found is not None else vim_id_of(cluster.vnf_instance_id, cluster.cluster_uid)
         # An operator may have renamed the VIM since it was registered.
         present_name = found.vim.name if found is not None and cluster.is_rotation else None
         name = present_name or cluster.vim_name or cluster.cluster_name
@@ -135,6 +135,13 @@ class ClusterVims:
             raise
         return vim
 
+    async def _vim_of(self, cluster: ReceivedCluster) -> StoredVim | None:
+        """Return the VIM of a cluster: its own one, or one that waits for a cluster of its name."""
+        owned = await self._records.owned_by(cluster.vnf_instance_id, None)
+        mine = [each for each in owned if each.vim.cluster_uid == cluster.cluster_uid]
+        awaiting = [each for each in owned if each.vim.awaited_cluster == cluster.cluster_name]
+        return next(iter([*mine, *awaiting]), None)
+
     async def _kubeconfig(self, cluster: ReceivedCluster) -> str:
         try:
             return (await self._credentials.kubeconfig(cluster.credentials_id)).reveal(self._ring)
@@ -162,18 +169,35 @@ class ClusterVims:
         if vim != stored.vim:
             await self._records.replace(stored, vim.model_copy(update={"updated_at": self._records.now()}))
 
+    async def release(self, command: ReleaseVim) -> Sequence[str]:
+        """Have the VIM of a workload cluster wait for the next one of its name; return its id. Raises VimInUse."""
+        released: list[str] = []
+        for stored in await self._records.owned_by(command.vnf_instance_id, None):
+            vim = stored.vim
+            is_its = vim.cluster_uid is not None and vim.extra.get("cluster") == command.cluster_name
+            if not is_its and vim.awaited_cluster != command.cluster_name:
+                continue
+            await self._registry.check_unused(vim.id, except_for=command.vnf_instance_id)
+            if is_its:
+                # Without the uid, the deletion of the earlier credentials finds no VIM to remove.
+                facts = {"awaited_cluster": command.cluster_name, "cluster_uid": None, "credentials_id": None}
+                await self._records.replace(stored, vim.model_copy(update={**facts, "content_sha256": ""}))
+                log.info("vim_released", vim_id=vim.id, cluster=command.cluster_name)
+            released.append(vim.id)
+        return released
+
     async def forget(self, event: CredentialsDeleted) -> None:
         """Remove the VIM of a deleted cluster. Raises VimInUse, OutsideUnavailable."""
-        stored = await self._records.find_one(vim_id_of(event.vnf_instance_id, event.cluster_uid))
-        if stored is None:
-            return
-        try:
-            await self._credentials.kubeconfig(event.credentials_id)
-        except NotFound:
-            await self._registry.remove(stored, except_for=event.vnf_instance_id)
-        else:
-            # An old event, delivered again or late: the cluster has called back since.
-            log.info("deletion_outdated", vim_id=stored.vim.id, credentials_id=event.credentials_id)
+        for stored in await self._records.owned_by(event.vnf_instance_id, None):
+            if stored.vim.cluster_uid != event.cluster_uid:
+                continue
+            try:
+                await self._credentials.kubeconfig(event.credentials_id)
+            except NotFound:
+                await self._registry.remove(stored, except_for=event.vnf_instance_id)
+            else:
+                # An old event, delivered again or late: the cluster has called back since.
+                log.info("deletion_outdated", vim_id=stored.vim.id, credentials_id=event.credentials_id)
 
     def _record(
         self,
@@ -233,7 +257,7 @@ class ClusterVims:
 
 
 def vim_id_of(vnf_instance_id: str, cluster_uid: str) -> str:
-    """Return the id of a called-back cluster's VIM, which is the same for every call-back (capi.md CR-079)."""
+    """Return the id of a new VIM for a called-back cluster, which is the same for every call-back (capi.md CR-079)."""
     return derived_id("vim", vnf_instance_id, cluster_uid)
 
 

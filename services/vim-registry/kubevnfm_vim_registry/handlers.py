@@ -14,8 +14,10 @@ from kubevnfm_events.vim import (
     RecordCapiProviders,
     RegisterReceived,
     RegisterVim,
+    ReleaseVim,
     VimDeregistered,
     VimRegistrationFailed,
+    VimReleased,
 )
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
@@ -63,6 +65,13 @@ class VimHandlers:
         except LOST_RACES:
             return NotYet(again_in_s=0.2)
         return Done(CapiProvidersRecorded(vim_id=command.vim_id))
+
+    async def release_vim(self, command: ReleaseVim, _: StepContext) -> Outcome:
+        """Have the VIM of a workload cluster wait for the cluster that takes its place."""
+        try:
+            return Done(VimReleased(vim_ids=tuple(await self._clusters.release(command))))
+        except LOST_RACES:
+            return NotYet(again_in_s=0.2)
 
     async def handle_credentials(self, delivery: Delivery) -> Verdict:
         """Register, update or remove the VIM of a cluster that called back (capi.md, chapter 11)."""

@@ -144,10 +144,14 @@ class VimRegistry:
 
         ``publishes``: whether this publishes VimDeregistered, which otherwise is the answer to a command.
         """
-        users = [user for user in await self._users.users(stored.vim.id) if user != except_for]
-        if users:
-            raise VimInUse(stored.vim.id, users)
+        await self.check_unused(stored.vim.id, except_for=except_for)
         await self._records.delete(stored.vim.id, [VimDeregistered(vim_ids=(stored.vim.id,))] if publishes else [])
+
+    async def check_unused(self, vim_id: str, *, except_for: str | None) -> None:
+        """Raise VimInUse if other instances than ``except_for`` use the VIM."""
+        users = [user for user in await self._users.users(vim_id) if user != except_for]
+        if users:
+            raise VimInUse(vim_id, users)
 
     async def verified(self, vim: VimRecord) -> Verified:
         """Log in to the VIM within the time limit for a registration. Raises what VimProbe raises, and VimTooSlow."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import aiohttp
 from kubevnfm_clients.ports import CredentialsStore, InstanceOperations, VimUsers
 from kubevnfm_events.queues import CREDENTIALS
-from kubevnfm_events.vim import DeregisterVim, RecordCapiProviders, RegisterReceived, RegisterVim
+from kubevnfm_events.vim import DeregisterVim, RecordCapiProviders, RegisterReceived, RegisterVim, ReleaseVim
 from kubevnfm_kit.run import background
 from kubevnfm_worker import Outbox, OutboxRelay
 from kubevnfm_worker.backends import Backends
@@ -79,6 +79,7 @@ async def vim_registry(
         )
         worker.handle(RegisterVim, handlers.register_vim)
         worker.handle(RegisterReceived, handlers.register_received)
+        worker.handle(ReleaseVim, handlers.release_vim)
         worker.handle(DeregisterVim, handlers.deregister_vim)
         worker.handle(RecordCapiProviders, handlers.record_capi_providers)
         await worker.start()

@@ -18,9 +18,11 @@ from kubevnfm_events.vim import (
     RecordCapiProviders,
     RegisterReceived,
     RegisterVim,
+    ReleaseVim,
     VimDeregistered,
     VimRegistered,
     VimRegistrationFailed,
+    VimReleased,
 )
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.ids import derived_id
@@ -443,11 +445,13 @@ async def test_a_receiver_that_is_silent_is_asked_again_before_a_vim_is_removed(
 # --- called-back credentials, for an operation that waits -------------------------------------------------------------
 
 
-def a_received(*, name: str | None = "workload", is_default: bool = False) -> RegisterReceived:
+def a_received(
+    *, name: str | None = "workload", is_default: bool = False, uid: str = "uid-1", cluster_name: str = "capi-cluster"
+) -> RegisterReceived:
     return RegisterReceived(
         vnf_instance_id="vnf-1",
-        cluster_name="capi-cluster",
-        cluster_uid="uid-1",
+        cluster_name=cluster_name,
+        cluster_uid=uid,
         vim_name=name,
         vim_default=is_default,
         management_vim_id="vim-0",
@@ -568,3 +572,79 @@ async def test_credentials_that_are_erased_during_the_registration_leave_no_vim(
     assert isinstance(answer, CommandFailed)
     assert answer.code == "credentials-missing"
     assert await world.vims.list({}) == []
+
+
+# --- clusters that are built again ------------------------------------------------------------------------------------
+
+RELEASE = ReleaseVim(vnf_instance_id="vnf-1", cluster_name="capi-cluster")
+
+
+def erased(uid: str) -> CredentialsDeleted:
+    return CredentialsDeleted(
+        credentials_id=credentials_id("vnf-1", uid),
+        vnf_instance_id="vnf-1",
+        cluster_name="capi-cluster",
+        cluster_uid=uid,
+    )
+
+
+async def test_a_cluster_that_is_built_again_takes_over_the_vim_with_its_id(
+    world: World, make_cluster: Callable[..., Awaitable[LabCluster]]
+) -> None:
+    """CR-117: the earlier credentials are erased meanwhile; each message may come twice, and late."""
+    old, new = await make_cluster(), await make_cluster()
+    world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(old)
+    made = await world.ask(a_received())
+    assert isinstance(made, VimRegistered)
+    await world.vims.update(made.vim_id, {"description": "mine", "is_default": True})
+
+    for _ in range(2):
+        assert await world.ask(RELEASE) == VimReleased(vim_ids=(made.vim_id,))
+    del world.credentials.by_id[CREDENTIALS_ID]
+    for _ in range(2):
+        await publish(world, erased("uid-1"))
+    assert (await world.vims.get(made.vim_id))["auth_url"] == old.endpoint
+
+    world.credentials.by_id[credentials_id("vnf-1", "uid-2")] = a_kubeconfig(new)
+    # One of another name is another cluster.
+    other = await world.ask(a_received(uid="uid-2", name="other", cluster_name="other"))
+    assert isinstance(other, VimRegistered)
+    assert other.vim_id != made.vim_id
+    await world.ask(DeregisterVim(vnf_instance_id="vnf-1", name="other"))
+    for _ in range(2):
+        again = await world.ask(a_received(uid="uid-2"))
+        assert isinstance(again, VimRegistered)
+        assert (again.vim_id, again.endpoint) == (made.vim_id, new.endpoint)
+    shown = await world.vims.get(made.vim_id)
+    assert (shown["description"], shown["is_default"], shown["auth_url"]) == ("mine", True, new.endpoint)
+    assert "awaited_cluster" not in shown
+
+    await publish(world, erased("uid-1"))
+    assert await world.vims.get(made.vim_id)
+    del world.credentials.by_id[credentials_id("vnf-1", "uid-2")]
+    await publish(world, erased("uid-2"))
+    assert await world.vims.list({}) == []
+
+
+async def test_the_vim_of_a_cluster_that_others_use_is_not_released(world: World, cluster: LabCluster) -> None:
+    """CR-117: a CNF that came after the request for the heal."""
+    world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(cluster)
+    made = await world.ask(a_received())
+    assert isinstance(made, VimRegistered)
+    world.users.by_vim[made.vim_id] = ["vnf-1", "cnf-1"]
+    refused = await world.ask(RELEASE)
+    assert isinstance(refused, CommandFailed)
+    assert (refused.code, refused.status, "cnf-1" in refused.detail) == ("vim-in-use", 409, True)
+    del world.credentials.by_id[CREDENTIALS_ID]
+    world.users.by_vim.clear()
+    await publish(world, erased("uid-1"))
+    assert await world.vims.list({}) == []
+
+
+async def test_a_vim_without_a_cluster_is_removed_with_its_owner(world: World, cluster: LabCluster) -> None:
+    """CR-117: a heal that was given up after the deletion, and the termination after it."""
+    world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(cluster)
+    made = await world.ask(a_received())
+    await world.ask(RELEASE)
+    assert isinstance(made, VimRegistered)
+    assert await world.ask(DeregisterVim(vnf_instance_id="vnf-1")) == VimDeregistered(vim_ids=(made.vim_id,))

@@ -14,8 +14,13 @@ from kubevnfm_events.capi import (
     ReplaceMachine,
     RollOutMachines,
 )
-from lcm_world import World
-from workload_world import AWAIT, SHOWN, built, machines, sent, shown
+from kubevnfm_events.credentials import WithdrawCredentials
+from kubevnfm_events.infra import ApplyObjects, ObjectFacts, ObjectsApplied
+from kubevnfm_events.vim import RegisterReceived, VimRegistered
+from lcm_builders import CREDENTIALS_SENT
+from lcm_world import World, sample_request
+from package_variants import CAPI_WORKLOAD, OTHER_WORKLOAD, SAMPLES, changed_package
+from workload_world import APPLY, AWAIT, KINDS, SHOWN, VNFD, built, machines, sent, shown
 
 CHECK, REPLACE = "infra.k8s.check_machines", "infra.k8s.replace_machine"
 
@@ -104,6 +109,148 @@ async def test_all_machines_are_rolled_out(world: World) -> None:
     assert {one["changeType"] for one in view["resourceChanges"]["affectedVnfcs"]} == {"ADDED", "REMOVED"}
 
 
+RECREATE: dict[str, Any] = {"additionalParams": {"capi": {"recreate": True}}}
+RELEASE, WITHDRAW, SEND, REGISTER = (
+    "vim.release", "mgmt.withdraw_credentials", "mgmt.send_credentials", "vim.register_received"
+)  # fmt: skip
+
+
+def built_again(world: World) -> None:
+    """Answer as for another Cluster object with other Machines, at another address."""
+    world.twins.answers[APPLY] = ObjectsApplied(
+        namespace="default",
+        objects=tuple(
+            ObjectFacts(api_version=version, kind=kind, namespace="default", name=name, uid=f"new-{name}")
+            for version, kind, name in KINDS
+        ),
+    )
+    world.twins.answers[AWAIT] = machines([7, 8])
+    world.twins.answers[SEND] = CREDENTIALS_SENT.model_copy(update={"cluster_uid": "new-workload"})
+    world.twins.answers[REGISTER] = VimRegistered(
+        vim_id="vim-2", name="workload", vim_type="k", endpoint="https://192.0.2.99:6443"
+    )
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+async def test_a_cluster_is_built_again_at_its_scale_behind_the_same_vim(world: World, version: str) -> None:
+    """CR-117: its objects go and come again, the credentials are sent again, and the VIM keeps its id."""
+    instance_id, _ = await healable(world)
+    before = await shown(world, instance_id)
+    scaled = await world.ask(instance_id, "scale", {"type": "SCALE_OUT", "aspectId": "workers", "numberOfSteps": 1})
+    await world.reached(scaled, "COMPLETED")
+    built_again(world)
+    since = len(world.twins.commands)
+    call = world.v1 if version == "v1" else world.lcm
+    answer = (await call("POST", f"{SHOWN.format(instance_id)}/heal", RECREATE)).must(202)
+    operation_id = answer.headers["Location"].rpartition("/")[2]
+    await world.reached(operation_id, "COMPLETED")
+    assert [type(each.data).routing_key() for each in world.twins.commands[since:]] == [
+        RELEASE, WITHDRAW, "infra.k8s.delete_objects", APPLY, AWAIT, "infra.k8s.apply_addons", AWAIT, SEND, REGISTER
+    ]  # fmt: skip
+    (withdrawal,) = sent(world, WithdrawCredentials)
+    assert withdrawal.cluster_uid == "u"
+    applied = sent(world, ApplyObjects)[-1]
+    assert {target.name: target.replicas for target in applied.vdus}["workload-md-0"] == 2
+    assert (applied.cluster_apart, applied.cluster_name) == (True, "workload")
+    assert [each.uid for each in sent(world, AwaitCluster)[-2:]] == ["new-workload"] * 2
+    assert sent(world, RegisterReceived)[-1].cluster_uid == "new-workload"
+    after = await shown(world, instance_id)
+    assert [one["id"] for one in after["instantiatedVnfInfo"]["vnfcResourceInfo"]] == ["cp-0", "md-7", "md-8"]
+    assert after["metadata"]["workloadVimId"] == before["metadata"]["workloadVimId"] == "vim-2"
+    assert after["vimConnectionInfo"]["workload"]["interfaceInfo"] == {"endpoint": "https://192.0.2.99:6443"}
+    view = (await world.lcm("GET", f"/vnf_lcm_op_occs/{operation_id}")).json
+    changes = {(one["id"], one["changeType"]) for one in view["resourceChanges"]["affectedVnfcs"]}
+    assert {("md-0", "REMOVED"), ("md-7", "ADDED")} <= changes
+
+
+async def test_a_cluster_that_cnfs_use_is_not_built_again(world: World) -> None:
+    """CR-084, CR-117: 409 with their ids, and nothing is sent; a CNF that comes while it is built again is refused too."""
+    instance_id, _ = await healable(world)
+    await world.sample("cnf")
+    world.vims.add("vim-2", "kubernetes")
+    on_it = {"vimConnectionInfo": {"k": {"vimId": "vim-2", "vimType": "ETSINFV.KUBERNETES.V_1"}}}
+    cnf_id = await world.create("cnf")
+    await world.reached(await world.instantiate(cnf_id, "cnf", **on_it), "COMPLETED")
+    since = len(world.twins.commands)
+    problem = (await world.lcm("POST", f"{SHOWN.format(instance_id)}/heal", RECREATE)).problem(409)
+    assert (problem["type"], cnf_id in problem["detail"]) == ("provided-in-use", True)
+    assert len(world.twins.commands) == since
+    await world.reached(await world.ask(cnf_id, "terminate", {"terminationType": "GRACEFUL"}), "COMPLETED")
+
+    built_again(world)
+    world.twins.waiting = {RELEASE}
+    operation_id = await world.ask(instance_id, "heal", RECREATE)
+    await world.reached(operation_id, "PROCESSING")
+    body = {**sample_request("cnf", "instantiate"), **on_it}
+    problem = (await world.lcm("POST", f"{SHOWN.format(cnf_id)}/instantiate", body)).problem(409)
+    assert (problem["type"], instance_id in problem["detail"]) == ("provider-withdraws", True)
+    await world.twins.release()
+    await world.reached(operation_id, "COMPLETED")
+    await world.reached(await world.instantiate(cnf_id, "cnf", **on_it), "COMPLETED")
+
+
+async def test_a_heal_that_was_given_up_after_the_deletion_can_be_repeated_and_terminated(world: World) -> None:
+    """CR-117: there is no rollback; the instance shows no Machines, and withdraws what the receiver has by then."""
+    instance_id, _ = await healable(world)
+    built_again(world)
+    for failing, vnfcs, expected in ((APPLY, 0, {"REMOVED"}), (SEND, 3, {"ADDED"}), (REGISTER, 3, set[str]())):
+        world.twins.failing = {failing}
+        operation_id = await world.ask(instance_id, "heal", RECREATE)
+        await world.reached(operation_id, "FAILED_TEMP")
+        (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).problem(404)
+        (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/fail")).must(200)
+        info = (await shown(world, instance_id))["instantiatedVnfInfo"]
+        assert len(info.get("vnfcResourceInfo", [])) == vnfcs
+        view = (await world.lcm("GET", f"/vnf_lcm_op_occs/{operation_id}")).json
+        changes = view.get("resourceChanges", {}).get("affectedVnfcs", [])
+        assert {one["changeType"] for one in changes} == expected
+    world.twins.failing = set()
+    since = len(world.twins.commands)
+    await world.reached(await world.ask(instance_id, "terminate", {"terminationType": "GRACEFUL"}), "COMPLETED")
+    assert [type(each.data).routing_key() for each in world.twins.commands[since:]] == [
+        "vim.deregister", WITHDRAW, "infra.k8s.delete_objects"
+    ]  # fmt: skip
+    # Credentials that were sent without an answer are found by the uid of the Cluster.
+    assert [each.cluster_uid for each in sent(world, WithdrawCredentials)] == ["u", None, None, "new-workload"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        ({"additionalParams": {"capi": {"recreate": 1}}}, 400, "additionalParams/capi/recreate"),
+        ({"additionalParams": {"capi": {"ready": "initialized"}}}, 400, "additionalParams/capi/ready"),
+        ({"additionalParams": {"capi": [True]}}, 400, "additionalParams/capi"),
+        ({"additionalParams": {"capi": {"recreate": True}, "all": True}}, 422, "additionalParams/all"),
+        ({"additionalParams": {"capi": {"recreate": True}, "force": True}}, 422, "additionalParams/force"),
+        ({**RECREATE, "vnfcInstanceId": ["md-0"]}, 422, "vnfcInstanceId"),
+    ],
+)
+async def test_a_request_to_build_a_cluster_again_says_nothing_else(
+    world: World, body: dict[str, Any], status: int, said: str
+) -> None:
+    """CR-117: the answer names the field."""
+    instance_id, _ = await healable(world)
+    since = len(world.twins.commands)
+    problem = (await world.lcm("POST", f"{SHOWN.format(instance_id)}/heal", body)).problem(status)
+    assert said in problem["detail"]
+    assert len(world.twins.commands) == since
+
+
+async def test_a_cluster_whose_package_lacks_its_addons_is_not_deleted(world: World) -> None:
+    """CR-117: another package came without addons, and the present ones stayed."""
+    instance_id, _ = await healable(world)
+    descriptor = (SAMPLES / "capi-workload" / VNFD).read_text(encoding="utf-8").replace(CAPI_WORKLOAD, OTHER_WORKLOAD)
+    without = changed_package(world.folder, "capi-workload", {VNFD: descriptor, "Files/addons/cni.yaml": None})
+    await world.upload(without)
+    change = {
+        "vnfdId": OTHER_WORKLOAD,
+        "additionalParams": {"lcm-kubernetes-def-files": ["Files/kubernetes/cluster.yaml"]},
+    }
+    await world.reached(await world.ask(instance_id, "change_vnfpkg", change), "COMPLETED")
+    problem = (await world.lcm("POST", f"{SHOWN.format(instance_id)}/heal", RECREATE)).problem(422)
+    assert "the package lacks the addons Files/addons/cni.yaml" in problem["detail"]
+
+
 async def test_all_unknown_vnfcs_are_listed_before_anything_is_sent(world: World) -> None:
     """CR-118: 404."""
     instance_id, _ = await healable(world)
@@ -141,7 +288,6 @@ async def test_one_of_three_control_planes_is_left_to_the_check_of_its_health(wo
     [
         ({"force": "yes"}, 400, "additionalParams/force"),
         ({"all": 1}, 400, "additionalParams/all"),
-        ({"capi": {"recreate": True}}, 400, "additionalParams/capi"),
     ],
 )
 async def test_parameters_are_read_strictly(world: World, parameters: Any, status: int, field: str) -> None:

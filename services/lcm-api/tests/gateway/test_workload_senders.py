@@ -11,7 +11,7 @@ from kubevnfm_events.mgmt import CredentialsSender, RunScript, ScriptDone
 from kubevnfm_events.vim import RegisterReceived
 from lcm_builders import CREDENTIALS_SENT
 from lcm_world import SAMPLES, World, sample_request
-from package_variants import changed_package, variant
+from package_variants import OTHER_WORKLOAD, changed_package, variant
 from workload_world import APPLY, AWAIT, applied, machines, sent
 
 SENDER = "capi-workload-sender"
@@ -154,6 +154,34 @@ async def test_a_script_at_the_end_of_a_change_can_send_again(cluster: World) ->
     await cluster.reached(await asked(cluster, instance_id, "terminate", {"terminationType": "GRACEFUL"}), "COMPLETED")
     (withdraws,) = sent(cluster, WithdrawCredentials)
     assert withdraws.endpoint == updated.endpoint, "the driver erases what no script of the package does"
+
+
+async def test_the_scripts_erase_and_send_when_the_cluster_is_built_again(cluster: World) -> None:
+    """CR-009, CR-117: with the facts of the earlier and of the new cluster; the driver does neither."""
+    instance_id = await built(cluster)
+    since = len(sent(cluster, RunScript))
+    heal = {"additionalParams": {"capi": {"recreate": True}}}
+    await cluster.reached(await asked(cluster, instance_id, "heal", heal), "COMPLETED")
+    erases, sends = sent(cluster, RunScript)[since:]
+    assert (erases.task, erases.sender.withdraws.cluster_uid) == ("terminate_start", CREDENTIALS_SENT.cluster_uid)
+    assert (sends.task, sends.sender.sends.is_rotation) == ("instantiate_end", False)
+    assert sent(cluster, SendCredentials) == sent(cluster, WithdrawCredentials) == []
+
+
+async def test_a_sender_that_the_package_lacks_by_now_is_named_before_the_cluster_is_deleted(cluster: World) -> None:
+    """CR-117: by a change of package."""
+    instance_id = await built(cluster)
+    await cluster.upload(variant(cluster.folder, "capi-workload", vnfd_id=OTHER_WORKLOAD))
+    parameters = {
+        "lcm-kubernetes-def-files": sample_request(SENDER, "instantiate")["additionalParams"][
+            "lcm-kubernetes-def-files"
+        ]
+    }
+    change = {"vnfdId": OTHER_WORKLOAD, "additionalParams": parameters}
+    await cluster.reached(await asked(cluster, instance_id, "change_vnfpkg", change), "COMPLETED")
+    heal = {"additionalParams": {"capi": {"recreate": True}}}
+    problem = (await cluster.lcm("POST", f"/vnf_instances/{instance_id}/heal", heal)).problem(422)
+    assert "additionalParams/capi/recreate: the package sends the credentials, and maps no script" in problem["detail"]
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ from lcm_builders import (
     a_terminate_draft,
     a_workload_draft,
     a_workload_heal_draft,
+    a_workload_recreation_draft,
     a_workload_repair_draft,
     a_workload_replacement_draft,
     a_workload_roll_out_draft,
@@ -56,8 +57,8 @@ from lcm_moves import SAGA, answered, commands_of, granted, reread
 NODE_PORTS = dict.fromkeys(("instantiate_end", "terminate_end"), "mgmt-drivers-cnf-nodeport")
 
 
-def scripted(draft: Any, operation: str) -> Any:
-    scripts = {f"{operation}_{moment}": "own.py" for moment in ("start", "end")}
+def scripted(draft: Any, operation: str, *others: str) -> Any:
+    scripts = dict.fromkeys((f"{operation}_start", f"{operation}_end", *others), "own.py")
     return draft.model_copy(update={"scripts": scripts, "instance": INSTANCE})
 
 
@@ -81,6 +82,11 @@ DRAFTS = {
     "roll out workload": a_workload_roll_out_draft(),
     "heal all of workload": a_workload_roll_out_draft(is_heal=True),
     "heal workload": a_workload_heal_draft(),
+    "heal all of workload by building it again": a_workload_recreation_draft(),
+    "heal workload by building it again with scripts": scripted(a_workload_recreation_draft(), "heal"),
+    "heal workload by building it again with a sender": scripted(
+        a_workload_recreation_draft(capi=OWN_SENDER), "heal", "instantiate_end", "terminate_start"
+    ),
     "heal workload with scripts": scripted(a_workload_heal_draft(), "heal"),
     "heal workload by a repair": a_workload_repair_draft(),
     "terminate workload": a_workload_terminate_draft(),
@@ -187,6 +193,21 @@ def test_a_workload_cluster_is_awaited_before_its_credentials_are_sent() -> None
     assert asked == ["deregister_vim", "withdraw_credentials", "delete_cluster_objects"]
 
 
+def test_a_workload_cluster_is_built_again_behind_the_same_vim() -> None:
+    """CR-117: the VIM is released before the credentials are erased, and takes the new ones; without a VIM none waits."""
+    _, asked = run_to_end(granted(a_workload_recreation_draft()))
+    assert asked == [
+        "release_workload_vim", "withdraw_credentials", "delete_cluster_objects", "apply_cluster_objects",
+        "await_cluster/initialized", "apply_addons", "await_cluster/available", "send_credentials",
+        "register_workload_vim",
+    ]  # fmt: skip
+    workload = a_workload_recreation_draft().workload.model_copy(
+        update={"vim_id": None, "credentials": None, "capi": CapiParameters(register_vim=False)}
+    )
+    _, asked = run_to_end(granted(a_workload_recreation_draft(workload=workload)))
+    assert (asked[0], asked[-1]) == ("withdraw_credentials", "send_credentials")
+
+
 def test_a_workload_cluster_without_registration_sends_its_credentials_and_registers_nothing() -> None:
     """CR-085."""
     _, asked = run_to_end(granted(a_workload_draft(capi=CapiParameters(register_vim=False))))
@@ -206,6 +227,19 @@ def test_the_packages_own_sender_takes_the_place_of_the_driver() -> None:
     never_sent = DRAFTS["terminate workload with a sender"].model_copy(update={"credentials_sent": None})
     _, asked = run_to_end(granted(never_sent))
     assert asked[:2] == ["terminate_start", "deregister_vim"], "an ordinary script: there is nothing to erase"
+
+
+def test_the_packages_own_sender_erases_and_sends_when_a_cluster_is_built_again() -> None:
+    """CR-009, CR-117: as in a termination and an instantiation; a script of heal can send once more."""
+    draft = DRAFTS["heal workload by building it again with a sender"]
+    _, asked = run_to_end(granted(draft))
+    assert asked == [
+        "heal_start", "release_workload_vim", "terminate_start", "delete_cluster_objects", "apply_cluster_objects",
+        "await_cluster/initialized", "apply_addons", "await_cluster/available", "instantiate_end", "register_workload_vim",
+        "heal_end",
+    ]  # fmt: skip
+    _, asked = run_to_end(granted(draft.with_credentials_sent(None)))
+    assert asked[1:3] == ["release_workload_vim", "withdraw_credentials"], "the driver erases what a lost answer hid"
 
 
 def test_terminate_removes_the_stack_before_the_vim() -> None:

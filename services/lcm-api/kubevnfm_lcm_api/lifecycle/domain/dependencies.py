@@ -45,6 +45,8 @@ PATHS: Final[Mapping[Kind, Paths]] = {
     "management": Paths("internal/managementVimId", "internal/managementVimIds"),
 }
 """All paths need an index (`lifecycle.wiring`)."""
+HEAL_ADVICE: Final = "terminate those first (POST /vnf_instances/{id}/terminate of each), then repeat the heal"
+"""The way out for the caller of a heal that takes something away: no form of it goes on although others use it."""
 IS_WITHDRAWING: Final = "internal/isWithdrawing"
 
 

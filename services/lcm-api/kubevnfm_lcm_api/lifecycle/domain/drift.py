@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from kubevnfm_events import Envelope
-from kubevnfm_events.infra import DriftedObject, DriftState, ObjectFacts, ObjectsDrift, StackDrift
+from kubevnfm_events.infra import DriftedObject, DriftState, ObjectCount, ObjectFacts, ObjectsDrift, StackDrift
 from kubevnfm_events.lcm import InstanceDrifted
 from kubevnfm_kit.errors import Conflict
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
@@ -98,7 +98,7 @@ def _vnfcs_without_workload(record: InstanceRecord, drift: ObjectsDrift) -> tupl
     return tuple(pod.name for pod in release.pods if pod.vdu_id in vdus) if release is not None else ()
 
 
-def _names(one: ObjectFacts) -> tuple[str, str | None, str]:
+def _names(one: ObjectFacts | ObjectCount) -> tuple[str, str | None, str]:
     return (one.kind, one.namespace, one.name)
 
 
@@ -171,14 +171,14 @@ def check_cluster_exists(record: InstanceRecord, task: str) -> None:
         )
 
 
-def check_objects_exist(record: InstanceRecord, objects: Iterable[ObjectFacts], task: str) -> None:
+def check_objects_exist(record: InstanceRecord, objects: Iterable[ObjectFacts | ObjectCount], task: str) -> None:
     """Raise Drifted if one of the objects was found deleted."""
     lost = _missing(record, objects)
     if lost:
         raise Drifted(f"{task}: {lost}; heal with additionalParams.repair: true first, which applies it again")
 
 
-def _missing(record: InstanceRecord, objects: Iterable[ObjectFacts]) -> str:
+def _missing(record: InstanceRecord, objects: Iterable[ObjectFacts | ObjectCount]) -> str:
     """Return one sentence about those of the objects that were found deleted; "" if none was."""
     drift = drift_of(record.vnf.metadata)
     if drift is None:

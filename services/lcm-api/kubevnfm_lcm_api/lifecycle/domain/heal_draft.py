@@ -16,7 +16,7 @@ from pydantic import Field
 from kubevnfm_lcm_api.lifecycle.domain import inventory
 from kubevnfm_lcm_api.lifecycle.domain.cluster_change_draft import ClusterChangeDraft
 from kubevnfm_lcm_api.lifecycle.domain.cluster_vim import cluster_connection
-from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided, Withdrawn
+from kubevnfm_lcm_api.lifecycle.domain.dependencies import HEAL_ADVICE, Provided, Withdrawn
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import RegistryVnf
 
@@ -68,9 +68,7 @@ class HealVmDraft(ClusterChangeDraft):
         lost = Provided("registry", self.lost_registry) if self.lost_registry else None
         if self.is_whole and self.cluster_vim_id is not None:
             lost = lost or Provided("cluster", (self.cluster_vim_id,))
-        # No form of a heal goes on although they use it.
-        advice = "terminate those first (POST /vnf_instances/{id}/terminate of each), then repeat the heal"
-        return None if lost is None else Withdrawn(lost, is_forced=False, advice=advice)
+        return None if lost is None else Withdrawn(lost, is_forced=False, advice=HEAL_ADVICE)
 
     @property
     def leaving(self) -> tuple[str, ...]:

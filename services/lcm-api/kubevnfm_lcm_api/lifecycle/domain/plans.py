@@ -7,7 +7,7 @@ replies may extend it. Steps that do not come after one another run side by side
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
+from typing import Final, Protocol
 
 from kubevnfm_cluster import ClusterParameters, read_cluster_parameters
 from kubevnfm_sol.lcm import OperationType
@@ -47,7 +47,9 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.changes import (
 from kubevnfm_lcm_api.lifecycle.domain.steps.cnf_changes import HealCnfPods, ScaleCnfObjects
 from kubevnfm_lcm_api.lifecycle.domain.steps.cnf_replacement import ChangeCnfImages, ReplaceCnfObjects
 from kubevnfm_lcm_api.lifecycle.domain.steps.credentials import (
+    NeedsWorkloadVim,
     RegisterWorkloadVim,
+    ReleaseWorkloadVim,
     SendClusterCredentials,
     WithdrawClusterCredentials,
 )
@@ -109,6 +111,9 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.workload import (
     AwaitUpdatedCluster,
     AwaitWorkloadCluster,
     DeleteClusterObjects,
+    NeedsAddons,
+    NeedsClusterManifests,
+    NeedsNewCluster,
     RollOutMachines,
     ScaleClusterMachines,
 )
@@ -121,6 +126,7 @@ from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import (
     TerminateWorkloadDraft,
 )
 from kubevnfm_lcm_api.lifecycle.domain.workload_healing import HealWorkloadDraft, RepairWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.domain.workload_recreation import RecreateWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.domain.workload_replacement import ReplaceWorkloadDraft
 
 
@@ -147,12 +153,15 @@ def _finish(plan: Plan[NeedsScripts], draft: NeedsScripts, *, earlier: Collectio
             plan.then(RunRollbackScript(phase) if "_rollback_" in phase else RunScriptPhase(phase), id=phase)
 
 
-def _finish_cluster(plan: Plan[NeedsSender], draft: NeedsSender, capi: CapiParameters) -> None:
+def _finish_cluster(
+    plan: Plan[NeedsSender], draft: NeedsSender, capi: CapiParameters, *, earlier: Collection[str] = ()
+) -> None:
     """As `_finish`, for a change of a workload cluster: a sender of the package can send its credentials again."""
     ends = [phase for phase in last_phases(draft) if "_rollback_" not in phase] if capi.sender == "package" else []
     for phase in ends:
-        plan.then(RunSenderScript.with_parameters(phase, "ROTATED", capi), id=phase)
-    _finish(plan, draft, earlier=ends)
+        if phase not in earlier:
+            plan.then(RunSenderScript.with_parameters(phase, "ROTATED", capi), id=phase)
+    _finish(plan, draft, earlier=(*ends, *earlier))
 
 
 def instantiate_vm(draft: InstantiateVmDraft) -> Plan[InstantiateVmDraft]:
@@ -201,10 +210,20 @@ def instantiate_cnf(draft: InstantiateCnfDraft) -> Plan[InstantiateCnfDraft]:
 def instantiate_workload(draft: InstantiateWorkloadDraft) -> Plan[InstantiateWorkloadDraft]:
     """Build a workload cluster with Cluster API, and make it a VIM (capi.md chapters 7 to 11)."""
     plan = Plan[InstantiateWorkloadDraft]()
-    capi = draft.capi
     if draft.remains_of is not None:
         plan.then(RemoveRemains(draft.remains_of))
     _begin(plan, draft)
+    _build_cluster(plan, draft.capi)
+    _finish(plan, draft, earlier=(INSTANTIATE_END,) if draft.capi.sender == "package" else ())
+    return plan
+
+
+class _NeedsNewCluster(NeedsClusterManifests, NeedsNewCluster, NeedsAddons, NeedsWorkloadVim, NeedsSender, Protocol):
+    """An operation that builds a workload cluster."""
+
+
+def _build_cluster(plan: Plan[_NeedsNewCluster], capi: CapiParameters) -> None:
+    """Add the steps from the objects of a workload cluster to its VIM."""
     plan.then(ApplyClusterObjects(capi.timeouts.delete))
     plan.then(AwaitWorkloadCluster("initialized", capi.timeouts), id="await_cluster/initialized")
     if capi.addon_def_files:
@@ -226,8 +245,26 @@ def instantiate_workload(draft: InstantiateWorkloadDraft) -> Plan[InstantiateWor
         )
     if capi.register_vim:
         plan.then(RegisterWorkloadVim(capi.vim_name, capi.vim_default))
-    _finish(plan, draft, earlier=(INSTANTIATE_END,) if capi.sender == "package" else ())
-    return plan
+
+
+def _withdraws_itself(draft: NeedsSender, capi: CapiParameters) -> bool:
+    """Return whether a script of the package has the receiver erase the credentials."""
+    return capi.sender == "package" and TERMINATE_START in draft.scripts and draft.credentials_sent is not None
+
+
+def _withdraw_credentials(
+    plan: Plan[NeedsSender], draft: NeedsSender, capi: CapiParameters, *, is_forced: bool = False
+) -> None:
+    """Add the step in which the receiver erases the credentials.
+
+    It comes after the VIM, also if it is a script: DELETED removes that, and it may still be in use.
+    """
+    if _withdraws_itself(draft, capi):
+        step = RunSenderScript(TERMINATE_START, "DELETED", capi.callback_url, is_forced=is_forced)
+        plan.then(step, id=TERMINATE_START)
+    else:
+        # Also if none are known: a heal that was given up may have sent some without an answer.
+        plan.then(WithdrawClusterCredentials(capi.callback_url, is_forced))
 
 
 def terminate_workload(draft: TerminateWorkloadDraft) -> Plan[TerminateWorkloadDraft]:
@@ -236,16 +273,10 @@ def terminate_workload(draft: TerminateWorkloadDraft) -> Plan[TerminateWorkloadD
     if draft.withdrawn is not None and draft.withdrawn.is_forced:
         plan.then(MarkOrphans(OperationType.TERMINATE))
     capi = draft.workload.capi
-    sends_itself = capi.sender == "package" and TERMINATE_START in draft.scripts and draft.credentials_sent is not None
-    # Its own sender comes after the VIM: DELETED removes that, and it may still be in use.
-    _begin(plan, draft, later=(TERMINATE_START,) if sends_itself else ())
+    _begin(plan, draft, later=(TERMINATE_START,) if _withdraws_itself(draft, capi) else ())
     if draft.workload.vim_id is not None:
         plan.then(DeregisterClusterVim(draft.is_forceful))
-    if sends_itself:
-        step = RunSenderScript(TERMINATE_START, "DELETED", capi.callback_url, is_forced=draft.is_forceful)
-        plan.then(step, id=TERMINATE_START)
-    elif draft.credentials_sent is not None:
-        plan.then(WithdrawClusterCredentials(capi.callback_url, draft.is_forceful))
+    _withdraw_credentials(plan, draft, capi, is_forced=draft.is_forceful)
     plan.then(DeleteClusterObjects(capi.timeouts.delete, draft.is_forceful))
     _finish(plan, draft)
     if draft.has_scripts:
@@ -524,6 +555,20 @@ def repair_workload(draft: RepairWorkloadDraft) -> Plan[RepairWorkloadDraft]:
     return plan
 
 
+def recreate_workload(draft: RecreateWorkloadDraft) -> Plan[RecreateWorkloadDraft]:
+    """Delete a workload cluster, and build it again; its VIM waits meanwhile and keeps its id (CR-117)."""
+    plan = Plan[RecreateWorkloadDraft]()
+    capi = draft.workload.capi
+    _begin(plan, draft, later=(TERMINATE_START,))
+    if draft.workload.vim_id is not None:
+        plan.then(ReleaseWorkloadVim())
+    _withdraw_credentials(plan, draft, capi)
+    plan.then(DeleteClusterObjects(capi.timeouts.delete))
+    _build_cluster(plan, capi)
+    _finish_cluster(plan, draft, capi, earlier=(INSTANTIATE_END,))
+    return plan
+
+
 def change_package_workload(draft: ReplaceWorkloadDraft) -> Plan[ReplaceWorkloadDraft]:
     """Change a workload cluster to another package: the control plane first, then the workers (capi.md chapter 13).
 
@@ -601,6 +646,7 @@ SEQUENCES: Final = Sequences(
         Operation(HealCnfDraft, heal_cnf),
         Operation(HealWorkloadDraft, heal_workload),
         Operation(RepairWorkloadDraft, repair_workload),
+        Operation(RecreateWorkloadDraft, recreate_workload),
         Operation(ReplaceCnfDraft, change_package_cnf),
     ],
     [
@@ -622,6 +668,7 @@ SEQUENCES: Final = Sequences(
         ApplyClusterAddons,
         SendClusterCredentials,
         RegisterWorkloadVim,
+        ReleaseWorkloadVim,
         WithdrawClusterCredentials,
         DeleteClusterObjects,
         DeleteVnfResources,

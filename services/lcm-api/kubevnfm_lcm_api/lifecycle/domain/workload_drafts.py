@@ -95,13 +95,7 @@ class InstantiateWorkloadDraft(InstantiateCnfDraft):
             machines=reached.machines,
             vdus=self.vdus,
         )
-        done = showing_machines(done, internals)
-        if vim is None:
-            return done
-        return done.with_vnf(
-            vim_connection_info={**done.vnf.vim_connection_info, WORKLOAD: workload_connection(vim)},
-            metadata={**(done.vnf.metadata or {}), WORKLOAD_VIM_ID: vim.vim_id},
-        )
+        return showing_vim(showing_machines(done, internals), vim)
 
 
 class ChangeWorkloadDraft(ChangeCnfDraft):
@@ -148,7 +142,7 @@ class ChangeWorkloadDraft(ChangeCnfDraft):
 
     def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
         """Return the instance with the Machines that were reported last."""
-        return self._with_machines(super().failed(instance, occurrence_id), self.workload)
+        return self._with_machines(super().failed(instance, occurrence_id), self.workload_now)
 
     @property
     def present_machines(self) -> tuple[MachineFacts, ...] | None:
@@ -156,9 +150,14 @@ class ChangeWorkloadDraft(ChangeCnfDraft):
         return self.reached.machines if self.reached is not None else None
 
     @property
+    def workload_now(self) -> WorkloadInternals:
+        """The cluster as far as the operation has come, but for its Machines."""
+        return self.workload
+
+    @property
     def workload_then(self) -> WorkloadInternals:
         """The cluster as it is once the operation is COMPLETED, but for its Machines."""
-        return self.workload
+        return self.workload_now
 
     def _with_machines(self, instance: InstanceRecord, workload: WorkloadInternals) -> InstanceRecord:
         machines = self.present_machines
@@ -225,6 +224,16 @@ class TerminateWorkloadDraft(TerminateCnfDraft):
         done = super().completed(instance)
         metadata = {name: value for name, value in (done.vnf.metadata or {}).items() if name != WORKLOAD_VIM_ID}
         return done.with_vnf(metadata=metadata)
+
+
+def showing_vim(instance: InstanceRecord, vim: VimRegistered | None) -> InstanceRecord:
+    """Return the instance with the VIM that its cluster has become; unchanged if it has become none (CR-083)."""
+    if vim is None:
+        return instance
+    return instance.with_vnf(
+        vim_connection_info={**instance.vnf.vim_connection_info, WORKLOAD: workload_connection(vim)},
+        metadata={**(instance.vnf.metadata or {}), WORKLOAD_VIM_ID: vim.vim_id},
+    ).with_internals(cluster_vim_id=vim.vim_id)
 
 
 def cluster_in(release: Release | None, name: str | None) -> WorkloadCluster | None:

@@ -77,13 +77,22 @@ class CnfUnderChange:
         return vdu_targets(self.flavour, self.record.internals.parameters, self.counts_at(self.scale_levels))
 
     def fields(
-        self, original: Mapping[str, object], version: ApiVersion, *, operation: OperationType, asked: SolType
+        self,
+        original: Mapping[str, object],
+        version: ApiVersion,
+        *,
+        operation: OperationType,
+        asked: SolType,
+        more_scripts: Mapping[str, str] = {},
     ) -> ChangeCnfFields:
-        """Return the fields common to the drafts of all changes of a CNF. Raises InvalidInput, Unprocessable."""
+        """Return the fields common to the drafts of all changes of a CNF. Raises InvalidInput, Unprocessable.
+
+        ``more_scripts``: those of phases of other operations, by phase.
+        """
         connection = self.record.vnf.vim_connection_info.get(self.vim_key)
         if connection is None:
             raise Unprocessable("vimConnectionInfo", f"no entry {self.vim_key}, which is the CNF's cluster")
-        scripts = scripts_of(self.flavour, operation)
+        scripts = {**scripts_of(self.flavour, operation), **more_scripts}
         wait = wait_timeout(getattr(asked, "additional_params", {}))
         return {
             "vnf_instance_id": self.record.vnf.id,

@@ -11,6 +11,7 @@ from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import HealVnfRequest, InstantiationState, OperationType
 
 from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields
+from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.drift import check_stack_exists, is_stack_missing
 from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import RegistryVnf
@@ -46,11 +47,12 @@ class Heal:
         is_all = _flag(request.additional_params, ALL)
         if isinstance(vnf, CnfUnderChange):
             workload = vnf.record.internals.workload
-            healed = (
-                healed_cnf(vnf, request, original, version)
-                if workload is None
-                else healed_workload(vnf, workload, request, original, version, now=self._acceptance.now())
-            )
+            if workload is None:
+                healed: Draft = healed_cnf(vnf, request, original, version)
+            else:
+                files = await self._vnfs.files(vnf.package.package_id)
+                now = self._acceptance.now()
+                healed = healed_workload(vnf, workload, request, original, version, now=now, files=files)
             return await self._acceptance.accept(
                 vnf.stored,
                 vnf.record,

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any, Final
 
 from kubevnfm_events.capi import MachineFacts
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable
 from kubevnfm_sol.lcm import HealVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.domain.drift import check_objects_exist
+from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTANTIATE_END, TERMINATE_START
 from kubevnfm_lcm_api.lifecycle.domain.workload import WorkloadInternals, is_of_control_plane
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import RollOutWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.domain.workload_healing import HealWorkloadDraft, RepairWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.domain.workload_recreation import RecreateWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.capi import CAPI
+from kubevnfm_lcm_api.lifecycle.requests.capi import ADDONS, CAPI
 from kubevnfm_lcm_api.lifecycle.requests.cnf import flag
 from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
-from kubevnfm_lcm_api.lifecycle.requests.repair import ALL, FORCE, asks_for_repair
+from kubevnfm_lcm_api.lifecycle.requests.drivers import scripts_of
+from kubevnfm_lcm_api.lifecycle.requests.repair import ALL, FORCE, REPAIR, asks_for_repair
 from kubevnfm_lcm_api.lifecycle.requests.variables import stored_variables
 from kubevnfm_lcm_api.lifecycle.requests.vnfcs import resource_by_vnfc
 from kubevnfm_lcm_api.lifecycle.requests.workload_replacement import roll_out_time
+
+_RECREATE: Final = "recreate"
+_RECREATE_PLACE: Final = f"additionalParams/{CAPI}/{_RECREATE}"
 
 
 def healed_workload(
@@ -31,18 +38,20 @@ def healed_workload(
     version: ApiVersion,
     *,
     now: datetime,
-) -> HealWorkloadDraft | RollOutWorkloadDraft | RepairWorkloadDraft:
+    files: frozenset[str],
+) -> HealWorkloadDraft | RollOutWorkloadDraft | RepairWorkloadDraft | RecreateWorkloadDraft:
     """Return the draft; a request without ``vnfcInstanceId`` has the Machines replaced that are not healthy.
 
-    With ``all``, every Machine is rolled out, as by CR-103. With ``repair``, no Machine is chosen.
+    With ``all``, every Machine is rolled out, as by CR-103. With ``repair``, no Machine is chosen. With ``capi.recreate``, the whole
+    cluster is built again. ``files``: the paths in the package.
 
     Raises: NotFound with all unknown VNFCs; Conflict for the only Machine of a control plane; Drifted if the owner of a
     Machine was found deleted; InvalidInput, Unprocessable naming the parameter.
     """
     parameters = request.additional_params
     is_forced = flag(parameters, FORCE)
-    if CAPI in parameters:
-        raise InvalidInput(f"additionalParams/{CAPI}", "not a parameter of a heal: leave it out")
+    if _is_to_be_recreated(parameters):
+        return _recreated(vnf, workload, request, original, version, files)
     fields = vnf.fields(original, version, operation=OperationType.HEAL, asked=request)
     if asks_for_repair(request):
         given = vnf.record.internals.parameters
@@ -78,6 +87,63 @@ def healed_workload(
         named=named,
         is_forced=is_forced,
     )
+
+
+def _is_to_be_recreated(parameters: Mapping[str, Any]) -> bool:
+    """Return whether ``additionalParams.capi.recreate`` is true. Raises InvalidInput naming the field."""
+    given = parameters.get(CAPI, {})
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"additionalParams/{CAPI}", "an object expected")
+    for name in given:
+        if name != _RECREATE:
+            raise InvalidInput(f"additionalParams/{CAPI}/{name}", f"a heal supports {_RECREATE} only: leave it out")
+    wanted = given.get(_RECREATE, False)
+    if not isinstance(wanted, bool):
+        raise InvalidInput(_RECREATE_PLACE, "true or false expected")
+    return wanted
+
+
+def _recreated(
+    vnf: CnfUnderChange,
+    workload: WorkloadInternals,
+    request: HealVnfRequest,
+    original: Mapping[str, object],
+    version: ApiVersion,
+    files: frozenset[str],
+) -> RecreateWorkloadDraft:
+    parameters = request.additional_params
+    others = [f"additionalParams/{name}" for name in (ALL, FORCE, REPAIR) if flag(parameters, name)]
+    for place in [*others, *(["vnfcInstanceId"] if request.vnfc_instance_id else [])]:
+        raise Unprocessable(place, f"not expected beside {_RECREATE_PLACE}, which builds the whole cluster again")
+    # Known before the cluster is deleted: a change of package may have left the addons as they were.
+    lacking = [name for name in workload.capi.addon_def_files if "://" not in name and name not in files]
+    if lacking:
+        why = f"the package lacks the addons {', '.join(lacking)}: name others by a change of package ({CAPI}/{ADDONS}) first"
+        raise Unprocessable(_RECREATE_PLACE, why)
+    internals = vnf.record.internals
+    fields = vnf.fields(
+        original, version, operation=OperationType.HEAL, asked=request, more_scripts=_senders(vnf, workload)
+    )
+    return RecreateWorkloadDraft(
+        **fields,
+        workload=workload,
+        namespace=vnf.release.namespace,
+        multi_namespace=internals.parameters.get("multi_namespace", False),
+        vdus=vnf.targets,
+        parameters=internals.parameters,
+        variables=stored_variables(internals.parameters),
+    )
+
+
+def _senders(vnf: CnfUnderChange, workload: WorkloadInternals) -> dict[str, str]:
+    """Return the scripts with which the package sends and withdraws the credentials, by their phase. Raises Unprocessable."""
+    if workload.capi.sender != "package":
+        return {}
+    scripts = {**scripts_of(vnf.flavour, OperationType.INSTANTIATE), **scripts_of(vnf.flavour, OperationType.TERMINATE)}
+    if INSTANTIATE_END not in scripts:
+        why = f"the package sends the credentials, and maps no script to {INSTANTIATE_END} any more"
+        raise Unprocessable(_RECREATE_PLACE, why)
+    return {phase: file for phase, file in scripts.items() if phase in (INSTANTIATE_END, TERMINATE_START)}
 
 
 def _machines(vnfc_ids: tuple[str, ...], vnf: CnfUnderChange, workload: WorkloadInternals) -> tuple[MachineFacts, ...]:

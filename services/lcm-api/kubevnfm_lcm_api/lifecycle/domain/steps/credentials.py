@@ -4,6 +4,9 @@ Their place in an instantiation: after the wait for ControlPlaneInitialized `Sen
 `RegisterWorkloadVim`, unless ``capi.register_vim`` is false (CR-085: then nothing is registered). The second one needs the facts of the
 first.
 
+In a heal that builds the cluster again: `ReleaseWorkloadVim` first, so that the VIM keeps its id, then
+`WithdrawClusterCredentials`, the deletion of the Cluster, and the steps of an instantiation.
+
 In a termination: `DeregisterClusterVim` of ``vims`` first (CR-104: it fails with 409 while other instances use the VIM, unless
 forced; the VIM is no longer monitored afterwards), then `WithdrawClusterCredentials`, then the deletion of the Cluster.
 """
@@ -22,7 +25,7 @@ from kubevnfm_events.credentials import (
     WithdrawCredentials,
     WorkloadCluster,
 )
-from kubevnfm_events.vim import DeregisterVim, RegisterReceived, VimRegistered
+from kubevnfm_events.vim import DeregisterVim, RegisterReceived, ReleaseVim, VimRegistered, VimReleased
 
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsVim
@@ -159,6 +162,31 @@ class RegisterWorkloadVim(Step[NeedsWorkloadVim, VimRegistered]):
         # By owner, as the id is unknown if the registration was not answered. Forced, also if another instance uses the
         # VIM: the cluster is deleted next.
         return DeregisterVim(vnf_instance_id=draft.vnf_instance_id, force=True)
+
+
+@dataclass(frozen=True)
+class ReleaseWorkloadVim(Step[NeedsWorkloadCluster, VimReleased]):
+    """Separate the VIM from the workload cluster, which is built again; the VIM waits for the new one (CR-117).
+
+    Again: safe.
+    Fails: another instance uses the VIM (409).
+    """
+
+    kind: ClassVar[str] = "release_workload_vim"
+    command: ClassVar[type[Command]] = ReleaseVim
+    label: ClassVar[str] = "Keep the VIM for the cluster that is built again"
+    base_timeout_s: ClassVar[float] = 300.0
+
+    def ask(self, draft: NeedsWorkloadCluster) -> ReleaseVim:
+        """Ask for the separation."""
+        assert draft.workload_cluster is not None
+        return ReleaseVim(vnf_instance_id=draft.vnf_instance_id, cluster_name=draft.workload_cluster.name)
+
+    def fold(self, draft: NeedsWorkloadCluster, reply: VimReleased) -> None:
+        """Nothing to keep: the id stays."""
+
+    def undo(self, draft: NeedsWorkloadCluster) -> None:
+        """Heal has no rollback (api.md 4.3)."""
 
 
 @dataclass(frozen=True)
