@@ -36,13 +36,14 @@ SAMPLES = Path(__file__).parents[3] / ".run/samples"
                 "controlPlane: machine openstack:///",
                 "Its credentials came by a signed call: VIM ",
                 "vdu1: pod ",
+                "SCALE COMPLETED",
                 "VIMs left: lab\n",
             ],
         ),
     ],
 )
 def test_a_demo_reaches_its_end(arguments: tuple[str, ...], shown: list[str]) -> None:
-    """CR-125: with --capi a workload cluster is built, called back, registered, used and terminated."""
+    """CR-125: with --capi a workload cluster is built, called back, registered, used, scaled and terminated."""
     ran = subprocess.run(
         [sys.executable, "-m", "kubevnfm.cli", "demo", *arguments, "--samples", SAMPLES, "--node-seconds", "0.1"],
         capture_output=True,
