@@ -13,16 +13,25 @@ from kubevnfm_events.capi import (
     AddonsApplied,
     ApplyAddons,
     AwaitCluster,
+    CheckMachines,
     ClusterReached,
     ClusterStage,
+    ClusterUpdated,
     MachineFacts,
+    MachineReplaced,
+    MachinesChecked,
+    ReplaceMachine,
     RollOutBegun,
     RollOutMachines,
+    UpdateCluster,
+    UpdatePart,
 )
 from kubevnfm_events.credentials import WorkloadCluster
 from kubevnfm_events.infra import ObjectCount, ObjectFacts, VduTarget
 from kubevnfm_infra_k8s.capi_handlers import CapiHandlers
 from kubevnfm_infra_k8s.domain.capi.watching import ClusterWatches
+from kubevnfm_infra_k8s.machine_handlers import MachineHandlers
+from kubevnfm_infra_k8s.update_handlers import UpdateHandlers
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_lab.kubernetes.controllers.capi.objects import add_finalizer
 from kubevnfm_lab.kubernetes.objects import Key, value_at
@@ -98,6 +107,69 @@ class Management:
             if isinstance(outcome, Done):
                 assert isinstance(outcome.event, AddonsApplied)
                 return outcome.event
+
+    async def update(
+        self, files: Mapping[str, str], part: UpdatePart, *, operation: str = "op2", **more: Any
+    ) -> ClusterUpdated:
+        """Do one part of an update to these files."""
+        self.site.step = f"update/{part}"
+        command = UpdateCluster(
+            vnf_instance_id="i1", vim=self.site.vim, cluster=self.cluster_of(),
+            package=self.site.packages.add(files, package_id=f"p-{operation}"), def_files=tuple(files),
+            namespace="default", part=part, **{"vdus": VDUS, **more},
+        )  # fmt: skip
+        handlers = UpdateHandlers(**vars(self.site.handlers))
+        while True:
+            outcome = await handlers.update_cluster(command, self.site.context(operation=operation))
+            if isinstance(outcome, Done):
+                assert isinstance(outcome.event, ClusterUpdated)
+                return outcome.event
+
+    async def check(self, *chosen: MachineFacts, **more: Any) -> MachinesChecked:
+        """Have the Machines to replace found; ``chosen``: those that the request of a heal names."""
+        self.site.step = "check_machines"
+        command = CheckMachines(
+            vnf_instance_id="i1", vim=self.site.vim, cluster=self.cluster_of(), chosen=chosen, **{"vdus": VDUS, **more}
+        )
+        outcome = await self._machine_handlers.check_machines(command, self.site.context(operation="heal"))
+        assert isinstance(outcome, Done)
+        assert isinstance(outcome.event, MachinesChecked)
+        return outcome.event
+
+    async def replaced(self, machine: MachineFacts, known: Sequence[MachineFacts], **more: Any) -> Any:
+        """Return the answer to one call for the replacement of a Machine."""
+        self.site.step = f"replace_machine/{machine.name}"
+        command = ReplaceMachine(
+            vnf_instance_id="i1", vim=self.site.vim, cluster=self.cluster_of(), machine=machine,
+            known=tuple(each.uid for each in known), **{"wait_timeout_s": 60.0, "vdus": VDUS, **more},
+        )  # fmt: skip
+        return await self._machine_handlers.replace_machine(command, self.site.context(operation="heal"))
+
+    async def replace(self, machine: MachineFacts, known: Sequence[MachineFacts], **more: Any) -> MachineReplaced:
+        """Have a Machine replaced; return the Machines afterwards."""
+        while True:
+            outcome = await self.replaced(machine, known, **more)
+            if isinstance(outcome, Done):
+                assert isinstance(outcome.event, MachineReplaced)
+                return outcome.event
+
+    @property
+    def _machine_handlers(self) -> MachineHandlers:
+        return MachineHandlers(**vars(self.handlers))
+
+    def deletions(self) -> list[str]:
+        """Note the name of each Machine whose deletion begins from now on; return the list, which grows."""
+        found: list[str] = []
+
+        def look(change: Any) -> None:
+            if change.resource == MACHINES and change.obj["metadata"].get("deletionTimestamp"):
+                # Otherwise the garbage collector would take the server away before Cluster API has drained the node, and
+                # before the control plane has removed its member of etcd.
+                assert "foregroundDeletion" not in change.obj["metadata"]["finalizers"]
+                found.append(change.key.name)
+
+        self.lab.store.subscribe(look)
+        return found
 
     async def roll_out(self, after: str) -> tuple[str, ...]:
         self.site.step = "roll-out"

@@ -170,7 +170,8 @@ class InfraK8sHandlers(Handling):
             # Before the release goes, from which a repeat of this command could answer.
             await self.deletions.record(context, answer)
             await self.releases.delete(mine)
-            await self._forget_addons(mine)
+        # A worker that was killed may have got no further.
+        await self._forget_addons(mine)
         await self.sources.forget(mine)
         await self.start_times.forget(mine)
         return Done(answer)

@@ -8,19 +8,17 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from capi_management import CLASS_VDUS, VDUS, Management, files_of, managed
-from kubevnfm_events.capi import ClusterReached, ClusterUpdated, UpdateCluster, UpdatePart
+from capi_management import CLASS_VDUS, Management, files_of, managed
+from kubevnfm_events.capi import ClusterReached, UpdatePart
 from kubevnfm_infra_k8s.domain.capi.classes import earlier_class
 from kubevnfm_infra_k8s.domain.capi.referring import references
 from kubevnfm_infra_k8s.domain.capi.templates import renamed
 from kubevnfm_infra_k8s.domain.capi.waiting import kinds_of, objects_now
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsRefused
-from kubevnfm_infra_k8s.update_handlers import UpdateHandlers
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_lab.kubernetes.objects import Key, value_at
-from kubevnfm_worker import Done
 
 CLUSTER, PLANE, WORKERS = (f"Files/kubernetes/{name}.yaml" for name in ("cluster", "control-plane", "workers"))
 TEMPLATES = "openstackmachinetemplates.infrastructure.cluster.x-k8s.io"
@@ -53,33 +51,10 @@ def changed(*changes: tuple[str, str, str], sample: str = "capi-workload") -> di
     return files
 
 
-async def part(
-    management: Management, files: dict[str, str], part: UpdatePart, *, operation: str = "op2", **more: Any
-) -> ClusterUpdated:
-    """Do one part of an update to these files."""
-    management.site.step = f"update/{part}"
-    command = UpdateCluster(
-        vnf_instance_id="i1",
-        vim=management.site.vim,
-        cluster=management.cluster_of(),
-        package=management.site.packages.add(files, package_id=f"p-{operation}"),
-        def_files=tuple(files),
-        namespace="default",
-        part=part,
-        **{"vdus": VDUS, **more},
-    )
-    handlers = UpdateHandlers(**vars(management.site.handlers))
-    while True:
-        outcome = await handlers.update_cluster(command, management.site.context(operation=operation))
-        if isinstance(outcome, Done):
-            assert isinstance(outcome.event, ClusterUpdated)
-            return outcome.event
-
-
 async def updated(management: Management, files: dict[str, str], *, operation: str = "op2", **more: Any) -> Any:
     """Do the whole update; return the Machines."""
     for each in PARTS:
-        event = await part(management, files, each, operation=operation, **more)
+        event = await management.update(files, each, operation=operation, **more)
         if each in ("control_plane", "all"):
             attempt = int(operation[2:]) * 10 + PARTS.index(each)
             reached = await management.wait("available", attempt=attempt, is_settled=True, **more)
@@ -158,7 +133,7 @@ async def test_a_package_of_another_api_version_is_applied_by_one_manager_in_one
     management.version = "v1beta2"
     for operation, applies in (("op2", 2), ("op3", 1)):
         ledger.clear()
-        await part(management, files, "control_plane", operation=operation)
+        await management.update(files, "control_plane", operation=operation)
         sent = {each["verb"]: each["count"] for each in ledger.calls() if each["part"] == "kubernetes"}
         assert sent["patch clusters"] == applies
     after = await updated(management, files, operation="op4")
@@ -210,12 +185,12 @@ async def test_the_workers_follow_the_version_of_their_control_plane(management:
     """CR-098, CR-100: they keep their version until every Machine of the control plane has the new one."""
     await built(management)
     files = changed((PLANE, "v1.33.1", "v1.34.0"), (WORKERS, "v1.33.1", "v1.34.0"))
-    assert (await part(management, files, "check")).version_step == "v1.34.0"
+    assert (await management.update(files, "check")).version_step == "v1.34.0"
     assert versions(management) == {"controlPlane": {"v1.33.1"}, "worker": {"v1.33.1"}}
-    await part(management, files, "control_plane")
+    await management.update(files, "control_plane")
     await management.wait("available", attempt=2, is_settled=True)
     assert versions(management) == {"controlPlane": {"v1.34.0"}, "worker": {"v1.33.1"}}
-    await part(management, files, "all")
+    await management.update(files, "all")
     reached = await management.wait("available", attempt=3, is_settled=True)
     assert versions(management) == {"controlPlane": {"v1.34.0"}, "worker": {"v1.34.0"}}
     assert {each.version for each in reached.machines} == {"v1.34.0"}
@@ -257,7 +232,7 @@ async def test_what_cannot_change_is_refused_by_field_before_anything_is_sent(
     await management.apply()
     await management.wait("initialized")
     with pytest.raises(InvalidInput, match=said) as refused:
-        await part(management, changed(change), "check")
+        await management.update(changed(change), "check")
     assert refused.value.status == 422
     assert not sent_by(management, "op2")
 
@@ -283,7 +258,7 @@ async def test_the_denial_of_a_webhook_names_the_field_before_anything_is_sent(m
     with pytest.raises(
         ObjectsRefused, match=r"kubeadmConfigSpec\.clusterConfiguration\.certificatesDir.*cannot be mod"
     ):
-        await part(management, denied, "check")
+        await management.update(denied, "check")
     assert not sent_by(management, "op2")
 
 
@@ -296,7 +271,7 @@ async def test_a_denial_that_is_about_another_field_is_an_error(management: Mana
         message="spec.template.spec.flavor: Required value",
     )  # fmt: skip
     with pytest.raises(ObjectRefused, match=r"flavor: Required value"):
-        await part(management, changed(FLAVOR), "check")
+        await management.update(changed(FLAVOR), "check")
 
 
 async def test_what_another_package_lacks_is_pruned_and_what_it_adds_is_made(management: Management) -> None:

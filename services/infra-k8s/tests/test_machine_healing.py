@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from capi_management import MACHINES, VDUS, Management, managed
+from capi_management import MACHINES, Management, managed
 from kubevnfm_events.capi import (
-    CheckMachines,
     ClusterReached,
     ClusterTimeouts,
     MachineFacts,
     MachineReplaced,
-    MachinesChecked,
-    ReplaceMachine,
 )
 from kubevnfm_infra_k8s.domain.errors import ClusterFailed, ClusterNotReady, MachinesMissing, QuorumAtRisk
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
-from kubevnfm_infra_k8s.machine_handlers import MachineHandlers
 from kubevnfm_lab.faults import FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Key
-from kubevnfm_worker import Done, NotYet
+from kubevnfm_worker import NotYet
 
 
 @pytest.fixture
@@ -33,54 +29,6 @@ async def management(site: Any, lab: LabCluster) -> AsyncIterator[Management]:
 
 def of_vdu(reached: ClusterReached | MachineReplaced, vdu_id: str) -> list[MachineFacts]:
     return [each for each in reached.machines if each.vdu_id == vdu_id]
-
-
-async def check(management: Management, *chosen: MachineFacts, **more: Any) -> MachinesChecked:
-    management.site.step = "check_machines"
-    command = CheckMachines(
-        vnf_instance_id="i1", vim=management.site.vim, cluster=management.cluster_of(), chosen=chosen,
-        **{"vdus": VDUS, **more},
-    )  # fmt: skip
-    handlers = MachineHandlers(**vars(management.handlers))
-    outcome = await handlers.check_machines(command, management.site.context(operation="heal"))
-    assert isinstance(outcome, Done)
-    assert isinstance(outcome.event, MachinesChecked)
-    return outcome.event
-
-
-async def replaced(management: Management, machine: MachineFacts, known: Sequence[MachineFacts], **more: Any) -> Any:
-    """Return the answer to one call for the replacement of a Machine."""
-    management.site.step = f"replace_machine/{machine.name}"
-    command = ReplaceMachine(
-        vnf_instance_id="i1", vim=management.site.vim, cluster=management.cluster_of(), machine=machine,
-        known=tuple(each.uid for each in known), **{"wait_timeout_s": 60.0, "vdus": VDUS, **more},
-    )  # fmt: skip
-    handlers = MachineHandlers(**vars(management.handlers))
-    return await handlers.replace_machine(command, management.site.context(operation="heal"))
-
-
-async def replace(management: Management, machine: MachineFacts, known: Sequence[MachineFacts], **more: Any) -> Any:
-    """Have a Machine replaced; return the Machines afterwards."""
-    while True:
-        outcome = await replaced(management, machine, known, **more)
-        if isinstance(outcome, Done):
-            assert isinstance(outcome.event, MachineReplaced)
-            return outcome.event
-
-
-def deletions(management: Management) -> list[str]:
-    """Note the name of each Machine whose deletion begins from now on."""
-    found: list[str] = []
-
-    def look(change: Any) -> None:
-        if change.resource == MACHINES and change.obj["metadata"].get("deletionTimestamp"):
-            # Otherwise the garbage collector would take the server away before Cluster API has drained the node, and
-            # before the control plane has removed its member of etcd.
-            assert "foregroundDeletion" not in change.obj["metadata"]["finalizers"]
-            found.append(change.key.name)
-
-    management.lab.store.subscribe(look)
-    return found
 
 
 def spoil(management: Management, labs: LabClusters, machine: MachineFacts, reached: ClusterReached) -> None:
@@ -104,14 +52,14 @@ async def test_one_machine_is_replaced_by_one_new_one(management: Management, sa
     vdus = management.vdus_of(sample)
     before = await management.built(sample, vdus=vdus)
     worker = of_vdu(before, "worker")[0]
-    checked = await check(management, worker, vdus=vdus)
+    checked = await management.check(worker, vdus=vdus)
     assert checked.chosen == (worker,)
-    seen = deletions(management)
-    after = await replace(management, worker, before.machines, vdus=vdus)
+    seen = management.deletions()
+    after = await management.replace(worker, before.machines, vdus=vdus)
     names, left = {each.name for each in before.machines}, {each.name for each in after.machines}
     assert (names - left, len(left - names)) == ({worker.name}, 1)
     assert all(each.node and each.provider_id for each in after.machines)
-    assert (await replace(management, worker, before.machines, vdus=vdus)).machines == after.machines
+    assert (await management.replace(worker, before.machines, vdus=vdus)).machines == after.machines
     assert set(seen) == {worker.name}
 
 
@@ -119,13 +67,13 @@ async def test_a_call_that_was_interrupted_deletes_no_second_machine(management:
     """CR-113: the Machine is known by its uid."""
     before = await management.built()
     worker = of_vdu(before, "worker")[0]
-    seen = deletions(management)
+    seen = management.deletions()
     # As a worker that was killed after the deletion: its successor begins at once, and again while the new one boots.
     management.handlers = management.with_wait(0.0)
-    outcomes = [await replaced(management, worker, before.machines) for _ in range(3)]
+    outcomes = [await management.replaced(worker, before.machines) for _ in range(3)]
     assert any(isinstance(each, NotYet) for each in outcomes)
     management.handlers = management.with_wait(5.0)
-    after = await replace(management, worker, before.machines)
+    after = await management.replace(worker, before.machines)
     assert len(of_vdu(after, "worker")) == 2
     assert set(seen) == {worker.name}
 
@@ -137,26 +85,26 @@ async def test_a_control_plane_keeps_its_majority_unless_that_is_forced(
     before = await management.built()
     (only,) = of_vdu(before, "controlPlane")
     with pytest.raises(QuorumAtRisk, match=r"0 of 0 members .* and 1 are needed .*force: true") as refused:
-        await check(management, only)
+        await management.check(only)
     assert refused.value.status == 409
     with pytest.raises(QuorumAtRisk):
-        await replaced(management, only, before.machines)
-    assert (await check(management, only, is_forced=True)).chosen == (only,)
+        await management.replaced(only, before.machines)
+    assert (await management.check(only, is_forced=True)).chosen == (only,)
 
     await management.scale_control_plane(3)
     three = await management.wait("available", attempt=2, is_settled=True)
     first, second, third = of_vdu(three, "controlPlane")
-    assert (await check(management, first)).chosen == (first,)
-    after = await replace(management, first, three.machines)
+    assert (await management.check(first)).chosen == (first,)
+    after = await management.replace(first, three.machines)
     assert len(of_vdu(after, "controlPlane")) == 3
     spoil(management, labs, second, before)
     await management.seen("NodeHealthy", "False", second.name)
     with pytest.raises(QuorumAtRisk, match=f"1 of 2 members .* and 2 are needed; not healthy: {second.name}"):
-        await check(management, third)
+        await management.check(third)
     with pytest.raises(QuorumAtRisk):
-        await replaced(management, third, after.machines)
+        await management.replaced(third, after.machines)
     # The one that is not healthy may go: the two others are.
-    assert [each.name for each in (await check(management, second)).chosen] == [second.name]
+    assert [each.name for each in (await management.check(second)).chosen] == [second.name]
 
 
 async def test_a_health_check_is_asked_to_remediate(management: Management) -> None:
@@ -172,14 +120,14 @@ async def test_a_health_check_is_asked_to_remediate(management: Management) -> N
             annotated.append(change.key.name)
 
     management.lab.store.subscribe(look)
-    after = await replace(management, kept, before.machines)
+    after = await management.replace(kept, before.machines)
     assert set(annotated) == {kept.name}
     annotated.clear()
     key = ObjectKey("cluster.x-k8s.io/v1beta2", "Machine", "default", other.name)
     machines = Resource(key.api_version, "Machine", "machines", namespaced=True)
     async with management.site.cluster() as cluster:
         await cluster.patch(machines, key, {"metadata": {"annotations": {"cluster.x-k8s.io/skip-remediation": ""}}})
-    await replace(management, other, after.machines)
+    await management.replace(other, after.machines)
     assert annotated == []
 
 
@@ -188,9 +136,9 @@ async def test_machines_that_do_not_exist_are_listed_before_anything_is_deleted(
     before = await management.built()
     worker = of_vdu(before, "worker")[0]
     gone = [worker.model_copy(update={"name": name, "uid": name}) for name in ("gone-1", "gone-2")]
-    seen = deletions(management)
+    seen = management.deletions()
     with pytest.raises(MachinesMissing, match="the cluster has no Machines gone-1, gone-2") as refused:
-        await check(management, worker, *gone)
+        await management.check(worker, *gone)
     assert refused.value.status == 404
     assert seen == []
 
@@ -198,15 +146,15 @@ async def test_machines_that_do_not_exist_are_listed_before_anything_is_deleted(
 async def test_machines_that_are_not_healthy_are_found_workers_first(management: Management, labs: LabClusters) -> None:
     """CR-116: the healthy ones stay, and if all are healthy there is nothing to do."""
     before = await management.built()
-    assert (await check(management)).chosen == ()
+    assert (await management.check()).chosen == ()
     assert any("there is nothing to do" in each for each in management.messages())
     (only,), (worker, _) = of_vdu(before, "controlPlane"), of_vdu(before, "worker")
     for each in (only, worker):
         spoil(management, labs, each, before)
         await management.seen("NodeHealthy", "False", each.name)
-    chosen = (await check(management, is_forced=True)).chosen
+    chosen = (await management.check(is_forced=True)).chosen
     assert [each.name for each in chosen] == [worker.name, only.name]
-    after = await replace(management, worker, before.machines)
+    after = await management.replace(worker, before.machines)
     assert worker.name not in {each.name for each in after.machines}
 
 
@@ -217,9 +165,9 @@ async def test_a_machine_that_still_boots_is_no_reason_to_heal(management: Manag
     faults.add(part="capi", verb="boot workload-md-0*", effect="fail", message="no host has room")
     management.handlers = management.with_wait(1.0)
     with pytest.raises(ClusterNotReady, match=r"not replaced in time: gone, Machine workload-md-0.*no host has room"):
-        await replace(management, worker, before.machines, wait_timeout_s=2.0)
-    assert (await check(management)).chosen == ()
-    (booting,) = (await check(management, timeouts=ClusterTimeouts(workers=0.001))).chosen
+        await management.replace(worker, before.machines, wait_timeout_s=2.0)
+    assert (await management.check()).chosen == ()
+    (booting,) = (await management.check(timeouts=ClusterTimeouts(workers=0.001))).chosen
     assert booting.node is None
 
 
@@ -229,4 +177,4 @@ async def test_a_new_machine_that_has_failed_for_good_ends_the_heal(management: 
     worker = of_vdu(before, "worker")[0]
     faults.add(part="capi", verb="boot workload-md-0*", effect="fail", status=422, message="flavor is gone")
     with pytest.raises(ClusterFailed, match=r"Machine default/workload-md-0.*flavor is gone"):
-        await replace(management, worker, before.machines)
+        await management.replace(worker, before.machines)

@@ -8,20 +8,17 @@ from typing import Any
 
 import pytest
 from capi_management import CLASS_VDUS, Management, files_of, managed
-from kubevnfm_events.capi import ClusterReached, UpdateCluster
+from kubevnfm_events.capi import ClusterReached
 from kubevnfm_infra_k8s.domain.applied import applied_part, applied_version
 from kubevnfm_infra_k8s.domain.capi.topology import part_of, topology_vdus, with_part_count, with_topology_replicas
 from kubevnfm_infra_k8s.domain.errors import MachinesMissing, OutsideAutoscaler
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
-from kubevnfm_infra_k8s.update_handlers import UpdateHandlers
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_lab.kubernetes import LabCluster
-from kubevnfm_lab.kubernetes.objects import Key, value_at
-from kubevnfm_worker import Done
+from kubevnfm_lab.kubernetes.objects import value_at
 
 CLUSTERS = Resource("cluster.x-k8s.io/v1beta2", "Cluster", "clusters", namespaced=True)
 CLUSTER = ObjectKey(CLUSTERS.api_version, "Cluster", "default", "workload")
-WORKERS = Key("default", "workload-md-0")
 DEPLOYMENTS = "machinedeployments.cluster.x-k8s.io"
 SAMPLE = "capi-workload-class"
 LIMIT = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-{}-size"
@@ -98,15 +95,8 @@ async def test_the_number_stays_at_a_change_of_package(management: Management) -
     await management.scale_topology({"md-0": 3})
     await settled(management, 2)
     files = files_of(SAMPLE)
-    management.site.step = "update"
-    command = UpdateCluster(
-        vnf_instance_id="i1", vim=management.site.vim, cluster=management.cluster_of(),
-        package=management.site.packages.add(files, package_id="p-after"), def_files=tuple(files), namespace="default",
-        part="all", vdus=[one.model_copy(update={"replicas": 3}) if one.name == "md-0" else one for one in CLASS_VDUS],
-    )  # fmt: skip
-    handlers = UpdateHandlers(**vars(management.site.handlers))
-    outcome = await handlers.update_cluster(command, management.site.context(operation="op3"))
-    assert isinstance(outcome, Done)
+    vdus = [one.model_copy(update={"replicas": 3}) if one.name == "md-0" else one for one in CLASS_VDUS]
+    await management.update(files, "all", operation="op3", vdus=vdus)
     assert counts(await settled(management, 3)) == {"controlPlane": 1, "worker": 3}
 
 
@@ -123,7 +113,8 @@ async def test_a_number_that_an_autoscaler_owns_is_not_written_into_the_topology
     assert "replicas" not in part_of(await shown(management), "md-0")  # type: ignore[operator]
     with pytest.raises(OutsideAutoscaler, match="4 replicas wanted, 1 to 3 expected"):
         await management.scale_topology({"md-0": 4}, operation="op3")
-    assert value_at(management.lab.store.get(DEPLOYMENTS, WORKERS), "spec", "replicas") == 3
+    (workers,) = management.lab.store.list(DEPLOYMENTS, "default")
+    assert value_at(workers, "spec", "replicas") == 3
 
 
 async def test_a_part_that_the_topology_lacks_is_refused_by_name(management: Management) -> None:
