@@ -136,10 +136,16 @@ class ClusterVims:
         return vim
 
     async def _vim_of(self, cluster: ReceivedCluster) -> StoredVim | None:
-        """Return the VIM of a cluster: its own one, or one that waits for a cluster of its name."""
+        """Return the VIM of a cluster: its own one, or one that waits for a cluster of its name.
+
+        Raises CredentialsMissing for the cluster in whose place another is awaited.
+        """
         owned = await self._records.owned_by(cluster.vnf_instance_id, None)
         mine = [each for each in owned if each.vim.cluster_uid == cluster.cluster_uid]
         awaiting = [each for each in owned if each.vim.awaited_cluster == cluster.cluster_name]
+        if any(each.vim.former_cluster_uid == cluster.cluster_uid for each in awaiting):
+            # Its credentials are being erased. A message about them that comes late does not give the VIM back.
+            raise CredentialsMissing(cluster.cluster_name)
         return next(iter([*mine, *awaiting]), None)
 
     async def _kubeconfig(self, cluster: ReceivedCluster) -> str:
@@ -180,8 +186,14 @@ class ClusterVims:
             await self._registry.check_unused(vim.id, except_for=command.vnf_instance_id)
             if is_its:
                 # Without the uid, the deletion of the earlier credentials finds no VIM to remove.
-                facts = {"awaited_cluster": command.cluster_name, "cluster_uid": None, "credentials_id": None}
-                await self._records.replace(stored, vim.model_copy(update={**facts, "content_sha256": ""}))
+                facts = {
+                    "awaited_cluster": command.cluster_name,
+                    "former_cluster_uid": vim.cluster_uid,
+                    "cluster_uid": None,
+                    "credentials_id": None,
+                    "content_sha256": "",
+                }
+                await self._records.replace(stored, vim.model_copy(update=facts))
                 log.info("vim_released", vim_id=vim.id, cluster=command.cluster_name)
             released.append(vim.id)
         return released

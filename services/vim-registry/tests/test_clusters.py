@@ -600,6 +600,10 @@ async def test_a_cluster_that_is_built_again_takes_over_the_vim_with_its_id(
 
     for _ in range(2):
         assert await world.ask(RELEASE) == VimReleased(vim_ids=(made.vim_id,))
+    # The message about the earlier one, once more, before its credentials are erased.
+    late = await world.ask(a_received())
+    assert isinstance(late, CommandFailed)
+    assert late.code == "credentials-missing"
     del world.credentials.by_id[CREDENTIALS_ID]
     for _ in range(2):
         await publish(world, erased("uid-1"))
@@ -617,7 +621,7 @@ async def test_a_cluster_that_is_built_again_takes_over_the_vim_with_its_id(
         assert (again.vim_id, again.endpoint) == (made.vim_id, new.endpoint)
     shown = await world.vims.get(made.vim_id)
     assert (shown["description"], shown["is_default"], shown["auth_url"]) == ("mine", True, new.endpoint)
-    assert "awaited_cluster" not in shown
+    assert {"awaited_cluster", "former_cluster_uid"}.isdisjoint(shown)
 
     await publish(world, erased("uid-1"))
     assert await world.vims.get(made.vim_id)

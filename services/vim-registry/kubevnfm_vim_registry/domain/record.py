@@ -22,7 +22,7 @@ JsonObject = dict[str, Any]
 _LONG_TYPE: Final[dict[VimType, str]] = {"openstack": OPENSTACK, "kubernetes": KUBERNETES}
 _INTERNAL: Final = {
     *("owner", "default_of", "cluster_uid", "credentials_id", "content_sha256", "kubernetes_version", "status_reason"),
-    *("expiry_reported_days", "capi_providers", "awaited_cluster"),
+    *("expiry_reported_days", "capi_providers", "awaited_cluster", "former_cluster_uid"),
 }
 """Stored attributes that Tacker's record does not have, so they are not shown."""
 
@@ -55,6 +55,8 @@ class VimRecord(BaseModel):
     credentials_id: str | None = None
     awaited_cluster: str | None = None
     """The name of the workload cluster that takes the VIM over: the one that it was is built again."""
+    former_cluster_uid: str | None = None
+    """The one that it was, while another is awaited."""
     content_sha256: str = ""
     """Hash of the kubeconfig that was called back, from which the access data are."""
     kubernetes_version: str = ""
