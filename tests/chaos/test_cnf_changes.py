@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 from broker import everything_twice
-from chaos import BROKER, IN_TURN, Chaos
+from chaos import BROKER, IN_TURN, NO_TARGET, Chaos
 from holds import Hold
 from installations import SixInstallation
 from package_variants import variant
@@ -83,4 +83,4 @@ async def test_every_message_of_a_changed_cnf_delivered_twice_harms_nothing(six_
     """CR-033, CR-034: counts are absolute, and pods are known by uid."""
     assert isinstance(six_chaos.installation, SixInstallation)
     async with everything_twice(six_chaos.installation.rabbit):
-        await changed(six_chaos, "nothing")
+        await changed(six_chaos, NO_TARGET)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 from broker import everything_twice
-from chaos import Chaos
+from chaos import NO_TARGET, Chaos
 from installations import SixInstallation
 from own_packages import own_vm, zipped
 from subscriber import Subscriber
 from user import User
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
-NO_TARGET = ""
 
 
 async def test_every_message_delivered_twice_harms_nothing(six_chaos: Chaos) -> None:
@@ -20,10 +19,10 @@ async def test_every_message_delivered_twice_harms_nothing(six_chaos: Chaos) -> 
     user = six_chaos.user
     async with everything_twice(six_chaos.installation.rabbit) as doubled, Subscriber.listening() as subscriber:
         subscription = await user.lcm("POST", "/subscriptions", {"callbackUri": subscriber.uri})
-        cluster_id = await six_chaos.build_cluster(NO_TARGET, [])
-        cnf_id = await six_chaos.build_cnf(cluster_id, NO_TARGET, [])
-        await six_chaos.end_cnf(cnf_id, cluster_id, NO_TARGET, [])
-        await six_chaos.end_cluster(cluster_id, NO_TARGET, [])
+        cluster_id = await six_chaos.build_cluster(NO_TARGET)
+        cnf_id = await six_chaos.build_cnf(cluster_id, NO_TARGET)
+        await six_chaos.end_cnf(cnf_id, cluster_id, NO_TARGET)
+        await six_chaos.end_cluster(cluster_id, NO_TARGET)
         heard = await subscriber.has_heard(cluster_id, 8)
         (await user.lcm("DELETE", f"/subscriptions/{subscription.json['id']}")).must(204)
         await _package_notifications_come_once(user, subscriber)

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 from broker import everything_twice
-from chaos import BROKER, IN_TURN, Chaos
+from chaos import BROKER, IN_TURN, NO_TARGET, Chaos
 from holds import INSTANTIATE_MASTERS, Hold
 from installations import SixInstallation
 from storage_clusters import NUMBERS, VDU, VOLUME, storage_cluster, storage_request
@@ -19,8 +19,6 @@ from user import GRACEFUL
 pytestmark = [pytest.mark.chaos, pytest.mark.deep, pytest.mark.timeout(1200)]
 
 EACH: Final = ["mgmt-executor", "infra-openstack", "lcm-api", BROKER, IN_TURN]
-NO_TARGET: Final = ""
-"""The target of operations without holds."""
 
 LEAVING: Final[Sequence[Hold]] = (
     Hold("cordoning", "program", "kubectl cordon", "vnf-{id}*"),
@@ -137,7 +135,7 @@ async def heal_a_node(chaos: Chaos, cluster_id: str, vdu: str, holds: Sequence[H
 async def heal_a_worker(chaos: Chaos, target: str) -> None:
     """SEQ-155, SEQ-180: the new machine joins once, under the name of the old one."""
     cluster_id = await chaos.build_cluster(target, ())
-    await heal_a_node(chaos, cluster_id, "workerNode", HEAL_WORKER if target else (), target)
+    await heal_a_node(chaos, cluster_id, "workerNode", HEAL_WORKER, target)
     await ends(chaos, cluster_id)
 
 
@@ -146,10 +144,10 @@ async def heal_a_master(chaos: Chaos, target: str) -> None:
     user = chaos.user
     cluster_id = await user.create(await user.sample("cluster"))
     body = user.cluster(request="instantiate_complex")
-    await chaos.run(cluster_id, "instantiate", body, INSTANTIATE_MASTERS if target else (), target)
+    await chaos.run(cluster_id, "instantiate", body, INSTANTIATE_MASTERS, target)
     assert len(await machines_of(chaos, cluster_id)) == 4
     assert sorted((await cluster_of(chaos, cluster_id))["joins"].values()) == [1, 1, 1, 1]
-    await heal_a_node(chaos, cluster_id, "masterNode", HEAL_MASTER if target else (), target)
+    await heal_a_node(chaos, cluster_id, "masterNode", HEAL_MASTER, target)
     await ends(chaos, cluster_id)
 
 
@@ -162,7 +160,7 @@ async def heal_the_server(
     old = await cluster_of(chaos, cluster_id)
     ill = [next(one for one in before if one["vduId"] == vdu) for vdu in (VDU, *vdus)]
     asked = {"vnfcInstanceId": [one["id"] for one in ill], "additionalParams": {"x_keep_volume": False}}
-    view = await chaos.run(cluster_id, "heal", asked, holds if target else (), target)
+    view = await chaos.run(cluster_id, "heal", asked, holds, target)
     assert (await chaos.user.log(view["id"])).count(f"volume {VOLUME}: formatted") == 1
     stay = {one["id"] for one in before} - {one["id"] for one in ill}
     after = await machines_of(chaos, cluster_id)
@@ -182,7 +180,7 @@ async def heal_the_whole(chaos: Chaos, target: str) -> None:
         before, volume = await machines_of(chaos, cluster_id), await volume_of(chaos, cluster_id)
         old = await cluster_of(chaos, cluster_id)
         asked = {"additionalParams": parameters}
-        view = await chaos.run(cluster_id, "heal", asked, holds if target else (), target)
+        view = await chaos.run(cluster_id, "heal", asked, holds, target)
         after, new = await machines_of(chaos, cluster_id), await cluster_of(chaos, cluster_id)
         assert Counter(one["vduId"] for one in after) == Counter(one["vduId"] for one in before)
         servers = [{one["computeResource"]["resourceId"] for one in machines} for machines in (before, after)]

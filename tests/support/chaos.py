@@ -19,6 +19,8 @@ from user import GRACEFUL, User, sample_body
 
 BROKER: Final = "broker"
 IN_TURN: Final = "each service in turn"
+NO_TARGET: Final = ""
+"""Nothing is hit, and no call is held."""
 PATIENCE_S: Final = 600.0
 """The timeout of a disturbed operation; an undisturbed one takes a few seconds."""
 
@@ -58,6 +60,8 @@ class Chaos:
         self, instance_id: str, task: str, body: Mapping[str, Any], holds: Sequence[Hold], target: str
     ) -> dict[str, Any]:
         """Carry out an operation and hit the target at each hold. The operation must complete without a retry."""
+        if target == NO_TARGET:
+            holds = ()
         async with HeldLab.holding(self.lab, holds, instance_id) as held:
             operation = await self.user.start(instance_id, task, body)
             for hold in holds:

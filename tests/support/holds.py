@@ -20,6 +20,8 @@ class Hold:
     verb: str
     node: str = "*"
     """A pattern for the node that makes the call; ``{id}`` is the VNF instance."""
+    after: int = 0
+    """How many calls of an earlier step pass before one is held."""
 
 
 INSTANTIATE_CLUSTER: Final[Sequence[Hold]] = (
@@ -71,15 +73,20 @@ class HeldLab:
             for hold in holds:
                 stack = AsyncExitStack()
                 node = hold.node.format(id=instance_id)
-                await stack.enter_async_context(lab.fault(hold.part, hold.verb, node=node, effect="hang"))
+                await stack.enter_async_context(
+                    lab.fault(hold.part, hold.verb, node=node, effect="hang", after=hold.after)
+                )
                 held._let_go[hold.name] = stack
             yield held
         finally:
             await asyncio.gather(*(stack.aclose() for stack in held._let_go.values()))
 
     async def reached(self, hold: Hold, *, timeout_s: float = 300.0) -> None:
-        """Return when the operation has made the call and hangs in it."""
-        await self.lab.called(hold.part, hold.verb, timeout_s=timeout_s)
+        """Return when the operation has made the call and hangs in it. Raises AssertionError with the name of the hold."""
+        try:
+            await self.lab.called(hold.part, hold.verb, times=hold.after + 1, timeout_s=timeout_s)
+        except TimeoutError as late:
+            raise AssertionError(f"not reached within {timeout_s:.0f} s: {hold.name} ({hold.verb})") from late
 
     async def let_go(self, hold: Hold) -> None:
         """Release the call, so that the operation continues."""
