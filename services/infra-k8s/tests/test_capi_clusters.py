@@ -332,9 +332,24 @@ async def test_a_deletion_takes_the_cluster_first_and_its_credentials_last(
     assert any("Deleting True, WaitingFor" in message for message in management.messages())
 
 
-async def test_a_cluster_that_is_built_again_is_a_new_one(management: Management) -> None:
-    """CR-117: deleted and applied in one operation; the wait finds the new Cluster, and no uid of the earlier one is left."""
+@pytest.mark.parametrize(
+    ("lost", "name"),
+    [
+        ("", ""),
+        ("clusters.cluster.x-k8s.io", "workload"),
+        ("kubeadmcontrolplanes.controlplane.cluster.x-k8s.io", "workload-control-plane"),
+    ],
+)
+async def test_a_cluster_that_is_built_again_is_a_new_one(management: Management, lost: str, name: str) -> None:
+    """CR-117: deleted and applied in one operation; the wait finds the new Cluster, and no uid of the earlier one is left.
+
+    ``lost``: what another party has deleted before.
+    """
     first = await management.built()
+    if lost:
+        found = management.lab.store.get(lost, Key("default", name))
+        assert found is not None
+        management.lab.plane.delete(lost, found)
     assert (await management.site.delete(operation="op2")).left == ()
     applied = await management.apply(operation="op2")
     uid = next(each.uid for each in applied.objects if each.kind == "Cluster")

@@ -209,5 +209,5 @@ async def test_a_cluster_whose_machines_are_gone_is_not_built_again(
     async with management.site.cluster() as cluster:
         resource = await cluster.resource(api_version, kind)
         await cluster.delete(resource, ObjectKey(api_version, kind, "default", name))
-    with pytest.raises(ClusterLost, match=f"{kind} default/{name}.*: deleted by another party.* terminate"):
+    with pytest.raises(ClusterLost, match=f"{kind} default/{name}.*: deleted by another party.*capi.recreate: true"):
         await mended(management, files)

@@ -209,8 +209,8 @@ class ClusterLost(Conflict):
     def __init__(self, keys: Sequence[ObjectKey]) -> None:
         names = ", ".join(str(key) for key in keys)
         super().__init__(
-            f"{names}: deleted by another party, and the machines of the cluster with it; terminate the VNF instance and "
-            "instantiate it again"
+            f"{names}: deleted by another party, and the machines of the cluster with it; heal with "
+            "additionalParams.capi.recreate: true, which builds it again behind the same VIM, or terminate the VNF instance"
         )
         self.keys = keys
 

@@ -197,8 +197,8 @@ async def test_a_failed_repair_leaves_the_mark(watched: Watched) -> None:
     assert await watched.shown(instance_id) is None
 
 
-async def test_a_lost_workload_cluster_can_only_be_terminated(watched: Watched) -> None:
-    """CR-121: 409 at once, also for its repair; other objects are repaired, and Machines of a lost owner are not healed."""
+async def test_a_lost_workload_cluster_can_only_be_built_again_or_terminated(watched: Watched) -> None:
+    """CR-117, CR-121: 409 at once, also for its repair; other objects are repaired, and Machines of a lost owner are not healed."""
     world = watched.world
     instance_id = await built(world, reached=machines([0]))
     world.vims.records["k8s"]["status"] = "ACTIVE"
@@ -211,8 +211,11 @@ async def test_a_lost_workload_cluster_can_only_be_terminated(watched: Watched) 
         refused = (await world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", body)).problem(409)
         assert refused["type"] == "instance-drifted"
         assert "another party has deleted Cluster workload" in refused["detail"]
-        assert "terminate the VNF instance" in refused["detail"]
+        assert "additionalParams.capi.recreate: true" in refused["detail"]
     assert not [each for each in world.twins.commands if isinstance(each.data, RepairObjects)]
+    again = {"additionalParams": {"capi": {"recreate": True}}}
+    await world.reached(await world.ask(instance_id, "heal", again), "COMPLETED")
+    assert await watched.shown(instance_id) is None
     await watched.find_objects(drifted(workload_md_0="missing"), "x")
     refused = (
         await world.lcm("POST", f"/vnf_instances/{instance_id}/scale", {"type": "SCALE_OUT", "aspectId": "workers"})

@@ -161,13 +161,17 @@ def check_stack_exists(record: InstanceRecord, task: str) -> None:
 
 
 def check_cluster_exists(record: InstanceRecord, task: str) -> None:
-    """Raise Drifted if an object without which a workload cluster has no machines was found deleted: it is lost."""
+    """Raise Drifted if an object without which a workload cluster has no machines was found deleted: it is lost.
+
+    Only a heal that builds the cluster again, or a terminate, leads on.
+    """
     if record.internals.workload is None:
         return
     lost = _missing(record, (each for each in _objects(record) if _makes_machines(each)))
     if lost:
         raise Drifted(
-            f"{task}: {lost}; the machines of the cluster are lost with it: terminate the VNF instance and instantiate it again"
+            f"{task}: {lost}; the machines of the cluster are lost with it: heal with additionalParams.capi.recreate: true, which "
+            "builds it again behind the same VIM, or terminate the VNF instance"
         )
 
 

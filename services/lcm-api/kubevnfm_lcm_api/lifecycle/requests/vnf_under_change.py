@@ -201,7 +201,7 @@ class ChangeableVnfs:
         """Return the VNF that ``task`` changes.
 
         Raises: NotFound; TaskUnsupported; Conflict while NOT_INSTANTIATED or while an operation runs; Drifted if the
-        stack was found deleted and the task is not a heal, or if a workload cluster was found deleted.
+        stack or a workload cluster was found deleted and the task is not a heal.
         """
         stored = await self._instances.get(instance_id)
         record = InstanceRecord.from_document(stored.body)
@@ -211,7 +211,7 @@ class ChangeableVnfs:
         await self._engine.check_free(record, InstantiationState.INSTANTIATED)
         if task != HEAL:
             check_stack_exists(record, task)
-        check_cluster_exists(record, task)
+            check_cluster_exists(record, task)
         package = await self._packages.reference(record.vnf.vnf_pkg_id)
         vnfd = await self._packages.vnfd(package.package_id, package.checksum)
         info, stack, containers = record.vnf.instantiated_vnf_info, record.stack, record.release

@@ -10,7 +10,7 @@ from kubevnfm_events.capi import MachineFacts
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable
 from kubevnfm_sol.lcm import HealVnfRequest, OperationType
 
-from kubevnfm_lcm_api.lifecycle.domain.drift import check_objects_exist
+from kubevnfm_lcm_api.lifecycle.domain.drift import check_cluster_exists, check_objects_exist
 from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTANTIATE_END, TERMINATE_START
 from kubevnfm_lcm_api.lifecycle.domain.workload import WorkloadInternals, is_of_control_plane
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import RollOutWorkloadDraft
@@ -45,13 +45,14 @@ def healed_workload(
     With ``all``, every Machine is rolled out, as by CR-103. With ``repair``, no Machine is chosen. With ``capi.recreate``, the whole
     cluster is built again. ``files``: the paths in the package.
 
-    Raises: NotFound with all unknown VNFCs; Conflict for the only Machine of a control plane; Drifted if the owner of a
-    Machine was found deleted; InvalidInput, Unprocessable naming the parameter.
+    Raises: NotFound with all unknown VNFCs; Conflict for the only Machine of a control plane; Drifted if the cluster,
+    or the owner of a Machine, was found deleted; InvalidInput, Unprocessable naming the parameter.
     """
     parameters = request.additional_params
     is_forced = flag(parameters, FORCE)
     if _is_to_be_recreated(parameters):
         return _recreated(vnf, workload, request, original, version, files)
+    check_cluster_exists(vnf.record, "heal")
     fields = vnf.fields(original, version, operation=OperationType.HEAL, asked=request)
     if asks_for_repair(request):
         given = vnf.record.internals.parameters
