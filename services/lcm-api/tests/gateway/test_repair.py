@@ -9,7 +9,7 @@ from cnf_world import deployed, of_pods
 from kubevnfm_events.capi import AwaitCluster
 from kubevnfm_events.infra import ObjectsRepaired, ObjectsScaled, RepairObjects
 from lcm_world import World
-from workload_world import APPLIED, AWAIT, built, machines, sent, shown
+from workload_world import AWAIT, applied, built, machines, sent, shown
 
 REPAIR, SCALE = "infra.k8s.repair_objects", "infra.k8s.scale_objects"
 BODY: dict[str, Any] = {"additionalParams": {"repair": True}}
@@ -68,7 +68,7 @@ async def test_a_failed_repair_shows_what_exists_and_is_retried(world: World) ->
 async def test_a_workload_cluster_is_repaired_and_then_awaited(world: World) -> None:
     """CR-121: its VNFCs are the Machines that it has then, and its objects those that were reported."""
     instance_id = await built(world, reached=machines([0]))
-    world.twins.answers[REPAIR] = ObjectsRepaired(namespace="default", objects=APPLIED.objects, repaired=1)
+    world.twins.answers[REPAIR] = ObjectsRepaired(namespace="default", objects=applied().objects, repaired=1)
     world.twins.answers[AWAIT] = machines([1])
     operation_id = await world.ask(instance_id, "heal", BODY)
     await world.reached(operation_id, "COMPLETED")

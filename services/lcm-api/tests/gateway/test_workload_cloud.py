@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kubevnfm_events.infra import ApplyObjects, DeleteObjects
 from lcm_world import TOKEN, World, sample_request
-from workload_world import APPLIED, APPLY, AWAIT, machines, sent
+from workload_world import APPLY, AWAIT, applied, machines, sent
 
 FIELD = "additionalParams/capi/openstack_vim_id"
 
@@ -15,7 +15,7 @@ FIELD = "additionalParams/capi/openstack_vim_id"
 @pytest.fixture
 async def cluster(world: World) -> World:
     """Return lcm-api with the package and the management cluster; ``vim-1`` is an OpenStack."""
-    world.twins.answers[APPLY] = APPLIED
+    world.twins.answers[APPLY] = applied()
     world.twins.answers[AWAIT] = machines([0])
     world.vims.add("k8s", "kubernetes")
     await world.sample("capi-workload")
@@ -35,7 +35,7 @@ async def users(world: World, vim_id: str) -> list[str]:
 
 
 async def test_the_openstack_gives_the_login_and_is_in_use_until_the_termination(cluster: World) -> None:
-    """CR-049: infra-k8s is asked for the Secret; the VIM cannot be deleted as long as the cluster needs it."""
+    """CR-049, CR-117: infra-k8s is asked for the Secret; the VIM cannot be deleted as long as the cluster needs it."""
     instance_id = await cluster.create("capi-workload")
     cluster.twins.waiting.add(AWAIT)
     operation = await cluster.ask(instance_id, "instantiate", request("vim-1"))
@@ -46,6 +46,10 @@ async def test_the_openstack_gives_the_login_and_is_in_use_until_the_termination
     (command,) = sent(cluster, ApplyObjects)
     assert command.openstack_vim_id == "vim-1"
     assert await users(cluster, "vim-1") == await users(cluster, "k8s") == [instance_id]
+    heal = {"additionalParams": {"capi": {"recreate": True}}}
+    await cluster.reached(await cluster.ask(instance_id, "heal", heal), "COMPLETED")
+    assert [each.openstack_vim_id for each in sent(cluster, ApplyObjects)] == ["vim-1", "vim-1"]
+    assert await users(cluster, "vim-1") == [instance_id]
     operation = await cluster.ask(instance_id, "terminate", {"terminationType": "GRACEFUL"})
     await cluster.reached(operation, "COMPLETED")
     assert await users(cluster, "vim-1") == []

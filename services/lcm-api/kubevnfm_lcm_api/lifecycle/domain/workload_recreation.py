@@ -37,6 +37,11 @@ class RecreateWorkloadDraft(ChangeWorkloadDraft, HealCnfDraft):
         return self.workload.cluster.name
 
     @property
+    def openstack_vim_id(self) -> str | None:
+        """The registered OpenStack of the machines, if the files have no Secret for it."""
+        return self.workload.capi.openstack_vim_id
+
+    @property
     def workload_cluster(self) -> WorkloadCluster:
         """The new Cluster object; the earlier one until that is applied."""
         return cluster_in(self.release, self.cluster_name) or self.workload.cluster
