@@ -70,10 +70,10 @@ async def test_six_processes_speak_mutual_tls(rabbitmq: RabbitServer, ferretdb: 
             me = {"Authorization": f"Basic {b64encode(f'op:{PASSWORD}'.encode()).decode()}"}
             async with session.get(f"{six.url}/v1.0/vims", headers=me) as response:  # the gateway asks vim-registry
                 assert (response.status, await response.json()) == (200, {"vims": []})
-            kept = f"{six.url_of('credentials-receiver')}/credentials/v1/workload-clusters"
-            async with session.get(kept, headers=me) as response:
+            clusters = f"{six.url_of('credentials-receiver')}/credentials/v1/workload-clusters"
+            async with session.get(clusters, headers=me) as response:
                 assert (response.status, await response.json()) == (200, {"items": [], "next": None})
-            for closed in (f"{six.url}/v1.0/vims", kept):
+            for closed in (f"{six.url}/v1.0/vims", clusters):
                 async with session.get(closed) as response:
                     assert response.status == 401
 

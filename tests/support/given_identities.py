@@ -23,7 +23,7 @@ class GivenIdentities:
     has_password: bool = False
     """Whether Keystone makes no application credential."""
     problem: VnfmError | None = None
-    """What each call raises, if any."""
+    """The error that each call raises, if any."""
     made: int = 0
 
     async def give(self, vim_id: str, vnf_instance_id: str, *, present: str | None) -> CloudIdentity:

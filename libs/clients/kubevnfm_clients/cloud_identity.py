@@ -25,7 +25,7 @@ class CloudIdentity(BaseModel):
     credential_id: str | None = None
     """The id of the application credential; None: ``password``."""
     note: str = ""
-    """What an operator should know: why it is the password, or which credential is left in Keystone."""
+    """For operators: why it is the password, or which credential is left in Keystone."""
 
 
 def credential_name(vnf_instance_id: str) -> str:

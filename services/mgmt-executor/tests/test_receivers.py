@@ -1,4 +1,4 @@
-"""Receivers over HTTPS (CR-068): whom the sender trusts, what it presents, and what it refuses."""
+"""Receivers over HTTPS (CR-068): which ones the sender trusts, what it presents, and what it refuses."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def alerting(context: ssl.SSLContext) -> AsyncIterator[int]:
             try:
                 context.wrap_socket(connection.dup(), server_side=True).close()
             except ssl.SSLError:
-                # What was sent meanwhile is read: otherwise the connection is reset, and the alert is lost.
+                # All that was sent meanwhile is read: otherwise the connection is reset, and the alert is lost.
                 connection.shutdown(socket.SHUT_WR)
                 while connection.recv(65536):
                     pass

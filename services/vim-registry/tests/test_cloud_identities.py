@@ -71,9 +71,9 @@ async def test_a_credential_is_kept_as_long_as_keystone_has_it(world: World) -> 
     """CR-049: a repeated step changes nothing, and one whose secret is lost is replaced."""
     vim = await world.vims.create(world.openstack())
     first = await world.identities.give(vim["id"], INSTANCE, present=None)
-    kept = await world.identities.give(vim["id"], INSTANCE, present=first.credential_id)
-    assert (kept.kind, kept.credential_id) == ("kept", first.credential_id)
-    assert set(login_of(kept)) == {"auth_url", "application_credential_id"}
+    repeated = await world.identities.give(vim["id"], INSTANCE, present=first.credential_id)
+    assert (repeated.kind, repeated.credential_id) == ("kept", first.credential_id)
+    assert set(login_of(repeated)) == {"auth_url", "application_credential_id"}
     # The step was killed before the Secret was written.
     second = await world.identities.give(vim["id"], INSTANCE, present=None)
     assert second.kind == "created"
