@@ -104,7 +104,7 @@ class CredentialsPath:
                 answers = [one.data for one in self.envelopes if one.stepid == step and one.causationid]
                 final = [one for one in answers if type(one).routing_key() != "mgmt.task.progressed"]
                 if len(final) >= times:
-                    assert all(each == final[0] for each in final)
+                    assert all(_as_sent(each) == _as_sent(final[0]) for each in final)
                     return final[0]
                 await asyncio.sleep(0.01)
 
@@ -319,6 +319,11 @@ async def test_a_forged_call_back_reaches_no_service(path: CredentialsPath) -> N
             assert response.status == status
     assert [await path.store.find(name, Query()) for name in ("credentials", "vims")] == before
     assert len(path.events(CredentialsReceived)) == 1
+
+
+def _as_sent(answer: Message) -> Message:
+    """Return an answer without whether it was a repeat that found nothing to send (a rotation)."""
+    return answer.model_copy(update={"is_unchanged": False}) if isinstance(answer, CredentialsSent) else answer
 
 
 async def rotated(
