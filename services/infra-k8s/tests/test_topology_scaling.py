@@ -11,6 +11,7 @@ from capi_management import CLASS_VDUS, Management, files_of, managed
 from kubevnfm_events.capi import ClusterReached
 from kubevnfm_infra_k8s.domain.applied import applied_part, applied_version
 from kubevnfm_infra_k8s.domain.capi.topology import part_of, topology_vdus, with_part_count, with_topology_replicas
+from kubevnfm_infra_k8s.domain.drift import Sighting, judge
 from kubevnfm_infra_k8s.domain.errors import MachinesMissing, OutsideAutoscaler
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_kit.errors import Unprocessable
@@ -49,7 +50,7 @@ async def shown(management: Management) -> Any:
 
 
 async def test_numbers_are_written_into_the_topology_and_nothing_else_changes(management: Management) -> None:
-    """CR-050, CR-086, CR-089: workers out, control plane out, both back in one call; a repeat writes nothing."""
+    """CR-050, CR-086, CR-089, CR-121: workers out, control plane out, both back in one call; a repeat writes nothing."""
     first = await built(management)
     release = await management.site.handlers.releases.get("i1")
     (entry,) = [each for each in release.entries if each.key.kind == "Cluster"]
@@ -72,6 +73,8 @@ async def test_numbers_are_written_into_the_topology_and_nothing_else_changes(ma
     await management.scale_topology({"controlPlane": 1, "md-0": 2}, operation="op4")
     less = await settled(management, 4)
     assert counts(less) == counts(first)
+    (entry,) = [each for each in (await management.site.handlers.releases.get("i1")).entries if each.key == CLUSTER]
+    assert (bool(entry.owned), judge(entry, Sighting.from_body(await shown(management)))) == (True, None)
 
 
 async def test_chosen_machines_of_a_topology_leave_first(management: Management) -> None:
