@@ -247,15 +247,17 @@ class StoredStartTimes:
     async def started_at(self, context: StepContext, vnf_instance_id: str) -> datetime:
         """See the port."""
         document_id = _attempt_id(context)
-        now = self._clock.now()
-        try:
-            await self._store.insert(
-                START_TIMES, document_id, {"vnfInstanceId": vnf_instance_id, "beganAt": now.isoformat()}
-            )
-        except AlreadyExists:
-            stored = await self._store.get(START_TIMES, document_id)
-            return now if stored is None else datetime.fromisoformat(stored.body["beganAt"])
-        return now
+        # A step that waits asks again and again, so it is looked up before it is inserted.
+        stored = await self._store.get(START_TIMES, document_id)
+        if stored is None:
+            now = self._clock.now()
+            try:
+                await self._store.insert(
+                    START_TIMES, document_id, {"vnfInstanceId": vnf_instance_id, "beganAt": now.isoformat()}
+                )
+            except AlreadyExists:  # another delivery was first
+                stored = await self._store.get(START_TIMES, document_id)
+        return now if stored is None else datetime.fromisoformat(stored.body["beganAt"])
 
     async def forget(self, vnf_instance_id: str) -> None:
         """See the port."""
