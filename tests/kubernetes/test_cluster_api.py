@@ -15,7 +15,7 @@ from memory_clusters import NEVER, MemoryCluster
 from patience import until
 from real_cluster import GIVEN, RealCluster
 from real_workloads import OUT, Body, Workload
-from user import FORCEFUL, User
+from user import DRIFT, FORCEFUL, User
 
 pytestmark = pytest.mark.skipif(GIVEN is None, reason="no cluster is given: see docs/real-cluster-api.md")
 
@@ -57,7 +57,7 @@ async def remove_clusters(cluster: RealCluster, namespace: str) -> None:
 
 @CONTRACTS
 async def test_a_cluster_lives_its_whole_life(make: Make, sample: str) -> None:
-    """CR-002, CR-036, CR-048, CR-050, CR-059, CR-062, CR-079, CR-083, CR-089, CR-106, CR-111, CR-113, CR-116: from one request to nothing."""
+    """CR-002, CR-036, CR-048, CR-050, CR-059, CR-062, CR-079, CR-083, CR-089, CR-106, CR-111, CR-113, CR-116, CR-121: from one request to nothing."""
     workload = make(MemoryCluster(sample))
     view = await workload.built()
     assert [step["name"] for step in view["steps"]] == [
@@ -76,6 +76,7 @@ async def test_a_cluster_lives_its_whole_life(make: Make, sample: str) -> None:
         ]
 
     await scale_and_heal(workload)
+    await repair(workload)
     assert (await workload.instance())["vimConnectionInfo"]["workload"] == connection
 
     order = asyncio.create_task(order_of_deletion(workload))
@@ -109,6 +110,18 @@ async def scale_and_heal(workload: Workload) -> None:
     await workload.do("heal", {"additionalParams": {"all": True}})
     assert counts(await workload.vnfcs()) == (1, 1)
     assert not after.keys() & (await workload.vnfcs()).keys()
+
+
+async def repair(workload: Workload) -> None:
+    """Have a person delete the MachineDeployment; only it is marked, although Cluster API has written into all objects."""
+    before = await workload.vnfcs()
+    await workload.management.remove(workload.path("machinedeployments", "workload-md-0"))
+    mark = await workload.user.drifted(workload.instance_id, "INCOMPLETE")
+    assert [(one["kind"], one["what"]) for one in mark["objects"]] == [("MachineDeployment", "missing")]
+    await workload.do("heal", {"additionalParams": {"repair": True}})
+    after = await workload.vnfcs()
+    assert (counts(after), names_of(after, "controlPlane")) == ((1, 1), names_of(before, "controlPlane"))
+    assert DRIFT not in (await workload.instance())["metadata"]
 
 
 def counts(vnfcs: dict[str, str]) -> tuple[int, int]:
