@@ -325,7 +325,7 @@ async def test_a_deletion_that_is_held_names_what_holds_it_and_is_forced(make: M
     finalizers = [*found["metadata"]["finalizers"], HOLD]
     await workload.management.change(infrastructure, {"metadata": {"finalizers": finalizers}})
     view = await workload.user.rest(await workload.start("terminate", {"terminationType": "GRACEFUL"}))
-    assert (view["state"], view["error"]["type"]) == ("FAILED_TEMP", "objects-not-gone")
+    assert (view["state"], view.get("error", view).get("type")) == ("FAILED_TEMP", "objects-not-gone"), view
     assert "held by cluster.cluster.x-k8s.io" in view["error"]["detail"]
     assert "Deleting True, WaitingForInfrastructureDeletion" in view["error"]["detail"]
     retry = {"additionalParams": {"capi": {"force_remove_finalizers": True}}}

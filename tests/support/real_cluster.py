@@ -57,7 +57,9 @@ class RealCluster:
         assert self._session is not None
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind}
         async with self._session.request(method, f"{self.url}{path}", json=body, headers=headers) as answer:
-            return answer.status, await answer.json(content_type=None)
+            # A path of a group that is not served is answered with a line of text.
+            is_json = answer.content_type == "application/json"
+            return answer.status, await answer.json() if is_json else {"message": await answer.text()}
 
     async def make(self, path: str, body: Body) -> Body:
         """Create an object in the collection at ``path``. Raises AssertionError if it is refused."""

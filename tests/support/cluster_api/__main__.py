@@ -112,24 +112,26 @@ async def check() -> None:
 
 
 async def down() -> None:
-    """Delete what Clusters there are and the definitions, then end the controllers."""
+    """Delete what Clusters there are, end the controllers, and delete the definitions, also those of objects that are stuck."""
     async with RealCluster() as cluster:
         for each in (await cluster.get(_CLUSTERS) or {}).get("items", []):
             metadata = each["metadata"]
-            await cluster.remove(
-                f"/apis/cluster.x-k8s.io/v1beta2/namespaces/{metadata['namespace']}/clusters/{metadata['name']}"
-            )
-        for collection in (
-            f"{_ADMISSION}/mutatingwebhookconfigurations",
-            f"{_ADMISSION}/validatingwebhookconfigurations",
-            _DEFINITIONS,
-        ):
-            for path in await _paths(cluster, collection):
+            name = f"{metadata['namespace']}/clusters/{metadata['name']}"
+            try:
+                await cluster.remove(f"/apis/cluster.x-k8s.io/v1beta2/namespaces/{name}")
+            except TimeoutError:
+                say(f"{name} is not gone after two minutes")
+        # Controllers make Machines again, and their webhooks refuse changes.
+        for name, process in _running().items():
+            process.end()
+            say(f"{name} ended")
+        _STATE.unlink(missing_ok=True)
+        for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+            for path in await _paths(cluster, f"{_ADMISSION}/{kind}"):
                 await cluster.remove(path)
-    for name, process in _running().items():
-        process.end()
-        say(f"{name} ended")
-    _STATE.unlink(missing_ok=True)
+        for path in await _paths(cluster, _DEFINITIONS):
+            await _release(cluster, path)
+            await cluster.remove(path)
 
 
 async def show(namespace: str, version: str) -> None:
@@ -182,6 +184,20 @@ async def _paths(cluster: RealCluster, collection: str) -> list[str]:
     """Return the paths of the providers' objects in a collection."""
     found = await cluster.get(f"{collection}?labelSelector={_LABEL}") or {}
     return [f"{collection}/{each['metadata']['name']}" for each in found.get("items", [])]
+
+
+async def _release(cluster: RealCluster, definition: str) -> None:
+    """Remove the finalizers of the objects of a kind: those that lost their Cluster or their machines are held for ever."""
+    spec = (await cluster.get(definition) or {})["spec"]
+    # Objects are stored in this version, so that no conversion webhook is asked.
+    version = next(each["name"] for each in spec["versions"] if each["storage"])
+    base, plural = f"/apis/{spec['group']}/{version}", spec["names"]["plural"]
+    for each in (await cluster.get(f"{base}/{plural}") or {}).get("items", []):
+        metadata = each["metadata"]
+        if metadata.get("finalizers"):
+            place = f"namespaces/{metadata['namespace']}/" if "namespace" in metadata else ""
+            body = {"metadata": {"finalizers": None}}
+            await cluster.change(f"{base}/{place}{plural}/{metadata['name']}", body)
 
 
 async def _is_established(cluster: RealCluster, path: str) -> bool | None:

@@ -7,9 +7,11 @@ from typing import Final
 from real_cluster import RealCluster
 
 ABSENT: Final = "the given cluster has no Cluster API with machines in memory: `make cluster-api` installs it"
-_COLLECTION: Final = "/apis/infrastructure.cluster.x-k8s.io/v1beta2/devclusters"
+_DEFINITION: Final = (
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/devclusters.infrastructure.cluster.x-k8s.io"
+)
 
 
 async def is_there(cluster: RealCluster) -> bool:
-    """Return whether the kinds of the in-memory provider are served."""
-    return await cluster.get(_COLLECTION) is not None
+    """Return whether the kinds of the in-memory provider are defined."""
+    return await cluster.get(_DEFINITION) is not None
