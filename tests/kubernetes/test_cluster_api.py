@@ -57,7 +57,7 @@ async def remove_clusters(cluster: RealCluster, namespace: str) -> None:
 
 @CONTRACTS
 async def test_a_cluster_lives_its_whole_life(make: Make, sample: str) -> None:
-    """CR-002, CR-036, CR-048, CR-050, CR-059, CR-062, CR-079, CR-083, CR-089, CR-106, CR-111, CR-113, CR-116, CR-121: from one request to nothing."""
+    """CR-002, CR-036, CR-048, CR-050, CR-059, CR-062, CR-079, CR-083, CR-089, CR-106, CR-111, CR-113, CR-116, CR-117, CR-121: from one request to nothing."""
     workload = make(MemoryCluster(sample))
     view = await workload.built()
     assert [step["name"] for step in view["steps"]] == [
@@ -78,6 +78,7 @@ async def test_a_cluster_lives_its_whole_life(make: Make, sample: str) -> None:
     await scale_and_heal(workload)
     await repair(workload)
     assert (await workload.instance())["vimConnectionInfo"]["workload"] == connection
+    await recreate(workload)
 
     order = asyncio.create_task(order_of_deletion(workload))
     await workload.terminate()
@@ -122,6 +123,17 @@ async def repair(workload: Workload) -> None:
     after = await workload.vnfcs()
     assert (counts(after), names_of(after, "controlPlane")) == ((1, 1), names_of(before, "controlPlane"))
     assert DRIFT not in (await workload.instance())["metadata"]
+
+
+async def recreate(workload: Workload) -> None:
+    """Build the cluster again: other machines, the same VIM with other access data."""
+    before, vim = await workload.vnfcs(), (await workload.instance())["vimConnectionInfo"]["workload"]
+    await workload.do("heal", {"additionalParams": {"capi": {"recreate": True}}})
+    after, now = await workload.vnfcs(), (await workload.instance())["vimConnectionInfo"]["workload"]
+    assert (counts(after), after.keys() & before.keys()) == ((1, 1), set())
+    assert now["vimId"] == vim["vimId"]
+    shown = next(each for each in (await workload.user.vims()).values() if each["id"] == vim["vimId"])
+    assert (shown["auth_url"], shown["status"]) == (now["interfaceInfo"]["endpoint"], "ACTIVE")
 
 
 def counts(vnfcs: dict[str, str]) -> tuple[int, int]:
@@ -195,13 +207,13 @@ async def test_another_package_replaces_templates_and_versions_and_is_rolled_bac
 
 
 async def test_a_cluster_of_a_class_is_rolled_out_updated_and_removed(make: Make) -> None:
-    """CR-050, CR-098, CR-103, CR-106: Cluster API orders the version step; replicas of a topology are not scaled."""
+    """CR-050, CR-098, CR-103, CR-106: the topology is scaled, and Cluster API orders the version step."""
     package = MemoryCluster("capi-workload-class")
     workload = make(package)
-    await workload.built(level="instantiation_level_2")
-    assert counts(await workload.vnfcs()) == (3, 3)
-    refused = await workload.user.ask(workload.instance_id, "scale", OUT)
-    assert (refused.status, "topology" in refused.detail) == (422, True)
+    await workload.built()
+    for body, workers, planes in (({**OUT, "numberOfSteps": 2}, 3, 1), ({**OUT, "aspectId": "control_plane"}, 3, 3)):
+        await workload.do("scale", body)
+        assert counts(await workload.vnfcs()) == (workers, planes)
 
     first = await workload.vnfcs()
     vnfd_id = (await workload.instance())["vnfdId"]
@@ -217,6 +229,9 @@ async def test_a_cluster_of_a_class_is_rolled_out_updated_and_removed(make: Make
 
     await completed(await workload.change(other.but(version="v1.34.2")))
     await of_version(workload, "v1.34.2")
+    await workload.do("scale", {**OUT, "numberOfSteps": 2, "type": "SCALE_IN"})
+    assert counts(await workload.vnfcs()) == (1, 3)
+    assert DRIFT not in (await workload.instance())["metadata"]
     await workload.terminate()
 
 
