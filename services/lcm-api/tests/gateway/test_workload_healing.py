@@ -222,6 +222,7 @@ async def test_a_heal_that_was_given_up_after_the_deletion_can_be_repeated_and_t
         ({"additionalParams": {"capi": [True]}}, 400, "additionalParams/capi"),
         ({"additionalParams": {"capi": {"recreate": True}, "all": True}}, 422, "additionalParams/all"),
         ({"additionalParams": {"capi": {"recreate": True}, "force": True}}, 422, "additionalParams/force"),
+        ({"additionalParams": {"capi": {"recreate": True}, "repair": True}}, 422, "additionalParams/repair"),
         ({**RECREATE, "vnfcInstanceId": ["md-0"]}, 422, "vnfcInstanceId"),
     ],
 )
