@@ -40,8 +40,8 @@ async def test_a_broker_that_restarts_during_instantiate_harms_nothing(six_chaos
 
 async def test_the_one_process_killed_at_some_steps_goes_on_where_it_was(single_chaos: Chaos) -> None:
     """The single process with its data folder; ``deep`` tests hit at all steps."""
-    cluster_id = await single_chaos.build_cluster("kubevnfm", INSTANTIATE_CLUSTER[1::3])
-    await single_chaos.end_cluster(cluster_id, "kubevnfm", TERMINATE_CLUSTER[1:])
+    cluster_id = await single_chaos.build_cluster("kubevnfm", INSTANTIATE_CLUSTER[1::5])
+    await single_chaos.end_cluster(cluster_id, "kubevnfm", TERMINATE_CLUSTER[1:2])
 
 
 @pytest.mark.deep

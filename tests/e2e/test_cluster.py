@@ -74,6 +74,7 @@ async def test_a_cluster_is_built_becomes_a_vim_takes_a_cnf_and_all_goes(user: U
     assert set(await user.vims()) == {"lab"}
 
 
+@deep_in_six
 async def test_a_cluster_under_a_living_cnf_goes_when_it_is_forced(user: User) -> None:
     """SEQ-040, API-156: the check applies to GRACEFUL only; FORCEFUL overrides it, and marks the CNF."""
     cluster_id = await user.create(await user.sample("cluster"))
@@ -90,6 +91,7 @@ async def test_a_cluster_under_a_living_cnf_goes_when_it_is_forced(user: User) -
     await user.delete(cnf_id)
 
 
+@deep_in_six
 async def test_a_vim_name_of_the_request_is_used_and_may_be_there_once_only(user: User) -> None:
     """SEQ-025: the request is rejected before anything is created."""
     body = user.cluster()
@@ -103,6 +105,7 @@ async def test_a_vim_name_of_the_request_is_used_and_may_be_there_once_only(user
     await user.terminate(first)
 
 
+@deep_in_six
 async def test_the_operation_shows_its_steps_nodes_and_times_and_what_machines_printed(user: User) -> None:
     """SEQ-045: an operator can read the output of each command."""
     cluster_id = await user.create(await user.sample("cluster"))

@@ -65,6 +65,7 @@ async def test_a_failed_join_names_step_node_and_cause_and_retry_leaves_ready_no
     await user.terminate(cluster_id)
 
 
+@deep_in_six
 async def test_rollback_of_a_failed_instantiate_leaves_nothing(user: User, lab: LabControl) -> None:
     """API-049."""
     cluster_id = await user.create(await user.sample("cluster"))
@@ -80,6 +81,7 @@ async def test_rollback_of_a_failed_instantiate_leaves_nothing(user: User, lab: 
     await user.terminate(cluster_id)
 
 
+@deep_in_six
 async def test_remains_of_a_failed_instantiate_are_listed_and_removed_with_the_instance(
     user: User, lab: LabControl
 ) -> None:
@@ -131,6 +133,7 @@ async def test_a_full_quota_is_reported_before_anything_is_created(user: User, l
     await user.terminate(cluster_id)
 
 
+@deep_in_six
 async def test_a_stack_that_heat_cannot_build_is_reported_with_heats_reason(user: User, lab: LabControl) -> None:
     """No valid host: the reason of the failed server reaches the operator, and rollback removes half a stack."""
     instance_id = await user.create(await user.sample("vm"))
@@ -142,6 +145,7 @@ async def test_a_stack_that_heat_cannot_build_is_reported_with_heats_reason(user
     await user.delete(instance_id)
 
 
+@deep_in_six
 async def test_a_wrong_password_of_the_machines_is_reported_with_node_and_address(user: User, lab: LabControl) -> None:
     """Sequences 2.3, 2.4: the login is refused. The response does not contain the password."""
     body = user.cluster()
@@ -205,6 +209,7 @@ async def test_a_failed_terminate_can_be_retried_but_not_rolled_back(user: User,
     await user.delete(instance_id)
 
 
+@deep_in_six
 async def test_a_machine_that_cannot_be_deleted_at_first_is_deleted_in_the_end(user: User, lab: LabControl) -> None:
     """A second attempt by Heat often succeeds, so the deletion is retried without a request."""
     instance_id = await user.create(await user.sample("vm"))

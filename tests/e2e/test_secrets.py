@@ -19,6 +19,7 @@ from masters import kubectl
 from six_processes import SERVICES
 from subscriber import Subscriber
 from user import GRACEFUL, User, sample_body
+from wirings import deep_in_single
 
 
 def _forms(secret: str) -> set[bytes]:
@@ -60,6 +61,7 @@ async def _overheard(installation: Installation) -> AsyncIterator[list[bytes]]:
         yield heard
 
 
+@deep_in_single
 async def test_no_secret_of_a_whole_run_is_found_in_clear(user: User, v1: User, lab: LabControl) -> None:
     """SEQ-183, API-030: VIM, machines, proxy, cluster token, subscriber, and a password that is wrong."""
     installation = user.installation

@@ -170,6 +170,7 @@ async def killed_at_each(
     return finished
 
 
+@pytest.mark.deep
 async def test_a_heal_that_is_killed_again_and_again_does_nothing_twice(lab: MgmtLab) -> None:
     """SEQ-180: before and after the machine is replaced."""
     nodes, access = await a_named_cluster(lab, workers=2)

@@ -118,7 +118,7 @@ async def test_every_node_is_connected_before_it_joins_and_so_is_a_new_worker(la
     assert LOGIN["password"] not in await lab.log("op-0") + await lab.log()
 
 
-@pytest.mark.parametrize("task", ["registries", "join"])
+@pytest.mark.parametrize("task", ["registries", pytest.param("join", marks=pytest.mark.deep)])
 async def test_a_killed_installation_goes_on_and_keeps_the_logins(lab: MgmtLab, sites: Sites, task: str) -> None:
     """SEQ-180; a join that begins again resets its node, which deletes /var/lib/kubelet."""
     https = await sites.open(tls=True, login=True)
