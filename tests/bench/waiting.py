@@ -64,12 +64,7 @@ async def waiting(target: Target, control_url: str, samples: Path, count: int = 
             f"{count} workload clusters: all are applied after", "s", [released - begun - _WATCHED_S - _BEGINNING_S]
         ),
         Figure(f"{count} workload clusters: machines boot to all registered as VIMs", "s", [built_s]),
-        Figure(
-            f"{count} workload clusters: memory of {_SERVICE} at the end",
-            "MiB",
-            [target.memory_mib()[_SERVICE]],
-            _MEMORY_MIB,
-        ),
+        Figure(f"{count} workload clusters: memory of {_SERVICE} at the end", "MiB", [target.memory_mib()[_SERVICE]]),
     ]
 
 
