@@ -44,7 +44,7 @@ class Receiver:
         receiver = cls()
         app = web.Application()
         app.router.add_post("/{tail:.*}", receiver.receive)
-        runner = web.AppRunner(app)
+        runner = web.AppRunner(app, shutdown_timeout=1.0)  # a request that hangs is not awaited
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
         await site.start()
