@@ -98,7 +98,9 @@ SHOWN = "==== what the machine shows after the failure ===="
     ("verb", "status", "why"),
     [
         (f"image {FLANNEL}", "ImagePullBackOff", f'Back-off pulling image "{FLANNEL}"'),
-        (f"container {FLANNEL}", "CrashLoopBackOff", "its log ends: no route to ***"),
+        pytest.param(
+            f"container {FLANNEL}", "CrashLoopBackOff", "its log ends: no route to ***", marks=pytest.mark.deep
+        ),
     ],
 )
 async def test_a_pod_network_that_cannot_start_fails_in_seconds_and_a_retry_starts_it_at_once(
