@@ -7,10 +7,9 @@ operation are left out, and an answer counts only if the instance was not writte
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import structlog
 from kubevnfm_bus.port import Ack, Again, Delivery, MessageBus, Verdict
@@ -30,16 +29,16 @@ from kubevnfm_events.infra import (
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import KeyRing
-from kubevnfm_sol.lcm import InstantiationState
 from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailable
-from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Stored
+from kubevnfm_store.query import Compare, Exists, Filter, Op, Stored
 from kubevnfm_worker import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.domain.drift import Drift, drift_events, drift_of, found
 from kubevnfm_lcm_api.lifecycle.domain.instance import COLLECTION, ON_UNREGISTERED_VIM, InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.released import upgraded_internals
+from kubevnfm_lcm_api.lifecycle.idle_instances import ByVim, idle_instances
 
 log = structlog.get_logger()
 
@@ -49,10 +48,6 @@ _MOST_STACKS: Final = 1000
 _MOST_CNFS: Final = 500
 """Instances of objects in one command: at most 1.5 MB, if the objects of each one have drifted."""
 _STORE_PAUSE_S: Final = 2.0
-_IDLE: Final = (
-    Compare("instantiationState", Op.EQ, [InstantiationState.INSTANTIATED]),
-    Exists("internal/currentOperation", exists=False),
-)
 _NOT_READ: Final = (
     "instantiatedVnfInfo",
     "extensions",
@@ -119,51 +114,26 @@ class DriftWatch:
         log.warning("instance_drifted", vnf_instance_id=stored.id, state=state, reason=finding.reason)
 
     async def _ask(self, which: Filter, vim_id: str | None) -> None:
-        stacks: dict[str, list[ExpectedStack]] = {}
-        objects: dict[str, list[ExpectedObjects]] = {}
-        connections: dict[str, VimConnection] = {}
-        async for stored in self._idle(which):
+        stacks, objects = ByVim[ExpectedStack](_MOST_STACKS), ByVim[ExpectedObjects](_MOST_CNFS)
+        # The large attributes are left out.
+        async for stored in idle_instances(self._store, which, page_size=_PAGE, exclude=_NOT_READ):
             connection, expected = _expected(stored)
             if connection is None or (vim_id is not None and connection.vim_id != vim_id):
                 continue
-            place = _place(connection)
-            connections.setdefault(place, connection)
             if isinstance(expected, ExpectedStack):
-                stacks.setdefault(place, []).append(expected)
+                stacks.add(connection, expected)
             elif expected is not None:
-                objects.setdefault(place, []).append(expected)
-        for place, found_stacks in stacks.items():
-            for some_stacks in _chunks(found_stacks, _MOST_STACKS):
-                await self._publish(CompareStacks(vim=connections[place], expected=some_stacks), vim_id)
-        for place, found_objects in objects.items():
-            for some_objects in _chunks(found_objects, _MOST_CNFS):
-                await self._publish(CompareObjects(vim=connections[place], expected=some_objects), vim_id)
+                objects.add(connection, expected)
+        for vim, some_stacks in stacks.questions():
+            await self._publish(CompareStacks(vim=vim, expected=some_stacks), vim_id)
+        for vim, some_objects in objects.questions():
+            await self._publish(CompareObjects(vim=vim, expected=some_objects), vim_id)
 
     async def _publish(self, command: CompareStacks | CompareObjects, vim_id: str | None) -> None:
         deadline = self._clock.now() + timedelta(seconds=self._every_s)
         await self._bus.publish(
             Envelope(data=command, source=SOURCE, id=new_id(), subject=vim_id or "", deadline=deadline)
         )
-
-    async def _idle(self, which: Filter) -> AsyncIterator[Stored]:
-        """Yield the instances without an operation, the large attributes left out."""
-        after: tuple[None, str] | None = None
-        wanted = AllOf([which, *_IDLE])
-        while True:
-            page = await self._store.find(COLLECTION, Query(wanted, after=after, limit=_PAGE, exclude=_NOT_READ))
-            for stored in page:
-                yield stored
-            if len(page) < _PAGE:
-                return
-            after = (None, page[-1].id)
-
-
-T = TypeVar("T")
-
-
-def _chunks(found: Sequence[T], most: int) -> Iterator[tuple[T, ...]]:
-    for start in range(0, len(found), most):
-        yield tuple(found[start : start + most])
 
 
 def _expected(stored: Stored) -> tuple[VimConnection | None, ExpectedStack | ExpectedObjects | None]:
@@ -197,10 +167,3 @@ def _expected_stack(stored: Stored, one: Mapping[str, Any], drift: Drift | None)
         servers=tuple(each["server_id"] for each in servers),
         known=known,
     )
-
-
-def _place(connection: VimConnection) -> str:
-    """Return a key for the tenant that the access data lead to; it contains no secret."""
-    given = {**connection.extra, **connection.access_info}
-    clear = {name: value for name, value in given.items() if isinstance(value, str)}
-    return json.dumps([connection.vim_id, connection.interface_info, clear], sort_keys=True)

@@ -25,7 +25,8 @@ from kubevnfm_lcm_api.lifecycle.domain.instance import COLLECTION, InstanceRecor
 from kubevnfm_lcm_api.lifecycle.domain.releases import showing
 from kubevnfm_lcm_api.lifecycle.domain.workload import WorkloadInternals
 from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import showing_machines, vnfcs_of
-from kubevnfm_lcm_api.lifecycle.idle_clusters import ByManagement, idle_clusters, management_of
+from kubevnfm_lcm_api.lifecycle.idle_clusters import by_management, idle_clusters, management_of
+from kubevnfm_lcm_api.lifecycle.idle_instances import ByVim
 from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES
 
 log = structlog.get_logger()
@@ -42,7 +43,7 @@ class MachineWatch:
 
     async def look(self) -> None:
         """Ask once for each management cluster. Raises StoreUnavailable."""
-        asked = ByManagement[ExpectedMachines]()
+        asked: ByVim[ExpectedMachines] = by_management()
         async for cluster in idle_clusters(self._store):
             # Without its VDUs, it is not known which Machines are VNFCs; the next operation stores them.
             if cluster.workload.vdus:

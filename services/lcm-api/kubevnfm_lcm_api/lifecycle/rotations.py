@@ -31,7 +31,8 @@ from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.domain.instance import COLLECTION, InstanceRecord
 from kubevnfm_lcm_api.lifecycle.domain.rotation import FIELD, Rotation
 from kubevnfm_lcm_api.lifecycle.domain.steps.credentials import default_vim_name
-from kubevnfm_lcm_api.lifecycle.idle_clusters import ByManagement, IdleCluster, idle_clusters, management_of
+from kubevnfm_lcm_api.lifecycle.idle_clusters import IdleCluster, by_management, idle_clusters, management_of
+from kubevnfm_lcm_api.lifecycle.idle_instances import ByVim
 
 log = structlog.get_logger()
 
@@ -67,7 +68,7 @@ class Rotations:
     async def look(self) -> None:
         """Ask once for each management cluster; begin the rotations of refused credentials. Raises StoreUnavailable."""
         refused = await self._refused()
-        asked = ByManagement[ExpectedKubeconfig]()
+        asked: ByVim[ExpectedKubeconfig] = by_management()
         async for cluster in idle_clusters(self._store):
             credentials, rotation = cluster.workload.credentials, cluster.record.internals.rotation
             if credentials is None or (rotation is not None and not rotation.may_begin_again(self._clock.now())):
