@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, Protocol
 
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_events.infra import StackResources, UserData
+from kubevnfm_events.infra import StackResources, UserData, Variables, VduTarget
 from kubevnfm_secrets import SecretParams
 
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
@@ -24,6 +24,28 @@ class NeedsVim(NeedsInstance, Protocol):
 
     @property
     def vim(self) -> VimConnection: ...
+
+
+class NeedsObjects(NeedsVim, Protocol):
+    """An operation on Kubernetes objects that exist and that manifests of a package describe."""
+
+    @property
+    def package(self) -> PackageRef: ...
+
+    @property
+    def def_files(self) -> tuple[str, ...]: ...
+
+    @property
+    def namespace(self) -> str: ...
+
+    @property
+    def multi_namespace(self) -> bool: ...
+
+    @property
+    def vdus(self) -> tuple[VduTarget, ...]: ...
+
+    @property
+    def variables(self) -> Variables | None: ...
 
 
 class NeedsStackName(NeedsVim, Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from kubevnfm_events import Command, Event, PackageRef
+from kubevnfm_events import Command, Event
 from kubevnfm_events.infra import (
     HealObjects,
     HelmChart,
@@ -15,13 +15,11 @@ from kubevnfm_events.infra import (
     ObjectsScaled,
     PodFacts,
     ScaleObjects,
-    Variables,
-    VduTarget,
 )
 
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release
-from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsVim
+from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsObjects, NeedsVim
 from kubevnfm_lcm_api.lifecycle.domain.steps.objects import AwaitedObjects
 
 
@@ -83,32 +81,14 @@ class ScaleCnfObjects(AwaitedObjects[NeedsScaling, ObjectsScaled]):
         )
 
 
-class NeedsHealing(NeedsVim, Protocol):
+class NeedsHealing(NeedsObjects, Protocol):
     """An operation that replaces pods of a CNF."""
-
-    @property
-    def package(self) -> PackageRef: ...
-
-    @property
-    def def_files(self) -> tuple[str, ...]: ...
 
     @property
     def chart(self) -> HelmChart | None: ...
 
     @property
-    def namespace(self) -> str: ...
-
-    @property
-    def multi_namespace(self) -> bool: ...
-
-    @property
-    def vdus(self) -> tuple[VduTarget, ...]: ...
-
-    @property
     def pods(self) -> tuple[PodFacts, ...]: ...
-
-    @property
-    def variables(self) -> Variables | None: ...
 
     def with_release(self, release: Release | None) -> Draft:
         """Return the draft with what exists now."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from kubevnfm_events import Command, PackageRef
-from kubevnfm_events.infra import HelmChart, ObjectsRepaired, RepairObjects, Variables, VduTarget
+from kubevnfm_events.infra import HelmChart, ObjectsRepaired, RepairObjects
 
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
 from kubevnfm_lcm_api.lifecycle.domain.instance import Release
-from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsVim
+from kubevnfm_lcm_api.lifecycle.domain.needs import NeedsObjects
 from kubevnfm_lcm_api.lifecycle.domain.plan import Plan
 from kubevnfm_lcm_api.lifecycle.domain.steps.machines import (
     INSTANTIATE_END,
@@ -23,26 +23,8 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.objects import AwaitedObjects
 from kubevnfm_lcm_api.lifecycle.domain.steps.scripts import NeedsScripts, last_phases
 
 
-class NeedsRepair(NeedsVim, Protocol):
+class NeedsRepair(NeedsObjects, Protocol):
     """An operation that applies objects again."""
-
-    @property
-    def package(self) -> PackageRef: ...
-
-    @property
-    def def_files(self) -> tuple[str, ...]: ...
-
-    @property
-    def namespace(self) -> str: ...
-
-    @property
-    def multi_namespace(self) -> bool: ...
-
-    @property
-    def vdus(self) -> tuple[VduTarget, ...]: ...
-
-    @property
-    def variables(self) -> Variables | None: ...
 
     def with_repaired(self, release: Release, repaired: int | None) -> Draft:
         """Return the draft with what exists now, and the number of objects that were applied; None: not known yet."""
