@@ -10,10 +10,10 @@ import binascii
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-import yaml
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.cluster_trust import NOT_VERIFIED
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.foreign_yaml import YamlRefused, YamlTooLarge, read_one_kubernetes_yaml
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import Secret
 
@@ -33,11 +33,7 @@ def kubeconfig_connection(text: str, *, field: str = "kubeconfig") -> VimConnect
 
     Raises: Unprocessable naming the place below ``field``; never with a value of the file.
     """
-    try:
-        tree = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise Unprocessable(field, "YAML expected") from error
-    config = _mapping(tree, field)
+    config = _read(text, field)
     context = _mapping(
         _named(config, "contexts", config.get("current-context"), field).get("context"), f"{field}.contexts[].context"
     )
@@ -58,10 +54,7 @@ def check_self_contained(text: str, *, field: str = "kubeconfig") -> None:
 
     `kubeconfig_connection` reads the current context only, and ignores references beside which the data are present.
     """
-    try:
-        config = _mapping(yaml.safe_load(text), field)
-    except yaml.YAMLError as error:
-        raise Unprocessable(field, "YAML expected") from error
+    config = _read(text, field)
     for kind, one in (("users", "user"), ("clusters", "cluster")):
         entries = config.get(kind)
         listed = entries if isinstance(entries, list) else []
@@ -74,6 +67,17 @@ def check_self_contained(text: str, *, field: str = "kubeconfig") -> None:
                     raise Unprocessable(
                         f"{field}.{kind}[].{one}.{name}", f"works on its machine only; {instead} expected"
                     )
+
+
+def _read(text: str, field: str) -> JsonMapping:
+    try:
+        tree = read_one_kubernetes_yaml(text)
+    except YamlRefused as error:
+        place = f"line {error.line}: " if error.line is not None else ""
+        # Another reason than a limit may quote the file.
+        problem = error.problem if isinstance(error, YamlTooLarge) else "one document of YAML expected"
+        raise Unprocessable(field, f"{place}{problem}") from None
+    return _mapping(tree, field)
 
 
 def _access(user: JsonMapping, field: str) -> JsonObject:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import yaml
 from kubevnfm_csar.placeholders import VARIABLES
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.foreign_yaml import Budget, YamlRefused, YamlTooLarge, read_kubernetes_yaml
 
 from kubevnfm_infra_k8s.domain.errors import ChartRefused
 from kubevnfm_infra_k8s.domain.objects import (
@@ -20,10 +20,13 @@ from kubevnfm_infra_k8s.domain.objects import (
     group_of,
 )
 from kubevnfm_infra_k8s.domain.ready_when import parse
-from kubevnfm_infra_k8s.domain.yaml_values import read_documents
 
 FIELD = "additionalParams.lcm-kubernetes-def-files"
 HOOK_ANNOTATION = "helm.sh/hook"
+_MOST_NODES = 1_000_000
+_MOST_CHARACTERS = 64 * 2**20
+_LONGEST_S = 20.0
+"""Of all files together: twice what one text may have (foreign_yaml)."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,8 @@ def read_manifests(files: Sequence[tuple[str, str]], *, is_filled_in: bool = Fal
 
     ``is_filled_in``: whether the texts contain values of the request, which no error shows.
     """
-    manifests = [manifest for name, text in files for manifest in _read(name, text, is_filled_in)]
+    budget = Budget(_MOST_NODES, _MOST_CHARACTERS, _LONGEST_S)
+    manifests = [manifest for name, text in files for manifest in _read(name, text, budget, is_filled_in)]
     if not manifests:
         raise InvalidInput(FIELD, "no Kubernetes object in any of the files")
     seen: dict[tuple[str, str, str, str], Manifest] = {}
@@ -86,17 +90,16 @@ def read_manifests(files: Sequence[tuple[str, str]], *, is_filled_in: bool = Fal
     return manifests
 
 
-def _read(name: str, text: str, is_filled_in: bool) -> Iterator[Manifest]:
+def _read(name: str, text: str, budget: Budget, is_filled_in: bool) -> Iterator[Manifest]:
     try:
-        documents = list(read_documents(text))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f" in line {mark.line + 1}" if mark is not None else ""
+        documents = read_kubernetes_yaml(text, budget)
+    except YamlRefused as error:
+        place = f" in line {error.line}" if error.line is not None else ""
+        if isinstance(error, YamlTooLarge):
+            raise InvalidInput(FIELD, f"{name}: {error.problem}{place}") from None
         if is_filled_in:
             raise InvalidInput(VARIABLES, f"{name}: invalid YAML{place}, with the values filled in") from None
-        raise InvalidInput(
-            FIELD, f"{name}: invalid YAML: {getattr(error, 'problem', None) or 'unreadable'}{place}"
-        ) from error
+        raise InvalidInput(FIELD, f"{name}: invalid YAML: {error.problem}{place}") from error
     number = 0
     for document in documents:
         if document is None:

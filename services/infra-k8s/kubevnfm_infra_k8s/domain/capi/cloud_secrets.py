@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import structlog
-import yaml
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.foreign_yaml import YamlRefused, read_one_kubernetes_yaml, write_yaml
 
 from kubevnfm_infra_k8s.domain.manifests import Manifest
 from kubevnfm_infra_k8s.domain.objects import (
@@ -158,7 +158,7 @@ _SAID: Final = {
 
 
 def _content(clouds: Mapping[str, Any], cacert: str) -> Mapping[str, str]:
-    files = {_CLOUDS: yaml.safe_dump({"clouds": clouds}, sort_keys=False), "cacert": cacert}
+    files = {_CLOUDS: write_yaml({"clouds": clouds}), "cacert": cacert}
     return {name: base64.b64encode(text.encode()).decode() for name, text in files.items() if text}
 
 
@@ -166,7 +166,7 @@ def _clouds_in(secret: Body) -> Sequence[object]:
     """Return the entries of ``clouds.yaml``; none if it is unreadable, as when another party has written it."""
     try:
         text = base64.b64decode(str(field_at(secret, "data", _CLOUDS) or ""), validate=True).decode()
-        clouds = field_at(yaml.safe_load(text), "clouds")
-    except (binascii.Error, UnicodeDecodeError, yaml.YAMLError):
+        clouds = field_at(read_one_kubernetes_yaml(text), "clouds")
+    except (binascii.Error, UnicodeDecodeError, YamlRefused):
         return ()
     return list(clouds.values()) if isinstance(clouds, Mapping) else ()

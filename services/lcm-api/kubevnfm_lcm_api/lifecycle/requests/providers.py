@@ -9,12 +9,11 @@ from typing import Any, Final
 
 from kubevnfm_clients.ports import Vims
 from kubevnfm_csar.capi_providers import ROLE_BY_GROUP, contract_losses, providers_of
-from kubevnfm_csar.documents import parse_documents
-from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.placeholders import fill_in
 from kubevnfm_events import CapiProviders, PackageRef
 from kubevnfm_events.infra import Variables
 from kubevnfm_kit.errors import NotFound, Unprocessable
+from kubevnfm_kit.foreign_yaml import YamlRefused, read_kubernetes_yaml
 
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES
@@ -110,8 +109,8 @@ def _read(texts: Sequence[tuple[str, str]], variables: Variables | None) -> Iter
     filled = texts if variables is None else fill_in(texts, dict.fromkeys(variables, ""))
     for name, text in filled:
         try:
-            documents = parse_documents(text, name=name)
-        except PackageRefused:
+            documents = read_kubernetes_yaml(text)
+        except YamlRefused:
             continue
         for document in documents:
             if isinstance(document, Mapping):

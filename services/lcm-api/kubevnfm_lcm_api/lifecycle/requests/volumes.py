@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from kubevnfm_cluster import ROOT, ClusterParameters, read_manifest, refuse_same_names
-from kubevnfm_csar import PackageRefused
-from kubevnfm_csar.documents import parse_documents
 from kubevnfm_events import PackageRef
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.foreign_yaml import read_kubernetes_yaml
 
 from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
 
@@ -26,10 +25,8 @@ async def check_manifests(packages: PackageCatalogue, package: PackageRef, clust
         path, field = volume.pv_manifest_file_path, f"{ROOT}/pv_registration_params/{index}/pv_manifest_file_path"
         content = await packages.file(package.package_id, path, limit_bytes=MANIFEST_LIMIT)
         try:
-            documents = parse_documents((content or b"").decode(), name=path)
+            documents = read_kubernetes_yaml((content or b"").decode())
             named += [(field, one["metadata"]["name"]) for one in read_manifest(documents, exports)]
-        except PackageRefused as error:
-            raise Unprocessable(field, str(error)) from error
         except ValueError as error:
             raise Unprocessable(field, f"{path} of the package: {error}") from error
     refuse_same_names(named)

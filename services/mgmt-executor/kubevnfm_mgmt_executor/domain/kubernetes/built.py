@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Any, Final
 
-import yaml
+from kubevnfm_kit.foreign_yaml import read_one_kubernetes_yaml
 
 DEFAULT_NODE_MASK: Final = 24
 """kube-controller-manager, --node-cidr-mask-size-ipv4."""
@@ -28,16 +28,26 @@ class BuiltCluster:
 def read_configuration(text: str) -> BuiltCluster:
     """Read the ClusterConfiguration (kubeadm.k8s.io/v1beta3 or v1beta4). Raises ValueError if it is not of that form."""
     try:
-        given = yaml.safe_load(text)
+        given = read_one_kubernetes_yaml(text)
         pods = IPv4Network(str(given["networking"]["podSubnet"]).partition(",")[0])
-        mask = int(_arguments(given.get("controllerManager") or {}).get("node-cidr-mask-size", DEFAULT_NODE_MASK))
+        mask = _node_mask(
+            _arguments(given.get("controllerManager") or {}).get("node-cidr-mask-size", DEFAULT_NODE_MASK)
+        )
         return BuiltCluster(
             endpoint=str(given["controlPlaneEndpoint"]),
             version=str(given["kubernetesVersion"]).removeprefix("v"),
             places=2 ** max(0, mask - pods.prefixlen),
         )
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError("not a ClusterConfiguration of kubeadm with endpoint, version and pod network") from error
+
+
+def _node_mask(given: object) -> int:
+    """Return the length of a node's prefix. Raises ValueError: the text comes from a machine, and is an exponent here."""
+    mask = int(str(given))
+    if not 0 < mask <= IPv4Network(0).max_prefixlen:
+        raise ValueError("node-cidr-mask-size: the length of an IPv4 prefix expected")
+    return mask
 
 
 def _arguments(part: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import yaml
 from kubevnfm_cluster import ROOT, ClusterParameters
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.foreign_yaml import YamlRefused, read_kubernetes_yaml
 
 from kubevnfm_mgmt_executor.domain.driver import PackageFiles
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
@@ -167,7 +167,7 @@ def _missing(field: str, path: str) -> Unprocessable:
 def _workloads(manifest: str) -> Sequence[tuple[str, str]]:
     try:
         # YAML reads the text after a last `---` as a document without content.
-        documents: list[Any] = [document for document in yaml.safe_load_all(manifest) if document]
+        documents: list[Any] = [document for document in read_kubernetes_yaml(manifest) if document]
         return [
             (
                 document["metadata"].get("namespace", "default"),
@@ -176,5 +176,7 @@ def _workloads(manifest: str) -> Sequence[tuple[str, str]]:
             for document in documents
             if document["kind"] in ROLLED_OUT
         ]
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+    except YamlRefused as error:
+        raise Unprocessable(f"{ROOT}/x_cni", f"a manifest of Kubernetes objects expected: {error}") from error
+    except (KeyError, TypeError, AttributeError) as error:
         raise Unprocessable(f"{ROOT}/x_cni", "a manifest of Kubernetes objects expected") from error

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import yaml
 from kubevnfm_cluster import ROOT, StorageServer, read_manifest, refuse_same_names
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.foreign_yaml import read_kubernetes_yaml
 
 from kubevnfm_mgmt_executor.domain.driver import PackageFiles
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
@@ -39,8 +39,7 @@ class VolumeFiles:
     @property
     def manifests(self) -> bytes:
         """All volumes as one file."""
-        # default: YAML reads a date that is not quoted as a date, which JSON does not have.
-        return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(self.volumes)}, default=str).encode()
+        return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(self.volumes)}).encode()
 
 
 async def read_volume_files(package: PackageFiles, own: PackageFiles, cluster: Cluster) -> VolumeFiles:
@@ -72,8 +71,8 @@ async def read_volume_files(package: PackageFiles, own: PackageFiles, cluster: C
 def _documents(content: bytes, storage: StorageServer, place: str) -> Sequence[Mapping[str, Any]]:
     exports = [one.export_dir for one in storage.nfs_server_setup_params]
     try:
-        return read_manifest(yaml.safe_load_all(content.decode()), exports)
-    except (yaml.YAMLError, ValueError) as error:
+        return read_manifest(read_kubernetes_yaml(content.decode()), exports)
+    except ValueError as error:
         raise Unprocessable(place, f"not a manifest of persistent volumes: {error}") from error
 
 

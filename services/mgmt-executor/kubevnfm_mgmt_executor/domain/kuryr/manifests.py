@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-import yaml
 from kubevnfm_cluster import KuryrParameters
 from kubevnfm_events.kuryr import KuryrNetwork
+from kubevnfm_kit.foreign_yaml import write_yaml_documents
 from kubevnfm_secrets import Secret
 
 from kubevnfm_mgmt_executor.domain.kuryr.configuration import CA_FILE, kuryr_conf, neutron_conf
@@ -45,7 +45,7 @@ def manifests(kuryr: KuryrParameters, network: KuryrNetwork, *, api_root: str, r
         _controller(kuryr),
         _cni(kuryr),
     ]
-    return yaml.safe_dump_all(objects, sort_keys=False)
+    return write_yaml_documents(objects)
 
 
 def _rule(groups: Sequence[str], resources: Sequence[str], verbs: Sequence[str]) -> Manifest:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-import yaml
-from kubevnfm_infra_k8s.domain.yaml_values import read_documents
+from kubevnfm_kit.foreign_yaml import YamlRefused, read_kubernetes_yaml
 
 AS_KUBECTL: list[tuple[str, object]] = [
     ("yes", True),
@@ -102,13 +101,13 @@ AS_KUBECTL: list[tuple[str, object]] = [
 
 @pytest.mark.parametrize(("text", "value"), AS_KUBECTL)
 def test_a_plain_scalar_has_the_value_that_kubectl_reads(text: str, value: object) -> None:
-    assert list(read_documents(f"v: {text}")) == [{"v": value}]
-    assert type(next(read_documents(f"v: {text}"))["v"]) is type(value)
+    assert read_kubernetes_yaml(f"v: {text}") == [{"v": value}]
+    assert type(read_kubernetes_yaml(f"v: {text}")[0]["v"]) is type(value)
 
 
 @pytest.mark.parametrize("text", ["yes", "22:30", "0o17", "1e3", "~"])
 def test_a_quoted_scalar_is_a_text(text: str) -> None:
-    assert list(read_documents(f'v: "{text}"')) == [{"v": text}]
+    assert read_kubernetes_yaml(f'v: "{text}"') == [{"v": text}]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +115,7 @@ def test_a_quoted_scalar_is_a_text(text: str) -> None:
     [("1", "1"), ("yes", "true"), ("1.5", "1.5"), ("0x10", "16"), ("22:30", "22:30"), ("2001-01-01",) * 2],
 )
 def test_a_key_is_a_text(text: str, key: str) -> None:
-    assert list(read_documents(f"{text}: x")) == [{key: "x"}]
+    assert read_kubernetes_yaml(f"{text}: x") == [{key: "x"}]
 
 
 @pytest.mark.parametrize(
@@ -134,10 +133,10 @@ def test_a_key_is_a_text(text: str, key: str) -> None:
 )
 def test_values_that_json_does_not_have_and_second_keys_are_refused(text: str, says: str) -> None:
     """CR-016: a key given twice is an error of the manifest."""
-    with pytest.raises(yaml.YAMLError, match=says):
-        list(read_documents(text))
+    with pytest.raises(YamlRefused, match=says):
+        read_kubernetes_yaml(text)
 
 
 def test_a_merged_map_yields_to_the_keys_of_its_own() -> None:
     text = "a: &a {x: 1, y1: 2}\nb: {<<: *a, x: 3}"
-    assert json.dumps(next(read_documents(text))["b"], sort_keys=True) == '{"x": 3, "y1": 2}'
+    assert json.dumps(read_kubernetes_yaml(text)[0]["b"], sort_keys=True) == '{"x": 3, "y1": 2}'
