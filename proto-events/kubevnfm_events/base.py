@@ -13,12 +13,16 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, Generic, TypeVar
 from uuid import uuid4
 
+from kubevnfm_kit.foreign_json import DEEPEST, MOST_NODES, read_foreign
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import KeyRing, sealing
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 PREFIX = "kubevnfm."
 VERSION = ".v1"
+_LEVELS: Final = 2 * DEEPEST
+_NODES: Final = 4 * MOST_NODES
+"""More than a document of others may have: a message carries several of them."""
 
 
 class InvalidMessage(ValueError):
@@ -176,8 +180,7 @@ class Envelope(Generic[M]):
 def decode(raw: bytes | str) -> Envelope[Message]:
     """Read an envelope. Raises InvalidMessage if it is not one, or if its type or data is not of the contract."""
     try:
-        document = json.loads(raw)
-    # Covers bytes that are not UTF-8 too: UnicodeDecodeError is a ValueError.
+        document = read_foreign(raw, deepest=_LEVELS, most_nodes=_NODES)
     except ValueError as error:
         raise InvalidMessage(f"not JSON: {error}") from error
     return from_document(document)

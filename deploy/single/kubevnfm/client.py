@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Final, Self
 
 import aiohttp
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_kit.settings import ServiceSettings
 from kubevnfm_kit.tls import ClientTls
@@ -105,7 +105,7 @@ class GatewayClient:
             text = await response.text()
             if response.status >= 400:
                 raise Refused(response.status, _detail(text))
-            return (json.loads(text) if text else None), response.headers
+            return (read_foreign(text) if text else None), response.headers
 
     async def upload(self, package_id: str, archive: Path) -> None:
         """Send a CSAR's bytes."""
@@ -161,12 +161,12 @@ class GatewayClient:
                 if line.startswith(":"):
                     yield None
                 elif line.startswith("data: "):
-                    yield json.loads(line.removeprefix("data: "))
+                    yield read_foreign(line.removeprefix("data: "))
 
 
 def _detail(text: str) -> str:
     try:
-        body = json.loads(text)
+        body = read_foreign(text)
     except ValueError:
         return text[:500]
     return str(body.get("detail") or body.get("TackerError", {}).get("message") or text[:500])

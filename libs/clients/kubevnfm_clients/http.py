@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import aiohttp
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, OutsideUnavailable, TimedOut, Unprocessable, VnfmError
+from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_clients.paths import quoted
@@ -41,8 +41,12 @@ class InternalApi:
         Raises: the service's error; ServiceUnavailable; NotFound for a segment that no resource can have.
         """
         async with self._answer(method, path, body, query, _TIMEOUT) as response:
-            text = await response.text()
-            return json.loads(text) if text else None
+            raw = await response.read()
+        try:
+            return read_foreign(raw) if raw else None
+        except ValueError as error:
+            # A proxy in between may answer with a page of its own.
+            raise ServiceUnavailable(f"{self._service} did not answer with JSON") from error
 
     async def stream(self, *path: str, query: JsonMapping | None = None) -> AsyncIterator[bytes]:
         """Yield the answer's body in chunks. Raises as ``call``."""
@@ -84,7 +88,7 @@ class OtherServiceError(VnfmError):
 
 def _error_of(service: str, status: int, text: str) -> VnfmError:
     try:
-        problem = json.loads(text)
+        problem = read_foreign(text)
     except ValueError:
         problem = {}
     # A proxy in between may answer with a page or JSON of its own.

@@ -140,6 +140,7 @@ class GuardedAdapter(HTTPAdapter):
 
     def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
         response = super().send(request, *args, **kwargs)
+        response.__class__ = _Answer
         try:
             _check_target(request, response)
             timeout = kwargs.get("timeout")
@@ -152,6 +153,17 @@ class GuardedAdapter(HTTPAdapter):
         # From here on the session reads what was read.
         response.raw = _Body(response.raw, content)
         return response
+
+
+class _Answer(requests.Response):
+    """An answer whose JSON is read within limits, whatever its Content-Type says."""
+
+    def json(self, **_: Any) -> Any:
+        """Return the value. Raises requests.JSONDecodeError, a ValueError."""
+        try:
+            return read_foreign(self.content)
+        except ValueError as error:
+            raise requests.JSONDecodeError(str(error), "", 0) from error
 
 
 class _Body(io.BytesIO):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import yaml
-from yaml.cyaml import CParser
+from yaml._yaml import CParser
 
 LARGEST: Final = 16 * 1024 * 1024
 """Bytes of one text. The definitions of the largest operators have some 5 MB."""

@@ -5,9 +5,10 @@ Source: KEP-555; the API server keeps the fields of each manager in ``metadata.m
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
+
+from kubevnfm_kit.foreign_json import read_foreign
 
 from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, Body, ObjectKey, field_at
 
@@ -60,11 +61,15 @@ def _picked(value: Any, fields: Mapping[str, Any]) -> Any:
 def _picked_items(items: list[Any], element: str, child: Mapping[str, Any]) -> list[Any]:
     """Return the items of a list that one element of a tree names, by key or by value."""
     kind, _, text = element.partition(":")
-    if kind == "k":
-        keys = json.loads(text)
+    if kind in ("k", "v"):
+        try:
+            named = read_foreign(text)
+        except ValueError:
+            return []
+        if kind == "v":
+            return [each for each in items if each == named]
+        keys = named if isinstance(named, Mapping) else {}
         found = [each for each in items if isinstance(each, Mapping) and keys.items() <= each.items()]
         # The keys identify the item, whether they are ours or not.
         return [{**keys, **_picked(each, {_MEMBER: {}, **child})} for each in found]
-    if kind == "v":
-        return [each for each in items if each == json.loads(text)]
     return items[int(text) : int(text) + 1] if kind == "i" else []

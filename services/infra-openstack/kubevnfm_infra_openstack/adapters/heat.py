@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import requests
+from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_infra_openstack.adapters.tenants import Document, Tenant, reads, reason_of
@@ -265,7 +265,7 @@ class HeatStacks:
         value = response.json()["stack"].get("parameters", {}).get("nfv", "") if response.ok else ""
         try:
             # Heat shows a JSON parameter as a text, and a hidden one as asterisks.
-            found = json.loads(value)
+            found = read_foreign(value)
         except ValueError:
             return {}
         return found if isinstance(found, dict) else {}

@@ -8,12 +8,12 @@ update of the stack undoes it, because the update restores the size of the templ
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubevnfm_csar import Flavour
+from kubevnfm_kit.foreign_json import read_foreign
 
 from kubevnfm_infra_openstack.domain.errors import VduNotScalable
 from kubevnfm_infra_openstack.domain.hot import (
@@ -127,7 +127,7 @@ def present_value(definition: StackDefinition, name: str) -> object:
     value = bound(definition.template, definition.parameters).get(name, UNKNOWN)
     if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
         try:
-            return json.loads(value)
+            return read_foreign(value)
         except ValueError:
             return value
     return None if value is UNKNOWN else value

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_secrets import SECRET_NAMES, hide
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -74,11 +75,13 @@ async def read_json(request: web.Request, media_types: Collection[str] = JSON, *
     if request.content_type not in media_types:
         raise UnsupportedMediaType(f"Content-Type: {' or '.join(media_types)} expected, got {request.content_type}")
     try:
-        document = json.loads(raw, parse_constant=_refuse_constant)
-    # json.loads itself recurses, so a body thousands of levels deep fails before the check of depth.
-    except (ValueError, RecursionError) as error:
-        place = f" at line {error.lineno} column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise InvalidInput("", f"the body is not JSON{place}") from error
+        document = read_foreign(raw)
+    except json.JSONDecodeError as error:
+        raise InvalidInput("", f"the body is not JSON at line {error.lineno} column {error.colno}") from error
+    except UnicodeError as error:
+        raise InvalidInput("", "the body is not JSON: UTF-8 expected") from error
+    except ValueError as error:
+        raise InvalidInput("", f"the body cannot be used: {error}") from error
     _check_names(document, "", _DEEPEST)
     return document
 
@@ -105,11 +108,6 @@ def _path(location: tuple[int | str, ...]) -> str:
 
 def _reason(error: ErrorDetails) -> str:
     return "no such attribute" if error["type"] == "extra_forbidden" else error["msg"].removeprefix("Value error, ")
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    """Reject NaN and Infinity: Python reads them, but they are not JSON."""
-    raise ValueError(name)
 
 
 def _check_names(node: Any, place: str, levels: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.internal import internal_app
 from kubevnfm_secrets import KeyRing, sealing
 
@@ -64,7 +65,7 @@ def internal_api(registry: VimRegistry, identities: CloudIdentities, ring: KeyRi
 
 async def _body(request: web.Request) -> Mapping[str, object]:
     try:
-        body = await request.json()
+        body = read_foreign(await request.read())
     except ValueError as error:
         raise InvalidInput("", "a JSON object expected") from error
     if not isinstance(body, Mapping):
