@@ -34,7 +34,7 @@ ROLE_BY_GROUP: Final[Mapping[str, str]] = {
     f"infrastructure.{CORE}": "infrastructure",
 }
 """The role of the providers that define the kinds of a group."""
-_CONTRACT: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+_CONTRACT: Final = re.compile(r"v(\d{1,9})(?:(alpha|beta)(\d{1,9}))?")
 _STAGES: Final = ("alpha", "beta", None)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
-from kubevnfm_kit.foreign_yaml import YamlRefused, YamlTooLarge, read_tosca_yaml
+from kubevnfm_kit.foreign_yaml import YamlRefused, YamlTooLarge, read_kubernetes_yaml, read_tosca_yaml
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles, read_text
+
+_MOST_CHECKED: Final = 32 * 2**20
+"""Bytes of manifests that are checked at onboarding; infra-k8s checks all that it reads."""
 
 
 def read_yaml(files: PackageFiles, name: str) -> JsonObject:
@@ -34,3 +38,24 @@ def parse_documents(text: str, *, name: str) -> list[Any]:
         raise PackageRefused(str(error), file=name) from error
     except YamlRefused as error:
         raise PackageRefused(f"not YAML: {error}", file=name) from error
+
+
+def check_manifests(files: PackageFiles, names: Iterable[str]) -> None:
+    """Refuse manifests that exceed a limit of their reader. Raises PackageRefused with file and line.
+
+    Other faults are left to the request that names the file: templates and files with placeholders are not YAML yet.
+    """
+    left = _MOST_CHECKED
+    for name in names:
+        size = files.size(name)
+        if size > left:
+            continue
+        left -= size
+        with files.open(name) as stream:
+            text = stream.read(size).decode("utf-8-sig", errors="replace")
+        try:
+            read_kubernetes_yaml(text)
+        except YamlTooLarge as error:
+            raise PackageRefused(str(error), file=name) from error
+        except YamlRefused:
+            continue

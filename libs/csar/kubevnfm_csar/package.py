@@ -10,6 +10,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_csar.archive import Csar, digest_of, file_digest, open_csar
+from kubevnfm_csar.documents import check_manifests
 from kubevnfm_csar.files import PackageFiles
 from kubevnfm_csar.hot import read_base_hot
 from kubevnfm_csar.limits import Limits
@@ -115,6 +116,10 @@ def describe(csar: Csar) -> Package:
     artifacts = tuple(
         _artifact(csar, name, set_by_name.get(name, "")) for name in sorted(csar.names()) if name not in apart
     )
+    manifests = tuple(
+        one.path for one in artifacts if one.path.startswith("Files/") and one.path.endswith((".yaml", ".yml"))
+    )
+    check_manifests(csar, manifests)
     return Package(
         checksum=Checksum(algorithm="SHA-256", hash=file_digest(csar.path)),
         size_bytes=csar.path.stat().st_size,
@@ -133,9 +138,7 @@ def describe(csar: Csar) -> Package:
         security=security,
         certificate=csar.index.certificate,
         base_hot_flavours=tuple(hots),
-        manifests=tuple(
-            one.path for one in artifacts if one.path.startswith("Files/") and one.path.endswith((".yaml", ".yml"))
-        ),
+        manifests=manifests,
         warnings=(*csar.index.warnings, *vnfd.warnings, *_strays(csar, vnfd)),
     )
 

@@ -57,3 +57,36 @@ def test_nesting_up_to_the_limit_is_read() -> None:
 )
 def test_control_characters_are_removed_or_shown(text: str, shown: str) -> None:
     assert printable(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("raw", "says"),
+    [
+        (b"18446744073709551616", "64 bits"),
+        (b"-9223372036854775809", "64 bits"),
+        (b"[1e999]", "range of a double"),
+        (b"[-1e999]", "range of a double"),
+        (b"1" * 100_000, "64 bits"),
+        ('{"a":1}'.encode("utf-16"), "utf-8"),
+        (b'"\xed\xa0\x80"', "utf-8"),
+        ('"\ud800"', "utf-8"),
+        (nested(DEEPEST + 2), "nested deeper than"),
+        (nested(30_000), "nested deeper than"),
+        (nested(30_000).decode(), "nested deeper than"),
+    ],
+    ids=range(11),
+)
+def test_numbers_encodings_and_depth_are_named(raw: bytes | str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        read_foreign(raw)
+
+
+@pytest.mark.parametrize("number", [2**64 - 1, -(2**63), 2**63, 1e308, 1234567890123456789])
+def test_numbers_up_to_the_limits_are_read(number: float) -> None:
+    assert read_foreign(json.dumps(number)) == number
+
+
+def test_a_caller_may_have_other_limits() -> None:
+    assert read_foreign(nested(DEEPEST + 2), deepest=DEEPEST + 2)
+    with pytest.raises(ValueError, match="more than 3 objects"):
+        read_foreign(b"[[],[],[]]", most_nodes=3)

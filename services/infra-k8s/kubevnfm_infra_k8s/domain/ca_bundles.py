@@ -17,7 +17,7 @@ from kubevnfm_infra_k8s.domain.objects import Body, annotations_of, field_at
 _BUNDLE: Final = "caBundle"
 _INJECTED: Final = re.compile(r"/inject-(apiserver-)?ca")
 """In the name of an annotation that asks for a bundle: ``cert-manager.io/inject-ca-from`` and those like it."""
-_CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----\s*([A-Za-z0-9+/=\s]+?)-----END CERTIFICATE-----")
+_CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----")
 _DER_SEQUENCE: Final = 0x30
 """The first byte of each certificate."""
 

@@ -17,7 +17,8 @@ Part = Literal["bearer_token", "client_certificate", "ssl_ca_cert"]
 THRESHOLDS_DAYS: Final = (30, 14, 7, 3, 1, 0)
 """Days before the end at which it is published. Cluster API renews its certificates six months ahead, so 30 days are late."""
 _DAY_S: Final = 86_400
-_CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
+"""Without a dash in between: otherwise many beginnings without an end take the square of their number."""
 
 
 @dataclass(frozen=True)

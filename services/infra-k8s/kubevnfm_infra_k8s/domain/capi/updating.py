@@ -28,7 +28,7 @@ _FIXED: Final[Sequence[tuple[str, ...]]] = (
     ("spec", "controlPlaneEndpoint"),
 )
 """Fields of a Cluster that its machines were set up with."""
-_VERSION: Final = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:[-+].*)?")
+_VERSION: Final = re.compile(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:[-+].*)?")
 
 
 async def present(cluster: Cluster, objects: Sequence[Wanted]) -> Mapping[ObjectKey, Body]:

@@ -18,7 +18,7 @@ _FILE: Final = "additionalParams/lcm-operation-user-data"
 _CLASS: Final = "additionalParams/lcm-operation-user-data-class"
 _LARGEST: Final = 2**20
 """A larger module is not searched: it is judged when it runs."""
-_DYNAMIC: Final = re.compile(r"\bimport\s*\(?\s*\*|\b(?:globals|setattr|exec|eval|vars|__getattr__)\b")
+_DYNAMIC: Final = re.compile(r"\bimport\s*(?:\(\s*)?\*|\b(?:globals|setattr|exec|eval|vars|__getattr__)\b")
 """A module in which a class can have a name that is not written there."""
 
 
