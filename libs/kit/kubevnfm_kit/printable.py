@@ -1,4 +1,4 @@
-"""Makes texts of other systems safe to print."""
+"""Makes texts of other systems safe to print, and shows in an error which part of it is such a text."""
 
 from __future__ import annotations
 
@@ -18,3 +18,28 @@ def printable(text: str) -> str:
     there was something.
     """
     return _CONTROLS.sub("\ufffd", _SEQUENCES.sub("", text))
+
+
+def quoted_end(text: str, most: int) -> str:
+    """Return the end of a foreign text for an error or a log line of ours: each of its lines begins on a new line with ``| ``.
+
+    A text cannot leave the quotation, because every line end in it is followed by the mark. Secrets are masked before.
+    ``most``: bytes as UTF-8, with the marks.
+    """
+    lines = printable(text).strip().split("\n")
+    quotation = "".join(f"\n| {line}" for line in lines)
+    cut = quotation.encode()[-most:].decode("utf-8", "ignore")
+    return quotation if cut == quotation else _without_first_line(cut)
+
+
+def quoted_start(text: str, most: int) -> str:
+    """Return the beginning of a foreign text, as `quoted_end`."""
+    lines = printable(text[:most]).strip().split("\n")
+    return "".join(f"\n| {line}" for line in lines).encode()[:most].decode("utf-8", "ignore")
+
+
+def _without_first_line(cut: str) -> str:
+    """Return the rest of a quotation whose first line may have lost its mark."""
+    _, end, rest = cut.partition("\n")
+    # A single line that is longer than all that is shown has no other line to begin with.
+    return end + rest if end else f"\n| {cut[3:]}"

@@ -7,8 +7,11 @@ standard library, because it must start within milliseconds and must not see the
 There are two processes. The *guard* watches the deadline and the service's life, and kills the other. The *inner* process
 has a root of its own with the views of the config, all read-only; it has no network device, sees no other process, and a
 seccomp filter admits only the system calls that the config lists. Where the kernel refuses one of these, the launcher
-writes ``{"unconfined": <reason>}`` and ends, unless the config says that the code is trusted. Trusted code without a root
-of its own is confined by Landlock if the kernel has it, and by limits.
+ends, unless the config says that the code is trusted. Trusted code without a root of its own is confined by Landlock if the
+kernel has it, and by limits.
+
+What happened to the confinement is reported on a descriptor that foreign code never has: ``report`` of the config, closed by
+each ``execve``. It gets ``UNCONFINED`` and the reason, or from the guard ``OUT_OF_TIME``, or nothing.
 """
 
 # ruff: noqa: PTH101, PTH103, PTH106, PTH110, PTH112, PTH116, PTH118, PTH120, PTH123, PTH208, S103, S108, S606
@@ -32,6 +35,9 @@ if TYPE_CHECKING:  # importing typing takes 2 ms, and the whole start 30 ms
 
 GUARD_DEADLINE = 124
 """Exit status of the guard after the time limit, the same as that of timeout(1)."""
+UNCONFINED, OUT_OF_TIME = b"unconfined:", b"out of time"
+"""The reports."""
+_HOST_NAME = b"sandbox"
 _CLONE = {"NEWNS": 0x00020000, "NEWUTS": 0x04000000, "NEWIPC": 0x08000000, "NEWUSER": 0x10000000}
 _CLONE |= {"NEWPID": 0x20000000, "NEWNET": 0x40000000}
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
@@ -88,6 +94,8 @@ def enter_namespaces(libc: Libc) -> None:
             for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
                 with open(f"/proc/self/{name}", "w") as file:
                     file.write(text)
+        # A new namespace begins with the host's name.
+        libc.call("sethostname", _HOST_NAME, ctypes.c_size_t(len(_HOST_NAME)))
     except OSError as error:
         raise Unconfined(f"the kernel refuses namespaces ({error.strerror or error})") from error
 
@@ -176,7 +184,7 @@ def _landlock(libc: Libc, readable: list[str], *, listed: str, writable: str) ->
 # --- the guard --------------------------------------------------------------------------------------------------------
 
 
-def guard(inner: int, deadline: float) -> int:
+def guard(inner: int, deadline: float, report: int) -> int:
     """Wait for the inner process; kill it after the deadline or the service's end. Return the exit status."""
     poll = select.poll()
     pidfd = os.pidfd_open(inner)
@@ -189,7 +197,11 @@ def guard(inner: int, deadline: float) -> int:
     if pidfd not in events:
         os.kill(inner, signal.SIGKILL)
         os.waitpid(inner, 0)
-        return GUARD_DEADLINE if not events else 1
+        if events:
+            return 1
+        # Not by the status alone: foreign code may end with any.
+        os.write(report, OUT_OF_TIME)
+        return GUARD_DEADLINE
     status = os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1])
     return status if status >= 0 else 128 - status
 
@@ -311,7 +323,6 @@ class Confinement:
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
         self.libc = Libc()
-        self.answers = 1
         self.channel: Channel | None = None
 
     def has(self, part: str, *args: Any) -> bool:
@@ -322,7 +333,7 @@ class Confinement:
             _STEPS[part](self.libc, *args)
         except Unconfined as refusal:
             if not self.config["trusted"]:
-                os.write(self.answers, json.dumps({"unconfined": str(refusal)}).encode())
+                os.write(self.config["report"], UNCONFINED + str(refusal).encode())
                 os._exit(0)
             return False
         return True
@@ -365,8 +376,8 @@ class Confinement:
         }
         limit(config)
         # stdout is for the answer alone: what the code prints goes to stderr.
-        handed["answers"] = self.answers = os.dup(1)
-        os.set_inheritable(self.answers, True)
+        handed["answers"] = os.dup(1)
+        os.set_inheritable(handed["answers"], True)
         os.dup2(2, 1)
         self._start(handed)
 
@@ -397,6 +408,8 @@ def main() -> None:
     config = json.loads(sys.argv[1])
     deadline = time.monotonic() + config["timeout_s"]
     os.umask(0o022)
+    # Every execve below closes it, so that neither the runner nor the connector has it.
+    os.set_inheritable(config["report"], False)
     confinement = Confinement(config)
     if config["reach"]:
         confinement.channel = Channel()
@@ -407,7 +420,7 @@ def main() -> None:
     if confinement.has("namespaces"):
         inner = os.fork()
         if inner:
-            os._exit(guard(inner, deadline))
+            os._exit(guard(inner, deadline, config["report"]))
         confinement.enter(apart=True)
     signal.setitimer(signal.ITIMER_REAL, config["timeout_s"])  # SIGALRM ends it; the service would kill it later
     confinement.enter(apart=False)

@@ -11,26 +11,29 @@ import signal
 import sys
 import sysconfig
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import Annotated, Final, TypedDict
 
 import structlog
 from kubevnfm_kit.errors import VnfmError
-from kubevnfm_kit.foreign_json import read_foreign
+from pydantic import Field
 
+from kubevnfm_sandbox.answers import ANSWER_BYTES, Answer, AnswerRefused, FailedAnswer, read_answer, read_plain
+from kubevnfm_sandbox.launcher import OUT_OF_TIME, UNCONFINED
 from kubevnfm_sandbox.seccomp import FilterUnavailable, compiled, number_of
 
 log = structlog.get_logger()
 
 _HERE: Final = Path(__file__).parent
-ANSWER_BYTES: Final = 8 * 1024 * 1024
-"""Largest accepted answer. Heat accepts templates of up to 512 KiB (max_template_size)."""
 _LONGEST_OF_SCRIPT: Final = ANSWER_BYTES - 64 * 1024
 """Largest stdout of a script with the object that was read from it, in base64; the rest is for what says so."""
+_LONGEST_TEXT_OF_SCRIPT: Final = 1024 * 1024
+"""Characters of each text in the object that a script returns: it becomes a part of the instance, or of the next script's input."""
 _STDERR_BYTES: Final = 64 * 1024
 _PRINTED_BYTES: Final = 256 * 1024
 _FILE_MIB: Final = 16
@@ -41,7 +44,8 @@ _THREADS: Final = 256
 _UNPRIVILEGED: Final = 65534
 """The user that `launcher` makes of root."""
 _GUARD_DEADLINE: Final = 124
-_ALARM: Final = 14
+_REPORT_BYTES: Final = 4096
+"""Largest report of the launcher; a pipe holds it without a reader."""
 _LIBRARIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 _DEVICES: Final = ("/dev/null", "/dev/urandom")
 _NATIVE: Final = frozenset(
@@ -184,7 +188,18 @@ class ScriptEnded:
     value: object = None
     """The object whose pickle stdout is, as JSON; None if stdout is empty or something else. The sandbox has read the pickle."""
     unreadable: str = ""
-    """Why stdout, if it is not empty, is no pickle of plain values."""
+    """Why stdout, if it is not empty, is no pickle of plain values. Text of the package's code."""
+    refused: str = ""
+    """Why what the process answered is not accepted; a text of ours. The other fields are then what is known all the same."""
+
+
+class _ScriptAnswer(Answer):
+    """The answer of ``kubevnfm_script``."""
+
+    status: Annotated[int, Field(ge=0, le=255)]
+    stdout: str
+    value: str = ""
+    unreadable: Annotated[str, Field(max_length=8192)] = ""
 
 
 class ScriptRefused(VnfmError):
@@ -209,6 +224,7 @@ class _Config(TypedDict):
     spare_room: str
     views: list[list[str]]
     masked: list[str]
+    report: int
     modules: tuple[str, ...]
     entry: str
     watched: bool
@@ -262,6 +278,8 @@ class Sandbox:
             "longest": _LONGEST_OF_SCRIPT,
             "via": script.via,
         }
+        if not (script.package / script.file).is_file():
+            raise ScriptRefused(f"{script.file}: no such file in the package")
         limit_s = self._limits.timeout_s if script.timeout_s is None else script.timeout_s
         said = bytearray()
         async with self._places:
@@ -280,26 +298,7 @@ class Sandbox:
                         when_cancelled(ScriptEnded(killed, _end_of(printed), bytes(said), timed_out=False))
                     raise
                 last_printed = _end_of(printed)
-        try:
-            answer = read_foreign(ended.answer)
-        except ValueError:
-            return ScriptEnded(ended.status, last_printed, ended.said, ended.timed_out)
-        if "error" in answer:
-            raise ScriptRefused(str(answer["error"]))
-        value, unreadable = None, str(answer.get("unreadable", ""))
-        try:
-            if "value" in answer:
-                value = read_foreign(base64.b64decode(answer["value"]))
-        except ValueError as error:
-            unreadable = str(error)
-        return ScriptEnded(
-            int(answer["status"]),
-            base64.b64decode(answer["stdout"]),
-            ended.said,
-            timed_out=False,
-            value=value,
-            unreadable=unreadable,
-        )
+        return _script_ended(ended, last_printed)
 
     async def state(self) -> tuple[SandboxState, str]:
         """Try the sandbox; return its state, and the reason if it is not CONFINED."""
@@ -327,18 +326,23 @@ class Sandbox:
     ) -> Ended:
         """See run; ``said`` gets the end of stderr as it arrives, ``passed`` are descriptors for the program."""
         with tempfile.TemporaryDirectory(prefix="kubevnfm-room-") as room, tempfile.TemporaryDirectory() as spare:
-            config = json.dumps(self._config(program, room, spare, limit_s))
-            raw, status = b"", _GUARD_DEADLINE
-            async with _launched(config, passed, said) as process:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(limit_s + _GRACE_S):
-                        raw, status = await _converse(process, document, said)
-        if raw.startswith(b'{"unconfined"'):
-            raise SandboxUnavailable(str(json.loads(raw)["unconfined"]))
-        # The guard's own status, or that of SIGALRM if there is no guard.
-        return Ended(raw, bytes(said), status, timed_out=status in (_GUARD_DEADLINE, -_ALARM, 128 + _ALARM))
+            raw, status, timed_out = b"", _GUARD_DEADLINE, True
+            began = time.monotonic()
+            with _report() as (read_report, to):
+                config = json.dumps(self._config(program, room, spare, limit_s, report=to))
+                async with _launched(config, (*passed, to), said) as process:
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(limit_s + _GRACE_S):
+                            raw, status = await _converse(process, document, said)
+                            # Without a guard the kernel ends the process; code may send itself the same signal earlier.
+                            is_late = time.monotonic() - began >= limit_s
+                            timed_out = is_late and status in (-signal.SIGALRM, 128 + signal.SIGALRM)
+                report = read_report()
+        if report.startswith(UNCONFINED):
+            raise SandboxUnavailable(report.removeprefix(UNCONFINED).decode(errors="replace"))
+        return Ended(raw, bytes(said), status, timed_out=timed_out or report == OUT_OF_TIME)
 
-    def _config(self, program: Program, room: str, spare: str, limit_s: float) -> _Config:
+    def _config(self, program: Program, room: str, spare: str, limit_s: float, *, report: int) -> _Config:
         # The base installation's standard library; the virtual environment also contains the service's packages.
         base = {"installed_base": sys.base_prefix, "platbase": sys.base_exec_prefix}
         library = sysconfig.get_path("stdlib", vars=base)
@@ -385,6 +389,7 @@ class Sandbox:
             "spare_room": spare,
             "views": [*views, *places.values()],
             "masked": [str(path) for path in masked],
+            "report": report,
             "modules": program.modules,
             "entry": program.entry,
             "watched": program.watched,
@@ -431,6 +436,25 @@ def _scratch(name: str = "printed") -> Iterator[int]:
 
 
 @contextmanager
+def _report() -> Iterator[tuple[Callable[[], bytes], int]]:
+    """Yield what reads the launcher's report, once the process has ended, and the descriptor that the report is written to."""
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+
+    def read() -> bytes:
+        try:
+            return os.read(reading, _REPORT_BYTES)
+        except BlockingIOError:
+            return b""
+
+    try:
+        yield read, writing
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+@contextmanager
 def _filled(contents: Mapping[str, bytes]) -> Iterator[dict[str, int]]:
     """Yield the descriptors of files in memory with these contents, which only the script's user may open."""
     # In memory: if this service is killed, no process is left that would delete a file on a disk.
@@ -444,6 +468,38 @@ def _filled(contents: Mapping[str, bytes]) -> Iterator[dict[str, int]]:
             while view:
                 view = view[os.write(fd, view) :]
         yield found
+
+
+def _script_ended(ended: Ended, last_printed: bytes) -> ScriptEnded:
+    """Return how a script ended; what its process has answered is judged here."""
+    unanswered = ScriptEnded(ended.status, last_printed, ended.said, ended.timed_out)
+    # A process that is killed, or ends itself with another status, answers nothing.
+    if ended.timed_out or (ended.status != 0 and not ended.answer):
+        return unanswered
+    try:
+        answer = read_answer(ended.answer, _ScriptAnswer, longest=ANSWER_BYTES)
+        if isinstance(answer, FailedAnswer):
+            # What the code has raised outside of the script; as a part of its output it is masked and marked as such.
+            said = ended.said + b"\n" + answer.error.encode()
+            return replace(unanswered, status=ended.status or 1, stderr=said[-_STDERR_BYTES:])
+        stdout = _decoded("stdout", answer.stdout)
+    except AnswerRefused as refusal:
+        return replace(unanswered, refused=str(refusal))
+    found = ScriptEnded(answer.status, stdout, ended.said, timed_out=False, unreadable=answer.unreadable)
+    if not answer.value:
+        return found
+    try:
+        value = read_plain(_decoded("value", answer.value), longest=_LONGEST_TEXT_OF_SCRIPT)
+    except AnswerRefused as refusal:
+        return replace(found, refused=str(refusal))
+    return replace(found, value=value)
+
+
+def _decoded(field: str, text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise AnswerRefused(f"{field}: base64 expected") from None
 
 
 def _end_of(fd: int) -> bytes:

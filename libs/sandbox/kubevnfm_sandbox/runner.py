@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # importing typing takes 2 ms, and the whole start 30 ms
     from typing import Any, NoReturn
 
 NO_INPUT = 3
+LONGEST_ERROR = 64 * 1024
+"""Characters of an exception's text that are answered."""
 _end = os._exit
 """The entry module may put another function in its place, for the code that it calls."""
 
@@ -256,14 +258,14 @@ def main() -> None:
     try:
         result = entry.run(given, places["package"])
     except entry.Refused as error:
-        answer(handed["answers"], {"error": str(error)})
+        answer(handed["answers"], {"error": str(error)[:LONGEST_ERROR]})
     # Not Exception alone: a class of the script's own may derive from BaseException, and this process runs nothing else that a
     # KeyboardInterrupt or GeneratorExit could be meant for.
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything; its author gets the text
         import traceback
 
         traceback.print_exc()
-        answer(handed["answers"], {"error": f"{type(error).__name__}: {error}"})
+        answer(handed["answers"], {"error": f"{type(error).__name__}: {error}"[:LONGEST_ERROR]})
     answer(handed["answers"], result)
 
 

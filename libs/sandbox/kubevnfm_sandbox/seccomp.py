@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import socket
 import tempfile
+import termios
 from functools import cache
 from typing import Final
 
@@ -24,7 +25,7 @@ _CALLS: Final = """
     dup dup2 dup3 execve exit exit_group faccessat faccessat2 fadvise64 fallocate fchdir fchmod fchmodat fcntl fdatasync
     flock fstat fstatfs fsync ftruncate futex futex_waitv getcwd getdents getdents64 getegid geteuid getgid getgroups
     getitimer getpgid getpgrp getpid getppid getpriority getrandom getresgid getresuid getrlimit getrusage getsid gettid
-    gettimeofday getuid ioctl link linkat lseek lstat madvise membarrier mkdir mkdirat mmap mprotect mremap msync munmap
+    gettimeofday getuid link linkat lseek lstat madvise membarrier mkdir mkdirat mmap mprotect mremap msync munmap
     nanosleep newfstatat open openat pause pipe pipe2 poll ppoll pread64 preadv preadv2 pselect6 pwrite64
     pwritev pwritev2 read readahead readlink readlinkat readv rename renameat renameat2 restart_syscall riscv_hwprobe
     rmdir rseq rt_sigaction rt_sigpending rt_sigprocmask rt_sigreturn rt_sigsuspend rt_sigtimedwait sched_getaffinity
@@ -63,16 +64,79 @@ def _has(argument: int, mask: int, value: int) -> _Comparison:
     return _Comparison(argument, _MASKED_EQUAL, mask, value)
 
 
-_CONDITIONAL: Final[tuple[_Rule, ...]] = (("prlimit64", _ALLOW, _is(0, 0)),)
+_TCGETS2: Final = 0x802C542A
+"""What isatty asks with since glibc 2.42."""
+_REQUESTS: Final = (
+    termios.TCGETS,
+    _TCGETS2,
+    termios.TIOCGWINSZ,
+    termios.FIONREAD,
+    termios.FIONBIO,
+    termios.FIOCLEX,
+    termios.FIONCLEX,
+)
+"""The requests of ``ioctl`` that reading needs. Python uses FIONBIO for ``setblocking`` and FIOCLEX for ``set_inheritable``; the
+terminal's are refused by every file that a confined process has. Without those of sockets (SIOCGIFCONF ...): a socket that was
+handed over belongs to the host's network, and would list its interfaces and addresses."""
+_WORD: Final = 0xFFFFFFFF
+"""The kernel reads requests, levels and names of options as 32 bits."""
+_CONDITIONAL: Final[tuple[_Rule, ...]] = (
+    ("prlimit64", _ALLOW, _is(0, 0)),
+    *(("ioctl", _ALLOW, _has(1, _WORD, request)) for request in _REQUESTS),
+)
 _NETWORK: Final = """
-    epoll_create1 epoll_ctl epoll_pwait epoll_wait eventfd2 getpeername getsockname getsockopt recvfrom recvmmsg recvmsg
-    setsockopt shutdown
+    epoll_create1 epoll_ctl epoll_pwait epoll_wait eventfd2 getpeername getsockname recvfrom recvmmsg recvmsg shutdown
 """.split()  # noqa: SIM905 - a list of names is read as a text
+"""``getsockname`` shows the host's address towards the peer, which the peer sees too."""
+_OPTIONS: Final[tuple[tuple[int, int], ...]] = (
+    *(
+        (socket.SOL_SOCKET, name)
+        for name in (
+            socket.SO_KEEPALIVE,
+            socket.SO_LINGER,
+            socket.SO_OOBINLINE,
+            socket.SO_RCVBUF,
+            socket.SO_RCVTIMEO,
+            socket.SO_REUSEADDR,
+            socket.SO_SNDBUF,
+            socket.SO_SNDTIMEO,
+        )
+    ),
+    *(
+        (socket.IPPROTO_TCP, name)
+        for name in (
+            socket.TCP_CORK,
+            socket.TCP_KEEPCNT,
+            socket.TCP_KEEPIDLE,
+            socket.TCP_KEEPINTVL,
+            socket.TCP_MAXSEG,
+            socket.TCP_NODELAY,
+            socket.TCP_QUICKACK,
+            socket.TCP_USER_TIMEOUT,
+        )
+    ),
+    (socket.IPPROTO_IP, socket.IP_TOS),
+    (socket.IPPROTO_IPV6, socket.IPV6_TCLASS),
+    (socket.IPPROTO_IPV6, socket.IPV6_V6ONLY),
+)
+"""Level and name of the options that a client sets or reads. Without those that name interfaces and addresses of the host
+(SO_BINDTODEVICE, SO_BINDTOIFINDEX, IP_UNICAST_IF, IP_ADD_MEMBERSHIP ...): their errors say which ones exist."""
+_READ_OPTIONS: Final[tuple[tuple[int, int], ...]] = (
+    *((socket.SOL_SOCKET, name) for name in (socket.SO_ACCEPTCONN, socket.SO_DOMAIN, socket.SO_ERROR)),
+    *((socket.SOL_SOCKET, name) for name in (socket.SO_PROTOCOL, socket.SO_TYPE)),
+)
+"""Options that a client also reads: what kind of socket it has, and how a connect has ended."""
 _NETWORK_CONDITIONAL: Final[tuple[_Rule, ...]] = (
     ("clone", _ALLOW, _has(0, _CLONE_THREAD, _CLONE_THREAD)),
     *(
-        ("socket", _ALLOW, _is(0, family), _has(1, 0xF, socket.SOCK_STREAM))
+        ("socket", _ALLOW, _is(0, family), _has(1, 0xF, socket.SOCK_STREAM), _has(2, _WORD, protocol))
         for family in (socket.AF_INET, socket.AF_INET6)
+        for protocol in (0, socket.IPPROTO_TCP)
+    ),
+    *(("setsockopt", _ALLOW, _has(1, _WORD, level), _has(2, _WORD, name)) for level, name in _OPTIONS),
+    *(
+        ("getsockopt", _ALLOW, _has(1, _WORD, level), _has(2, _WORD, name))
+        for level, name in (*_OPTIONS, *_READ_OPTIONS)
     ),
     ("socketpair", _ALLOW, _is(0, socket.AF_UNIX)),
     ("connect", _NOTIFY),
@@ -80,7 +144,8 @@ _NETWORK_CONDITIONAL: Final[tuple[_Rule, ...]] = (
     ("sendmsg", _ALLOW, _has(2, _FAST_OPEN, 0)),
     ("sendmmsg", _ALLOW, _has(3, _FAST_OPEN, 0)),
 )
-"""Without ``bind``, ``listen`` and ``accept``; a socket of the host's network only comes from the listener."""
+"""Without ``bind``, ``listen`` and ``accept``; a socket of the host's network only comes from the listener. A second
+``connect`` of such a socket is decided by the listener too, which refuses to disconnect it (AF_UNSPEC)."""
 
 
 class FilterUnavailable(Exception):

@@ -178,7 +178,7 @@ async def test_an_answer_that_cannot_be_stored_is_reported_with_the_exit_status(
 ) -> None:
     code = f"import pickle, sys\nsys.stdout.buffer.write(pickle.dumps({{'a': {value}}}))\nsys.exit(3)"
     ended = await run(code)
-    assert unreadable in ended.unreadable
+    assert unreadable in ended.refused
     assert (ended.status, ended.value) == (3, None)
     assert ended.stdout
 

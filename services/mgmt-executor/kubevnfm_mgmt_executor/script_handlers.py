@@ -15,9 +15,12 @@ import structlog
 from kubevnfm_events.common import PackageRef
 from kubevnfm_events.mgmt import DriverVim, RunScript, ScriptAnswer, ScriptDone
 from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.printable import printable, quoted_end, quoted_start
+from kubevnfm_sandbox.answers import AnswerRefused, judged
 from kubevnfm_secrets import KeyRing, Mask, Secret, revealed
 from kubevnfm_worker import Done, Outcome, StepContext
 
+from kubevnfm_mgmt_executor.domain.answered import Answered
 from kubevnfm_mgmt_executor.domain.driver_vims import read_vim, secrets_of, vim_id_of
 from kubevnfm_mgmt_executor.domain.output import CollectedOutput
 from kubevnfm_mgmt_executor.domain.ports import Claim, CommandOutput, Earlier, Journal, OutputLog
@@ -47,9 +50,10 @@ _WITHOUT_NETWORK: Final = (
     "start new thread",
 )
 """Texts of the errors that calls for sockets, names and threads raise in a script without addresses."""
-_NO_NETWORK: Final = "\n(a script has no network and no threads if its VNF has no machines, as that of a CNF)"
-_END_BYTES: Final = 4096
-"""How much of a script's stderr its error quotes (capi.md chapter 3)."""
+_NO_NETWORK: Final = " (a script has no network and no threads if its VNF has no machines, as that of a CNF)"
+_END_BYTES: Final = 3072
+"""How much of a script's stderr its error quotes (capi.md chapter 3); an error has at most 4 KiB."""
+_REASON_BYTES: Final = 512
 _RESERVE_S: Final = 5.0
 """Time before the command's deadline in which the script is killed, so that its error names the script."""
 
@@ -61,7 +65,7 @@ class _Said:
     is_printed: bool
     """Whether its stdout is a text."""
     end: str
-    """The end of stderr, or of the text if stderr is empty."""
+    """The end of stderr, or of the text if stderr is empty; quoted."""
 
 
 class _Keep(Protocol):
@@ -163,7 +167,7 @@ class ScriptHandlers:
             raise
         said = await keep(outcome, is_killed=outcome.timed_out)
         if outcome.timed_out:
-            last_output = f"; its last output: {said.end}" if said.end else ""
+            last_output = f"; its last output:{said.end}" if said.end else ""
             raise ScriptTimedOut(f"{command.task}: {command.file} was killed after {timeout_s:g} s{last_output}")
         return self._judged(command, outcome, given, secrets, said)
 
@@ -192,7 +196,7 @@ class ScriptHandlers:
                     text=collected.text(),
                 )
             )
-            return _Said(is_printed, end)
+            return _Said(is_printed, quoted_end(end, _END_BYTES) if end else "")
 
         return keep
 
@@ -206,13 +210,18 @@ class ScriptHandlers:
     ) -> tuple[Answer, DriverVim | None]:
         """Return the answer and the VIM that is to be registered.
 
-        Raises ScriptFailed, with the answer that a script gave before it failed.
+        Raises ScriptFailed, with the answer that a script gave before it failed; AnswerRefused.
         """
         answer, problem = Answer(), ""
-        if command.answers and outcome.unreadable and not said.is_printed:
-            problem = f"its answer is not a pickle of plain values: {Mask(secrets)(outcome.unreadable)}"
+        if outcome.refused and (command.answers or not outcome.status):
+            problem = outcome.refused
+        elif command.answers and outcome.unreadable and not said.is_printed:
+            unreadable = quoted_start(Mask(secrets)(printable(outcome.unreadable)), _REASON_BYTES)
+            problem = f"its answer is not a pickle of plain values; reading it raises:{unreadable}"
         elif command.answers:
             try:
+                if outcome.value is not None:
+                    judged(outcome.value, Answered)
                 answer = read_answer(
                     outcome.value,
                     given,
@@ -220,21 +229,21 @@ class ScriptHandlers:
                     marked=secrets | secrets_of(outcome.value),
                     vim_id=vim_id_of(outcome.value, command.vnf_instance_id) if command.driver_class else None,
                 )
-            except ValueError as error:
+            except (AnswerRefused, ValueError) as error:
                 problem = str(error)
         if outcome.status != 0:
-            reason = f": {said.end}" if said.end else " and wrote nothing to stderr"
+            reason = f"; its last output:{said.end}" if said.end else " and wrote nothing to stderr"
             if not command.reach and command.sender is None and any(sign in said.end for sign in _WITHOUT_NETWORK):
-                reason += _NO_NETWORK
+                reason = _NO_NETWORK + reason
             raise ScriptFailed(
                 command.task, f"{command.file} ended with exit status {outcome.status}{reason}", remains=answer
             )
         if problem:
-            raise ScriptFailed(command.task, f"{command.file}: {problem}")
+            raise AnswerRefused(f"{command.task}: {command.file}: {problem}")
         try:
             return answer, read_vim(outcome.value, given, command.reach) if command.driver_class else None
         except ValueError as error:
-            raise ScriptFailed(command.task, f"{command.file}: {error}", remains=answer) from None
+            raise AnswerRefused(f"{command.task}: {command.file}: {error}", remains=answer) from None
 
     def _time_left(self, deadline: datetime | None) -> float:
         return max(1.0, min(self._timeout_s, self._latest_end(deadline) - _RESERVE_S))

@@ -19,6 +19,7 @@ from kubevnfm_kit.ids import derived_id
 from kubevnfm_mgmt_executor.domain.certificates import public_key_hash
 from kubevnfm_mgmt_executor.domain.scripts import ScriptFailed
 from kubevnfm_mgmt_executor.wiring import INDEXES
+from kubevnfm_sandbox.answers import AnswerRefused
 from kubevnfm_sandbox.process import Limits
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite import SqliteStore
@@ -115,8 +116,8 @@ class Drivers(PackageScripts):
         return (await self.ask(command)).answer
 
     async def refused(self, code: str, **given: Any) -> str:
-        """Return the error of a driver that fails."""
-        with pytest.raises(ScriptFailed) as failed:
+        """Return the error of a driver that fails, or whose answer is refused."""
+        with pytest.raises((ScriptFailed, AnswerRefused)) as failed:
             await self.run(code, **given)
         return str(failed.value)
 
@@ -220,7 +221,7 @@ async def test_a_driver_that_fails_leaves_what_it_has_saved_and_its_own_tracebac
     with pytest.raises(ScriptFailed) as failed:
         await drivers.run(code)
     text = str(failed.value)
-    assert text.startswith("scale_end failed: driver.py ended with exit status 1: Traceback")
+    assert text.startswith("scale_end failed: driver.py ended with exit status 1; its last output:\n| Traceback")
     assert text.endswith("ValueError: the application does not start: ***")
     assert "kubevnfm_v1_driver" not in text
     assert failed.value.remains is not None

@@ -12,6 +12,7 @@ import pytest
 from kubevnfm_events.mgmt import RunScript, ScriptDone
 from kubevnfm_mgmt_executor.domain.scripts import ScriptFailed, ScriptTimedOut
 from kubevnfm_mgmt_executor.wiring import INDEXES
+from kubevnfm_sandbox.answers import AnswerRefused
 from kubevnfm_sandbox.process import Limits, SandboxUnavailable, ScriptRefused
 from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_store.sqlite import SqliteStore
@@ -141,8 +142,8 @@ async def test_a_failed_script_is_named_with_its_last_lines_masked_and_its_answe
     with pytest.raises(ScriptFailed) as caught:
         await world.run(code)
     said = str(caught.value)
-    assert said.startswith("scale_end failed: script.py ended with exit status 3: ")
-    assert said.endswith("log in as ubuntu with ***\nthe application does not start")
+    assert said.startswith("scale_end failed: script.py ended with exit status 3; its last output:\n| ")
+    assert said.endswith("log in as ubuntu with ***\n| the application does not start")
     assert caught.value.status == 422
     assert caught.value.remains is not None
     assert caught.value.remains.data["tried"] == "yes"
@@ -155,7 +156,7 @@ async def test_a_failed_script_is_named_with_its_last_lines_masked_and_its_answe
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        ("answer([1])", "a dict or nothing expected on stdout, not list"),
+        ("answer([1])", "the answer: a dict expected"),
         ("answer({'vnf_instance': 1})", "vnf_instance: a dict expected"),
         ("answer({'user_script_err_handling_data': 1})", "user_script_err_handling_data: a dict expected"),
         ("inst['vnfInstanceName'] = 'other'\nanswer({'vnf_instance': inst})", "may not change vnfInstanceName"),
@@ -168,14 +169,26 @@ async def test_a_failed_script_is_named_with_its_last_lines_masked_and_its_answe
             "inst['vimConnectionInfo']['vim1']['accessInfo'] = 3\nanswer({'vnf_instance': inst})",
             "vimConnectionInfo/vim1: a VimConnectionInfo expected",
         ),
-        ("sys.stdout.buffer.write(b'\\x80\\x04corrupt')", "its answer is not a pickle of plain values: Unpickling"),
-        ("sys.stdout.buffer.write(pickle.dumps({'a': {1}}))", "its answer is not a pickle of plain values: TypeError"),
-        ("inst['metadata']['a'] = float('nan')\nanswer({'vnf_instance': inst})", "plain values: NaN"),
-        ("inst['metadata']['a'] = 'x' * 7_000_000\nanswer({'vnf_instance': inst})", "plain values: it is too long"),
+        (
+            "sys.stdout.buffer.write(b'\\x80\\x04corrupt')",
+            "its answer is not a pickle of plain values; reading it raises:\n| Unpickling",
+        ),
+        (
+            "sys.stdout.buffer.write(pickle.dumps({'a': {1}}))",
+            "its answer is not a pickle of plain values; reading it raises:\n| TypeError",
+        ),
+        (
+            "inst['metadata']['a'] = float('nan')\nanswer({'vnf_instance': inst})",
+            "the answer is not JSON that can be read: NaN",
+        ),
+        (
+            "inst['metadata']['a'] = 'x' * 7_000_000\nanswer({'vnf_instance': inst})",
+            "plain values; reading it raises:\n| it is too long",
+        ),
     ],
 )
 async def test_an_answer_that_cannot_be_used_fails_the_step(world: World, code: str, reason: str) -> None:
-    with pytest.raises(ScriptFailed) as caught:
+    with pytest.raises(AnswerRefused) as caught:
         await world.run(f"print('what it said', file=sys.stderr, flush=True)\n{code}")
     assert reason in str(caught.value)
     assert "what it said" in await world.log()
@@ -183,7 +196,7 @@ async def test_an_answer_that_cannot_be_used_fails_the_step(world: World, code: 
 
 async def test_a_script_that_fails_with_an_answer_that_cannot_be_stored_has_failed(world: World) -> None:
     """Its exit status counts, whatever it has answered."""
-    with pytest.raises(ScriptFailed, match="ended with exit status 3: the reason"):
+    with pytest.raises(ScriptFailed, match=r"ended with exit status 3; its last output:\n\| the reason"):
         await world.run("answer({'a': float('nan')})\nprint('the reason', file=sys.stderr, flush=True)\nos._exit(3)")
 
 
@@ -203,7 +216,9 @@ async def test_the_reason_of_a_failure_is_what_stderr_says_however_much_was_prin
     """
     with pytest.raises(ScriptFailed) as caught:
         await world.run(code)
-    assert str(caught.value).endswith("ended with exit status 1: the machine is not ready"), "and nothing of networks"
+    assert str(caught.value).endswith("ended with exit status 1; its last output:\n| the machine is not ready"), (
+        "and nothing of networks"
+    )
     assert "progress 99" in await world.log()
 
 
@@ -214,7 +229,7 @@ async def test_a_script_that_hangs_is_killed_and_what_it_said_is_not_lost(tmp_pa
     with pytest.raises(ScriptTimedOut, match=r"scale_end: script\.py was killed after 2 s") as caught:
         await world.run(HANGS)
     assert caught.value.status == 504
-    assert str(caught.value).endswith("; its last output: waiting for ***")
+    assert str(caught.value).endswith("; its last output:\n| waiting for ***")
     assert (await world.log()).split("\n") == ["waiting for ***", "", "node 1 is ready, ***"]
 
 

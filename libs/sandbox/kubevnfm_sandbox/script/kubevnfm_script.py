@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # importing typing takes 2 ms
 
 LONGEST_HEAD = 64 * 1024
 """Bytes of a stdout that is too long which are kept, so that a text among it is not lost."""
+LONGEST_REASON = 4096
+"""Characters of an exception's text that are answered."""
 LONGEST_LINE = 4096
 """Characters of a printed line that are copied before its end."""
 PRELOADED = ("asyncio", "hmac", "pickle", "secrets", "ssl", "subprocess", "threading", "time", "urllib.request")
@@ -98,7 +100,7 @@ def _unpickled(raw: bytes) -> dict[str, str]:
     try:
         value = json.dumps(pickle.loads(raw))  # noqa: S301 - inside the sandbox
     except Exception as error:  # noqa: BLE001 - foreign data may raise anything
-        return {"unreadable": f"{type(error).__name__}: {error}"}
+        return {"unreadable": f"{type(error).__name__}: {error}"[:LONGEST_REASON]}
     return {"value": base64.b64encode(value.encode()).decode()}
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Final, Literal
 
 import structlog
 from kubevnfm_csar import BaseHot, inside
 from kubevnfm_events.infra import UserData
 from kubevnfm_kit.errors import Unprocessable
-from kubevnfm_kit.foreign_json import read_foreign
-from kubevnfm_sandbox.process import ANSWER_BYTES, Limits, Program, Sandbox, SandboxState
+from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_kit.printable import printable, quoted_end, quoted_start
+from kubevnfm_sandbox.answers import Answer, AnswerRefused, FailedAnswer, judged, read_answer
+from kubevnfm_sandbox.process import Limits, Program, Sandbox, SandboxState
 from kubevnfm_sandbox.shim import TACKER_SHIM
-from kubevnfm_secrets import MASK
+from kubevnfm_secrets import Mask
+from pydantic import Field
 
 from kubevnfm_infra_openstack.domain.errors import UserDataFailed, UserDataTimedOut
 from kubevnfm_infra_openstack.domain.ports import HeatInput, HeatPatch, UserDataInput
@@ -22,8 +24,29 @@ from kubevnfm_infra_openstack.domain.ports import HeatInput, HeatPatch, UserData
 log = structlog.get_logger()
 
 _SHIM: Final = Path(__file__).parent.parent / "sandbox/tacker_shim"
-_STDERR_SHOWN: Final = 2_000
+_OUTPUT_SHOWN: Final = 2_000
+_ERROR_SHOWN: Final = 1_000
 _MODULES: Final = ("yaml", "_yaml")
+_Text = Annotated[str, Field(max_length=4 * 1024 * 1024)]
+"""A template. Heat's own limit is 512 KiB; an operator may raise it."""
+_FileName = Annotated[str, Field(min_length=1, max_length=1024)]
+
+
+class _V2Result(Answer):
+    """The dictionary that a class of v2 returns."""
+
+    template: _Text | None = None
+    parameters: JsonObject | None = None
+    files: dict[_FileName, _Text] = {}
+    existing: bool | None = None
+
+
+class _Result(Answer):
+    """The answer of ``tacker_user_data``."""
+
+    style: Literal["v1", "v2"]
+    result: JsonObject | None
+    """Of v1 the parameters; of v2 judged as _V2Result. None: the class has no such method."""
 
 
 class UserDataProcess:
@@ -40,30 +63,38 @@ class UserDataProcess:
     async def instantiate(self, user_data: UserData, folder: Path, hot: BaseHot, given: UserDataInput) -> HeatInput:
         """See UserDataPort."""
         answer = await self._call("instantiate", user_data, folder, hot, given)
-        result = answer["result"]
-        if answer["style"] == "v1":
-            return HeatInput(result, hot.top_text, hot.file_texts)
+        if answer.result is None:
+            raise AnswerRefused(f"{user_data.path}: result: the parameters of the stack expected")
+        if answer.style == "v1":
+            return HeatInput(answer.result, hot.top_text, hot.file_texts)
+        found = judged(answer.result, _V2Result)
+        if found.parameters is None:
+            raise AnswerRefused(f"{user_data.path}: parameters: an object expected")
         return HeatInput(
-            result["parameters"], result.get("template", hot.top_text), result.get("files", hot.file_texts)
+            found.parameters,
+            hot.top_text if found.template is None else found.template,
+            found.files if "files" in found.model_fields_set else hot.file_texts,
         )
 
     async def change(
         self, user_data: UserData, method: str, folder: Path, hot: BaseHot, given: UserDataInput
     ) -> HeatPatch | None:
         """See UserDataPort."""
-        result = (await self._call(method, user_data, folder, hot, given))["result"]
-        if result is None:
+        answer = await self._call(method, user_data, folder, hot, given)
+        # Classes of v1 have no other method than ``instantiate``.
+        if answer.result is None or answer.style == "v1":
             return None
+        found = judged(answer.result, _V2Result)
         return HeatPatch(
-            parameters=result.get("parameters", {}),
-            template=result.get("template"),
-            files=result.get("files", {}),
-            is_whole=result.get("existing") is False,
+            parameters=found.parameters or {},
+            template=found.template,
+            files=found.files,
+            is_whole=found.existing is False,
         )
 
     async def _call(
         self, method: str, user_data: UserData, folder: Path, hot: BaseHot, given: UserDataInput
-    ) -> Mapping[str, Any]:  # the class's result, in whatever form it was written
+    ) -> _Result:
         file = inside(user_data.path.removeprefix("./"))
         if file is None or not (folder / file).is_file():
             raise Unprocessable(
@@ -84,32 +115,24 @@ class UserDataProcess:
         }
         return await self._run(json.dumps(document).encode(), folder, file, given.secrets)
 
-    async def _run(self, document: bytes, package: Path, file: str, secrets: frozenset[str]) -> Mapping[str, Any]:
+    async def _run(self, document: bytes, package: Path, file: str, secrets: frozenset[str]) -> _Result:
         program = Program(entry="tacker_user_data", shim=_SHIM, package=package, modules=_MODULES, imports=TACKER_SHIM)
         ended = await self._sandbox.run(program, document)
-        last_words = _masked(ended.said.decode(errors="replace"), secrets)[-_STDERR_SHOWN:].strip()
+        mask = Mask(secrets)
+        # Printable first: a control character within a secret would hide it from the mask.
+        output = mask(printable(ended.said.decode(errors="replace")))
+        last_words = f"; its last output:{quoted_end(output, _OUTPUT_SHOWN)}" if output.strip() else ""
         if last_words:
-            log.info("user_data_output", file=file, text=last_words)
+            log.info("user_data_output", file=file, text=quoted_end(output, _OUTPUT_SHOWN))
         if ended.timed_out:
-            said = f"; its last output: {last_words}" if last_words else ""
-            raise UserDataTimedOut(f"{file}: killed after {self._limits.timeout_s:g} s{said}")
-        if len(ended.answer) > ANSWER_BYTES:
-            raise UserDataFailed(f"{file}: returned more than {ANSWER_BYTES} bytes")
+            raise UserDataTimedOut(f"{file}: killed after {self._limits.timeout_s:g} s{last_words}")
+        if not ended.answer and ended.status != 0:
+            raise UserDataFailed(f"{file}: ended with status {ended.status} without a result{last_words}")
         try:
-            answer = read_foreign(ended.answer)
-        except ValueError:
-            raise UserDataFailed(
-                f"{file}: ended with status {ended.status} without a result that can be read; {last_words}"
-            ) from None
-        if "error" in answer:
-            reason = _masked(str(answer["error"]), secrets)[:_STDERR_SHOWN]
-            raise UserDataFailed(f"{file}: {reason}" + (f"\n{last_words}" if last_words else ""))
-        return dict(answer)
-
-
-def _masked(text: str, secrets: frozenset[str]) -> str:
-    """Replace the input's secrets in a text."""
-    # Longest first: a secret that contains another one would otherwise be masked only in part.
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, MASK)
-    return text
+            answer = read_answer(ended.answer, _Result)
+        except AnswerRefused as refusal:
+            raise AnswerRefused(f"{file}: {refusal}{last_words}") from None
+        if isinstance(answer, FailedAnswer):
+            reason = mask(printable(answer.error))
+            raise UserDataFailed(f"{file}: the class failed:{quoted_start(reason, _ERROR_SHOWN)}{last_words}")
+        return answer

@@ -66,5 +66,11 @@ class ScriptProcess:
 
 def _outcome(ended: ScriptEnded) -> ScriptOutcome:
     return ScriptOutcome(
-        ended.status, ended.stderr, ended.stdout, ended.timed_out, value=ended.value, unreadable=ended.unreadable
+        ended.status,
+        ended.stderr,
+        ended.stdout,
+        ended.timed_out,
+        value=ended.value,
+        unreadable=ended.unreadable,
+        refused=ended.refused,
     )

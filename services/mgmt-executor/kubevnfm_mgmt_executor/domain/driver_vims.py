@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from kubevnfm_events.common import ClusterAccess
 from kubevnfm_events.mgmt import DriverVim
 from kubevnfm_kit.ids import derived_id
+from kubevnfm_sandbox.answers import place_of
 from kubevnfm_secrets import Secret
 
 from kubevnfm_mgmt_executor.domain.certificates import public_key_hash
@@ -52,7 +53,7 @@ def read_vim(value: object, given: Mapping[str, Any], reach: Collection[str]) ->
     if own is not None and name != own:
         raise ValueError(f"create_vim: name: {own} expected, the VIM that the cluster is registered as")
     if own is None and name in (instance.get("vimConnectionInfo") or {}):
-        raise ValueError(f"create_vim: name: the instance has a VIM {name} already")
+        raise ValueError(f"create_vim: name: the instance has a VIM {place_of((name,))} already")
     if not isinstance(token, str) or not re.fullmatch(r"[!-~]{1,8192}", token):
         raise ValueError("create_vim: auth_cred/bearer_token: the token of a service account expected")
     try:
@@ -82,7 +83,7 @@ def _endpoint(url: object, reach: Collection[str]) -> str:
     if not is_plain:
         raise ValueError("create_vim: auth_url: https://<address>:<port> expected")
     if str(host) not in {_normal(one) for one in reach}:
-        raise ValueError(f"create_vim: auth_url: {host} is no address of the VNF's machines")
+        raise ValueError(f"create_vim: auth_url: {place_of((str(host),))} is no address of the VNF's machines")
     return f"https://{parts.netloc}"
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 from kubevnfm_events.base import Facts
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_sandbox.answers import place_of
 from kubevnfm_secrets import KeyRing, Secret, hide, map_secrets, sealed
 from kubevnfm_sol.vim import VimConnectionInfo
 from pydantic import Field, ValidationError
@@ -101,7 +102,9 @@ class ScriptOutcome:
     value: object
     """The object whose pickle stdout is."""
     unreadable: str
-    """Why stdout, if it is not empty, is no pickle of plain values."""
+    """Why stdout, if it is not empty, is no pickle of plain values. Text of the package's code."""
+    refused: str = ""
+    """Why what its process answered is not accepted; a text of ours."""
 
 
 class Scripts(Protocol):
@@ -219,7 +222,7 @@ def _check(path: Path_, answered: Mapping[str, Any]) -> None:
     may = may or path[:2] == (_INFO, "metadata")
     may = may or (path[:2] == (_INFO, _MACHINES) and path[3:4] == ("metadata",))
     if not may:
-        raise ValueError(f"{_INSTANCE}: a script may not change {'/'.join(path)}")
+        raise ValueError(f"{_INSTANCE}: a script may not change {place_of(path)}")
     if top not in MAY_CHANGE:
         return
     if not isinstance(answered.get(top) or {}, Mapping):
@@ -228,7 +231,7 @@ def _check(path: Path_, answered: Mapping[str, Any]) -> None:
         try:
             VimConnectionInfo.model_validate(answered[top][path[1]])
         except ValidationError:
-            raise ValueError(f"{_INSTANCE}/{top}/{path[1]}: a VimConnectionInfo expected") from None
+            raise ValueError(f"{_INSTANCE}/{place_of(path[:2])}: a VimConnectionInfo expected") from None
 
 
 def _change_at(tree: Any, path: Path_, ring: KeyRing) -> dict[str, object]:
