@@ -19,7 +19,7 @@ SAMPLES := capi-management capi-workload capi-workload-class capi-workload-sende
 PYTEST := $(BIN)/pytest
 WORKERS ?= 4
 
-.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-attack test-chaos test-openstack test-machines test-kubernetes cluster-api test-cluster-api test-clients test-etsi test-fuzz lint audit format schemas stored-operations bench up down pin-images clean
+.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-attack test-chaos test-openstack test-machines test-kubernetes cluster-api test-cluster-api test-clients test-etsi test-fuzz fuzz-readers lint audit format schemas stored-operations bench up down pin-images clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -120,6 +120,9 @@ test-etsi: samples .run/etsi/.ready ## Runs ETSI's conformance suite for 2.6.1, 
 
 test-fuzz: samples ## Sends requests generated from the OpenAPI document: KUBEVNFM_FUZZ_EXAMPLES (100) for each operation
 	@KUBEVNFM_FUZZ_EXAMPLES=$${KUBEVNFM_FUZZ_EXAMPLES:-100} $(PYTEST) tests/fuzz
+
+fuzz-readers: .venv/.ready ## Tries changed and made-up inputs with each reader of foreign input: KUBEVNFM_FUZZ_SECONDS (600) for each of them
+	@KUBEVNFM_FUZZ_SECONDS=$${KUBEVNFM_FUZZ_SECONDS:-600} $(PYTEST) -n $(WORKERS) tests/fuzz_readers $(ARGS)
 
 lint: .venv/.ready ## Checks style, language, types, import rules and scripts
 	$(BIN)/ruff check .

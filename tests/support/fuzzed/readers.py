@@ -1,0 +1,239 @@
+"""The readers of foreign input, with what they may raise and what they read."""
+
+from __future__ import annotations
+
+import base64
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from hypothesis import strategies as st
+from kubevnfm_clients.kubeconfig import check_self_contained, kubeconfig_connection
+from kubevnfm_cluster import read_manifest
+from kubevnfm_credentials_receiver.domain.callback_body import read_callback
+from kubevnfm_csar import PackageRefused, read_package
+from kubevnfm_csar.capi_providers import providers_of
+from kubevnfm_csar.documents import parse_documents
+from kubevnfm_csar.placeholders import fill_in
+from kubevnfm_events import InvalidMessage, decode
+from kubevnfm_infra_k8s.domain.manifests import read_manifests
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_kit.foreign_json import read_foreign
+from kubevnfm_kit.foreign_yaml import YamlRefused, read_kubernetes_yaml, read_tosca_yaml
+from kubevnfm_lcm_api.http.bodies import parse
+from kubevnfm_lcm_api.http.errors import BadRequest
+from kubevnfm_mgmt_executor.domain.kubernetes.built import read_configuration
+from kubevnfm_sandbox.answers import Answer, AnswerRefused, read_answer
+from kubevnfm_sol.lcm import InstantiateVnfRequest
+from kubevnfm_vim_registry.domain.expiry import first_expiry
+from package_builder import ONE_VNFD, v1_files, v2_files, with_meta
+
+from fuzzed.inputs import from_bytes, from_file_trees, from_files, from_trees, zipped
+
+PROJECT: Final = Path(__file__).parents[3]
+CORPUS: Final = PROJECT / "tests/fuzz_readers/corpus"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One reader, or several that read the same."""
+
+    read: Callable[[bytes], object]
+    refusals: tuple[type[Exception], ...]
+    """What it raises for an input that it does not accept; nothing else may leave it."""
+    inputs: st.SearchStrategy[bytes]
+
+
+class _Result(Answer):
+    """An answer of a script."""
+
+    status: int
+    stdout: str
+    value: str = ""
+    result: dict[str, Any] | None = None
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="surrogateescape")
+
+
+def _corpus(reader: str) -> list[bytes]:
+    return [path.read_bytes() for path in sorted((CORPUS / reader).glob("*"))]
+
+
+def _samples(*patterns: str) -> list[bytes]:
+    return [path.read_bytes() for pattern in patterns for path in sorted(PROJECT.glob(pattern))]
+
+
+def _yaml_inputs(name: str, samples: Sequence[bytes]) -> st.SearchStrategy[bytes]:
+    parsed = [tree for sample in samples for tree in yaml.load_all(sample, Loader=yaml.CBaseLoader)]
+    return from_bytes([*samples, *_corpus(name)]) | from_trees(parsed)
+
+
+def _json_inputs(name: str, samples: Sequence[bytes]) -> st.SearchStrategy[bytes]:
+    return from_bytes([*samples, *_corpus(name)]) | from_trees([json.loads(sample) for sample in samples])
+
+
+def _read_yaml(raw: bytes) -> None:
+    text = _text(raw)
+    for read in (read_kubernetes_yaml, read_tosca_yaml):
+        try:
+            json.dumps(read(text), allow_nan=False).encode()
+        except YamlRefused:
+            continue
+
+
+def _read_manifests(raw: bytes) -> None:
+    text = _text(raw)
+    found = read_manifests([("a.yaml", text)])
+    providers_of([each.body for each in found])
+    read_manifests(fill_in([("a.yaml", text)], {"A": "b"}), is_filled_in=True)
+
+
+def _read_volumes(raw: bytes) -> None:
+    read_manifest(read_kubernetes_yaml(_text(raw)), ["/srv/a"])
+
+
+def _read_kubeconfig(raw: bytes) -> None:
+    text = _text(raw)
+    connection = kubeconfig_connection(text)
+    first_expiry({"ssl_ca_cert": connection.interface_info["ssl_ca_cert"]})
+    check_self_contained(text)
+
+
+def _read_package(raw: bytes) -> None:
+    with tempfile.NamedTemporaryFile(suffix=".zip", dir="/dev/shm") as file:
+        file.write(raw)
+        file.flush()
+        read_package(Path(file.name))
+
+
+def _read_documents(raw: bytes) -> None:
+    parse_documents(_text(raw), name="a.yaml")
+
+
+def _read_callback(raw: bytes) -> None:
+    found = read_callback(raw)
+    if found.credentials is not None:
+        assert found.kubeconfig
+
+
+def _read_request(raw: bytes) -> None:
+    parse(InstantiateVnfRequest, read_foreign(raw))
+
+
+def _read_answer(raw: bytes) -> None:
+    read_answer(raw, _Result)
+
+
+_KUBECONFIG: Final = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "current-context": "a",
+    "contexts": [{"name": "a", "context": {"cluster": "c", "user": "u"}}],
+    "clusters": [{"name": "c", "cluster": {"server": "https://192.0.2.1:6443", "insecure-skip-tls-verify": True}}],
+    "users": [{"name": "u", "user": {"token": "t0ken", "client-certificate-data": "LS0tLS1CRUdJTiBhLS0tLS0K"}}],
+}
+_CALLBACK: Final = {
+    "schemaVersion": "1",
+    "event": "CREATED",
+    "vnfInstanceId": "i",
+    "cluster": {"name": "c", "uid": "u", "endpoint": "https://192.0.2.1:6443"},
+    "credentials": {
+        "format": "kubeconfig",
+        "kubeconfig": base64.b64encode(json.dumps(_KUBECONFIG).encode()).decode(),
+        "expiresAt": "2026-01-01T00:00:00Z",
+    },
+    "vim": {"register": True, "name": "v", "isDefault": False},
+}
+_CONFIGURATION: Final = b"""\
+apiVersion: kubeadm.k8s.io/v1beta4
+kind: ClusterConfiguration
+controlPlaneEndpoint: 192.0.2.1:6443
+kubernetesVersion: v1.33.1
+networking: {podSubnet: 10.0.0.0/16, serviceSubnet: 10.96.0.0/12}
+controllerManager: {extraArgs: [{name: node-cidr-mask-size, value: "24"}]}
+"""
+_VOLUME: Final = b"""\
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: pv}
+spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteMany], nfs: {server: a, path: /srv/a}}
+"""
+_ANSWER: Final = {"status": 0, "stdout": "aGVsbG8=", "value": "e30=", "result": {"template": "a", "files": {"b": "c"}}}
+
+
+def _packages() -> list[dict[str, str | bytes]]:
+    one = with_meta({"one.yaml": ONE_VNFD, "Files/a.yaml": _VOLUME}, entry="one.yaml", listed=("Files/a.yaml",))
+    manifest = (
+        "metadata:\n  vnf_product_name: a\n  vnf_provider_id: b\n  vnf_package_version: 1.0\n"
+        "  vnf_release_date_time: 2026-01-01T00:00:00Z\nSource: one.yaml\nAlgorithm: SHA-256\nHash: 00\n"
+    )
+    return [v1_files(), v2_files(), one, {"one.yaml": ONE_VNFD, "one.mf": manifest}]
+
+
+def _trees(packages: Sequence[Mapping[str, str | bytes]], folder: str) -> list[dict[str, Any]]:
+    return [
+        {
+            name: yaml.load(content, Loader=yaml.CBaseLoader)
+            for name, content in package.items()
+            if name.endswith(".yaml") and name.startswith(folder)
+        }
+        for package in packages
+    ]
+
+
+def readers() -> dict[str, Reader]:
+    """Return the readers by name."""
+    packages = _packages()
+    manifests = _samples("deploy/samples/cnf/Files/kubernetes/*.yaml", "deploy/samples/capi-workload/Files/**/*.yaml")
+    hots = [v1_files()]
+    definitions = _samples("deploy/samples/cluster/Definitions/*.yaml", "deploy/samples/cluster/BaseHOT/simple/*.yaml")
+    messages = _samples("proto-events/examples/*.json")
+    requests = _samples("deploy/samples/*/requests/instantiate*.json")
+    of_packages = (PackageRefused,)
+    return {
+        "yaml": Reader(_read_yaml, (), _yaml_inputs("yaml", [*manifests, *definitions])),
+        "manifests": Reader(_read_manifests, (InvalidInput,), _yaml_inputs("manifests", manifests)),
+        "tosca-yaml": Reader(_read_documents, of_packages, _yaml_inputs("tosca-yaml", definitions)),
+        "volumes": Reader(_read_volumes, (ValueError,), _yaml_inputs("volumes", [_VOLUME])),
+        "cluster-configuration": Reader(
+            lambda raw: read_configuration(_text(raw)),
+            (ValueError,),
+            _yaml_inputs("cluster-configuration", [_CONFIGURATION]),
+        ),
+        "kubeconfig": Reader(
+            _read_kubeconfig, (Unprocessable,), _yaml_inputs("kubeconfig", [json.dumps(_KUBECONFIG, indent=1).encode()])
+        ),
+        "json": Reader(read_foreign, (ValueError,), _json_inputs("json", [*requests, *messages])),
+        "messages": Reader(decode, (InvalidMessage,), _json_inputs("messages", messages)),
+        "requests": Reader(_read_request, (ValueError, InvalidInput, BadRequest), _json_inputs("requests", requests)),
+        "callbacks": Reader(
+            _read_callback, (InvalidInput, Unprocessable), _json_inputs("callbacks", [json.dumps(_CALLBACK).encode()])
+        ),
+        "sandbox-answers": Reader(
+            _read_answer, (AnswerRefused,), _json_inputs("sandbox-answers", [json.dumps(_ANSWER).encode()])
+        ),
+        "csar": Reader(_read_package, of_packages, from_files(packages) | _zips(packages)),
+        "tosca-meta": Reader(
+            _read_package, of_packages, from_files(packages[:3], ".meta") | from_files(packages[3:], ".mf")
+        ),
+        "tosca": Reader(
+            _read_package, of_packages, from_files(packages, ".yaml") | from_file_trees(packages, _vnfd_trees(packages))
+        ),
+        "hot": Reader(
+            _read_package, of_packages, from_files(hots, "BaseHOT/") | from_file_trees(hots, _trees(hots, "BaseHOT/"))
+        ),
+    }
+
+
+def _vnfd_trees(packages: Sequence[Mapping[str, str | bytes]]) -> list[dict[str, Any]]:
+    return [{**_trees([package], "Definitions/")[0], **_trees([package], "one.yaml")[0]} for package in packages]
+
+
+def _zips(packages: Sequence[Mapping[str, str | bytes]]) -> st.SearchStrategy[bytes]:
+    return from_bytes([*map(zipped, packages), *_corpus("csar")])
