@@ -44,7 +44,7 @@ class Reader:
 
     read: Callable[[bytes], object]
     refusals: tuple[type[Exception], ...]
-    """What it raises for an input that it does not accept; nothing else may leave it."""
+    """The errors for an input that it does not accept; nothing else may leave it."""
     inputs: st.SearchStrategy[bytes]
 
 

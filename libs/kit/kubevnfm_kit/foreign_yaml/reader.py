@@ -56,7 +56,7 @@ class YamlTooLarge(YamlRefused):
 
 @dataclass
 class Budget:
-    """What may still be read. Texts that are read together share one."""
+    """The amount that may still be read. Texts that are read together share one."""
 
     nodes: int = MOST_NODES
     characters: int = MOST_CHARACTERS
@@ -65,7 +65,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Dialect:
-    """What is different between readers of YAML. Each function raises ValueError for what it refuses."""
+    """The difference between readers of YAML. Each function raises ValueError for what it refuses."""
 
     plain: Callable[[str], Any]
     """Returns the value of a scalar without quotes and tag."""

@@ -26,7 +26,7 @@ HOOK_ANNOTATION = "helm.sh/hook"
 _MOST_NODES = 1_000_000
 _MOST_CHARACTERS = 64 * 2**20
 _LONGEST_S = 20.0
-"""Of all files together: twice what one text may have (foreign_yaml)."""
+"""Limits of all files together: twice those of one text (foreign_yaml)."""
 
 
 @dataclass(frozen=True)

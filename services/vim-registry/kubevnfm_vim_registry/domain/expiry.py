@@ -18,7 +18,7 @@ THRESHOLDS_DAYS: Final = (30, 14, 7, 3, 1, 0)
 """Days before the end at which it is published. Cluster API renews its certificates six months ahead, so 30 days are late."""
 _DAY_S: Final = 86_400
 _CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
-"""Without a dash in between: otherwise many beginnings without an end take the square of their number."""
+"""Without a dash in between: otherwise the time for many certificates without an end grows with the square of their number."""
 
 
 @dataclass(frozen=True)
