@@ -298,7 +298,7 @@ class Sandbox:
                         when_cancelled(ScriptEnded(killed, _end_of(printed), bytes(said), timed_out=False))
                     raise
                 last_printed = _end_of(printed)
-        return _script_ended(ended, last_printed)
+        return script_ended(ended, last_printed)
 
     async def state(self) -> tuple[SandboxState, str]:
         """Try the sandbox; return its state, and the reason if it is not CONFINED."""
@@ -470,7 +470,7 @@ def _filled(contents: Mapping[str, bytes]) -> Iterator[dict[str, int]]:
         yield found
 
 
-def _script_ended(ended: Ended, last_printed: bytes) -> ScriptEnded:
+def script_ended(ended: Ended, last_printed: bytes) -> ScriptEnded:
     """Return how a script ended; what its process has answered is judged here."""
     unanswered = ScriptEnded(ended.status, last_printed, ended.said, ended.timed_out)
     # A process that is killed, or ends itself with another status, answers nothing.

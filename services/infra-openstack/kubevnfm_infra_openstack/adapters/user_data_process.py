@@ -37,7 +37,7 @@ class _V2Result(Answer):
 
     template: _Text | None = None
     parameters: JsonObject | None = None
-    files: dict[_FileName, _Text] = {}
+    files: dict[_FileName, _Text] = Field(default_factory=dict)
     existing: bool | None = None
 
 

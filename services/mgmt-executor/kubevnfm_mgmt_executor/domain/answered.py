@@ -43,6 +43,6 @@ class Answered(_Foreign):
     """The dictionary whose pickle a script writes to stdout."""
 
     vnf_instance: _Instance | None = None
-    user_script_err_handling_data: dict[str, Any] = {}
+    user_script_err_handling_data: dict[str, Any] = Field(default_factory=dict)
     vim: dict[str, Any] | None = None
     """The VIM that a driver class creates."""
