@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubevnfm_kit.error_text import ErrorText
 from kubevnfm_secrets import Secret, SecretParams
 from pydantic import Field
 
@@ -111,7 +112,7 @@ class CommandFailed(Event, kind="service.command.failed", by=EVERY_WORKER):
     """Stable slug of the cause, such as ``quota-exceeded``."""
     title: str
     """The layer that failed: "Stack creation failed", "Management driver failed" ..."""
-    detail: str
+    detail: ErrorText
     """One sentence for a person that names the node or resource; secrets are masked."""
     status: int = 500
     """HTTP semantics, for ProblemDetails (api.md 4.6)."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from kubevnfm_kit.error_text import ErrorText
+
 from kubevnfm_events.base import Command, Event, Facts
 from kubevnfm_events.common import VimConnection
 
@@ -72,7 +74,7 @@ class CredentialsWithdrawn(Event, kind="mgmt.credentials.withdrawn"):
 
     cluster_uid: str | None = None
     """None: the management cluster has no such Cluster, and none was named; nothing was sent."""
-    problem: str = ""
+    problem: ErrorText = ""
     """With ``force``: why the receiver could not be reached, or what it refused."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
+from kubevnfm_kit.error_text import ErrorText
 from kubevnfm_secrets import Secret, SecretParams
 from pydantic import Field
 
@@ -298,7 +299,7 @@ class StackFinding(Facts):
     revision: int
     drift: StackDrift | None = None
     """None: the stack and its servers exist again."""
-    reason: str = ""
+    reason: ErrorText = ""
     """One sentence for a person."""
 
 
@@ -426,7 +427,7 @@ class ObjectsFinding(Facts):
     revision: int
     drift: ObjectsDrift | None = None
     """None: the objects exist again as they were applied."""
-    reason: str = ""
+    reason: ErrorText = ""
     """One sentence for a person."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
+from kubevnfm_kit.error_text import ErrorText
 from kubevnfm_secrets import SecretParams
 from pydantic import Field
 
@@ -110,7 +111,7 @@ class NotificationDropped(Event, kind="lcm.notification.dropped", by="lcm-api"):
     vnf_pkg_id: str = ""
     """Set if the notification was about a VNF package."""
     queued_at: datetime
-    reason: str
+    reason: ErrorText
 
 
 class Problem(Facts):
@@ -119,7 +120,7 @@ class Problem(Facts):
     type: str = "about:blank"
     title: str = ""
     status: int
-    detail: str
+    detail: ErrorText
     instance: str = ""
 
 
@@ -159,7 +160,7 @@ class InstanceDrifted(InstanceEvent, kind="lcm.instance.drifted", by="lcm-api"):
     workloads that do not exist."""
     objects: tuple[DriftedObject, ...] = ()
     """The first ones of the objects that do not exist or were changed; none for a stack."""
-    reason: str = ""
+    reason: ErrorText = ""
     """One sentence for a person."""
 
 
@@ -170,7 +171,7 @@ class InstanceOrphaned(InstanceEvent, kind="lcm.instance.orphaned", by="lcm-api"
     """The VNF instance that provided it."""
     provided: Literal["cluster", "registry", "management"]
     """The kind of what it provided; a later version may add values."""
-    reason: str = ""
+    reason: ErrorText = ""
     """One sentence for a person."""
 
 
@@ -227,7 +228,7 @@ class StepChanged(Event, kind="lcm.step.changed", by="lcm-api"):
     of: int = 0
     """Number of steps in the plan."""
     duration_s: float | None = None
-    detail: str = ""
+    detail: ErrorText = ""
 
 
 class PackageChanged(Event, kind="lcm.package.changed", by="lcm-api"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from kubevnfm_cluster import ClusterParameters
+from kubevnfm_kit.error_text import ErrorText
 from kubevnfm_secrets import SecretParams
 from pydantic import Field
 
@@ -180,7 +181,7 @@ class TaskProgressed(Event, kind="mgmt.task.progressed", by=EVERY_WORKER):
     """Stable name: ``reach``, ``prepare``, ``init``, ``join`` ..."""
     state: Literal["started", "progressed", "finished", "failed", "skipped", "cancelled"]
     """``skipped``: nothing was left to do; ``cancelled``: started, and stopped because another task failed."""
-    message: str = ""
+    message: ErrorText = ""
     done: int | None = None
     total: int | None = None
     duration_s: float | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from kubevnfm_kit.error_text import ErrorText
 from kubevnfm_secrets import SecretParams
 from pydantic import Field
 
@@ -112,7 +113,7 @@ class VimStatusChanged(Event, kind="vim.status.changed", by="vim-registry"):
     name: str
     old_status: VimStatus
     status: VimStatus
-    reason: str = ""
+    reason: ErrorText = ""
 
 
 class VimCredentialsExpiring(Event, kind="vim.credentials.expiring", by="vim-registry"):
@@ -132,7 +133,7 @@ class VimRegistrationFailed(Event, kind="vim.registration.failed", by="vim-regis
     """A cluster whose credentials were received could not be registered as a VIM."""
 
     credentials_id: str
-    reason: str
+    reason: ErrorText
 
 
 class CancelVimStep(CancelStep, kind="vim.cancel_step", service="vim-registry"):

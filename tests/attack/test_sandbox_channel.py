@@ -93,7 +93,9 @@ async def test_no_answer_speaks_for_what_confines(tmp_path: Path, raw: str) -> N
     assert FORGED not in str(refused.value)
 
 
-@pytest.mark.parametrize("raw", [b"", b'{"status": "0", "stdout": ""}', b'{"value": "?", "status": 0, "stdout": ""}' * 2])
+@pytest.mark.parametrize(
+    "raw", [b"", b'{"status": "0", "stdout": ""}', b'{"value": "?", "status": 0, "stdout": ""}' * 2]
+)
 async def test_a_forged_answer_of_a_script_is_one_refusal(tmp_path: Path, raw: bytes) -> None:
     """``libs/sandbox/tests/test_answers.py`` has the other forms."""
     ended = await script(tmp_path, f"forge({raw!r})")
@@ -164,7 +166,7 @@ async def test_a_signal_before_the_end_of_time_is_not_the_end_of_time(tmp_path: 
 
 async def test_an_answer_does_not_end_the_time(tmp_path: Path) -> None:
     """The descriptor stays open after an answer, and the process does not end."""
-    code = "import time\nposix._exit = lambda _: time.sleep(60)\nforge(b'{\"style\": \"v1\", \"result\": {}}')"
+    code = 'import time\nposix._exit = lambda _: time.sleep(60)\nforge(b\'{"style": "v1", "result": {}}\')'
     with pytest.raises(UserDataTimedOut):
         await user_data(tmp_path, code, timeout_s=1)
 
@@ -187,7 +189,9 @@ async def machine() -> AsyncIterator[int]:
 async def looks(folder: Path, code: str, port: int) -> Any:
     """Return the result of code that has native calls and a socket to a machine of its VNF."""
     (folder / "attack.py").write_text(ENTRY)
-    native = frozenset({"_asyncio", "_ctypes", "_posixsubprocess", "_ssl", "fcntl", "grp", "mmap", "resource", "termios"})
+    native = frozenset(
+        {"_asyncio", "_ctypes", "_posixsubprocess", "_ssl", "fcntl", "grp", "mmap", "resource", "termios"}
+    )
     program = Program(
         entry="attack", shim=folder, package=folder, watched=False, native=native, reach=(("127.0.0.1", port),)
     )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from kubevnfm_kit.error_text import bounded
+
 
 class VnfmError(Exception):
     """Something went wrong that the caller can name and act on.
 
     Subclasses set ``code`` (stable slug, in events and as ProblemDetails ``type``), ``title`` (the layer that failed)
     and ``retryable`` (would the same request work later?), and keep their facts as attributes. The message is one
-    sentence for a person; it never holds a secret.
+    sentence for a person; it never holds a secret. Its text is `bounded`, because it is stored, published and logged.
     """
 
     code: ClassVar[str] = "vnfm-error"
@@ -20,6 +22,9 @@ class VnfmError(Exception):
     """``error.status`` of an operation that ends in this error (HTTP semantics, api.md 4.6)."""
     made_nothing: bool = False
     """Whether the work failed before it changed anything outside; False if that is not known."""
+
+    def __str__(self) -> str:
+        return bounded(super().__str__())
 
 
 class NotFound(VnfmError):

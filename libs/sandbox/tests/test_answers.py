@@ -40,7 +40,6 @@ OF_SCRIPTS: Final = {
 }
 
 
-
 VALUES: Final = {
     "nan": b"NaN",
     "text-of-2-mib": json.dumps("x" * (2 << 20)).encode(),

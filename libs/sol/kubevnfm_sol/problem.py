@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubevnfm_kit.error_text import ErrorText
 from pydantic import Field
 
 from kubevnfm_sol.base import SolType
@@ -12,7 +13,7 @@ class InvalidParam(SolType):
 
     name: str
     """JSON path."""
-    reason: str
+    reason: ErrorText
 
 
 class ProblemDetails(SolType):
@@ -21,7 +22,7 @@ class ProblemDetails(SolType):
     type: str = "about:blank"
     title: str | None = None
     status: int
-    detail: str
+    detail: ErrorText
     instance: str | None = None
     # Left out when empty: `exclude_none` alone would write an empty list.
     invalid_params: tuple[InvalidParam, ...] = Field(default=(), exclude_if=lambda value: not value)
