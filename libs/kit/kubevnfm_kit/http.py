@@ -19,7 +19,7 @@ from kubevnfm_kit.tls import LOOK_EVERY_S, ServerTls, watching
 Ready = Callable[[], Awaitable[bool]]
 
 
-def add_health(app: web.Application, ready: Ready, states: Mapping[str, str] | None = None) -> None:
+def add_health(app: web.Application, ready: Ready, states: Mapping[str, object] | None = None) -> None:
     """Add ``GET /health/live`` (200 while the event loop runs) and ``GET /health/ready`` (200, or 503 while not ready).
 
     ``states`` are read at each call; the second answer contains them. They do not change its status.

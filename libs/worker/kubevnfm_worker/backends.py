@@ -6,17 +6,22 @@ import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 from aiohttp import web
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_kit.clock import Clock, SystemClock
 from kubevnfm_kit.http import add_health, serving
+from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_kit.tls import ServerTls
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Index
 
+from kubevnfm_worker.suspects import Suspects
 from kubevnfm_worker.worker import CommandWorker
+
+_PARKED: Final = "parkedCommands"
 
 
 @dataclass(frozen=True)
@@ -27,8 +32,12 @@ class Backends:
     store: DocumentStore
     key_ring: KeyRing
     clock: Clock = field(default_factory=SystemClock)
-    states: dict[str, str] = field(default_factory=dict)
+    states: dict[str, object] = field(default_factory=dict)
     """Further states for ``/health/ready``, by name; they do not make the service unready."""
+    suspects: Suspects = field(default_factory=Suspects)
+    """Shared by all workers of the process: a command of one service ends all of them."""
+    _parked: dict[str, Sequence[JsonObject]] = field(default_factory=dict)
+    """By service."""
 
     sockets: Mapping[tuple[str, int], socket.socket] = field(default_factory=dict)
     """Sockets that have their address already, by host and port; the listener of that address takes over its socket."""
@@ -53,7 +62,18 @@ class Backends:
             concurrency=concurrency,
             layer=layer,
             clock=self.clock,
+            suspects=self.suspects,
+            show_parked=self._show_parked,
         )
+
+    def _show_parked(self, service: str, parked: Sequence[JsonObject]) -> None:
+        """Show at ``/health/ready`` which commands are not handled any more. The service is ready all the same."""
+        self._parked[service] = parked
+        shown = [{"service": name, **one} for name, found in self._parked.items() for one in found]
+        if shown:
+            self.states[_PARKED] = shown
+        else:
+            self.states.pop(_PARKED, None)
 
     @asynccontextmanager
     async def serving(self, app: web.Application, *, host: str, port: int, tls: ServerTls | None) -> AsyncIterator[int]:

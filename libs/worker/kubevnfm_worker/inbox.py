@@ -15,16 +15,19 @@ from typing import Final
 from kubevnfm_events import Envelope, Event, Message, from_document
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
-from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import AlreadyExists, DocumentStore, Outgoing, RevisionConflict
-from kubevnfm_store.query import AllOf, Compare, Index, Op, Stored, by
+from kubevnfm_store.query import AllOf, Compare, Index, Op, Query, Stored, by
 
 from kubevnfm_worker.relay import OutboxRelay, outgoing
+from kubevnfm_worker.suspects import PARKED_AFTER, PARKED_AT_LAST, Suspects
 
 _CLAIMED: Final = "claimed"
 _RESTING: Final = "resting"
 _DONE: Final = "done"
+_PARKED_SHOWN: Final = timedelta(days=1)
+_MOST_PARKED: Final = 50
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,12 @@ class Claim:
     """The row of retryable errors before this try; None if the try before this one had no error."""
     made_nothing: bool = True
     """Whether no delivery before this one has changed anything outside."""
+    ends: int = 0
+    """Number of claims in a row before this one that had no outcome: the process ended, as far as is known."""
+    best: int = 0
+    """How many tasks the best of these claims had completed."""
+    is_parked: bool = False
+    """The process has ended too often: the command must fail, not be handled."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,11 @@ class Taken:
 
     for_s: float
     """The rest of its lease."""
+
+
+@dataclass(frozen=True)
+class Queued:
+    """The command must wait until another one was handled (suspects.py); it is not claimed."""
 
 
 @dataclass(frozen=True)
@@ -93,16 +107,22 @@ class Inbox:
         owner: str,
         lease_s: float,
         clock: Clock,
+        suspects: Suspects | None = None,
     ) -> None:
+        """``suspects``: of this process; None: no other worker in it shares them."""
+        self._suspects = suspects or Suspects()
         self._store, self._relay, self._ring, self._clock = store, relay, key_ring, clock
         self._collection, self._owner, self._lease_s = collection, owner, lease_s
 
     async def prepare(self) -> None:
         """Create the indexes."""
-        await self._store.ensure_indexes(self._collection, [Index(["doneAt"])])
+        await self._store.ensure_indexes(self._collection, [Index(["doneAt"]), Index(["parkedAt"], sparse=True)])
 
-    async def claim(self, command: Envelope[Message]) -> Claim | Taken | Finished:
-        """Claim the command if it is new or its lease has expired; a new one costs one write."""
+    async def claim(self, command: Envelope[Message], *, in_any_case: bool = False) -> Claim | Taken | Queued | Finished:
+        """Claim the command if it is new or its lease has expired; a new one costs one write.
+
+        ``in_any_case``: it is not handled, so it does not wait until suspects were.
+        """
         claim = Claim(command.id, self._owner, fencing=1, claimed_at=self._clock.now(), tries=0)
         try:
             # Insert first, read only on a conflict: nearly every command is new, and costs one round trip so.
@@ -112,12 +132,21 @@ class Inbox:
                 {"type": command.type, "operationId": command.operationid, "tries": 0, **self._lease(claim)},
             )
         except AlreadyExists:
-            return await self._claim_again(command.id)
+            return await self._claim_again(command.id, in_any_case=in_any_case)
         return claim
 
-    async def renew(self, claim: Claim, *, unavailable_since: datetime | None) -> None:
-        """Prolong the lease; the silence is stored as `rest` does. Raises LeaseLost, CommandCancelled."""
-        record = await self._write(claim, {"leaseUntil": self._lease_end(), **_silence(unavailable_since)})
+    async def renew(
+        self, claim: Claim, *, unavailable_since: datetime | None, completed: int = 0, is_alone: bool = False
+    ) -> None:
+        """Prolong the lease; the silence is stored as `rest` does. Raises LeaseLost, CommandCancelled.
+
+        ``completed``: tasks under this claim. If they are more than under the claims before it, these do not count as ended
+        without an outcome any more: each of them brought the work further. ``is_alone``: as `Suspects` says.
+        """
+        fields: JsonObject = {"leaseUntil": self._lease_end(), "alone": is_alone, **_silence(unavailable_since)}
+        if completed > claim.best:
+            fields |= {"best": completed, "unended": []}
+        record = await self._write(claim, fields)
         if record.body.get("cancelled"):
             raise CommandCancelled(claim.message_id)
 
@@ -165,8 +194,11 @@ class Inbox:
         unavailable_since: datetime | None = None,
         waits: Wait | None = None,
         made_nothing: bool = False,
+        is_outcome: bool = True,
     ) -> None:
         """Release the lease, so that any process can continue at the next delivery. Raises LeaseLost.
+
+        ``is_outcome``: whether the handler has ended by itself.
 
         The arguments are what the next claim gets; ``unavailable_since``: None if the outside system has answered.
         """
@@ -178,7 +210,36 @@ class Inbox:
             "madeNothing": made_nothing,
             **_silence(unavailable_since),
         }
-        await self._write(claim, fields)
+        await self._write(claim, {**fields, "unended": [], "best": 0} if is_outcome else fields)
+
+    async def survived(self, claim: Claim) -> None:
+        """Note that the process lives although it has lost the claim, so that the claim counts against no command."""
+        # Another worker may take the command over between two calls; each round decides on a fresh read.
+        while True:
+            record = await self._store.get(self._collection, claim.message_id)
+            if record is None or record.body["state"] == _DONE:
+                return
+            counted = [number for number in record.body.get("unended", ()) if number != claim.fencing]
+            fields: JsonObject = {"unended": counted}
+            if (record.body["owner"], record.body["fencing"]) == (claim.owner, claim.fencing):
+                fields |= {"state": _RESTING, "leaseUntil": self._now()}
+            try:
+                await self._store.update(self._collection, claim.message_id, fields, if_revision=record.revision)
+            except RevisionConflict:
+                continue
+            return
+
+    async def parked(self) -> Sequence[JsonObject]:
+        """Return what was parked within the last day: type, operation and time of each command, at most 50."""
+        since = rfc3339(self._clock.now() - _PARKED_SHOWN)
+        found = await self._store.find(
+            self._collection,
+            Query(AllOf([Compare("parkedAt", Op.GTE, [since])]), limit=_MOST_PARKED, exclude=["outcome"]),
+        )
+        return [
+            {"command": one.body["type"], "operationId": one.body["operationId"], "parkedAt": one.body["parkedAt"]}
+            for one in found
+        ]
 
     async def finish(self, claim: Claim, command: Envelope[Message], event: Event, *, source: str) -> None:
         """Store the outcome together with its event, and publish the event. Raises LeaseLost."""
@@ -187,6 +248,8 @@ class Inbox:
         outcome = Envelope(**{**vars(answer), "id": derived_id(command.id, "outcome")})
         stored = outgoing(outcome, self._ring)
         done = {"state": _DONE, "doneAt": self._now(), "leaseUntil": self._now(), "outcome": dict(stored.document)}
+        if claim.is_parked:
+            done["parkedAt"] = self._now()
         # The relay must know the outcome before it is stored, otherwise a sweep in between could publish it as well.
         with self._relay.writing([outcome]):
             await self._write(claim, done, outbox=[stored])
@@ -202,7 +265,7 @@ class Inbox:
         before = rfc3339(self._clock.now() - older_than)
         return await self._store.delete_many(self._collection, AllOf([Compare("doneAt", Op.LT, [before])]))
 
-    async def _claim_again(self, message_id: str) -> Claim | Taken | Finished:
+    async def _claim_again(self, message_id: str, *, in_any_case: bool) -> Claim | Taken | Queued | Finished:
         record = await self._store.get(self._collection, message_id)
         if record is None:  # purged between the two reads: its work was done long ago, and this is a late repeat
             return Taken(for_s=1.0)
@@ -214,6 +277,10 @@ class Inbox:
         body = record.body
         is_cancelled = bool(body.get("cancelled"))
         since = body.get("unavailableSince")  # missing in records of earlier releases
+        unended = self._unended(body)
+        is_parked = _is_parked(body, unended)
+        if not is_parked and not in_any_case and not self._suspects.enter(message_id, len(unended)):
+            return Queued()
         claim = Claim(
             message_id,
             self._owner,
@@ -224,13 +291,24 @@ class Inbox:
             unavailable_since=None if since is None else datetime.fromisoformat(since),
             waits=_waits(body.get("waits")),
             made_nothing=bool(body.get("madeNothing")),
+            ends=len(unended),
+            best=body.get("best", 0),
+            is_parked=is_parked,
         )
+        fields = {**self._lease(claim), "unended": unended, "alone": self._suspects.is_alone(message_id)}
         try:
             # Several workers may see the same expired lease: the revision lets one of them win.
-            await self._store.update(self._collection, message_id, self._lease(claim), if_revision=record.revision)
+            await self._store.update(self._collection, message_id, fields, if_revision=record.revision)
         except RevisionConflict:
             return Taken(for_s=self._lease_s)
         return claim
+
+    def _unended(self, body: JsonMapping) -> list[int]:
+        """Return the fencing numbers of the claims in a row that had no outcome; the last one was not released."""
+        before = [int(number) for number in body.get("unended", ())]
+        # A lease that this process itself has lost, because the database was away, was not lost by its end.
+        has_ended = body["state"] == _CLAIMED and body["owner"] != self._owner
+        return [*before, body["fencing"]] if has_ended else before
 
     async def _write(self, claim: Claim, fields: JsonObject, *, outbox: Sequence[Outgoing] = ()) -> Stored:
         try:
@@ -264,6 +342,13 @@ class Inbox:
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())
+
+
+def _is_parked(body: JsonMapping, unended: Sequence[int]) -> bool:
+    # A record that was released keeps its number, and its last claim was not the end of a process.
+    if body["state"] != _CLAIMED or not unended or unended[-1] != body["fencing"]:
+        return False
+    return len(unended) >= (PARKED_AFTER if body.get("alone") else PARKED_AT_LAST)
 
 
 def _waits(stored: JsonObject | None) -> Wait | None:

@@ -8,9 +8,9 @@ reads everything that it needs from the record.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Final, Literal, Self, cast
@@ -22,23 +22,29 @@ from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_kit.clock import Clock, SystemClock, rfc3339
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
 from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import KeyRing, sealed
 from kubevnfm_store.port import DocumentStore, StoreUnavailable
 
 from kubevnfm_worker.failure import NO_DEADLINE_TRIES, StepCancelled, broken, failed, retry_pause_s, timed_out
-from kubevnfm_worker.inbox import Claim, CommandCancelled, Finished, Inbox, LeaseLost, Taken, Wait
+from kubevnfm_worker.inbox import Claim, CommandCancelled, Finished, Inbox, LeaseLost, Queued, Taken, Wait
 from kubevnfm_worker.outcome import AbortHandler, C, CommandHandler, Done, NotYet, Outcome, StepContext
 from kubevnfm_worker.relay import OutboxRelay
+from kubevnfm_worker.suspects import HandlerEndedProcess, Suspects
 
 log = structlog.get_logger()
 
 _RETENTION: Final = timedelta(days=7)
 _PURGE_EVERY_S: Final = 3600.0
+_SHOW_EVERY_S: Final = 60.0
+"""Another process may park a command of the service too."""
 _MOST_NEWS: Final = 1000
 """Progress events that may wait for the broker; more are dropped, because the work must not wait."""
 _REATTACH_S: Final = 1.0
 """Delay of a delivery that was returned to the broker while its handler is still running."""
 _STORE_PAUSE_S: Final = 2.0
+_TURN_WAIT_S, _TURN_PAUSE_S = 1.0, 2.0
+"""How long a command waits here until a suspect was handled, and then in the broker."""
 _STORE_TRY_EVERY_S: Final = 0.5
 _WAIT_TASK: Final = "wait"
 """The task by which the progress of an operation shows that a command waits for something outside."""
@@ -72,6 +78,24 @@ class _Retry:
     waits: Wait
 
 
+@dataclass
+class _Course:
+    """What a handler has completed under one claim."""
+
+    nudge: asyncio.Event
+    """Set if the record must be written at once."""
+    completed: set[tuple[str, str]] = field(default_factory=set)
+    """Node and task."""
+
+    def follow(self, event: Event) -> bool:
+        """Return whether the event reports a completed task for the first time."""
+        if not isinstance(event, TaskProgressed) or event.state not in ("finished", "skipped"):
+            return False
+        before = len(self.completed)
+        self.completed.add((event.node, event.task))
+        return len(self.completed) > before
+
+
 _Answer = Outcome | VnfmError | _Broke | _DeadlinePassed
 
 
@@ -95,6 +119,8 @@ class CommandWorker:
         unavailable_limit_s: float = 600.0,
         layer: str = "",
         clock: Clock | None = None,
+        suspects: Suspects | None = None,
+        show_parked: Callable[[str, Sequence[JsonObject]], None] = lambda service, parked: None,
     ) -> None:
         """Nothing is consumed before ``start``.
 
@@ -102,8 +128,11 @@ class CommandWorker:
         handler before it is returned to the broker (the handler continues); ``drain_s``: how long closing waits for handlers;
         ``unavailable_limit_s``: a command fails when its tries have ended in OutsideUnavailable for so long, although
         its own deadline may be much later;
-        ``layer``: the name of this part of the system in the failure event of a passed deadline; the service unless given.
+        ``layer``: the name of this part of the system in the failure event of a passed deadline; the service unless given;
+        ``suspects``: of this process, if it has several workers; ``show_parked``: gets the service and its commands that are not
+        handled any more, as `Inbox.parked` returns them.
         """
+        self._suspects, self._show_parked = suspects or Suspects(), show_parked
         self._service, self._bus, self._concurrency = service, bus, concurrency
         self._lease_s, self._hold_s, self._drain_s = lease_s, hold_s, drain_s
         self._unavailable_limit_s = unavailable_limit_s
@@ -120,6 +149,7 @@ class CommandWorker:
             owner=f"{service}/{new_id()}",
             lease_s=lease_s,
             clock=self._clock,
+            suspects=self._suspects,
         )
         self._handlers: dict[type[Command], CommandHandler[Any]] = {}
         self._direct: dict[type[Command], Handler] = {}
@@ -129,7 +159,7 @@ class CommandWorker:
         """For each command that is handled here: set if its record must be read at once."""
         self._runs: dict[str, asyncio.Task[Verdict]] = {}
         self._news: set[asyncio.Task[None]] = set()
-        self._purging: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[None]] = set()
         self._is_closing = False
 
     def handle(self, command: type[C], handler: CommandHandler[C], *, abort: AbortHandler[C] | None = None) -> None:
@@ -154,7 +184,8 @@ class CommandWorker:
         """Start consuming; returns when the bus has accepted the consumer."""
         await self._inbox.prepare()
         self._relay.start()
-        self._purging = asyncio.create_task(self._purge_forever(), name="inbox-purge")
+        self._start_background(self._purge_forever(), "inbox-purge")
+        self._start_background(self._show_forever(), "inbox-parked")
         # Last: a command may be delivered before this call returns, and its outcome needs the index and the relay.
         await self._bus.consume_commands(self._service, self._take, concurrency=self._concurrency)
 
@@ -166,7 +197,7 @@ class CommandWorker:
             for run in unfinished:
                 run.cancel()
             await asyncio.gather(*unfinished, return_exceptions=True)
-        background = [*self._news, *([self._purging] if self._purging else [])]
+        background = [*self._news, *self._background]
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
@@ -207,8 +238,12 @@ class CommandWorker:
         if run is None:
             run = asyncio.create_task(self._run(command), name=f"run-{command.type}")
             self._runs[command.id] = run
-            run.add_done_callback(lambda _: self._runs.pop(command.id, None))
+            run.add_done_callback(lambda _: self._forget_run(command.id))
         return run
+
+    def _forget_run(self, message_id: str) -> None:
+        self._runs.pop(message_id, None)
+        self._suspects.leave(message_id)
 
     async def _cancel(self, cancel: CancelStep) -> Verdict:
         """Mark the command as cancelled. Its worker sees the mark at once in this process, else when it renews the lease.
@@ -231,7 +266,7 @@ class CommandWorker:
 
     async def _run(self, command: Envelope[Message]) -> Verdict:
         try:
-            match await self._inbox.claim(command):
+            match await self._claim(command):
                 case Finished() as finished:
                     # The sender may have repeated the command because it missed the outcome. A second copy costs little:
                     # consumers drop it by its id.
@@ -239,8 +274,12 @@ class CommandWorker:
                     return Ack()
                 case Taken(for_s=for_s):
                     return Again(for_s)
+                case Queued():
+                    return Again(_TURN_PAUSE_S)
+                case Claim(is_parked=True) as claim:
+                    return await self._park(claim, command)
                 case Claim() as claim:
-                    return await self._work(claim, command)
+                    return await self._held(claim, command)
         except StoreUnavailable as error:
             # Not a fault of the message, so it must not count as a failed delivery however long the database is away.
             log.warning("store_unavailable", message_id=command.id, reason=str(error))
@@ -248,6 +287,50 @@ class CommandWorker:
         except LeaseLost:
             log.warning("lease_lost", message_id=command.id)
             return Again(self._lease_s)
+
+    async def _claim(self, command: Envelope[Message]) -> Claim | Taken | Queued | Finished:
+        left_s = self._left_s(command)
+        # The bus has places for few deliveries, so one that waits for its turn soon gives its place to others.
+        until = asyncio.get_running_loop().time() + _TURN_WAIT_S
+        while True:
+            found = await self._inbox.claim(command, in_any_case=left_s is not None and left_s <= 0)
+            if not isinstance(found, Queued) or asyncio.get_running_loop().time() >= until:
+                return found
+            await self._suspects.change(until=until)
+
+    async def _park(self, claim: Claim, command: Envelope[Message]) -> Verdict:
+        """Fail the command, whose handling has ended the process again and again."""
+        ended = HandlerEndedProcess(command.type, self._service, claim.ends)
+        log.error(
+            "command_parked",
+            type=command.type,
+            message_id=command.id,
+            operation_id=command.operationid,
+            ends=claim.ends,
+        )
+        await self._end_wait(claim, command, "failed")
+        # The dead letter keeps the message to find the reason with.
+        verdict = await self._finish(claim, command, failed(command.type, ended, made_nothing=False), Dead(str(ended)))
+        with suppress(StoreUnavailable):  # shown a minute later
+            await self._show()
+        return verdict
+
+    async def _held(self, claim: Claim, command: Envelope[Message]) -> Verdict:
+        try:
+            return await self._work(claim, command)
+        except (LeaseLost, StoreUnavailable):
+            # The record will say that the claim had no outcome, and this process has not ended.
+            self._start_background(self._report_survival(claim), "inbox-survival")
+            raise
+
+    async def _report_survival(self, claim: Claim) -> None:
+        while True:
+            try:
+                await self._inbox.survived(claim)
+            except StoreUnavailable:
+                await asyncio.sleep(_STORE_PAUSE_S)
+            else:
+                return
 
     async def _work(self, claim: Claim, command: Envelope[Message]) -> Verdict:
         try:
@@ -354,9 +437,10 @@ class CommandWorker:
             cancelled = StepCancelled(None)
             cancelled.made_nothing = True
             return cancelled
-        nudge = self._nudges[command.id] = asyncio.Event()
-        work = asyncio.create_task(_called(handler, command, self._context(claim, command)), name=command.type)
-        keeping = asyncio.create_task(self._keep_lease(claim, nudge), name="lease")
+        course = _Course(nudge=asyncio.Event())
+        self._nudges[command.id] = course.nudge
+        work = asyncio.create_task(_called(handler, command, self._context(claim, command, course)), name=command.type)
+        keeping = asyncio.create_task(self._keep_lease(claim, course), name="lease")
         try:
             # Whichever comes first decides: the answer, the loss of the lease (or a cancellation), or the deadline.
             await asyncio.wait({work, keeping}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
@@ -394,7 +478,7 @@ class CommandWorker:
             stopping.cancel()
             await asyncio.gather(stopping, return_exceptions=True)
 
-    async def _keep_lease(self, claim: Claim, nudge: asyncio.Event) -> bool:
+    async def _keep_lease(self, claim: Claim, course: _Course) -> bool:
         """Renew the lease until it is lost (False), or the command was cancelled (True); at once when nudged."""
         loop = asyncio.get_running_loop()
         held_until = loop.time() + self._lease_s
@@ -402,15 +486,24 @@ class CommandWorker:
             # At a third of the lease, two renewals in a row may fail before the lease is lost.
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._lease_s / 3):
-                    await nudge.wait()
-            nudge.clear()
+                    await course.nudge.wait()
+            course.nudge.clear()
+            is_alone = self._suspects.is_alone(claim.message_id)
             # Counted from before the call: the database may have written the lease at any moment during it.
             asked_at = loop.time()
             try:
                 async with asyncio.timeout_at(held_until):
                     # With the silence: if this process is killed, the next one must not count a try that had answers.
-                    await self._inbox.renew(claim, unavailable_since=self._silent_since(claim))
+                    await self._inbox.renew(
+                        claim,
+                        unavailable_since=self._silent_since(claim),
+                        completed=len(course.completed),
+                        is_alone=is_alone,
+                    )
                 held_until = asked_at + self._lease_s
+                if not is_alone:
+                    # Not before the record says so: the end of the process would point at it, with others beside it.
+                    self._suspects.share(claim.message_id)
             except CommandCancelled:
                 return True
             except LeaseLost:
@@ -419,8 +512,10 @@ class CommandWorker:
                 if loop.time() >= held_until:
                     return False
 
-    def _context(self, claim: Claim, command: Envelope[Message]) -> StepContext:
+    def _context(self, claim: Claim, command: Envelope[Message], course: _Course | None = None) -> StepContext:
         async def publish(event: Event) -> None:
+            if course is not None and course.follow(event) and claim.ends:
+                course.nudge.set()
             # Progress is not stored in an outbox: losing it costs a line on a screen, waiting for it costs the work.
             if len(self._news) >= _MOST_NEWS:
                 log.warning("news_dropped", type=event.type)
@@ -466,7 +561,11 @@ class CommandWorker:
             # The process is ending: a lease that is not released expires by itself.
             async with asyncio.timeout(1.0):
                 await self._inbox.rest(
-                    claim, tries=claim.tries, unavailable_since=self._silent_since(claim), waits=claim.waits
+                    claim,
+                    tries=claim.tries,
+                    unavailable_since=self._silent_since(claim),
+                    waits=claim.waits,
+                    is_outcome=False,
                 )
         except (LeaseLost, StoreUnavailable, TimeoutError):
             log.debug("lease_left_to_run_out", message_id=claim.message_id)
@@ -474,6 +573,22 @@ class CommandWorker:
     @property
     def _source(self) -> str:
         return f"/kubevnfm/{self._service}"
+
+    def _start_background(self, work: Coroutine[None, None, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _show(self) -> None:
+        self._show_parked(self._service, await self._inbox.parked())
+
+    async def _show_forever(self) -> None:
+        while True:
+            try:
+                await self._show()
+            except StoreUnavailable as error:
+                log.debug("parked_not_read", reason=str(error))
+            await asyncio.sleep(_SHOW_EVERY_S)
 
     async def _purge_forever(self) -> None:
         while True:

@@ -44,7 +44,7 @@ def make_app(
     services: Services,
     context: HttpContext,
     ready: Ready,
-    states: Mapping[str, str],
+    states: Mapping[str, object],
     *,
     gate: Gate,
     proxies: Proxies,
