@@ -75,7 +75,8 @@ from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfInstance, VnfLcmOpOcc
 from kubevnfm_sol.vim import VimConnectionInfo
 
-RING = KeyRing([b"0" * 32])
+KEY = b"0" * 32
+RING = KeyRing([KEY])
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 PACKAGE = PackageRef(package_id="pkg-1", vnfd_id="vnfd-1", checksum="00")
 VIM = VimConnection(vim_id="vim-1", vim_type="ETSINFV.OPENSTACK_KEYSTONE.V_3")

@@ -118,7 +118,9 @@ class Inbox:
         """Create the indexes."""
         await self._store.ensure_indexes(self._collection, [Index(["doneAt"]), Index(["parkedAt"], sparse=True)])
 
-    async def claim(self, command: Envelope[Message], *, in_any_case: bool = False) -> Claim | Taken | Queued | Finished:
+    async def claim(
+        self, command: Envelope[Message], *, in_any_case: bool = False
+    ) -> Claim | Taken | Queued | Finished:
         """Claim the command if it is new or its lease has expired; a new one costs one write.
 
         ``in_any_case``: it is not handled, so it does not wait until suspects were.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Literal
 
 from kubevnfm_kit.json_types import JsonObject
@@ -255,9 +256,21 @@ class InstanceExists(_Shown):
     id: str
 
 
+class ParkedCommand(_Shown):
+    """A command whose handling has ended the process again and again (`handler-ended-process` in docs/errors.md)."""
+
+    service: str
+    command: str
+    """Its type."""
+    operationId: str  # noqa: N815  # as it is on the wire
+    parkedAt: datetime  # noqa: N815  # as it is on the wire
+
+
 class Health(_Shown):
     """Whether the process lives, or is ready to serve."""
 
     status: str
     packageCode: str | None = None  # noqa: N815  # as it is on the wire
     """How the service runs code of packages, if it does: ``confined``, ``trusted`` or ``refused`` (docs/security.md)."""
+    parkedCommands: list[ParkedCommand] | None = None  # noqa: N815  # as it is on the wire
+    """The commands of the last day that the service does not handle any more; absent: there are none."""
