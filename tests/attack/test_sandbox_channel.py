@@ -240,7 +240,7 @@ ATTEMPTS: Final = (
 )
 
 
-async def test_no_option_of_a_socket_tells_of_the_host(tmp_path: Path, machine: int) -> None:
+async def test_no_option_of_a_socket_shows_the_host(tmp_path: Path, machine: int) -> None:
     code = f"""
     result = {{}}
     for attempt in {ATTEMPTS!r}:

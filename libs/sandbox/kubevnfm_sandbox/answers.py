@@ -39,7 +39,7 @@ _EXPECTED: Final = {
 
 
 class AnswerRefused(VnfmError):
-    """What code of a package has returned cannot be read, or has another form than expected."""
+    """The answer of a package's code cannot be read, or has another form than expected."""
 
     code = "script-answer-refused"
     title = "Answer of the package's code refused"

@@ -10,7 +10,7 @@ seccomp filter admits only the system calls that the config lists. Where the ker
 ends, unless the config says that the code is trusted. Trusted code without a root of its own is confined by Landlock if the
 kernel has it, and by limits.
 
-What happened to the confinement is reported on a descriptor that foreign code never has: ``report`` of the config, closed by
+The state of the confinement is reported on a descriptor that foreign code never has: ``report`` of the config, closed by
 each ``execve``. It gets ``UNCONFINED`` and the reason, or from the guard ``OUT_OF_TIME``, or nothing.
 """
 

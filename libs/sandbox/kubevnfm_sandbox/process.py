@@ -479,7 +479,7 @@ def script_ended(ended: Ended, last_printed: bytes) -> ScriptEnded:
     try:
         answer = read_answer(ended.answer, _ScriptAnswer, longest=ANSWER_BYTES)
         if isinstance(answer, FailedAnswer):
-            # What the code has raised outside of the script; as a part of its output it is masked and marked as such.
+            # An exception outside of the script. As a part of the output, its text is masked and marked as foreign.
             said = ended.said + b"\n" + answer.error.encode()
             return replace(unanswered, status=ended.status or 1, stderr=said[-_STDERR_BYTES:])
         stdout = _decoded("stdout", answer.stdout)

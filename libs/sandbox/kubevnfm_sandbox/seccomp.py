@@ -65,7 +65,7 @@ def _has(argument: int, mask: int, value: int) -> _Comparison:
 
 
 _TCGETS2: Final = 0x802C542A
-"""What isatty asks with since glibc 2.42."""
+"""The request of isatty since glibc 2.42."""
 _REQUESTS: Final = (
     termios.TCGETS,
     _TCGETS2,

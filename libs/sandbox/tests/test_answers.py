@@ -1,4 +1,4 @@
-"""What the process of a script may write in place of its answer: every form is one refusal, and none another exception."""
+"""Forged answers of the process of a script: each is one refusal, and none another exception."""
 
 from __future__ import annotations
 

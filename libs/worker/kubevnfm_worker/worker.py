@@ -80,7 +80,7 @@ class _Retry:
 
 @dataclass
 class _Course:
-    """What a handler has completed under one claim."""
+    """The tasks that a handler has completed under one claim."""
 
     nudge: asyncio.Event
     """Set if the record must be written at once."""

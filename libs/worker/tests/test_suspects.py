@@ -28,11 +28,15 @@ def clock() -> SetClock:
 def live(store: MoodyStore, bus: InProcessBus, clock: SetClock) -> Live:
     """Return the inbox of a new process; it begins after the leases of the one before have expired."""
 
+    def seconds() -> float:
+        return clock.at.timestamp()
+
     def start(owner: str) -> Inbox:
         clock.advance(LEASE_S + 1)
         relay = OutboxRelay(store, bus, collections=[INBOX])
-        suspects = Suspects(now=lambda: clock.at.timestamp())
-        return Inbox(store, relay, RING, collection=INBOX, owner=owner, lease_s=LEASE_S, clock=clock, suspects=suspects)
+        return Inbox(
+            store, relay, RING, collection=INBOX, owner=owner, lease_s=LEASE_S, clock=clock, suspects=Suspects(seconds)
+        )
 
     return start
 
@@ -76,7 +80,7 @@ async def test_of_64_commands_only_the_one_that_ends_the_process_is_parked(live:
     assert lives == 4
 
 
-async def test_a_retried_command_begins_anew(live: Live) -> None:
+async def test_a_retried_command_begins_a_new_row(live: Live) -> None:
     (command,) = commands(1)
     for life in range(3):
         assert not (await claimed(live(f"life-{life}"), command)).is_parked

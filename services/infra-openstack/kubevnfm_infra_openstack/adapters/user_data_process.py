@@ -46,7 +46,7 @@ class _Result(Answer):
 
     style: Literal["v1", "v2"]
     result: JsonObject | None
-    """Of v1 the parameters; of v2 judged as _V2Result. None: the class has no such method."""
+    """The parameters (v1), or judged as _V2Result (v2). None: the class has no such method."""
 
 
 class UserDataProcess:

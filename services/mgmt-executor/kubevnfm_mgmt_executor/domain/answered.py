@@ -10,7 +10,7 @@ _Id = Annotated[str, Field(max_length=255)]
 
 
 class _Foreign(BaseModel):
-    """What is not named here is compared with what the script was given, or ignored as Tacker does (sequences.md 6.5)."""
+    """Attributes that are not named here are compared with those that the script was given, or ignored as Tacker does (sequences.md 6.5)."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
