@@ -257,7 +257,7 @@ async def test_a_script_that_fails_is_retried_or_rolled_back_with_what_it_kept(u
         operation = await user.start(recorded.instance_id, "scale", {**scale, "additionalParams": params})
         view = await user.rest(operation)
         assert view["state"] == "FAILED_TEMP"
-        detail = f"{phase} failed: {RECORD} ended with exit status 3: the application of *** does not start"
+        detail = f"{phase} failed: {RECORD} ended with exit status 3; its last output:\n| the application of *** does not start"
         assert detail in view["error"]["detail"]
         return operation
 
@@ -313,7 +313,7 @@ async def test_scripts_of_a_cnf_run_in_each_operation_and_in_a_rollback(
         operation = await caller.start(recorded.instance_id, "instantiate", body)
         view = await caller.rest(operation)
         assert view["state"] == "FAILED_TEMP"
-        reason = f"instantiate_end failed: {RECORD} ended with exit status 3: the application of *** does not start"
+        reason = f"instantiate_end failed: {RECORD} ended with exit status 3; its last output:\n| the application of *** does not start"
         assert reason in view["error"]["detail"]
         assert (await caller.act(operation, "rollback"))["state"] == "ROLLED_BACK"
         ran = [line.split()[3] for line in (await caller.log(operation)).splitlines() if line.startswith("== ")]

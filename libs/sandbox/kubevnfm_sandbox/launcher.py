@@ -94,10 +94,13 @@ def enter_namespaces(libc: Libc) -> None:
             for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
                 with open(f"/proc/self/{name}", "w") as file:
                     file.write(text)
-        # A new namespace begins with the host's name.
-        libc.call("sethostname", _HOST_NAME, ctypes.c_size_t(len(_HOST_NAME)))
     except OSError as error:
         raise Unconfined(f"the kernel refuses namespaces ({error.strerror or error})") from error
+    # A new namespace begins with the host's name. A container's own filter may refuse to change it; that name is the container's.
+    try:
+        libc.call("sethostname", _HOST_NAME, ctypes.c_size_t(len(_HOST_NAME)))
+    except OSError:
+        return
 
 
 def enter_own_root(libc: Libc, config: dict[str, Any]) -> None:

@@ -41,7 +41,7 @@ async def test_each_master_gets_helm_by_the_packages_script(lab: MgmtLab) -> Non
     [
         (
             "echo 'no such host' >&2; exit 6",
-            "the package's script that installs Helm ended with exit code 6; its last output: no such host",
+            "the package's script that installs Helm ended with exit code 6; its last output:\n| no such host",
         ),
         ("true", "the package's script ended well, but installed no helm that runs"),
     ],

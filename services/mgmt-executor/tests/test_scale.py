@@ -239,7 +239,7 @@ async def test_a_pod_without_controller_fails_the_drain_at_once_unless_forced(la
     await bare(lab, access, "worker21")
     began = time.monotonic()
     with pytest.raises(
-        CommandUnsuccessful, match=r"node worker21: task drain: .*\(use --force to override\): default/bare"
+        CommandUnsuccessful, match=r"(?s)node worker21: task drain: .*\(use --force to override\): default/bare"
     ):
         await lab.run(of_phase(lab, "scale_start", nodes, nodes[2:]))
     assert time.monotonic() - began < 20

@@ -421,16 +421,16 @@ sys.exit(3)
 """
 
 
-async def test_a_script_that_fails_is_named_with_4_kib_of_its_stderr_and_shows_no_secret(
+async def test_a_script_that_fails_is_named_with_3_kib_of_its_stderr_and_shows_no_secret(
     world: World, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """CR-009, CR-077: what it says of the kubeconfig, of its token and of the key is masked everywhere."""
     with pytest.raises(ScriptFailed) as caught:
         await world.created(PRINTS_ALL)
     text = str(caught.value)
-    head, _, quoted = text.partition("exit status 3: ")
+    head, _, quoted = text.partition("exit status 3; its last output:")
     assert head == "instantiate_end failed: Scripts/own.py ended with "
-    assert len(quoted.encode()) in range(4096 - 60, 4097)
+    assert len(quoted.encode()) in range(3072 - 60, 3073)
     assert quoted.endswith("the last line")
     documents = [one.body for name in INDEXES for one in await world.store.find(name, Query())]
     captured = capsys.readouterr()

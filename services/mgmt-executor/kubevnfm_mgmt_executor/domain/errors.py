@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
+from kubevnfm_kit.printable import quoted_end
+
+_QUOTED_BYTES: Final = 2000
+"""How much of a command's output its error quotes. The output is the machine's or the package's, and already masked."""
 
 
 class DriverUnknown(VnfmError):
@@ -55,7 +61,7 @@ class CommandUnsuccessful(NodeFailure):
         # The script prints its reason, too.
         echoed = {reason, f"{task}: {reason}", f"{task}: {command} {how}"}
         last_lines = "\n".join(line for line in last_lines.splitlines() if line not in echoed)
-        output = f"; its last output: {last_lines}" if last_lines else ""
+        output = f"; its last output:{quoted_end(last_lines, _QUOTED_BYTES)}" if last_lines else ""
         super().__init__(f"task {task}: {reason or f'{command} {how}'}{output}", node=node, task=task)
         self.command, self.exit_code = command, exit_code
 
