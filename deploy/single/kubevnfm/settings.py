@@ -22,7 +22,7 @@ class Settings(ServiceSettings, ListenerTls, AccessSettings, SubjectSettings, Re
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_", extra="forbid")
 
     host: str = "127.0.0.1"
-    """The address on which the gateway listens; beyond loopback with authentication only, unless ``auth_open_to_network``."""
+    """The address on which the gateway listens; beyond loopback with authentication only."""
     port: int = Field(default=9890, ge=0, le=65_535)
     """The gateway's port; 0: a free one."""
     public_url: str | None = None

@@ -19,6 +19,14 @@ _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 """RFC 9110 7.2, without the signs that no name of a machine has: the value stands in links."""
 
 
+class AuthenticationOff(VnfmError):
+    """Without authentication only callers on this machine are answered."""
+
+    code = "authentication-off"
+    title = "Authentication is off"
+    status = 403
+
+
 class UnknownHost(VnfmError):
     """The request is for a host that this gateway does not serve (RFC 9110 15.5.20)."""
 
@@ -35,12 +43,18 @@ def name_of(host: str) -> str | None:
 
 def is_loopback(name: str) -> bool:
     """Return whether a name or address leads to this machine only."""
-    if name == "localhost":
-        return True
+    return name == "localhost" or is_loopback_address(name)
+
+
+def is_loopback_address(text: str) -> bool:
+    """Return whether the text is an address of this machine's loopback; a name is none, whatever it resolves to."""
     try:
-        return ip_address(name).is_loopback
+        address = ip_address(text)
     except ValueError:
         return False
+    # A listener on all IPv6 addresses sees IPv4 callers at mapped addresses.
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback
 
 
 @dataclass(frozen=True)

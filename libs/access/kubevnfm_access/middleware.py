@@ -15,7 +15,7 @@ from kubevnfm_access.certificates import forwarded_certificate
 from kubevnfm_access.credentials import Credentials
 from kubevnfm_access.errors import Forbidden
 from kubevnfm_access.gate import Gate, check_right
-from kubevnfm_access.hosts import KnownHosts, UnknownHost, name_of
+from kubevnfm_access.hosts import AuthenticationOff, KnownHosts, UnknownHost, is_loopback_address, name_of
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -56,7 +56,7 @@ class Proxies:
         remote = request.remote or ""
         if not self._is_one(remote):
             return remote
-        hops = [hop.strip() for value in request.headers.getall("X-Forwarded-For", []) for hop in value.split(",")]
+        hops = _hops(request)
         # From the end: a caller can write any earlier entries itself; each proxy appends the address that it sees.
         return next((hop for hop in reversed(hops) if not self._is_one(hop)), remote)
 
@@ -72,6 +72,18 @@ class Proxies:
         if not is_known:
             host = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
         return f"{scheme}://{host}"
+
+    def check_local(self, request: web.Request) -> None:
+        """Raise AuthenticationOff unless the request was made on this machine; its ``Host`` proves nothing.
+
+        The peer must have a loopback address. If it is a trusted proxy, so must every address that it names: a loopback
+        address before that of another machine is one of that machine's, or was written by the caller.
+        """
+        addresses = [request.remote or "", *(_hops(request) if self.are_in_front_of(request) else ())]
+        if not all(is_loopback_address(address) for address in addresses):
+            raise AuthenticationOff(
+                "without authentication only callers on this machine are answered; set auth_modes (basic with a users file)"
+            )
 
     def check_host(self, request: web.Request) -> None:
         """Raise UnknownHost unless the request is for a known host."""
@@ -119,6 +131,11 @@ class Proxies:
         return any(parsed in network for network in self.networks)
 
 
+def _hops(request: web.Request) -> list[str]:
+    """Return the addresses in ``X-Forwarded-For``, the caller's first."""
+    return [hop.strip() for value in request.headers.getall("X-Forwarded-For", []) for hop in value.split(",")]
+
+
 def _local_address(request: web.Request) -> tuple[str, int]:
     """Return address and port at which the request came in."""
     found = request.transport.get_extra_info("sockname") if request.transport is not None else None
@@ -135,6 +152,7 @@ def admitted(gate: Gate, proxies: Proxies) -> Any:
     async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
         if not is_for_machines(request.method, request.path):
             if gate.is_open:
+                proxies.check_local(request)
                 proxies.check_host(request)
             proxies.check_origin(request)
         if request.match_info.http_exception is None and not is_open(request.method, request.path):

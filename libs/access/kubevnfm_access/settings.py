@@ -24,6 +24,11 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The settings that each mode needs."""
 
+_TURN_ON: Final = (
+    "set auth_modes to basic, and auth_users_file to a file of users (`kubevnfm hash-password` hashes their passwords;"
+    " other modes: docs/security.md)"
+)
+
 
 class AccessSettings(BaseModel):
     """Several modes can be on together; lists are separated by commas."""
@@ -33,7 +38,7 @@ class AccessSettings(BaseModel):
     auth_modes: Annotated[tuple[Mode, ...], NoDecode] = ("none",)
     """The modes of authentication: ``none``, or some of ``basic``, ``bearer``, ``keystone``, ``certificate``."""
     auth_open_to_network: bool = False
-    """Whether mode ``none`` may listen beyond loopback, where other means keep strangers away."""
+    """Refused with mode ``none``, which earlier versions opened to the network by it; without effect with any other mode."""
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ()
     """Names by which callers reach the gateway, in addition to loopback names, its own addresses and ``public_url``. Mode
     ``none`` answers to these only, as a page in a browser could let any other name resolve to this machine; links
@@ -129,10 +134,15 @@ class AccessSettings(BaseModel):
                 raise ValueError("auth_bearer_issuer or auth_bearer_introspection_url: one of both expected")
             if asks and not (self.auth_bearer_client_id and self.auth_bearer_client_secret):
                 raise ValueError("auth_bearer_client_id and auth_bearer_client_secret needed")
-        host = str(getattr(self, "host", "127.0.0.1"))
-        if "none" in self.auth_modes and not self.auth_open_to_network and not is_loopback(host):
-            raise ValueError(
-                "host: without authentication only loopback is served; set auth_modes, or auth_open_to_network if"
-                " something else keeps strangers away"
-            )
+        if "none" in self.auth_modes:
+            self._check_loopback_only()
         return self
+
+    def _check_loopback_only(self) -> None:
+        if self.auth_open_to_network:
+            raise ValueError(
+                "auth_open_to_network: not supported any more, because every machine that reaches the gateway was admin;"
+                f" remove it and {_TURN_ON}"
+            )
+        if not is_loopback(str(getattr(self, "host", "127.0.0.1"))):
+            raise ValueError(f"host: without authentication only loopback is served; {_TURN_ON}")

@@ -16,7 +16,7 @@ class Settings(ProcessSettings, AccessSettings, CredentialsTokenSettings):
 
     host: str = "127.0.0.1"
     """The address on which call-backs, operators and vim-registry are served; beyond loopback with authentication of
-    operators only, unless ``auth_open_to_network``. Use TLS there."""
+    operators only. Use TLS there."""
     port: int = 9893
     """0: a port that the system chooses."""
     mongo_database: str = "kubevnfm_credentials_receiver"

@@ -135,7 +135,6 @@ def test_without_authentication_only_loopback_is_served(host: str) -> None:
     """CR-075: as the gateway."""
     with pytest.raises(ValidationError, match="loopback"):
         receiver_settings(host=host)
-    assert receiver_settings(host=host, auth_open_to_network=True).host == host
     assert receiver_settings(host=host, auth_modes="basic", auth_users_file="u").host == host
 
 

@@ -26,8 +26,7 @@ class Settings(ProcessSettings, AccessSettings, SubjectSettings):
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_LCM_API_")
 
     host: str = "127.0.0.1"
-    """The address that the gateway listens on. Beyond loopback only with authentication, unless
-    ``auth_open_to_network``."""
+    """The address that the gateway listens on; beyond loopback with authentication only."""
     port: int = Field(default=9890, ge=0, le=65_535)
     """The default is that of Tacker's API, which existing clients and scripts use."""
     public_url: str | None = None

@@ -13,7 +13,6 @@ from kubevnfm_access.hosts import KnownHosts, hosts_of
 from lcm_world import TOKEN, Answer, World, lcm_world
 from users import basic, users_file
 
-EVERY_ADDRESS = {"host": "0.0.0.0", "auth_open_to_network": True}
 UNKNOWN = (
     "rebound.example",
     "rebound.example:9890",
@@ -63,7 +62,7 @@ async def test_loopback_names_are_answered_and_repeated_in_links(world: World, h
     "how", [{"allowed_hosts": "nfv.example, other.example"}, {"public_url": "https://nfv.example/x"}]
 )
 async def test_mode_none_answers_to_configured_names(tmp_path: Path, how: dict[str, Any]) -> None:
-    async with lcm_world(tmp_path, **EVERY_ADDRESS, **how) as world:
+    async with lcm_world(tmp_path, **how) as world:
         made = (await create(world, "NFV.example:9890")).must(201)
         expected = how.get("public_url", "http://NFV.example:9890")
         assert all(link.startswith(f"{expected}/") for link in links(made))
