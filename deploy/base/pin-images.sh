@@ -2,11 +2,25 @@
 # Writes the digest of each public image into docker-compose.yml and the Dockerfiles (`name:tag@sha256:...`), so that every
 # build and every start uses the same content. Run it again to take the images that the tags name now; commit the result.
 # It needs Docker with buildx, and a registry that answers. Nothing is written unless every digest was found.
+#   deploy/base/pin-images.sh [FOLDER]            pins
+#   deploy/base/pin-images.sh --check [FOLDER]    names the images without a digest; exits with 1 if there are any
 set -euo pipefail
+is_check=''
+if [[ ${1:-} == --check ]]; then
+    is_check=yes
+    shift
+fi
 cd "${1:-$(dirname "${BASH_SOURCE[0]}")/../..}"
 
 files=(docker-compose.yml docker-compose.lab.yml services/*/Dockerfile deploy/lab/Dockerfile)
 digest='@sha256:[0-9a-f]{64}'
+if [[ -n $is_check ]]; then
+    unpinned=$(sed -nE 's/^(FROM|[[:space:]]*image:)[[:space:]]+([^[:space:]]+).*/\2/p' "${files[@]}" |
+        grep -vE "^kubevnfm/|$digest\$" | sort -u | paste -sd ' ') || true
+    [[ -z $unpinned ]] || echo "pin-images.sh: not pinned by a digest: $unpinned (make pin-images)" >&2
+    [[ -z $unpinned ]]
+    exit
+fi
 # Images named kubevnfm/... are built here.
 mapfile -t images < <(sed -nE 's/^(FROM|[[:space:]]*image:)[[:space:]]+([^[:space:]@]+).*/\2/p' "${files[@]}" |
     grep -v '^kubevnfm/' | sort -u)
