@@ -22,7 +22,8 @@ from hostile import (
     hostile_server,
     json_attacks,
 )
-from kubevnfm_infra_k8s.adapters.access import Access, Oidc
+from kubevnfm_clients.cluster_access import ClusterAccess, OidcUser
+from kubevnfm_clients.cluster_login import OidcTokens
 from kubevnfm_infra_k8s.adapters.kubernetes import KubernetesCluster
 from kubevnfm_infra_k8s.adapters.transport import LARGEST_ANSWER, Transport
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectRefused
@@ -50,9 +51,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def cluster(server: Hostile, **more: object) -> AsyncIterator[KubernetesCluster]:
-    known = {"bearer_token": TOKEN} | more
-    found = KubernetesCluster(await Transport.connect(Access(server.url, **known)))  # type: ignore[arg-type]
+async def cluster(server: Hostile, oidc: OidcUser | None = None) -> AsyncIterator[KubernetesCluster]:
+    access = ClusterAccess(server.url, bearer_token="" if oidc else TOKEN, oidc=oidc)
+    found = KubernetesCluster(await Transport.connect(access, OidcTokens(timeout_s=1)))
     try:
         yield found
     finally:
@@ -103,14 +104,11 @@ async def test_hostile_answers_of_an_api_server_are_errors_of_the_cluster(attack
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-async def test_hostile_answers_of_an_openid_provider_are_errors_of_the_cluster(
-    attack: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kubevnfm_infra_k8s.adapters.tokens._TIMEOUT", aiohttp.ClientTimeout(total=1))
+async def test_hostile_answers_of_an_openid_provider_are_errors_of_the_cluster(attack: str) -> None:
     oidc = "s3cret-password"
     async with attacked(attack) as (server, elsewhere):
-        known = Oidc(f"{server.url}/token", "user", "client", oidc)
-        async with cluster(elsewhere, bearer_token="", oidc=known) as api:
+        known = OidcUser(f"{server.url}/token", "user", "client", oidc)
+        async with cluster(elsewhere, known) as api:
             with flat_memory(MOST_MIB), pytest.raises((AccessRefused, ClusterUnavailable)) as caught:
                 async with asyncio.timeout(30):
                     await api.get(PODS, KEY)
@@ -135,7 +133,10 @@ def a_vim(server: Hostile, **credentials: str) -> VimRecord:
 async def test_a_hostile_api_server_is_not_registered_as_a_vim(attack: str) -> None:
     async with attacked(attack) as (server, elsewhere), aiohttp.ClientSession() as session:
         probe = KubernetesProbe(session, KeyRing([bytes(32)]), timeout_s=1)
-        vims = [a_vim(server), a_vim(server, oidc_token_url=f"{server.url}/token", username="u", password=TOKEN)]
+        vims = [
+            a_vim(server),
+            a_vim(server, oidc_token_url=f"{server.url}/token", username="u", password=TOKEN, client_id="c"),
+        ]
         for vim in vims:
             with flat_memory(MOST_MIB), pytest.raises((VimRefused, VimUnreachable, VimUnauthorized)) as caught:
                 async with asyncio.timeout(30):

@@ -5,66 +5,28 @@ For services that read or write a few known objects; infra-k8s has discovery, wa
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import os
 import ssl
-import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
 from kubevnfm_events import VimConnection
-from kubevnfm_kit.cluster_trust import ClusterTrust, cluster_trust
-from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_kit.tls import tls_failure
-from kubevnfm_secrets import KeyRing, revealed
+from kubevnfm_secrets import KeyRing
 
 from kubevnfm_clients.bounded import AnswerTooLarge, read_json
+from kubevnfm_clients.cluster_access import cluster_tls, read_access
+from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable
+from kubevnfm_clients.cluster_login import ClusterLogin, OidcTokens
 
 _LARGEST: Final = 4 * 2**20
 """Bytes of an answer: 500 namespaces have some 500 KiB, and etcd stores at most 1.5 MiB as one object."""
-_SKIP: Final = "skipTlsVerify"
 _FOR_CALLERS: Final = frozenset({403, 404, 409, 422})
 """Statuses whose meaning depends on the request."""
-
-
-class ApiUnauthorized(VnfmError):
-    """The API server, or the OpenID provider, rejects the access data."""
-
-    code = "cluster-unauthorized"
-    title = "Unauthorized for the cluster"
-    status = 422
-
-    def __init__(self, endpoint: str, reason: str) -> None:
-        super().__init__(f"{endpoint}: {reason}")
-        self.endpoint, self.reason = endpoint, reason
-
-
-class ApiRefused(VnfmError):
-    """The server answers, but not as a Kubernetes API does, or its certificate is not trusted."""
-
-    code = "cluster-refused"
-    title = "Cluster refused"
-    status = 422
-
-    def __init__(self, endpoint: str, reason: str) -> None:
-        super().__init__(f"{endpoint}: {reason}")
-        self.endpoint, self.reason = endpoint, reason
-
-
-class ApiUnavailable(OutsideUnavailable):
-    """The API server does not answer now."""
-
-    code = "cluster-unavailable"
-    title = "Cluster unavailable"
-
-    def __init__(self, endpoint: str, reason: str) -> None:
-        super().__init__(f"{endpoint} does not answer: {reason}")
-        self.endpoint, self.reason = endpoint, reason
 
 
 @dataclass(frozen=True)
@@ -88,15 +50,24 @@ class ApiAnswer:
 class ClusterApi:
     """The API server of one VIM. Errors name the endpoint and never show access data."""
 
-    def __init__(self, session: aiohttp.ClientSession, vim: VimConnection, ring: KeyRing, *, timeout_s: float) -> None:
-        """``vim``: with its access data; ``timeout_s``: time limit for one request."""
-        self._session = session
-        self._access: JsonObject = revealed(vim.access_info, ring)
-        self._interface: JsonObject = revealed(vim.interface_info, ring)
-        self.endpoint = str(self._interface.get("endpoint", "")).rstrip("/")
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        vim: VimConnection,
+        ring: KeyRing,
+        *,
+        timeout_s: float,
+        tokens: OidcTokens | None = None,
+    ) -> None:
+        """``vim``: with its access data; ``timeout_s``: time limit for one request; ``tokens``: those of other objects too.
+
+        Raises InvalidInput naming a missing attribute of the access data.
+        """
+        self._session, self._access = session, read_access(vim, ring)
+        self._login = ClusterLogin(self._access, tokens or OidcTokens())
+        self.endpoint = self._access.endpoint
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._tls: ssl.SSLContext | bool | None = None
-        self._login: Mapping[str, str] | None = None
 
     async def get(self, path: str) -> ApiAnswer:
         """Return the answer to GET. Raises as ``call``."""
@@ -122,20 +93,8 @@ class ClusterApi:
 
     @asynccontextmanager
     async def _request(self, method: str, path: str, body: JsonMapping | None) -> AsyncIterator[aiohttp.ClientResponse]:
-        if self._tls is None:
-            self._tls = await self._new_tls()
-        if self._login is None:
-            self._login = await self._new_login()
         try:
-            async with self._session.request(
-                method,
-                f"{self.endpoint}{path}",
-                json=body,
-                headers=self._login,
-                ssl=self._tls,
-                timeout=self._timeout,
-                allow_redirects=False,
-            ) as response:
+            async with self._authorized(method, path, body) as response:
                 self._check(response.status, path)
                 yield response
         except AnswerTooLarge as error:
@@ -145,6 +104,34 @@ class ClusterApi:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ApiUnavailable(self.endpoint, type(error).__name__) from error
 
+    @asynccontextmanager
+    async def _authorized(
+        self, method: str, path: str, body: JsonMapping | None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Yield the answer; a cached token that has been withdrawn is replaced once."""
+        if self._tls is None:
+            try:
+                self._tls = await cluster_tls(self._access)
+            except InvalidInput as error:
+                raise ApiRefused(self.endpoint, error.reason) from error
+        tries = 2 if self._login.is_renewable else 1
+        for left in reversed(range(tries)):
+            header = await self._login.header()
+            async with self._session.request(
+                method,
+                f"{self.endpoint}{path}",
+                json=body,
+                headers={"Authorization": header} if header else {},
+                ssl=self._tls,
+                timeout=self._timeout,
+                allow_redirects=False,
+            ) as response:
+                if response.status == 401 and left:
+                    self._login.reject()
+                    continue
+                yield response
+                return
+
     def _check(self, status: int, path: str) -> None:
         if status == 401:
             raise ApiUnauthorized(self.endpoint, "the API server rejects the token, password or certificate")
@@ -152,80 +139,3 @@ class ClusterApi:
             raise ApiUnavailable(self.endpoint, f"{path} answered {status}")
         if status >= 300 and status not in _FOR_CALLERS:
             raise ApiRefused(self.endpoint, f"{path} answered {status}, so it is not a Kubernetes API")
-
-    async def _new_login(self) -> Mapping[str, str]:
-        """Return the headers with the credentials; their order of precedence is that of api.md 3.2."""
-        access = self._access
-        if access.get("oidc_token_url"):
-            return {"Authorization": f"Bearer {await self._oidc_token()}"}
-        if access.get("username") and access.get("password"):
-            pair = base64.b64encode(f"{access['username']}:{access['password']}".encode()).decode()
-            return {"Authorization": f"Basic {pair}"}
-        if access.get("bearer_token"):
-            return {"Authorization": f"Bearer {access['bearer_token']}"}
-        return {}
-
-    async def _oidc_token(self) -> str:
-        """Request an id token with the user's password (RFC 6749 4.3, OpenID Connect)."""
-        form = {"grant_type": "password", "scope": "openid"}
-        form |= {
-            name: str(self._access[name])
-            for name in ("username", "password", "client_id", "client_secret")
-            if name in self._access
-        }
-        url = str(self._access["oidc_token_url"])
-        try:
-            async with self._session.post(url, data=form, timeout=self._timeout, allow_redirects=False) as response:
-                if response.status in {400, 401, 403}:
-                    raise ApiUnauthorized(self.endpoint, "the OIDC provider rejects the user or client")
-                if response.status != 200:
-                    raise ApiUnavailable(self.endpoint, f"the OIDC provider answered {response.status}")
-                body = await read_json(response, limit_bytes=_LARGEST)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiUnavailable(
-                self.endpoint, f"the OIDC provider does not answer ({type(error).__name__})"
-            ) from error
-        token = body.get("id_token") if isinstance(body, Mapping) else None
-        # A token with other characters than visible ASCII cannot be sent in a header.
-        if not isinstance(token, str) or not all("!" <= each <= "~" for each in token):
-            raise ApiRefused(self.endpoint, "the OIDC provider's answer has no id_token")
-        return token
-
-    async def _new_tls(self) -> ssl.SSLContext | bool:
-        if not self.endpoint.startswith("https"):
-            return True
-        try:
-            # In a thread, because without a CA it reads the system's certificates from disk.
-            return await asyncio.to_thread(
-                _context,
-                cluster_trust(
-                    self._interface.get("ssl_ca_cert"), skips_verification=self._interface.get(_SKIP) is True
-                ),
-                self._access.get("client_certificate"),
-                self._access.get("client_key"),
-            )
-        except (ssl.SSLError, ValueError) as error:
-            raise ApiRefused(self.endpoint, "ssl_ca_cert or the client certificate is not PEM") from error
-
-
-def _context(trust: ClusterTrust, certificate: str | None, key: str | None) -> ssl.SSLContext:
-    if trust.is_verified:
-        context = ssl.create_default_context(cadata=trust.ca_pem or None)
-    else:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    if certificate and key:
-        _load_pair(context, certificate, key)
-    return context
-
-
-def _load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Load a client certificate and its key into the context."""
-    # OpenSSL reads them only from a file. mkstemp() makes one that other users cannot read.
-    descriptor, path = tempfile.mkstemp(prefix="kubevnfm-")
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(f"{certificate}\n{key}\n")
-        context.load_cert_chain(path)
-    finally:
-        os.unlink(path)  # noqa: PTH108

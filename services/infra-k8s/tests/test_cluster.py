@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 from aiohttp import web
+from kubevnfm_clients.cluster_access import read_access
 from kubevnfm_events import VimConnection
-from kubevnfm_infra_k8s.adapters.access import read_access
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectRefused, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource

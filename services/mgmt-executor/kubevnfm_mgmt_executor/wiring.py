@@ -12,6 +12,7 @@ from typing import TypedDict
 
 import aiohttp
 from kubevnfm_clients.cluster_api import ClusterApi
+from kubevnfm_clients.cluster_login import OidcTokens
 from kubevnfm_clients.ports import NodeLogs, Packages, VimDirectory
 from kubevnfm_events import VimConnection
 from kubevnfm_events.credentials import SendCredentials, WithdrawCredentials
@@ -144,8 +145,10 @@ async def mgmt_executor(
 
 
 def _connector(session: aiohttp.ClientSession, ring: KeyRing) -> Connect:
+    tokens = OidcTokens(timeout_s=_CLUSTER_TIMEOUT_S)
+
     def connect(vim: VimConnection) -> ClusterApi:
-        return ClusterApi(session, vim, ring, timeout_s=_CLUSTER_TIMEOUT_S)
+        return ClusterApi(session, vim, ring, timeout_s=_CLUSTER_TIMEOUT_S, tokens=tokens)
 
     return connect
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from kubevnfm_clients.cluster_api import ApiUnavailable, ClusterApi
+from kubevnfm_clients.cluster_api import ClusterApi
+from kubevnfm_clients.cluster_errors import ApiUnavailable
 from kubevnfm_events import VimConnection
 from kubevnfm_events.credentials import WorkloadCluster
 from kubevnfm_kit.errors import VnfmError

@@ -9,10 +9,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Self
 
+from kubevnfm_clients.cluster_access import read_access
+from kubevnfm_clients.cluster_login import OidcTokens
 from kubevnfm_events import VimConnection
 from kubevnfm_secrets import KeyRing
 
-from kubevnfm_infra_k8s.adapters.access import read_access
 from kubevnfm_infra_k8s.adapters.kubernetes import KubernetesCluster
 from kubevnfm_infra_k8s.adapters.transport import Transport
 
@@ -32,6 +33,7 @@ class KubernetesClusters:
         self._key_ring = key_ring
         self._pool: OrderedDict[str, _Pooled] = OrderedDict()
         self._connecting = asyncio.Lock()
+        self._tokens = OidcTokens()
 
     @classmethod
     @asynccontextmanager
@@ -52,7 +54,7 @@ class KubernetesClusters:
         async with self._connecting:
             # Under the lock, or two commands would create two pools for the same cluster.
             if name not in self._pool:
-                self._pool[name] = _Pooled(KubernetesCluster(await Transport.connect(access)))
+                self._pool[name] = _Pooled(KubernetesCluster(await Transport.connect(access, self._tokens)))
             pooled = self._pool[name]
             self._pool.move_to_end(name)
             pooled.users += 1

@@ -1,4 +1,4 @@
-"""Requests to one API server over the connections of kubernetes-asyncio's REST client, which handles TLS.
+"""Requests to one API server over connections of its own.
 
 An API server can be hostile, or be another server behind the same address: its answers are limited in size and time, and
 redirects are not followed, because they would take the credentials to another server.
@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import aiohttp
 from aiohttp.http_exceptions import LineTooLong
 from kubevnfm_clients.bounded import AnswerTooLarge, read_body
-from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_clients.cluster_access import ClusterAccess, cluster_tls
+from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable
+from kubevnfm_clients.cluster_login import ClusterLogin, OidcTokens
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.printable import printable
 
-from kubevnfm_infra_k8s.adapters.access import Access
-from kubevnfm_infra_k8s.adapters.rest_client import Configuration, RESTClientObject
-from kubevnfm_infra_k8s.adapters.tokens import Authorization
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectRefused, WebhookUnavailable
 
 JSON: Final = "application/json"
@@ -38,6 +35,8 @@ _SILENCE_S: Final = 330.0
 """The connection of a watch is dead if it is silent for longer than the requested duration of the watch."""
 _CONNECTIONS: Final = 256
 """Each watch uses one."""
+_READ_BYTES: Final = 2**21
+"""An event of a watch is one line, with at most the 1.5 MiB that etcd stores as one object (kubernetes issue 19781)."""
 _WEBHOOK_SIGNS: Final = ("failed calling webhook", "failed to call webhook", "conversion webhook for ")
 LARGEST_ANSWER: Final = 16 * 2**20
 """Bytes of one answer. A pod has about 10 KiB, and etcd stores at most 1.5 MiB as one object."""
@@ -100,34 +99,19 @@ class AnswerTooLong(ClusterUnavailable):
 class Transport:
     """One connection pool with one identity."""
 
-    def __init__(self, rest: Any, access: Access) -> None:
-        self._rest, self.endpoint = rest, access.endpoint
-        self._authorization = Authorization(access)
+    def __init__(self, session: aiohttp.ClientSession, endpoint: str, login: ClusterLogin) -> None:
+        self._session, self.endpoint, self._login = session, endpoint, login
 
     @classmethod
-    async def connect(cls, access: Access) -> Transport:
+    async def connect(cls, access: ClusterAccess, tokens: OidcTokens | None = None) -> Transport:
         """Return a pool; nothing is sent yet. Raises InvalidInput for invalid certificates."""
-        settings = Configuration(host=access.endpoint)
-        settings.verify_ssl = access.is_verified
-        settings.connection_pool_maxsize = _CONNECTIONS
-        # The files may be deleted at the end of the block: OpenSSL has read them by then.
-        with ExitStack() as files:
-            if access.ca_pem:
-                settings.ssl_ca_cert = _file(files, access.ca_pem)
-            if access.client_certificate:
-                settings.cert_file = _file(files, access.client_certificate)
-                settings.key_file = _file(files, access.client_key)
-            try:
-                return cls(RESTClientObject(settings), access)
-            except OSError as error:  # ssl.SSLError is one
-                raise InvalidInput(
-                    "vimConnectionInfo",
-                    "ssl_ca_cert, client_certificate, client_key: matching PEM texts expected",
-                ) from error
+        connector = aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=await cluster_tls(access))
+        session = aiohttp.ClientSession(connector=connector, trust_env=True, read_bufsize=_READ_BYTES)
+        return cls(session, access.endpoint, ClusterLogin(access, tokens or OidcTokens()))
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._rest.close()
+        await self._session.close()
 
     async def call(
         self,
@@ -159,7 +143,7 @@ class Transport:
                 answer = replace(answer, mask=mask)
                 if answer.status == 401:
                     # A token may have expired on the way, so the next attempt gets a new one.
-                    self._authorization.forget()
+                    self._login.reject()
                     failure = ClusterUnavailable(f"{self.endpoint}: unauthorized")
                     if pause_s is None:
                         raise AccessRefused(f"{self.endpoint}: the credentials of the VIM are not accepted")
@@ -245,9 +229,8 @@ class Transport:
         body: Any,
         timeout: aiohttp.ClientTimeout,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Yield the answer to one request. Not by the REST client's own method, which follows redirects."""
-        session: aiohttp.ClientSession = self._rest.pool_manager
-        async with session.request(
+        """Yield the answer to one request."""
+        async with self._session.request(
             method,
             self.endpoint + path + (f"?{urlencode(query)}" if query else ""),
             headers={**headers, "User-Agent": "kubevnfm"} | await self._identity(),
@@ -258,7 +241,12 @@ class Transport:
             yield response
 
     async def _identity(self) -> dict[str, str]:
-        value = await self._authorization.header(self._rest.pool_manager)
+        try:
+            value = await self._login.header()
+        except (ApiUnauthorized, ApiRefused) as error:
+            raise AccessRefused(str(error)) from error
+        except ApiUnavailable as error:
+            raise ClusterUnavailable(str(error)) from error
         return {"Authorization": value} if value else {}
 
 
@@ -306,12 +294,3 @@ def _parsed(raw: bytes) -> Any:
         return read_foreign(raw)
     except ValueError:
         return None
-
-
-def _file(files: ExitStack, text: str) -> str:
-    """Write a text to a temporary file, because OpenSSL reads certificates only from files."""
-    file = files.enter_context(tempfile.NamedTemporaryFile("w", prefix="kubevnfm-", suffix=".pem"))  # noqa: SIM115
-    Path(file.name).chmod(0o600)
-    file.write(text)
-    file.flush()
-    return file.name

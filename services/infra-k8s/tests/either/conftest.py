@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from kubevnfm_clients.cluster_access import read_access
 from kubevnfm_events import VimConnection
 from kubevnfm_events.infra import ObjectsApplied, ObjectsDeleted, ObjectsRepaired
-from kubevnfm_infra_k8s.adapters.access import read_access
 from kubevnfm_infra_k8s.adapters.transport import Transport
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster

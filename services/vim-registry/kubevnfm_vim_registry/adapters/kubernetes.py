@@ -8,7 +8,10 @@ from contextlib import contextmanager
 from typing import Final
 
 import aiohttp
-from kubevnfm_clients.cluster_api import ApiAnswer, ApiRefused, ApiUnauthorized, ApiUnavailable, ClusterApi
+from kubevnfm_clients.cluster_api import ApiAnswer, ClusterApi
+from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable
+from kubevnfm_clients.cluster_login import OidcTokens
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import KeyRing
 
 from kubevnfm_vim_registry.domain.errors import KubernetesTooOld, VimRefused, VimUnauthorized, VimUnreachable
@@ -25,6 +28,7 @@ class KubernetesProbe:
     def __init__(self, session: aiohttp.ClientSession, ring: KeyRing, *, timeout_s: float) -> None:
         """``timeout_s``: time limit for one request."""
         self._session, self._ring, self._timeout_s = session, ring, timeout_s
+        self._tokens = OidcTokens(timeout_s=timeout_s)
 
     async def verify(self, vim: VimRecord) -> Verified:
         """See the port. Access data that are limited to one namespace are accepted."""
@@ -52,7 +56,10 @@ class KubernetesProbe:
                 _found(api, "/api", answer)
 
     def _api(self, vim: VimRecord) -> ClusterApi:
-        return ClusterApi(self._session, vim.connection, self._ring, timeout_s=self._timeout_s)
+        try:
+            return ClusterApi(self._session, vim.connection, self._ring, timeout_s=self._timeout_s, tokens=self._tokens)
+        except InvalidInput as error:  # in data that earlier releases stored
+            raise VimRefused(vim.auth_url, str(error)) from error
 
 
 def _supported(api: ClusterApi, answer: ApiAnswer, *, may_lack: bool) -> str:

@@ -1,0 +1,187 @@
+"""Reads a VIM's access data: the address of its API server, trusted certificates, and credentials (capi.md CR-007)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import ssl
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from kubevnfm_events import VimConnection
+from kubevnfm_kit.cluster_trust import ClusterTrust, cluster_trust
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_secrets import KeyRing, revealed
+
+_ACCESS = "vimConnectionInfo.accessInfo"
+
+
+@dataclass(frozen=True)
+class OidcUser:
+    """A user of an OpenID provider who logs in with a password, at the client that the cluster knows."""
+
+    token_url: str
+    username: str
+    client_id: str
+    password: str = field(repr=False)
+    client_secret: str = field(default="", repr=False)
+    trust: ClusterTrust = field(default_factory=ClusterTrust)
+    """The provider's certificate is verified as the cluster's is; the system's CAs are trusted in addition."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A key for caches that is different for different credentials and does not reveal them."""
+        return _fingerprint(self)
+
+
+@dataclass(frozen=True)
+class ClusterAccess:
+    """Everything that a connection needs. It contains secrets in clear, so it is only in memory and never shown."""
+
+    endpoint: str
+    trust: ClusterTrust = field(default_factory=ClusterTrust)
+    bearer_token: str = field(default="", repr=False)
+    username: str = ""
+    password: str = field(default="", repr=False)
+    client_certificate: str = field(default="", repr=False)
+    client_key: str = field(default="", repr=False)
+    oidc: OidcUser | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """A key for pools that is different for different credentials and does not reveal them."""
+        return _fingerprint(self)
+
+
+def read_access(vim: VimConnection, ring: KeyRing) -> ClusterAccess:
+    """Read a complete VIM connection. Raises InvalidInput naming the missing attribute.
+
+    If there are several credentials, OIDC takes precedence over user name and password, and those over a token, as in
+    Tacker. A client certificate can be added to any of them.
+    """
+    interface: Mapping[str, Any] = revealed(vim.interface_info, ring)
+    access: Mapping[str, Any] = revealed(vim.access_info, ring)
+    endpoint = str(interface.get("endpoint") or access.get("auth_url") or access.get("authUrl") or "").rstrip("/")
+    if not _is_url(endpoint):
+        raise InvalidInput("vimConnectionInfo.interfaceInfo.endpoint", "the https URL of a Kubernetes API expected")
+    text = {name: str(value) for name, value in access.items() if value is not None}
+    ca = interface.get("ssl_ca_cert") or text.get("ssl_ca_cert")
+    trust = cluster_trust(ca, skips_verification=interface.get("skipTlsVerify") is True)
+    common: dict[str, Any] = {  # keyword arguments, which mypy checks only one by one
+        "endpoint": endpoint,
+        "trust": trust,
+        "client_certificate": _pem(text.get("client_certificate")),
+        "client_key": _pem(text.get("client_key")),
+    }
+    username, password = text.get("username", ""), text.get("password", "")
+    if text.get("oidc_token_url"):
+        return ClusterAccess(**common, oidc=_oidc_user(text, trust))
+    if username and password:
+        return ClusterAccess(**common, username=username, password=password)
+    if text.get("bearer_token"):
+        return ClusterAccess(**common, bearer_token=text["bearer_token"])
+    if common["client_certificate"] and common["client_key"]:
+        return ClusterAccess(**common)
+    raise InvalidInput(
+        _ACCESS,
+        "one of bearer_token, username and password, client_certificate and client_key, or oidc_token_url expected",
+    )
+
+
+def _oidc_user(text: Mapping[str, str], trust: ClusterTrust) -> OidcUser:
+    if not _is_url(text["oidc_token_url"]):
+        raise InvalidInput(f"{_ACCESS}.oidc_token_url", "the https URL of an OpenID provider's token endpoint expected")
+    for name in ("client_id", "username", "password"):
+        if not text.get(name):
+            raise InvalidInput(f"{_ACCESS}.{name}", "required with oidc_token_url")
+    return OidcUser(
+        text["oidc_token_url"],
+        text["username"],
+        text["client_id"],
+        text["password"],
+        text.get("client_secret", ""),
+        trust,
+    )
+
+
+async def cluster_tls(access: ClusterAccess) -> ssl.SSLContext | bool:
+    """Return the TLS of calls of the API server, for `aiohttp`. Raises InvalidInput for what is not PEM."""
+    if not access.endpoint.startswith("https"):
+        return True
+    try:
+        # In a thread, because without a CA it reads the system's certificates from disk.
+        return await asyncio.to_thread(_cluster_context, access)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        raise InvalidInput(
+            "vimConnectionInfo", "ssl_ca_cert, client_certificate, client_key: matching PEM texts expected"
+        ) from error
+
+
+async def provider_tls(user: OidcUser) -> ssl.SSLContext | bool:
+    """Return the TLS of calls of the OpenID provider. Raises InvalidInput.
+
+    It presents no client certificate: that of the cluster's user is not for the provider.
+    """
+    if not user.token_url.startswith("https"):
+        return True
+    try:
+        return await asyncio.to_thread(_provider_context, user.trust)
+    except (OSError, ValueError) as error:
+        raise InvalidInput("vimConnectionInfo", "ssl_ca_cert: certificates in PEM form expected") from error
+
+
+def _cluster_context(access: ClusterAccess) -> ssl.SSLContext:
+    context = _context(access.trust, only_ca=True)
+    if access.client_certificate and access.client_key:
+        _load_pair(context, access.client_certificate, access.client_key)
+    return context
+
+
+def _provider_context(trust: ClusterTrust) -> ssl.SSLContext:
+    return _context(trust, only_ca=False)
+
+
+def _context(trust: ClusterTrust, *, only_ca: bool) -> ssl.SSLContext:
+    """``only_ca``: the system's CAs are not trusted if ``ssl_ca_cert`` has some."""
+    if not trust.is_verified:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return context
+    context = ssl.create_default_context(cadata=(trust.ca_pem or None) if only_ca else None)
+    if trust.ca_pem and not only_ca:
+        context.load_verify_locations(cadata=trust.ca_pem)
+    return context
+
+
+def _load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    """Load a client certificate and its key into the context."""
+    # OpenSSL reads them only from a file. mkstemp() makes one that other users cannot read.
+    descriptor, path = tempfile.mkstemp(prefix="kubevnfm-")
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(f"{certificate}\n{key}\n")
+        context.load_cert_chain(path)
+    finally:
+        os.unlink(path)  # noqa: PTH108
+
+
+def _fingerprint(data: ClusterAccess | OidcUser) -> str:
+    return hashlib.sha256(json.dumps(asdict(data)).encode()).hexdigest()
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("https", "http") and bool(parts.hostname) and parts.username is None
+    except ValueError:
+        return False
+
+
+def _pem(value: object) -> str:
+    """Return a PEM text; in requests its line ends are often the two characters ``\\n``."""
+    return str(value).replace("\\n", "\n") if value else ""
