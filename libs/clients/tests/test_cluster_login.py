@@ -138,7 +138,8 @@ async def test_a_token_without_a_usable_end_is_used_once(claims: dict[str, Any])
 async def test_concurrent_callers_share_one_request_and_its_failure() -> None:
     tokens = tokens_at(Time())
     async with provider() as one:
-        for make, kind in ((one.gives, str), (lambda: one.fails(401), ApiUnauthorized)):
+        cases: list[tuple[Callable[[], None], type]] = [(one.gives, str), (lambda: one.fails(401), ApiUnauthorized)]
+        for make, kind in cases:
             make()
             one.forms.clear()
             one.asked.clear()
