@@ -104,7 +104,7 @@ if [[ ! -e $users ]]; then
         exit 1
     }
     mkdir -p .kubevnfm/users
-    for host in 127.0.0.1 localhost "$(sed -nE 's#^KUBEVNFM_PUBLIC_URL=https?://([^:/]+).*#\1#p' .env.new)"; do
+    for host in 127.0.0.1 localhost "$(sed -nE 's#^KUBEVNFM_PUBLIC_URL=https?://([^:/]+).*#\1#p' .env.new | tail -n 1)"; do
         [[ -z $host ]] || printf 'machine %s login admin password %s\n' "$host" "$password"
     done | sort -u >.kubevnfm/netrc.new
     cat >.kubevnfm/users.new <<TOML
@@ -126,7 +126,7 @@ mv .env.new .env
 echo "make-env.sh: wrote .env (mode 0600)"
 if [[ -n $is_new ]]; then
     echo "make-env.sh: made the gateway's user \"admin\"; its password is in .kubevnfm/netrc (mode 0600). To use it:"
-    echo "    curl --netrc-file .kubevnfm/netrc $(sed -n 's/^KUBEVNFM_PUBLIC_URL=//p' .env)/v1.0/vims"
+    echo "    curl --netrc-file .kubevnfm/netrc $(sed -n 's/^KUBEVNFM_PUBLIC_URL=//p' .env | tail -n 1)/v1.0/vims"
 fi
 if grep -q '^KUBEVNFM_AUTH_MODES=.*none' .env; then
     echo "make-env.sh: .env has KUBEVNFM_AUTH_MODES=none, with which the gateway does not start in a container: remove the line" >&2

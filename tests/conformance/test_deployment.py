@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import netrc as netrc_module
 import os
 import re
 import shutil
@@ -15,6 +16,8 @@ from typing import Any, Final
 
 import pytest
 import yaml
+from kubevnfm_access.caller import Role
+from kubevnfm_access.users import read_users
 from processes import PROJECT
 
 COMPOSE: Final = ("docker-compose.yml", "docker-compose.lab.yml")
@@ -28,6 +31,7 @@ def copy(tmp_path: Path) -> Path:
         *COMPOSE,
         *(str(each.relative_to(PROJECT)) for each in dockerfiles(PROJECT)),
         "deploy/base/make-env.sh",
+        "deploy/base/pin-images.sh",
     ):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(PROJECT / path, tmp_path / path)
@@ -38,13 +42,35 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
+class ComposeLoader(yaml.SafeLoader):
+    """Reads the tag with which docker compose takes a value of an earlier file back."""
+
+
+ComposeLoader.add_constructor("!reset", lambda loader, node: None)
+
+
+def composed(name: str = "docker-compose.yml") -> dict[str, Any]:
+    """A compose file, with its merge keys resolved."""
+    document = yaml.load((PROJECT / name).read_text(encoding="utf-8"), ComposeLoader)
+    return dict(document)
+
+
 def services() -> dict[str, Any]:
     """The services of docker-compose.yml, by name."""
-    return dict(yaml.safe_load((PROJECT / "docker-compose.yml").read_text(encoding="utf-8"))["services"])
+    return dict(composed()["services"])
+
+
+def containers() -> dict[str, Any]:
+    """Every container: those of docker-compose.yml, and those that the lab adds."""
+    return {**composed("docker-compose.lab.yml")["services"], **services()}
 
 
 def dockerfiles(root: Path) -> list[Path]:
     return [*root.glob("services/*/Dockerfile"), root / "deploy" / "lab" / "Dockerfile"]
+
+
+def environment(one: dict[str, Any]) -> dict[str, str]:
+    return dict(one.get("environment", {}))
 
 
 def values(folder: Path) -> dict[str, str]:
@@ -84,6 +110,99 @@ def test_an_update_adds_to_env_what_it_lacks_and_changes_nothing(copy: Path) -> 
     after = values(copy)
     assert after.keys() == before.keys()
     assert {name for name in after if after[name] != before[name]} == {"MONGODB_VIM_REGISTRY_PASSWORD"}
+
+
+@pytest.mark.parametrize("name", containers())
+def test_every_container_is_confined(name: str) -> None:
+    one = containers()[name]
+    assert one["cap_drop"] == ["ALL"]
+    assert "cap_add" not in one
+    assert "privileged" not in one
+    assert "no-new-privileges:true" in one["security_opt"]
+    assert one["read_only"] is True
+    assert re.fullmatch(r"[1-9]\d*[mg]", one["mem_limit"])
+    assert 0 < one["pids_limit"] <= 2048
+    assert set(one["networks"]) <= {"inside", "outside"}
+    # The images of this project have a user of their own; a public image would start as root.
+    if not one["image"].startswith("kubevnfm/"):
+        assert one["user"].partition(":")[0] not in {"", "0", "root"}
+    assert not [volume for volume in one.get("volumes", []) if "docker.sock" in volume]
+
+
+def test_images_have_a_user_of_their_own() -> None:
+    for file in dockerfiles(PROJECT):
+        assert re.findall(r"^USER (\S+)$", file.read_text(encoding="utf-8"), re.MULTILINE) == ["kubevnfm"], file
+
+
+def test_broker_and_database_reach_nothing_outside() -> None:
+    assert composed()["networks"] == {"inside": {"internal": True}, "outside": None}
+    alone = {name for name, one in containers().items() if list(one["networks"]) == ["inside"]}
+    assert alone == {"rabbitmq", "rabbitmq-users", "mongodb", "mongodb-users"}
+    assert not [name for name in alone if "ports" in containers()[name]]
+    for published in (each for one in services().values() for each in one.get("ports", [])):
+        assert re.fullmatch(r"\$\{[A-Z_]+:-127\.0\.0\.1:\d+\}:\d+", published)
+
+
+def test_the_compose_file_has_no_interface_without_authentication() -> None:
+    """The services listen on every address of their containers, so that they would not start with mode none."""
+    listening = {name for name, one in services().items() if any("_AUTH_MODES" in each for each in environment(one))}
+    assert listening == {"lcm-api", "credentials-receiver"}
+    for name in listening:
+        one = services()[name]
+        prefix = f"KUBEVNFM_{name.upper().replace('-', '_')}"
+        assert environment(one)[f"{prefix}_AUTH_MODES"] == "${KUBEVNFM_AUTH_MODES:-basic}"
+        assert environment(one)[f"{prefix}_AUTH_USERS_FILE"] == "/etc/kubevnfm/users/users.toml"
+        assert [volume for volume in one["volumes"] if volume.endswith(":/etc/kubevnfm/users:ro")]
+    text = "".join((PROJECT / name).read_text(encoding="utf-8") for name in COMPOSE)
+    assert "OPEN_TO_NETWORK" not in text
+
+
+def test_the_first_user_is_an_admin_whose_password_only_the_owner_reads(copy: Path) -> None:
+    made = make_env(copy)
+    netrc, users = copy / ".kubevnfm/netrc", copy / values(copy)["KUBEVNFM_USERS_DIR"] / "users.toml"
+    found = read_users(users)
+    login, _, password = netrc_module.netrc(netrc).authenticators("127.0.0.1") or ("", "", "")
+    assert {name: user.roles for name, user in found.items()} == {"admin": {Role.ADMIN}}
+    assert login == "admin"
+    assert len(password) == 48
+    hashed = found["admin"].password
+    assert hashed is not None
+    assert hashed.fits(password)
+    assert not hashed.fits(password[:-1])
+    # Containers read the users as users of their own; the folder above lets no other user of the host through.
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (netrc, netrc.parent, users.parent, users)}
+    assert modes == {"netrc": 0o600, ".kubevnfm": 0o700, "users": 0o755, "users.toml": 0o644}
+    assert "curl --netrc-file .kubevnfm/netrc http://127.0.0.1:9890/" in made.stdout
+    assert password not in made.stdout + made.stderr + (copy / ".env").read_text(encoding="utf-8")
+
+
+def test_an_installation_without_users_gets_an_admin_and_keeps_the_users_it_has(copy: Path) -> None:
+    """Earlier versions had neither; `up` without the variable ends with the advice to run the script."""
+    assert make_env(copy).returncode == 0
+    env = copy / ".env"
+    lines = env.read_text(encoding="utf-8").splitlines(keepends=True)
+    older = [line for line in lines if not line.startswith("KUBEVNFM_USERS_DIR")]
+    env.write_text("".join([*older, "KUBEVNFM_AUTH_MODES=none\nKUBEVNFM_PUBLIC_URL=https://nfv.example:8443\n"]))
+    shutil.rmtree(copy / ".kubevnfm")
+
+    added = make_env(copy, "--add")
+    assert added.returncode == 0
+    assert "KUBEVNFM_AUTH_MODES=none" in added.stderr
+    assert netrc_module.netrc(copy / ".kubevnfm/netrc").authenticators("nfv.example")
+    users = copy / values(copy)["KUBEVNFM_USERS_DIR"] / "users.toml"
+    users.write_text("[users.mine]\n")
+    again = make_env(copy, "--add")
+    assert users.read_text() == "[users.mine]\n"
+    assert (again.returncode, "netrc" in again.stdout) == (0, False)
+    needed = re.findall(r"\$\{KUBEVNFM_USERS_DIR:\?([^}]*)\}", (copy / "docker-compose.yml").read_text())
+    assert needed == ["run deploy/base/make-env.sh first, after an update with --add"] * 2
+
+
+def test_images_without_a_digest_are_named_at_every_installation(copy: Path) -> None:
+    named = make_env(copy).stderr
+    text = "".join(file.read_text(encoding="utf-8") for file in (copy / COMPOSE[0], *dockerfiles(copy)))
+    for image in ("mongo:8", "python:3.11-slim-bookworm", "rabbitmq:4-management"):
+        assert (image in named) == (f"{image}@sha256" not in text)
 
 
 def test_containers_can_read_what_a_narrow_umask_made(copy: Path) -> None:
@@ -192,6 +311,8 @@ def test_images_are_pinned_by_the_digests_that_their_tags_name_now(copy: Path) -
         done = pin(digit)
         assert done.returncode == 0, done.stderr
         assert references() == [f"{tag}@sha256:{digit * 64}" for tag in tags]
+    check = subprocess.run([PROJECT / "deploy/base/pin-images.sh", "--check", copy], check=False, timeout=60)
+    assert check.returncode == 0
     refused = pin("x")
     assert (refused.returncode, "a digest expected" in refused.stderr) == (1, True)
     assert references() == [f"{tag}@sha256:{'b' * 64}" for tag in tags]
