@@ -69,7 +69,7 @@ for service in services/*/pyproject.toml; do
     first=
 done
 setting KUBEVNFM_USERS_DIR ./.kubevnfm/users '' \
-    'The folder with users.toml: the users of the gateway, who authenticate by HTTP Basic (docs/security.md).'
+    'The folder with users.toml: the users of the gateway and their passwords for HTTP Basic, as hashes (docs/security.md).'
 setting KUBEVNFM_PUBLISH 127.0.0.1:9890 '' \
     "The gateway's address on the host. Passwords cross the network in clear beyond loopback: use TLS (docs/security.md)."
 setting KUBEVNFM_PUBLIC_URL http://127.0.0.1:9890 'The first part of links in answers and notifications.'

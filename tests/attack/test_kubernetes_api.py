@@ -9,6 +9,7 @@ from contextlib import aclosing, asynccontextmanager
 
 import aiohttp
 import pytest
+from aiohttp import web
 from hostile import (
     ATTACKS,
     BLOCK,
@@ -24,11 +25,13 @@ from hostile import (
 )
 from kubevnfm_clients.cluster_access import ClusterAccess, OidcUser
 from kubevnfm_clients.cluster_login import OidcTokens
+from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.kubernetes import KubernetesCluster
 from kubevnfm_infra_k8s.adapters.transport import LARGEST_ANSWER, Transport
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectRefused
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.http import serving
 from kubevnfm_secrets import KeyRing
 from kubevnfm_vim_registry.adapters.kubernetes import KubernetesProbe
 from kubevnfm_vim_registry.domain.errors import VimRefused, VimUnauthorized, VimUnreachable
@@ -235,3 +238,42 @@ async def test_the_message_of_a_refusal_cannot_change_a_terminal() -> None:
             await api.get(PODS, KEY)
     check_reason(caught.value)
     assert "no more" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "is_temporary"),
+    [
+        (404, True),
+        (408, True),
+        (429, True),
+        (500, True),
+        (503, True),
+        (400, False),
+        (401, False),
+        (403, False),
+        (302, False),
+    ],
+)
+async def test_both_services_judge_a_failing_openid_provider_alike(status: int, is_temporary: bool) -> None:
+    """429 and 404 were temporary in vim-registry and permanent in infra-k8s."""
+    asked: list[str] = []
+
+    async def token(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.json_response({"error": TOKEN}, status=status, headers={"Location": "/elsewhere"})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", token)
+    async with serving(app, host="127.0.0.1", port=0) as port, aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{port}"
+        given = {"oidc_token_url": f"{url}/token", "username": "u", "password": TOKEN, "client_id": "c"}
+        vim = a_vim(Hostile(port), **given)
+        with pytest.raises((VimUnreachable, VimUnauthorized, VimRefused)) as registered:
+            await KubernetesProbe(session, KeyRing([bytes(32)]), timeout_s=60).check(vim)
+        async with KubernetesClusters.open(KeyRing([bytes(32)])) as clusters, clusters.cluster(vim.connection) as api:
+            with pytest.raises((ClusterUnavailable, AccessRefused)) as applied:
+                await api.get(PODS, KEY)
+    assert isinstance(registered.value, VimUnreachable) == isinstance(applied.value, ClusterUnavailable) == is_temporary
+    assert set(asked) == {"/token"}
+    for error in (registered.value, applied.value):
+        check_reason(error)

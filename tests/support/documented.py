@@ -32,7 +32,9 @@ class Documented:
         """Raise AssertionError if the response differs from the document."""
         operation = self._operation(method, path)
         if operation is None:
-            assert method in {"HEAD", "OPTIONS"} or status in {401, 403, 404, 405, 421}, f"{method} {path} is not documented"
+            assert method in {"HEAD", "OPTIONS"} or status in {401, 403, 404, 405, 421}, (
+                f"{method} {path} is not documented"
+            )
             return
         said = f"{method} {path} answers {status}"
         response = operation["responses"].get(str(status)) or operation["responses"]["default"]

@@ -58,7 +58,7 @@ class Provider:
     url: str = ""
     forms: list[dict[str, str]] = field(default_factory=list)
     certificates: list[object] = field(default_factory=list)
-    """What each caller presented."""
+    """The certificate of each caller, None without one."""
     answer: Callable[[], web.StreamResponse] = lambda: web.json_response({})
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     held: asyncio.Event | None = None
