@@ -57,6 +57,7 @@ async def answer_to(request: web.Request, way: Proxies | None = None, gate: Gate
 )
 @pytest.mark.parametrize("path", [INSTANCES, VIMS, "/", "/nothing", callback.PATH])
 async def test_another_machine_is_refused_whatever_host_it_names(peer: str, path: str) -> None:
+    """API-140: the address of the peer decides; `Host` is the caller's own text."""
     assert await answer_to(request_from(peer, path=path)) == 403
     for host in ("localhost", "[::1]:9890", "10.0.0.5:9890", "nfv.example"):
         known = Proxies(hosts=KnownHosts(frozenset({"nfv.example"})))
