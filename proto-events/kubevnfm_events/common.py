@@ -35,6 +35,9 @@ class VimConnection(Facts):
     """OpenStack: username, password, project, projectDomain, userDomain, region. Kubernetes: bearer_token, or
     username and password, or client_certificate and client_key."""
     extra: SecretParams = Field(default_factory=dict)
+    of_vnf: bool = False
+    """Whether a VNF has chosen the endpoint: a cluster that it has built or whose credentials it has sent. Connections go to
+    addresses of the setting ``vnf_networks`` only."""
 
     @property
     def is_reference(self) -> bool:

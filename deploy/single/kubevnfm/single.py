@@ -23,6 +23,8 @@ from kubevnfm_clients import (
     internal_session,
 )
 from kubevnfm_clients.callback import PATH as CALLBACK_PATH
+from kubevnfm_clients.outbound_settings import OutboundSettings
+from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_credentials_receiver.settings import Settings as CredentialsReceiverSettings
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
 from kubevnfm_infra_k8s.settings import Settings as InfraK8sSettings
@@ -86,6 +88,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
         credentials_url = f"http://127.0.0.1:{credentials_port}"
         credentials_token = keys.credentials_token(settings.data_dir)
         own_token: Any = {"credentials_token": SecretStr(credentials_token)}
+        networks = VnfNetworks.from_settings(settings, gateway_url, vims_url, machines_url, credentials_url)
         callback_keys = SecretStr(keys.callback_master_key(settings.data_dir))
         async with (
             credentials_receiver(
@@ -107,6 +110,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 users=HttpVimUsers(gateway_url, token, session),
                 credentials=HttpCredentials(credentials_url, credentials_token, session),
                 operations=HttpInstances(gateway_url, token, session),
+                networks=networks,
             ),
             mgmt_executor(
                 _mgmt_executor_settings(
@@ -115,6 +119,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 backends,
                 packages=packages,
                 vims=directory,
+                networks=networks,
             ),
             infra_openstack(
                 InfraOpenstackSettings(lease_s=settings.lease_s, trust_packages=settings.trust_packages, **shared),
@@ -123,11 +128,16 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 vims=directory,
             ),
             infra_k8s(
-                InfraK8sSettings(lease_s=settings.lease_s, **shared),
+                InfraK8sSettings(
+                    lease_s=settings.lease_s,
+                    **{name: getattr(settings, name) for name in OutboundSettings.model_fields},
+                    **shared,
+                ),
                 backends,
                 packages=packages,
                 vims=directory,
                 identities=HttpCloudIdentities(vims_url, token, session),
+                networks=networks,
             ),
             # Last, so it stops first: the gateway takes no request whose commands would have no consumer.
             lcm_api(

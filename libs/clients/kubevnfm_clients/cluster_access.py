@@ -51,6 +51,8 @@ class ClusterAccess:
     client_certificate: str = field(default="", repr=False)
     client_key: str = field(default="", repr=False)
     oidc: OidcUser | None = None
+    of_vnf: bool = False
+    """Whether a VNF has chosen the endpoint."""
 
     @property
     def fingerprint(self) -> str:
@@ -77,6 +79,7 @@ def read_access(vim: VimConnection, ring: KeyRing) -> ClusterAccess:
         "trust": trust,
         "client_certificate": _pem(text.get("client_certificate")),
         "client_key": _pem(text.get("client_key")),
+        "of_vnf": vim.of_vnf,
     }
     username, password = text.get("username", ""), text.get("password", "")
     if text.get("oidc_token_url"):

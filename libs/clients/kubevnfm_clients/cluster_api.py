@@ -22,6 +22,7 @@ from kubevnfm_clients.bounded import AnswerTooLarge, read_json
 from kubevnfm_clients.cluster_access import cluster_tls, read_access
 from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable
 from kubevnfm_clients.cluster_login import ClusterLogin, OidcTokens
+from kubevnfm_clients.outbound import refusal_in
 
 _LARGEST: Final = 4 * 2**20
 """Bytes of an answer: 500 namespaces have some 500 KiB, and etcd stores at most 1.5 MiB as one object."""
@@ -102,6 +103,8 @@ class ClusterApi:
         except (ssl.SSLError, aiohttp.ClientSSLError) as error:
             raise ApiRefused(self.endpoint, tls_failure(str(error))) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if (refusal := refusal_in(error)) is not None:
+                raise ApiRefused(self.endpoint, refusal) from error
             raise ApiUnavailable(self.endpoint, type(error).__name__) from error
 
     @asynccontextmanager

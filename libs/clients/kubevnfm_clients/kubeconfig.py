@@ -45,7 +45,11 @@ def kubeconfig_connection(text: str, *, field: str = "kubeconfig") -> VimConnect
     interface: dict[str, object] = {"endpoint": server}
     interface["ssl_ca_cert"] = _ca(cluster, f"{field}.clusters[].cluster")
     return VimConnection(
-        vim_type=_KUBERNETES, interface_info=interface, access_info=_access(user, f"{field}.users[].user")
+        vim_type=_KUBERNETES,
+        interface_info=interface,
+        access_info=_access(user, f"{field}.users[].user"),
+        # Every kubeconfig that is read here comes from the cluster of a VNF.
+        of_vnf=True,
     )
 
 

@@ -9,7 +9,7 @@ resolved: neither DNS rebinding nor a redirect gets around it.
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -31,13 +31,13 @@ _COMPATIBLE: Final = IPv6Network("::/96")
 
 
 class AddressNotAllowed(OSError):
-    """The connection would lead into a network that is not allowed.
+    """The connection would lead to an address that is not allowed.
 
     The text is the same for every address, so that a name with several addresses gives one error.
     """
 
-    def __init__(self) -> None:
-        super().__init__("its address is in a network that calls may not go to")
+    def __init__(self, reason: str = "its address is in a network that calls may not go to") -> None:
+        super().__init__(reason)
 
 
 @dataclass(frozen=True)
@@ -54,22 +54,33 @@ class AddressRules:
     def admits(self, address: str) -> bool:
         """Return whether a connection to this address is allowed; never if the text is not an address."""
         try:
-            given = ip_address(address)
+            return all(self._admits(each) for each in forms_of(address))
         except ValueError:
             return False
-        return all(self._admits(each) for each in (given, *_within(given)))
 
     def _admits(self, address: Address) -> bool:
         if any(address in network for network in self.allowed):
             return True
-        if isinstance(address, IPv6Address) and any(_within(address)):
+        if embedded_in(address):
             return True  # the embedded IPv4 address decides
         if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:
             return False
         return address.is_global and not address.is_multicast and not address.is_reserved
 
 
-def _within(address: Address) -> Iterable[IPv4Address]:
+def forms_of(address: str) -> Sequence[Address]:
+    """Return an address, without its zone, and the IPv4 addresses that are embedded in it; a rule must hold for each.
+
+    Raises ValueError for a text that is no address, such as an octal or decimal form.
+    """
+    given = ip_address(address)
+    if isinstance(given, IPv6Address):
+        # Addresses with and without a zone (``%eth0``) are not equal.
+        given = IPv6Address(int(given))
+    return (given, *embedded_in(given))
+
+
+def embedded_in(address: Address) -> Sequence[IPv4Address]:
     """Return the IPv4 addresses that are embedded in an IPv6 address."""
     if isinstance(address, IPv4Address):
         return ()
@@ -104,10 +115,16 @@ async def outbound_session(
         yield session
 
 
+def refusal_in(error: BaseException) -> str | None:
+    """Return why the address of a failed call is not allowed; None: the call failed for another reason."""
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    return str(cause) if isinstance(cause, AddressNotAllowed) else None
+
+
 def trouble(error: Exception) -> str:
     """Return the cause of a failed call as a text for the caller that named the address, without its query or secrets."""
-    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, AddressNotAllowed):
-        return str(error.os_error)
+    if (reason := refusal_in(error)) is not None:
+        return reason
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
         return "its certificate was not accepted"
     if isinstance(error, aiohttp.ClientConnectorDNSError):

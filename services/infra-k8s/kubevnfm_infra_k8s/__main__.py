@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 from kubevnfm_clients import HttpCloudIdentities, HttpPackages, HttpVimDirectory, Peers
+from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.service import run_service
 
@@ -20,9 +21,10 @@ async def wire(settings: Settings, backends: Backends, peers: Peers) -> AsyncIte
     packages = HttpPackages(settings.lcm_api_url, *peers.credentials("lcm-api"), cache_dir=settings.cache_dir)
     vims = HttpVimDirectory(settings.vim_registry_url, *peers.credentials("vim-registry"))
     identities = HttpCloudIdentities(settings.vim_registry_url, *peers.credentials("vim-registry"))
+    networks = VnfNetworks.from_settings(settings)
     host, port = settings.health_host, settings.health_port
     async with (
-        infra_k8s(settings, backends, packages=packages, vims=vims, identities=identities),
+        infra_k8s(settings, backends, packages=packages, vims=vims, identities=identities, networks=networks),
         backends.serving(web.Application(), host=host, port=port, tls=settings.server_tls) as listening,
     ):
         yield listening

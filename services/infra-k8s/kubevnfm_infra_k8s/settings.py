@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Self
 
+from kubevnfm_clients.outbound_settings import OutboundSettings
+from kubevnfm_clients.vnf_network_settings import VnfNetworkSettings
 from kubevnfm_kit.settings import ProcessSettings
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
 
-class Settings(ProcessSettings):
+class Settings(ProcessSettings, OutboundSettings, VnfNetworkSettings):
     """Environment variables ``KUBEVNFM_INFRA_K8S_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_INFRA_K8S_")
@@ -42,6 +45,14 @@ class Settings(ProcessSettings):
     """Time limit for the deletion of objects, in addition to the pods' grace period. A command's own deadline ends the
     wait earlier."""
     fetch_inner_addresses: bool = False
-    """Whether requests may name URLs of manifests at private, loopback and link-local addresses."""
+    """Replaced by ``allowed_networks``: the networks from which requests may have manifests fetched, beside public addresses."""
     helm: str = "helm"
     """The helm program (version 3), for packages with charts: its path, or its name in ``PATH``."""
+
+    @model_validator(mode="after")
+    def _names_networks(self) -> Self:
+        if self.fetch_inner_addresses:
+            raise ValueError(
+                "fetch_inner_addresses: replaced by allowed_networks, which names the networks: 10.20.0.0/16,fd12::/16"
+            )
+        return self

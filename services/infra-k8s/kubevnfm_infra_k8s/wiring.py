@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kubevnfm_clients.ports import CloudIdentities, Packages, VimDirectory
+from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_events.capi import (
     ApplyAddons,
     AwaitCluster,
@@ -54,14 +57,21 @@ _INDEXES = {**documents.INDEXES, sources.FETCHED: sources.INDEXES}
 
 @asynccontextmanager
 async def infra_k8s(
-    settings: Settings, backends: Backends, *, packages: Packages, vims: VimDirectory, identities: CloudIdentities
+    settings: Settings,
+    backends: Backends,
+    *,
+    packages: Packages,
+    vims: VimDirectory,
+    identities: CloudIdentities,
+    networks: VnfNetworks,
 ) -> AsyncIterator[CommandWorker]:
     """Yield the service, consuming; leaving the block drains and closes it."""
     await backends.ensure_indexes(_INDEXES)
+    trusted = await asyncio.to_thread(ssl.create_default_context, cafile=settings.outbound_ca_file)
     store, key_ring, clock = backends.store, backends.key_ring, backends.clock
     async with (
-        KubernetesClusters.open(key_ring) as clusters,
-        Downloads.open(allow_inner=settings.fetch_inner_addresses) as downloads,
+        KubernetesClusters.open(key_ring, networks) as clusters,
+        Downloads.open(settings.address_rules, tls=trusted) as downloads,
         ClusterWatches.open(clusters) as watches,
         ObjectWatches.open(clusters) as object_watches,
     ):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kubevnfm_access.settings import AccessSettings
 from kubevnfm_clients.outbound_settings import OutboundSettings
+from kubevnfm_clients.vnf_network_settings import VnfNetworkSettings
 from kubevnfm_kit.settings import ProcessSettings
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
@@ -16,7 +17,9 @@ from kubevnfm_lcm_api.notifications.settings import CallbackSettings
 from kubevnfm_lcm_api.packages.settings import PackageSettings
 
 
-class SubjectSettings(OutboundSettings, PackageSettings, CallbackSettings, GrantSettings, LifecycleSettings):
+class SubjectSettings(
+    OutboundSettings, PackageSettings, CallbackSettings, GrantSettings, LifecycleSettings, VnfNetworkSettings
+):
     """The settings of the subjects; the single process has them too."""
 
 

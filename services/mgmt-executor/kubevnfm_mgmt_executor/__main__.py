@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 
 from kubevnfm_clients import HttpPackages, HttpVimDirectory, Peers
+from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.service import run_service
 
@@ -16,7 +17,8 @@ def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncC
     """Return the service with its clients of other services."""
     packages = HttpPackages(settings.lcm_api_url, *peers.credentials("lcm-api"), cache_dir=settings.cache_dir)
     vims = HttpVimDirectory(settings.vim_registry_url, *peers.credentials("vim-registry"))
-    return mgmt_executor(settings, backends, packages=packages, vims=vims)
+    networks = VnfNetworks.from_settings(settings)
+    return mgmt_executor(settings, backends, packages=packages, vims=vims, networks=networks)
 
 
 if __name__ == "__main__":

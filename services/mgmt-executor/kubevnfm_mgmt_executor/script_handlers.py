@@ -27,6 +27,8 @@ from kubevnfm_mgmt_executor.domain.ports import Claim, CommandOutput, Earlier, J
 from kubevnfm_mgmt_executor.domain.recorder import NodeId, Recorder, TaskResult
 from kubevnfm_mgmt_executor.domain.scripts import (
     Answer,
+    Granted,
+    Grants,
     ScriptFailed,
     ScriptOutcome,
     ScriptRun,
@@ -50,7 +52,9 @@ _WITHOUT_NETWORK: Final = (
     "start new thread",
 )
 """Texts of the errors that calls for sockets, names and threads raise in a script without addresses."""
-_NO_NETWORK: Final = " (a script has no network and no threads if its VNF has no machines, as that of a CNF)"
+_NO_NETWORK: Final = " (a script has no network and no threads if no address is granted to it, as to that of a CNF, which has no machines)"
+_MOST_REFUSED: Final = 3
+"""Number of refused addresses that an error names: a VNF may have hundreds of machines."""
 _END_BYTES: Final = 3072
 """How much of a script's stderr its error quotes (capi.md chapter 3); an error has at most 4 KiB."""
 _REASON_BYTES: Final = 512
@@ -86,8 +90,9 @@ class ScriptHandlers:
         clock: Clock,
         timeout_s: float,
         senders: ScriptSenders,
+        grants: Grants,
     ) -> None:
-        self._senders = senders
+        self._senders, self._grants = senders, grants
         self._scripts, self._folder, self._journal = scripts, folder, journal
         self._output_log, self._key_ring, self._clock = output_log, key_ring, clock
         self._timeout_s = timeout_s
@@ -103,8 +108,11 @@ class ScriptHandlers:
             found = await self._senders.find(command.sender, recorder, context.operation_id)
 
         async def work(_: Earlier | None) -> TaskResult:
+            granted = await self._grants.granted(command.reach)
+            if granted.refused:
+                await recorder.progress(_NODE, command.task, _not_granted(granted))
             async with self._prepared(command, found, context, recorder) as prepared:
-                answers.append(await self._run(command, context, prepared))
+                answers.append(await self._run(command, context, prepared, granted))
             return TaskResult()
 
         await recorder.perform(_NODE, command.task, work)
@@ -138,7 +146,7 @@ class ScriptHandlers:
             yield prepared
 
     async def _run(
-        self, command: RunScript, context: StepContext, prepared: Prepared | None
+        self, command: RunScript, context: StepContext, prepared: Prepared | None, granted: Granted
     ) -> tuple[Answer, DriverVim | None]:
         secrets = secrets_in(command.given, self._reveal)
         given = revealed(command.given, self._key_ring)
@@ -151,7 +159,7 @@ class ScriptHandlers:
             package=await self._folder(command.package),
             given=given,
             folders={name: await self._folder(package) for name, package in command.folders.items()},
-            reach=command.reach,
+            reach=granted.reach,
             timeout_s=timeout_s,
             driver_class=command.driver_class,
             opening=prepared.opening if prepared is not None else None,
@@ -169,7 +177,10 @@ class ScriptHandlers:
         if outcome.timed_out:
             last_output = f"; its last output:{said.end}" if said.end else ""
             raise ScriptTimedOut(f"{command.task}: {command.file} was killed after {timeout_s:g} s{last_output}")
-        return self._judged(command, outcome, given, secrets, said)
+        answer, vim = self._judged(command, outcome, given, secrets, said, granted)
+        if vim is not None and (refusal := await self._grants.refusal_of_url(vim.access.server)):
+            raise ScriptFailed(command.task, f"{command.file}: create_vim: auth_url: {refusal}", remains=answer)
+        return answer, vim
 
     def _keeper(self, command: RunScript, operation_id: str, secrets: frozenset[str]) -> _Keep:
         """Return what puts the output of the script, which starts now, into the operation's log."""
@@ -207,6 +218,7 @@ class ScriptHandlers:
         given: Mapping[str, object],
         secrets: frozenset[str],
         said: _Said,
+        granted: Granted,
     ) -> tuple[Answer, DriverVim | None]:
         """Return the answer and the VIM that is to be registered.
 
@@ -233,8 +245,11 @@ class ScriptHandlers:
                 problem = str(error)
         if outcome.status != 0:
             reason = f"; its last output:{said.end}" if said.end else " and wrote nothing to stderr"
-            if not command.reach and command.sender is None and any(sign in said.end for sign in _WITHOUT_NETWORK):
+            if not granted.reach and command.sender is None and any(sign in said.end for sign in _WITHOUT_NETWORK):
                 reason = _NO_NETWORK + reason
+            if granted.refused:
+                # Before what the script has written: only the end of an error is cut.
+                reason = f" ({_not_granted(granted)})" + reason
             raise ScriptFailed(
                 command.task, f"{command.file} ended with exit status {outcome.status}{reason}", remains=answer
             )
@@ -256,3 +271,10 @@ class ScriptHandlers:
 
     def _reveal(self, secret: Secret) -> str:
         return secret.reveal(self._key_ring)
+
+
+def _not_granted(granted: Granted) -> str:
+    """Return the sentence about addresses that the script may not connect to."""
+    named, others = granted.refused[:_MOST_REFUSED], len(granted.refused) - _MOST_REFUSED
+    more = f"; and {others} more" if others > 0 else ""
+    return f"addresses of the VNF that the script may not connect to: {'; '.join(named)}{more}"

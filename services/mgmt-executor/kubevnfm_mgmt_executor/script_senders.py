@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from ipaddress import ip_address
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
@@ -34,7 +33,7 @@ from kubevnfm_mgmt_executor.domain.capi.journaled import collected
 from kubevnfm_mgmt_executor.domain.capi.reader_accounts import make_reader, remove_reader
 from kubevnfm_mgmt_executor.domain.capi.request import Collected
 from kubevnfm_mgmt_executor.domain.recorder import Recorder
-from kubevnfm_mgmt_executor.domain.scripts import Opening
+from kubevnfm_mgmt_executor.domain.scripts import Grants, Opening
 
 log = structlog.get_logger()
 
@@ -120,6 +119,8 @@ class ScriptSenders:
     addresses_of: AddressesOf
     serves_at: ServesAt
     trusted_cas: Callable[[], Awaitable[TrustedCas]]
+    grants: Grants
+    """Judges the addresses of workload clusters, and of a management cluster that a VNF has built."""
 
     async def find(self, sender: CredentialsSender, recorder: Recorder, operation_id: str) -> Found:
         """Return what is known of the clusters and the receiver; CREATED and ROTATED wait until the cluster answers.
@@ -211,7 +212,10 @@ class ScriptSenders:
     async def _destinations(self, found: Found, progress: Progress) -> list[_Destination]:
         destinations = await self._destinations_of(found.url, progress)
         if found.cluster_uid is not None:
-            destinations += await self._destinations_of(self._endpoint(found.vim), progress)
+            management = await self._destinations_of(self._endpoint(found.vim), progress)
+            if found.vim.of_vnf:
+                management = await self._granted(management, progress)
+            destinations += management
         if found.collected is not None:
             destinations += await self._proven_destinations(found.collected, progress)
         return destinations
@@ -231,6 +235,15 @@ class ScriptSenders:
             for at in await self.collector.wait(f"the address of {host}", look_up, progress)
         ]
 
+    async def _granted(self, destinations: Sequence[_Destination], progress: Progress) -> list[_Destination]:
+        granted: list[_Destination] = []
+        for one in destinations:
+            judged = await self.grants.granted((one.address,), one.port)
+            granted += [one] * len(judged.reach)
+            for refusal in judged.refused:
+                await progress(f"the script cannot connect to {one.host}: {refusal}")
+        return granted
+
     async def _proven_destinations(self, present: Collected, progress: Progress) -> list[_Destination]:
         """Return the addresses at which the workload cluster has shown that it is the one of the kubeconfig.
 
@@ -246,10 +259,11 @@ class ScriptSenders:
             known = await self.addresses_of(host)
         except OSError:
             known = ()
-        proven = [at for at in known if _may_be_a_cluster(at) and await self.serves_at(connection, at)]
+        granted = await self._granted([_Destination(host, at, port) for at in known], progress)
+        proven = [one for one in granted if await self.serves_at(connection, one.address)]
         if not proven:
             await progress(f"the script cannot connect to {host}: none of its addresses is the API of the cluster")
-        return [_Destination(host, at, port) for at in proven]
+        return proven
 
     @asynccontextmanager
     async def _access(
@@ -329,12 +343,6 @@ def _command(sender: CredentialsSender) -> SendCredentials | WithdrawCredentials
 def _host_and_port(url: str) -> tuple[str, int]:
     parts = urlsplit(url)
     return (parts.hostname or "").lower(), parts.port or _PORTS.get(parts.scheme, 443)
-
-
-def _may_be_a_cluster(address: str) -> bool:
-    found = ip_address(address)
-    plain = getattr(found, "ipv4_mapped", None) or found
-    return not (plain.is_unspecified or plain.is_link_local or plain.is_multicast)
 
 
 def _names(destinations: Iterable[_Destination]) -> dict[str, tuple[str, ...]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from kubevnfm_clients.callback import PATH, master_keys
+from kubevnfm_clients.vnf_network_settings import VnfNetworkSettings
 from kubevnfm_kit.settings import ProcessSettings
 from kubevnfm_kit.tls import ClientTls
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
@@ -48,7 +49,7 @@ class ReceiverSettings(BaseModel):
         return frozenset(host.strip() for host in self.receiver_hosts.split(",") if host.strip())
 
 
-class Settings(ProcessSettings, ReceiverSettings):
+class Settings(ProcessSettings, ReceiverSettings, VnfNetworkSettings):
     """Environment variables ``KUBEVNFM_MGMT_EXECUTOR_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_MGMT_EXECUTOR_")

@@ -14,6 +14,7 @@ import aiohttp
 from kubevnfm_clients.cluster_api import ClusterApi
 from kubevnfm_clients.cluster_login import OidcTokens
 from kubevnfm_clients.ports import NodeLogs, Packages, VimDirectory
+from kubevnfm_clients.vnf_networks import VnfNetworks, addresses_of
 from kubevnfm_events import VimConnection
 from kubevnfm_events.credentials import SendCredentials, WithdrawCredentials
 from kubevnfm_events.mgmt import ForgetInstance, RunPhase, RunScript
@@ -23,7 +24,8 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_worker.backends import Backends
 
 from kubevnfm_mgmt_executor.adapters import host_keys, journal, node_logs
-from kubevnfm_mgmt_executor.adapters.cluster_addresses import addresses_of, serves_at
+from kubevnfm_mgmt_executor.adapters.cluster_addresses import serves_at
+from kubevnfm_mgmt_executor.adapters.granted import GrantedAddresses
 from kubevnfm_mgmt_executor.adapters.http import internal_api
 from kubevnfm_mgmt_executor.adapters.own_files import OwnFiles
 from kubevnfm_mgmt_executor.adapters.package_files import FetchedPackage
@@ -73,7 +75,7 @@ class MgmtExecutor:
 
 @asynccontextmanager
 async def mgmt_executor(
-    settings: Settings, backends: Backends, *, packages: Packages, vims: VimDirectory
+    settings: Settings, backends: Backends, *, packages: Packages, vims: VimDirectory, networks: VnfNetworks
 ) -> AsyncIterator[MgmtExecutor]:
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
     await backends.ensure_indexes(INDEXES)
@@ -82,7 +84,7 @@ async def mgmt_executor(
     logs = node_logs.StoredOutputLog(store)
     handlers = MgmtHandlers(
         drivers=DRIVERS,
-        machines=SshMachines(keys, port=settings.ssh_port),
+        machines=SshMachines(keys, networks, port=settings.ssh_port),
         journal=journal.StoredJournal(store, clock),
         host_keys=keys,
         output_log=logs,
@@ -97,9 +99,9 @@ async def mgmt_executor(
             memory_mib=settings.script_memory_mib,
             parallel=settings.script_parallel,
             trust_packages=settings.trust_packages,
-        ),
-        ssh_port=settings.ssh_port,
+        )
     )
+    grants = GrantedAddresses(networks, ssh_port=settings.ssh_port)
     backends.states["packageCode"] = await scripts.state()
     worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
     worker.handle(RunPhase, handlers.run_phase)
@@ -108,12 +110,13 @@ async def mgmt_executor(
     # The worker closes first: the logs of phases that still drain can be read until they end, and so can clusters.
     async with (
         aiohttp.ClientSession() as session,
+        networks.session() as vnf_session,
         HttpReceivers.connected(settings.receiver_tls) as receivers,
         backends.serving(api, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
         worker,
     ):
         sending: _Sending = {
-            "collector": Collector(_connector(session, backends.key_ring)),
+            "collector": Collector(_connector(session, vnf_session, backends.key_ring)),
             "sender": Sender(receivers, clock, settings.callback_keys),
             "vims": vims,
             "key_ring": backends.key_ring,
@@ -129,11 +132,13 @@ async def mgmt_executor(
             key_ring=backends.key_ring,
             clock=clock,
             timeout_s=settings.script_timeout_s,
+            grants=grants,
             senders=ScriptSenders(
                 **sending,
                 access=settings.sender_access,
                 addresses_of=addresses_of,
                 serves_at=partial(serves_at, ring=backends.key_ring),
+                grants=grants,
                 trusted_cas=partial(asyncio.to_thread, _trusted_cas, settings.receiver_ca_file),
             ),
         )
@@ -144,11 +149,12 @@ async def mgmt_executor(
         yield MgmtExecutor(port, logs)
 
 
-def _connector(session: aiohttp.ClientSession, ring: KeyRing) -> Connect:
+def _connector(session: aiohttp.ClientSession, vnf_session: aiohttp.ClientSession, ring: KeyRing) -> Connect:
     tokens = OidcTokens(timeout_s=_CLUSTER_TIMEOUT_S)
 
     def connect(vim: VimConnection) -> ClusterApi:
-        return ClusterApi(session, vim, ring, timeout_s=_CLUSTER_TIMEOUT_S, tokens=tokens)
+        judged = vnf_session if vim.of_vnf else session
+        return ClusterApi(judged, vim, ring, timeout_s=_CLUSTER_TIMEOUT_S, tokens=tokens)
 
     return connect
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 
 from kubevnfm_clients import HttpCredentials, HttpInstances, HttpVimUsers, Peers
+from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.service import run_service
 
@@ -22,6 +23,7 @@ def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncC
             settings.credentials_receiver_url, settings.credentials_token.get_secret_value(), peers.session
         ),
         operations=HttpInstances(settings.lcm_api_url, *peers.credentials("lcm-api")),
+        networks=VnfNetworks.from_settings(settings),
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from kubevnfm_clients.credentials_settings import CredentialsTokenSettings
+from kubevnfm_clients.vnf_network_settings import VnfNetworkSettings
 from kubevnfm_kit.settings import ProcessSettings
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 
-class Settings(ProcessSettings, CredentialsTokenSettings):
+class Settings(ProcessSettings, CredentialsTokenSettings, VnfNetworkSettings):
     """Environment variables ``KUBEVNFM_VIM_REGISTRY_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_VIM_REGISTRY_")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import aiohttp
 from kubevnfm_clients.ports import CredentialsStore, InstanceOperations, VimUsers
+from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_events.queues import CREDENTIALS
 from kubevnfm_events.vim import DeregisterVim, RecordCapiProviders, RegisterReceived, RegisterVim, ReleaseVim
 from kubevnfm_kit.run import background
@@ -53,17 +54,19 @@ async def vim_registry(
     users: VimUsers,
     credentials: CredentialsStore,
     operations: InstanceOperations,
+    networks: VnfNetworks,
 ) -> AsyncIterator[RunningVimRegistry]:
     """Yield the service, consuming, serving and watching; leaving the block drains and closes it."""
     bus, store, key_ring, clock = backends.bus, backends.store, backends.key_ring, backends.clock
     async with (
         _threads(settings.monitor_parallel) as threads,
         aiohttp.ClientSession() as session,
+        networks.session() as vnf_session,
         OutboxRelay(store, bus, collections=[COLLECTION]) as relay,
         backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s) as worker,
     ):
         probes: Probes = {
-            "kubernetes": KubernetesProbe(session, key_ring, timeout_s=settings.verify_timeout_s),
+            "kubernetes": KubernetesProbe(session, vnf_session, key_ring, timeout_s=settings.verify_timeout_s),
             "openstack": OpenstackProbe(key_ring, threads, timeout_s=settings.verify_timeout_s),
         }
         records = VimRecords(store, Outbox(store, relay, key_ring), key_ring, clock)

@@ -11,6 +11,7 @@ from typing import Final, Self
 
 from kubevnfm_clients.cluster_access import read_access
 from kubevnfm_clients.cluster_login import OidcTokens
+from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_events import VimConnection
 from kubevnfm_secrets import KeyRing
 
@@ -29,17 +30,17 @@ class _Pooled:
 class KubernetesClusters:
     """`ports.Clusters`. A cluster's connections stay open while they are in use, and the last idle ones after that."""
 
-    def __init__(self, key_ring: KeyRing) -> None:
-        self._key_ring = key_ring
+    def __init__(self, key_ring: KeyRing, networks: VnfNetworks) -> None:
+        self._key_ring, self._networks = key_ring, networks
         self._pool: OrderedDict[str, _Pooled] = OrderedDict()
         self._connecting = asyncio.Lock()
         self._tokens = OidcTokens()
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, key_ring: KeyRing) -> AsyncIterator[Self]:
-        """Yield the pool; leaving closes all connections."""
-        clusters = cls(key_ring)
+    async def open(cls, key_ring: KeyRing, networks: VnfNetworks) -> AsyncIterator[Self]:
+        """Yield the pool; leaving closes all connections. ``networks``: for the clusters of VNFs."""
+        clusters = cls(key_ring, networks)
         try:
             yield clusters
         finally:
@@ -54,7 +55,7 @@ class KubernetesClusters:
         async with self._connecting:
             # Under the lock, or two commands would create two pools for the same cluster.
             if name not in self._pool:
-                self._pool[name] = _Pooled(KubernetesCluster(await Transport.connect(access, self._tokens)))
+                self._pool[name] = _Pooled(KubernetesCluster(await Transport.connect(access, self._networks, self._tokens)))
             pooled = self._pool[name]
             self._pool.move_to_end(name)
             pooled.users += 1

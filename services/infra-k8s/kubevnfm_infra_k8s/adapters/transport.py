@@ -20,6 +20,8 @@ from kubevnfm_clients.bounded import AnswerTooLarge, read_body
 from kubevnfm_clients.cluster_access import ClusterAccess, cluster_tls
 from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable
 from kubevnfm_clients.cluster_login import ClusterLogin, OidcTokens
+from kubevnfm_clients.outbound import refusal_in
+from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.printable import printable
 
@@ -103,10 +105,22 @@ class Transport:
         self._session, self.endpoint, self._login = session, endpoint, login
 
     @classmethod
-    async def connect(cls, access: ClusterAccess, tokens: OidcTokens | None = None) -> Transport:
-        """Return a pool; nothing is sent yet. Raises InvalidInput for invalid certificates."""
-        connector = aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=await cluster_tls(access))
-        session = aiohttp.ClientSession(connector=connector, trust_env=True, read_bufsize=_READ_BYTES)
+    async def connect(
+        cls, access: ClusterAccess, networks: VnfNetworks, tokens: OidcTokens | None = None
+    ) -> Transport:
+        """Return a pool; nothing is sent yet. ``networks`` judge each connection to a cluster of a VNF.
+
+        Raises InvalidInput for invalid certificates.
+        """
+        tls = await cluster_tls(access)
+        if access.of_vnf:
+            connector = networks.connector(limit=_CONNECTIONS, ssl=tls)
+        else:
+            connector = aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=tls)
+        # A proxy of the environment would connect to addresses that are not judged.
+        session = aiohttp.ClientSession(
+            connector=connector, trust_env=not access.of_vnf, read_bufsize=_READ_BYTES
+        )
         return cls(session, access.endpoint, ClusterLogin(access, tokens or OidcTokens()))
 
     async def close(self) -> None:
@@ -137,6 +151,7 @@ class Transport:
             except AnswerTooLarge as error:
                 raise AnswerTooLong(f"{self.endpoint}: {error}") from error
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                self._check_refusal(error)
                 failure = ClusterUnavailable(f"{self.endpoint}: {_reason(error)}")
                 failure.__cause__ = error
             else:
@@ -217,7 +232,13 @@ class Transport:
         except LineTooLong as error:
             raise ClusterUnavailable(f"{self.endpoint}: an event of a watch is too long") from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            self._check_refusal(error)
             raise ClusterUnavailable(f"{self.endpoint}: {_reason(error)}") from error
+
+    def _check_refusal(self, error: Exception) -> None:
+        """Raise AccessRefused if the address may not be connected to: a repeat would not either."""
+        if (refusal := refusal_in(error)) is not None:
+            raise AccessRefused(f"{self.endpoint}: {refusal}") from error
 
     @asynccontextmanager
     async def _request(

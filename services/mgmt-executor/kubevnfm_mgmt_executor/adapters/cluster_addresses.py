@@ -1,8 +1,7 @@
-"""Addresses of names, and clusters that are reached at one address only."""
+"""Clusters that are reached at one address only."""
 
 from __future__ import annotations
 
-import asyncio
 import socket
 
 import aiohttp
@@ -15,12 +14,6 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_mgmt_executor.domain.capi.collecting import reach
 
 _TIMEOUT_S = 10.0
-
-
-async def addresses_of(host: str) -> tuple[str, ...]:
-    """Return the addresses of a name; an address is its own. Raises OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 async def serves_at(vim: VimConnection, address: str, ring: KeyRing) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import shlex
+import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -14,10 +15,12 @@ from typing import Final, TypeVar
 
 import asyncssh
 from asyncssh.constants import OPEN_ADMINISTRATIVELY_PROHIBITED
+from kubevnfm_clients.vnf_networks import PeersUnresolved, VnfAddressRefused, VnfNetworks
 from kubevnfm_kit.printable import printable
 from kubevnfm_secrets import Mask
 
 from kubevnfm_mgmt_executor.domain.errors import (
+    AddressRefused,
     CommandTimedOut,
     ConnectionLost,
     ForwardingRefused,
@@ -82,8 +85,8 @@ T = TypeVar("T")
 class SshMachines:
     """Opens sessions; ``port`` is that of the machines whose address names none."""
 
-    def __init__(self, host_keys: HostKeys, *, port: int = 22) -> None:
-        self._host_keys, self._port = host_keys, port
+    def __init__(self, host_keys: HostKeys, networks: VnfNetworks, *, port: int = 22) -> None:
+        self._host_keys, self._networks, self._port = host_keys, networks, port
 
     async def reach(self, address: Address, login: Login, *, within_s: float) -> Machine:
         """Return a session once the machine accepts the login; its host key is pinned on first contact."""
@@ -94,7 +97,7 @@ class SshMachines:
         while True:
             try:
                 return await self._connect(address, login)
-            # HostKeyChanged, ForwardingRefused and SudoRefused pass both clauses: waiting changes none of them.
+            # AddressRefused, HostKeyChanged, ForwardingRefused and SudoRefused pass both clauses: waiting changes none of them.
             except LoginRefused:
                 now = time.monotonic()
                 # Counted from the first refusal: how long the machine booted before does not shorten it.
@@ -103,7 +106,7 @@ class SshMachines:
                 if now >= min(settle_until, until):
                     raise
             # asyncssh lets its parsers' ValueError through: for a packet or a text that is not as SSH has it.
-            except (OSError, asyncssh.Error, ValueError, ConnectionLost) as error:
+            except (OSError, asyncssh.Error, ValueError, ConnectionLost, PeersUnresolved) as error:
                 # Refused and unanswered connections are usual until sshd listens, so none of them is final before
                 # `until`.
                 booting = True
@@ -152,12 +155,14 @@ class SshMachines:
     ) -> asyncssh.SSHClientConnection:
         """Return a connection to a machine or bastion whose host key is the pinned one.
 
-        Raises LoginRefused, HostKeyChanged, and what the library raises.
+        Raises AddressRefused, LoginRefused, HostKeyChanged, PeersUnresolved, and what the library raises.
         """
         instance, node = address.vnf_instance_id, address.node
         # None turns off authentication by key; asyncssh would otherwise try the keys in this account's home.
         keys = _client_keys(place, login, node)
         expected = _ExpectedKey(await self._host_keys.pinned(instance, place.pinned_as))
+        # A machine behind a bastion is reached from the bastion's network, so it is the bastion's address that is judged.
+        connected = await self._connected(place, node) if through is None else None
         try:
             # Without the SSH configuration and the agent of the account that runs this service: neither may choose
             # hosts or keys. With PasswordAuthentication off, an sshd may still read the password as
@@ -166,6 +171,7 @@ class SshMachines:
                 place.host,
                 place.port,
                 tunnel=through,
+                sock=connected,
                 username=login.username,
                 password=login.password,
                 client_keys=keys,
@@ -204,6 +210,30 @@ class SshMachines:
             connection.abort()
             raise
         return connection
+
+    async def _connected(self, place: _Place, node: str) -> socket.socket:
+        """Return a socket that is connected to a judged address of the host. Raises AddressRefused, PeersUnresolved, OSError."""
+        try:
+            addresses = await self._networks.granted(place.host, place.port)
+        except VnfAddressRefused as error:
+            raise AddressRefused(f"no SSH to {place.shown}: {error}", node=node) from error
+        for address in addresses[:-1]:
+            with suppress(OSError):
+                return await _connect_to(address, place.port)
+        return await _connect_to(addresses[-1], place.port)
+
+
+async def _connect_to(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        async with asyncio.timeout(CONNECT_WITHIN_S):
+            await asyncio.get_running_loop().sock_connect(sock, (address, port))
+    except BaseException:
+        sock.close()
+        raise
+    return sock
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,12 @@ class NodeUnreachable(NodeFailure):
     status = 504
 
 
+class AddressRefused(NodeFailure):
+    """The address of the machine, or of its bastion, is none that packages may choose; the text says how to go on."""
+
+    code = "node-address-refused"
+
+
 class LoginRefused(NodeFailure):
     """The machine refuses the user name or the password (or key)."""
 

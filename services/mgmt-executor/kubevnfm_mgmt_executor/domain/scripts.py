@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -81,7 +81,8 @@ class ScriptRun:
     given: Mapping[str, Any]
     """The dictionary that the script reads as a pickle from stdin, secrets in clear."""
     folders: Mapping[str, Path]
-    reach: tuple[str, ...]
+    reach: tuple[tuple[str, int], ...]
+    """The addresses and ports to which it may connect; port 0: any."""
     timeout_s: float
     driver_class: str = ""
     """The class of the file that runs the phase, as a driver of Tacker's v1; empty: the file itself is run."""
@@ -105,6 +106,28 @@ class ScriptOutcome:
     """Why stdout, if it is not empty, is no pickle of plain values. Text of the package's code."""
     refused: str = ""
     """Why what its process answered is not accepted; a text of ours."""
+
+
+@dataclass(frozen=True)
+class Granted:
+    """The addresses of a VNF that its code may have."""
+
+    reach: tuple[tuple[str, int], ...]
+    """Addresses and ports to connect to; port 0: any."""
+    refused: tuple[str, ...]
+    """For each of the others, its text and why it is refused."""
+
+
+class Grants(Protocol):
+    """Judges the addresses that a package chooses, with the facts of now. Raises OutsideUnavailable if they are not known."""
+
+    async def granted(self, addresses: Sequence[str], port: int | None = None) -> Granted:
+        """Return which of the addresses are granted; ``port`` None: for a script, which connects to ports of its choice."""
+        ...
+
+    async def refusal_of_url(self, url: str) -> str:
+        """Return why the host of the URL is refused; empty: it is granted. Raises OSError if its name cannot be resolved."""
+        ...
 
 
 class Scripts(Protocol):

@@ -25,9 +25,17 @@ _NAMESPACES: Final = 500
 class KubernetesProbe:
     """`domain.ports.VimProbe` for clusters."""
 
-    def __init__(self, session: aiohttp.ClientSession, ring: KeyRing, *, timeout_s: float) -> None:
-        """``timeout_s``: time limit for one request."""
-        self._session, self._ring, self._timeout_s = session, ring, timeout_s
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        vnf_session: aiohttp.ClientSession,
+        ring: KeyRing,
+        *,
+        timeout_s: float,
+    ) -> None:
+        """``vnf_session``: for clusters of VNFs; ``timeout_s``: time limit for one request."""
+        self._session, self._vnf_session = session, vnf_session
+        self._ring, self._timeout_s = ring, timeout_s
         self._tokens = OidcTokens(timeout_s=timeout_s)
 
     async def verify(self, vim: VimRecord) -> Verified:
@@ -56,8 +64,10 @@ class KubernetesProbe:
                 _found(api, "/api", answer)
 
     def _api(self, vim: VimRecord) -> ClusterApi:
+        connection = vim.connection
+        session = self._vnf_session if connection.of_vnf else self._session
         try:
-            return ClusterApi(self._session, vim.connection, self._ring, timeout_s=self._timeout_s, tokens=self._tokens)
+            return ClusterApi(session, connection, self._ring, timeout_s=self._timeout_s, tokens=self._tokens)
         except InvalidInput as error:  # in data that earlier releases stored
             raise VimRefused(vim.auth_url, str(error)) from error
 

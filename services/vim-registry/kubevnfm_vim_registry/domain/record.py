@@ -117,6 +117,7 @@ class VimRecord(BaseModel):
             interface_info=interface,
             access_info=access,
             extra=extra,
+            of_vnf=self.owner is not None,
         )
 
 
