@@ -36,6 +36,7 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_vim_registry.adapters.kubernetes import KubernetesProbe
 from kubevnfm_vim_registry.domain.errors import VimRefused, VimUnauthorized, VimUnreachable
 from kubevnfm_vim_registry.domain.record import VimRecord
+from vnf_networks import networks
 
 PODS = Resource("v1", "Pod", "pods", namespaced=True)
 KEY = ObjectKey("v1", "Pod", "default", "pod-1")
@@ -56,7 +57,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def cluster(server: Hostile, oidc: OidcUser | None = None) -> AsyncIterator[KubernetesCluster]:
     access = ClusterAccess(server.url, bearer_token="" if oidc else TOKEN, oidc=oidc)
-    found = KubernetesCluster(await Transport.connect(access, OidcTokens(timeout_s=1)))
+    found = KubernetesCluster(await Transport.connect(access, networks(), OidcTokens(timeout_s=1)))
     try:
         yield found
     finally:
@@ -135,7 +136,7 @@ def a_vim(server: Hostile, **credentials: str) -> VimRecord:
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_a_hostile_api_server_is_not_registered_as_a_vim(attack: str) -> None:
     async with attacked(attack) as (server, elsewhere), aiohttp.ClientSession() as session:
-        probe = KubernetesProbe(session, KeyRing([bytes(32)]), timeout_s=1)
+        probe = KubernetesProbe(session, session, KeyRing([bytes(32)]), timeout_s=1)
         vims = [
             a_vim(server),
             a_vim(server, oidc_token_url=f"{server.url}/token", username="u", password=TOKEN, client_id="c"),
@@ -157,7 +158,7 @@ async def test_a_wrong_list_of_namespaces_is_refused_or_cut(namespaces: object) 
         await answers(json.dumps(body).encode())(head, writer)
 
     async with hostile_server(speak) as server, aiohttp.ClientSession() as session:
-        probe = KubernetesProbe(session, KeyRing([bytes(32)]), timeout_s=10)
+        probe = KubernetesProbe(session, session, KeyRing([bytes(32)]), timeout_s=10)
         try:
             verified = await probe.verify(a_vim(server))
         except VimRefused as error:
@@ -270,7 +271,7 @@ async def test_both_services_judge_a_failing_openid_provider_alike(status: int, 
         vim = a_vim(Hostile(port), **given)
         with pytest.raises((VimUnreachable, VimUnauthorized, VimRefused)) as registered:
             await KubernetesProbe(session, KeyRing([bytes(32)]), timeout_s=60).check(vim)
-        async with KubernetesClusters.open(KeyRing([bytes(32)])) as clusters, clusters.cluster(vim.connection) as api:
+        async with KubernetesClusters.open(KeyRing([bytes(32)]), networks()) as clusters, clusters.cluster(vim.connection) as api:
             with pytest.raises((ClusterUnavailable, AccessRefused)) as applied:
                 await api.get(PODS, KEY)
     assert isinstance(registered.value, VimUnreachable) == isinstance(applied.value, ClusterUnavailable) == is_temporary

@@ -24,6 +24,7 @@ from kubevnfm_mgmt_executor.domain.errors import (
 from kubevnfm_mgmt_executor.domain.output import CollectedOutput
 from kubevnfm_mgmt_executor.domain.ports import Address, Login, Machine
 from kubevnfm_secrets import Mask
+from vnf_networks import networks
 
 LOGIN = Login("root", "s3cret-password")
 MOST_MIB = 60
@@ -52,7 +53,7 @@ class AnyKey:
 
 
 async def reach(port: int, login: Login = LOGIN) -> Machine:
-    machines = SshMachines(AnyKey(), port=port)
+    machines = SshMachines(AnyKey(), networks(), port=port)
     async with asyncio.timeout(300):
         return await machines.reach(Address("node1", "instance", "vnfc-1", "127.0.0.1"), login, within_s=1.5)
 

@@ -63,6 +63,7 @@ async def single(endpoints: Mapping[str, Any], data_dir: Path) -> AsyncIterator[
         "KUBEVNFM_TRUST_PACKAGES": "true",  # they are our own, and the measurement must run on every kernel
         "KUBEVNFM_LOG_LEVEL": "WARNING",
         "KUBEVNFM_ALLOWED_NETWORKS": "127.0.0.0/8",
+        "KUBEVNFM_VNF_NETWORKS": "127.0.0.0/8",
     }
     process = await asyncio.create_subprocess_exec(sys.executable, "-m", "kubevnfm.cli", "run", env=environment)
     try:

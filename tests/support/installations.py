@@ -96,6 +96,7 @@ class SingleInstallation(Installation):
                 # The packages are our own, and the tests must run on every kernel.
                 "KUBEVNFM_TRUST_PACKAGES": "true",
                 "KUBEVNFM_ALLOWED_NETWORKS": SUBSCRIBERS,
+                "KUBEVNFM_VNF_NETWORKS": lab.vnf_networks,
                 **settings,
             },
         )
@@ -144,6 +145,7 @@ class SixInstallation(Installation):
             amqp_url=rabbit.service_urls(),
             mongo_url=ferret.url,
             ssh_port=lab.ssh_port,
+            vnf_networks=lab.vnf_networks,
             lease_s=LEASE_S,
             more={
                 "lcm-api": {

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from patience import until
 from processes import Process
+from vnf_networks import LOOPBACK
 
 _START_TIMEOUT_S = 300.0
 
@@ -41,6 +42,9 @@ class LabProcess:
         lab.endpoints = dict(endpoints)
         lab.vim_password, lab.machine_password = str(endpoints["password"]), "ubuntu"  # the lab's default
         return lab
+
+    vnf_networks = LOOPBACK
+    """The networks of its machines and clusters."""
 
     @property
     def ssh_port(self) -> int:

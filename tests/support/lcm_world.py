@@ -32,6 +32,7 @@ from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.backends import Backends
 from lcm_builders import ANSWERS
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
+from vnf_networks import LOOPBACK
 
 KEY: Final = KeyRing.new_key()
 RING: Final = KeyRing.from_text(KEY)
@@ -398,7 +399,7 @@ def settings(folder: Path, **changes: Any) -> Settings:
     """Return lcm-api's settings for a folder."""
     given = {
         "port": 0, "internal_token": TOKEN, "keys": KEY, "data_dir": folder / "data", "page_size": 2,
-        "test_callbacks": False, "drift_every_s": 0,
+        "test_callbacks": False, "drift_every_s": 0, "vnf_networks": LOOPBACK,
     }  # fmt: skip
     return GivenSettings(**{**given, **changes})
 

@@ -41,6 +41,7 @@ from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.query import by
 from kubevnfm_store.sqlite import SqliteStore
 from kubevnfm_worker import Done, StepContext
+from vnf_networks import networks
 
 SAMPLE = Path(__file__).parents[2] / "deploy/samples/cluster"
 
@@ -102,7 +103,7 @@ class MgmtLab:
             packages, ring = OneFolder.sample(folder), KeyRing([os.urandom(32)])
             handlers = MgmtHandlers(
                 drivers=DRIVERS,
-                machines=SshMachines(keys, port=machines.ssh_port),
+                machines=SshMachines(keys, networks(), port=machines.ssh_port),
                 journal=StoredJournal(store, clock),
                 host_keys=keys,
                 output_log=logs,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_events import Event
 from kubevnfm_events.common import PackageRef
 from kubevnfm_events.mgmt import RunScript, ScriptDone, TaskProgressed
 from kubevnfm_kit.clock import SystemClock
+from kubevnfm_mgmt_executor.adapters.granted import GrantedAddresses
 from kubevnfm_mgmt_executor.adapters.journal import StoredJournal
 from kubevnfm_mgmt_executor.adapters.node_logs import StoredOutputLog
 from kubevnfm_mgmt_executor.adapters.script_process import ScriptProcess
@@ -17,6 +19,7 @@ from kubevnfm_sandbox.process import Limits
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite import SqliteStore
 from kubevnfm_worker import Done, StepContext
+from vnf_networks import networks
 
 PACKAGE = PackageRef(package_id="p", vnfd_id="d")
 
@@ -25,9 +28,16 @@ class PackageScripts:
     """The handler, and the folder of the package."""
 
     def __init__(
-        self, folder: Path, store: SqliteStore, ring: KeyRing, limits: Limits, *, senders: ScriptSenders | None = None
+        self,
+        folder: Path,
+        store: SqliteStore,
+        ring: KeyRing,
+        limits: Limits,
+        *,
+        senders: ScriptSenders | None = None,
+        vnf_networks: VnfNetworks | None = None,
     ) -> None:
-        """``senders``: None if no script sends credentials."""
+        """``senders``: None if no script sends credentials; ``vnf_networks``: None: any address may be one of a VNF."""
         self.package, self.logs = folder / "package", StoredOutputLog(store)
         self.package.mkdir()
         self.news: list[TaskProgressed] = []
@@ -36,13 +46,14 @@ class PackageScripts:
             return self.package
 
         self.handlers = ScriptHandlers(
-            scripts=ScriptProcess(limits, ssh_port=22),
+            scripts=ScriptProcess(limits),
             folder=found,
             journal=StoredJournal(store, SystemClock()),
             output_log=self.logs,
             key_ring=ring,
             clock=SystemClock(),
             timeout_s=limits.timeout_s,
+            grants=GrantedAddresses(vnf_networks or networks("0.0.0.0/0,127.0.0.0/8"), ssh_port=22),
             senders=senders,  # type: ignore[arg-type] # a test without a sender needs none
         )
 

@@ -38,6 +38,7 @@ class RealCloud:
     """
 
     ssh_port = 22
+    vnf_networks = "0.0.0.0/0"
     machine_password = os.environ.get("KUBEVNFM_E2E_MACHINE_PASSWORD", "ubuntu")
 
     def __init__(self, name: str) -> None:

@@ -37,6 +37,7 @@ from kubevnfm_store.sqlite import SqliteStore
 from kubevnfm_worker import Done, StepContext
 from mgmt_lab import OneFolder
 from pydantic import BaseModel, ConfigDict, model_validator
+from vnf_networks import networks
 
 FILE: Final = os.environ.get("KUBEVNFM_MACHINES")
 """The file that names the machines; the tests of this folder are skipped without it."""
@@ -153,7 +154,7 @@ class RealMachines:
                     shutil.copy(source, package.root / path)
             handlers = MgmtHandlers(
                 drivers=DRIVERS,
-                machines=SshMachines(keys, port=given.ssh_port),
+                machines=SshMachines(keys, networks("0.0.0.0/0"), port=given.ssh_port),
                 journal=StoredJournal(store, clock),
                 host_keys=keys,
                 output_log=logs,

@@ -26,6 +26,7 @@ from servers import ferretdb, rabbitmq
 from servers.ferretdb import FerretServer
 from servers.ports import free_port
 from servers.rabbitmq import RabbitServer
+from vnf_networks import LOOPBACK
 
 SERVICES: Final = tuple(sorted(path.parent.name for path in (PROJECT / "services").glob("*/pyproject.toml")))
 _GATEWAY_PORT: Final = 9890
@@ -59,6 +60,7 @@ class SixProcesses:
         amqp_url: str | Mapping[str, str],
         mongo_url: str,
         ssh_port: int = 22,
+        vnf_networks: str = LOOPBACK,
         gateway_port: int = 0,
         lease_s: float = 15.0,
         keys: Mapping[str, str] | None = None,
@@ -81,6 +83,7 @@ class SixProcesses:
             "MONGO_URL": mongo_url,
             **{f"{service.replace('-', '_').upper()}_URL": self.url_of(service) for service in SERVICES},
             "LEASE_S": str(lease_s),
+            "VNF_NETWORKS": vnf_networks,
             "TRUST_PACKAGES": "true",  # they are our own, and the tests must run on every kernel
             **keys,
         }

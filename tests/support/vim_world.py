@@ -25,6 +25,7 @@ from kubevnfm_vim_registry.wiring import vim_registry
 from kubevnfm_worker.backends import Backends
 from pydantic import SecretStr
 from servers.ports import free_port
+from vnf_networks import networks
 
 RING = KeyRing.from_text(KeyRing.new_key())
 TOKEN = "internal"
@@ -198,6 +199,7 @@ async def running(lab: Lab, settings: Settings, folder: Path, *, clock: Clock | 
             users=users,
             credentials=credentials,
             operations=operations,
+            networks=networks(),
         ) as service:
             url = f"http://127.0.0.1:{service.port}"
             yield World(

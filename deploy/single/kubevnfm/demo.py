@@ -79,7 +79,7 @@ async def run(demo: Demo, samples: Path, node_seconds: float) -> None:
             )  # the settings of `run` do not apply
             settings = Settings(
                 host="127.0.0.1", port=0, data_dir=Path(data_dir), ssh_port=endpoints["ssh_port"], log_level="WARNING",
-                auth_modes=("none",), rate_limit_per_s=0, allowed_networks="127.0.0.0/8",
+                auth_modes=("none",), rate_limit_per_s=0, allowed_networks="127.0.0.0/8", vnf_networks="127.0.0.0/8",
                 trust_packages=True,  # they are our own samples, and the demo must run on every kernel
                 **alone,
             )  # fmt: skip

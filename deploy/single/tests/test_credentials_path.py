@@ -45,6 +45,7 @@ from kubevnfm_vim_registry.wiring import vim_registry
 from kubevnfm_worker.backends import Backends
 from pydantic import SecretStr
 from receiver_twins import CREDENTIALS_TOKEN, INSTANCE, MASTER, TOKEN, KnownInstances, a_body, receiver_settings
+from vnf_networks import networks
 from workload_credentials import CLUSTER, CapiSite
 
 RING = KeyRing.from_text(KeyRing.new_key())
@@ -152,8 +153,9 @@ async def path(tmp_path: Path) -> AsyncIterator[CredentialsPath]:
                     users=Lcm(),
                     credentials=HttpCredentials(url, CREDENTIALS_TOKEN, session),
                     operations=Lcm(),
+                    networks=networks(),
                 ) as registry,
-                mgmt_executor(executor, backends, packages=NoPackages(), vims=GivenVims()),
+                mgmt_executor(executor, backends, packages=NoPackages(), vims=GivenVims(), networks=networks()),
             ):
                 vims_url = f"http://127.0.0.1:{registry.port}"
                 one = CredentialsPath(

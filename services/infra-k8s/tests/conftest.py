@@ -15,6 +15,7 @@ import pytest
 import yaml
 from given_identities import GivenIdentities
 from given_vims import GivenVims
+from kubevnfm_clients.outbound import AddressRules
 from kubevnfm_events import Event, PackageRef, VimConnection
 from kubevnfm_events.infra import (
     ApplyObjects,
@@ -51,6 +52,7 @@ from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_store.sqlite import SqliteStore
 from kubevnfm_worker import Done, StepContext
+from vnf_networks import networks
 
 _addresses: Iterator[str] = (
     f"127.{110 + os.getpid() % 100}.{os.getpid() // 100 % 250}.{host}" for host in itertools.count(1)
@@ -345,7 +347,10 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
     packages, identities = FolderPackages(tmp_path / "packages"), GivenIdentities()
     for collection, indexes in {**documents.INDEXES, sources.FETCHED: sources.INDEXES}.items():
         await store.ensure_indexes(collection, indexes)
-    async with KubernetesClusters.open(ring) as clusters, Downloads.open(allow_inner=True) as downloads:
+    async with (
+        KubernetesClusters.open(ring, networks()) as clusters,
+        Downloads.open(AddressRules.from_text("127.0.0.0/8")) as downloads,
+    ):
         clock = SystemClock()
         handlers = InfraK8sHandlers(
             clusters=clusters,

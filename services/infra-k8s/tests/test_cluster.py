@@ -23,6 +23,7 @@ from kubevnfm_kit.http import serving
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_secrets import KeyRing, Secret
+from vnf_networks import networks
 
 Make = Callable[..., dict[str, Any]]
 CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps", namespaced=True)
@@ -83,7 +84,7 @@ async def test_an_old_server_is_read_by_group_and_a_broken_group_hides_no_other(
     }
     async with (
         an_old_server(paths) as endpoint,
-        KubernetesClusters.open(RING) as clusters,
+        KubernetesClusters.open(RING, networks()) as clusters,
         clusters.cluster(a_vim(endpoint, bearer_token="t")) as cluster,
     ):
         pod = await cluster.resource("v1", "Pod")
@@ -115,7 +116,7 @@ async def test_without_server_side_apply_objects_are_created_and_then_patched() 
     app.router.add_route("*", "/{path:.*}", answer)
     async with (
         serving(app, host="127.0.0.1", port=0) as port,
-        KubernetesClusters.open(RING) as clusters,
+        KubernetesClusters.open(RING, networks()) as clusters,
         clusters.cluster(a_vim(f"http://127.0.0.1:{port}", bearer_token="t")) as cluster,
     ):
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "1"}}
@@ -207,7 +208,7 @@ async def test_delete_sends_the_uid_and_returns_whether_the_object_existed(clust
 
 async def test_a_wrong_token_fails_and_is_not_shown(lab: LabCluster) -> None:
     vim = a_vim(lab, bearer_token=Secret("hunter2-token"))
-    async with KubernetesClusters.open(RING) as clusters, clusters.cluster(vim) as cluster:
+    async with KubernetesClusters.open(RING, networks()) as clusters, clusters.cluster(vim) as cluster:
         with pytest.raises(AccessRefused) as caught:
             await cluster.get(CONFIG_MAPS, key("a"))
     assert "hunter2" not in str(caught.value)
@@ -215,7 +216,7 @@ async def test_a_wrong_token_fails_and_is_not_shown(lab: LabCluster) -> None:
 
 async def test_a_server_of_another_authority_is_not_trusted(lab: LabCluster) -> None:
     vim = VimConnection(interface_info={"endpoint": lab.endpoint}, access_info={"bearer_token": lab.admin_token})
-    async with KubernetesClusters.open(RING) as clusters, clusters.cluster(vim) as cluster:
+    async with KubernetesClusters.open(RING, networks()) as clusters, clusters.cluster(vim) as cluster:
         with pytest.raises(ClusterUnavailable, match="certificate"):
             await cluster.get(CONFIG_MAPS, key("a"))
 
@@ -228,7 +229,7 @@ async def test_the_ca_may_be_that_of_the_system_or_none(
     async def read(ca: str) -> None:
         access = {"bearer_token": lab.admin_token}
         vim = VimConnection(interface_info={"endpoint": lab.endpoint, "ssl_ca_cert": ca}, access_info=access)
-        async with KubernetesClusters.open(RING) as clusters, clusters.cluster(vim) as cluster:
+        async with KubernetesClusters.open(RING, networks()) as clusters, clusters.cluster(vim) as cluster:
             assert await cluster.get(CONFIG_MAPS, key("a")) is None
 
     await read("None")
@@ -244,7 +245,7 @@ async def test_a_client_certificate_is_accepted(lab: LabCluster) -> None:
     user = yaml.safe_load(lab.kubeconfig_admin())["users"][0]["user"]
     pems = {name: base64.b64decode(user[f"client-{name}-data"]).decode() for name in ("certificate", "key")}
     vim = a_vim(lab, client_certificate=pems["certificate"], client_key=Secret(pems["key"]))
-    async with KubernetesClusters.open(RING) as clusters, clusters.cluster(vim) as cluster:
+    async with KubernetesClusters.open(RING, networks()) as clusters, clusters.cluster(vim) as cluster:
         assert await cluster.resource("v1", "Pod") is not None
 
 
@@ -265,7 +266,7 @@ async def test_a_server_that_starts_forbids_everything_and_is_awaited() -> None:
     app.router.add_get("/api/v1/namespaces/default/configmaps", config_maps)
     async with (
         serving(app, host="127.0.0.1", port=0) as port,
-        KubernetesClusters.open(RING) as clusters,
+        KubernetesClusters.open(RING, networks()) as clusters,
         clusters.cluster(a_vim(f"http://127.0.0.1:{port}", bearer_token=Secret("t"))) as cluster,
     ):
         assert await cluster.list(CONFIG_MAPS, namespace="default") == []
@@ -283,7 +284,7 @@ async def test_a_user_with_a_password_logs_in_by_basic() -> None:
 
     app = web.Application()
     app.router.add_get("/{path:.*}", api)
-    async with serving(app, host="127.0.0.1", port=0) as port, KubernetesClusters.open(RING) as clusters:
+    async with serving(app, host="127.0.0.1", port=0) as port, KubernetesClusters.open(RING, networks()) as clusters:
         vim = a_vim(f"http://127.0.0.1:{port}", username="u", password=Secret("p"))
         async with clusters.cluster(vim) as cluster:
             await cluster.resource("v1", "Pod")
@@ -308,7 +309,7 @@ async def test_a_token_of_an_openid_provider_is_requested_once(lab: LabCluster) 
     app = web.Application()
     app.router.add_post("/token", token)
     app.router.add_get("/{path:.*}", api)
-    async with serving(app, host="127.0.0.1", port=0) as port, KubernetesClusters.open(RING) as clusters:
+    async with serving(app, host="127.0.0.1", port=0) as port, KubernetesClusters.open(RING, networks()) as clusters:
         url = f"http://127.0.0.1:{port}"
         vim = a_vim(url, oidc_token_url=f"{url}/token", username="u", password=Secret("p"), client_id="c")
         async with clusters.cluster(vim) as cluster:
@@ -319,7 +320,7 @@ async def test_a_token_of_an_openid_provider_is_requested_once(lab: LabCluster) 
 
 
 async def test_connections_with_the_same_credentials_are_shared(lab: LabCluster) -> None:
-    async with KubernetesClusters.open(RING) as clusters:
+    async with KubernetesClusters.open(RING, networks()) as clusters:
         mine, other = a_vim(lab, bearer_token="a"), a_vim(lab, bearer_token="b")
         async with clusters.cluster(mine) as one, clusters.cluster(mine) as two, clusters.cluster(other) as three:
             assert one is two
@@ -348,7 +349,7 @@ async def test_invalid_certificates_are_rejected(lab: LabCluster) -> None:
     vim = VimConnection(
         interface_info={"endpoint": lab.endpoint, "ssl_ca_cert": "x"}, access_info={"bearer_token": "t"}
     )
-    async with KubernetesClusters.open(RING) as clusters:
+    async with KubernetesClusters.open(RING, networks()) as clusters:
         with pytest.raises(InvalidInput, match="PEM"):
             async with clusters.cluster(vim):
                 pass

@@ -18,6 +18,7 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite import SqliteStore
 from kubevnfm_worker.backends import Backends
 from pydantic import SecretStr
+from vnf_networks import networks
 
 Make = Callable[..., dict[str, Any]]
 
@@ -43,6 +44,7 @@ async def test_a_cnf_is_applied_and_deleted_by_commands(
             packages=site.packages,
             vims=site.handlers.vims,
             identities=site.identities,
+            networks=networks(),
         ):
             apply = ApplyObjects(vnf_instance_id="i1", package=package, vim=site.vim, def_files=("f.yaml",))
             command = Envelope(apply, source="/t", subject="i1", operationid="op1", stepid="apply", attempt=1)

@@ -149,6 +149,7 @@ async def _connected(
                 node_logs=node_logs,
                 operation_events=stream_operation,
                 drift_every_s=settings.drift_every_s,
+                has_vnf_networks=bool(settings.named_networks),
             )
         )
         yield _Parts(lifecycle_parts, package_parts, notification_parts)

@@ -17,13 +17,15 @@ from certificates import Authority
 from given_vims import GivenVims
 from kubevnfm_clients import callback
 from kubevnfm_clients.cluster_api import ClusterApi
+from kubevnfm_clients.vnf_networks import addresses_of
 from kubevnfm_events import VimConnection
 from kubevnfm_events.credentials import CredentialsSent, SendCredentials, WithdrawCredentials
 from kubevnfm_events.mgmt import CredentialsSender, RunScript, ScriptDone
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.tls import ClientTls
-from kubevnfm_mgmt_executor.adapters.cluster_addresses import addresses_of, serves_at
+from kubevnfm_mgmt_executor.adapters.cluster_addresses import serves_at
+from kubevnfm_mgmt_executor.adapters.granted import GrantedAddresses
 from kubevnfm_mgmt_executor.adapters.receivers import HttpReceivers
 from kubevnfm_mgmt_executor.domain.capi.collecting import Collector
 from kubevnfm_mgmt_executor.domain.capi.delivery import Sender
@@ -38,6 +40,7 @@ from own_receiver import INSTANCE, MASTER, Receiver
 from package_scripts import PACKAGE, PackageScripts
 from package_variants import SAMPLES
 from sandbox_kernel import KERNELS, Kernel, has_printed, until
+from vnf_networks import networks
 from workload_credentials import CLUSTER, SECRET, CapiSite
 
 RING = KeyRing.from_text(KeyRing.new_key())
@@ -210,6 +213,7 @@ async def world(tmp_path: Path, kernel: Kernel) -> AsyncIterator[World]:
             addresses_of=addresses_of,
             serves_at=proves,
             trusted_cas=no_cas,
+            grants=GrantedAddresses(networks(), ssh_port=22),
         )
         await capi.make_cluster()
         await capi.make_secret()

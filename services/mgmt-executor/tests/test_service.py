@@ -21,6 +21,7 @@ from kubevnfm_store.query import Query
 from kubevnfm_worker.backends import Backends
 from mgmt_lab import MgmtLab
 from pydantic import SecretStr
+from vnf_networks import networks
 
 TOKEN = "internal-token-of-the-tests"
 
@@ -60,7 +61,13 @@ async def a_service(lab: MgmtLab) -> AsyncIterator[Service]:
     )
     async with (
         InProcessBus(lab.ring) as bus,
-        mgmt_executor(settings, Backends(bus, lab.store, lab.ring), packages=lab.packages, vims=GivenVims()) as running,
+        mgmt_executor(
+            settings,
+            Backends(bus, lab.store, lab.ring),
+            packages=lab.packages,
+            vims=GivenVims(),
+            networks=networks(),
+        ) as running,
     ):
         service = Service(lab, bus, running)
         await bus.consume_events(

@@ -30,6 +30,7 @@ from kubevnfm_mgmt_executor.domain.errors import (
 from kubevnfm_mgmt_executor.domain.ports import Address, Bastion, Login, Machine
 from mgmt_lab import MgmtLab
 from openssh import OpenSsh, openssh
+from vnf_networks import networks
 
 
 @dataclass
@@ -91,7 +92,9 @@ class MachinesSuite:
         self, server: Server, known: KnownKeys, *, login: Login | None = None, within_s: float = 10.0
     ) -> Machine:
         address = Address("node1", "instance", "vnfc-1", server.host)
-        return await SshMachines(known, port=server.port).reach(address, login or server.login, within_s=within_s)
+        return await SshMachines(known, networks(), port=server.port).reach(
+            address, login or server.login, within_s=within_s
+        )
 
     async def output_of(self, machine: Machine, *argv: str) -> tuple[int | None, str]:
         parts: list[bytes] = []
@@ -337,7 +340,7 @@ class Bastions:
         way = Bastion("127.0.0.1", bastion.port, login)
         address = Address("node1", "instance", "vnfc-1", host, self.machine.port, way)
         key = Login(self.machine.username, private_key=self.machine.private_key)
-        return await SshMachines(self.known, port=1).reach(address, key, within_s=within_s)
+        return await SshMachines(self.known, networks(), port=1).reach(address, key, within_s=within_s)
 
 
 @pytest.mark.server

@@ -24,6 +24,7 @@ from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_secrets import KeyRing, Secret
 from patience import until_true
 from real_kubernetes import RealKubernetes
+from vnf_networks import networks
 
 REAL = RealKubernetes.from_environment()
 _RBAC = "rbac.authorization.k8s.io/v1"
@@ -119,7 +120,9 @@ class Ground:
         assert resource is not None
         base = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         place = f"/namespaces/{self.namespace}" if resource.namespaced else ""
-        transport = await Transport.connect(read_access(self.site.vim, KeyRing.from_text(KeyRing.new_key())))
+        transport = await Transport.connect(
+            read_access(self.site.vim, KeyRing.from_text(KeyRing.new_key())), networks()
+        )
         try:
             answer = await transport.call(
                 "PATCH", f"{base}{place}/{resource.plural}/{name}{at}", query={"fieldManager": manager}, body=patch,

@@ -104,15 +104,17 @@ async def lifecycle_parts(
     node_logs: NodeLogs,
     operation_events: OperationEvents,
     drift_every_s: float,
+    has_vnf_networks: bool,
 ) -> AsyncIterator[LifecycleParts]:
     """Yield the parts; leaving the block ends the background work.
 
-    ``grants``: None if everything is granted; ``drift_every_s``: 0 if no changes by others are looked for.
+    ``grants``: None if everything is granted; ``drift_every_s``: 0 if no changes by others are looked for;
+    ``has_vnf_networks``: whether an operator has named networks of VNFs.
     """
     store, ring, clock = backends.store, backends.key_ring, backends.clock
     engine = Engine(store=store, outbox=outbox, ring=ring, clock=clock, grants=grants)
     instances = Instances(store=store, outbox=outbox, engine=engine, packages=packages, ring=ring, clock=clock)
-    acceptance = Acceptance(engine=engine, ring=ring, clock=clock)
+    acceptance = Acceptance(engine=engine, ring=ring, clock=clock, has_vnf_networks=has_vnf_networks)
     services = LifecycleServices(
         engine=engine,
         instances=instances,

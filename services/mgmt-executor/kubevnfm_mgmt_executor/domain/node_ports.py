@@ -20,7 +20,7 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import map_secrets
 
 from kubevnfm_mgmt_executor.domain.driver import Driver, PhaseResult, Tools
-from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, ConnectionLost, NodeFailure
+from kubevnfm_mgmt_executor.domain.errors import AddressRefused, CommandUnsuccessful, ConnectionLost, NodeFailure
 from kubevnfm_mgmt_executor.domain.logins import bastion, login
 from kubevnfm_mgmt_executor.domain.node_session import NodeSession
 from kubevnfm_mgmt_executor.domain.ports import Address, Earlier
@@ -57,7 +57,10 @@ async def expose(command: RunPhase, tools: Tools) -> PhaseResult:
 
 
 async def conceal(command: RunPhase, tools: Tools) -> PhaseResult:
-    """Have the load balancer no longer forward to the CNF; a FORCEFUL termination goes on if it cannot be reached."""
+    """Have the load balancer no longer forward to the CNF; a FORCEFUL termination goes on if it cannot be reached.
+
+    So does a graceful one if its address is not granted: no repeat could reach it.
+    """
     session, script = await _prepared(command, tools)
 
     async def work(earlier: Earlier | None) -> TaskResult:
@@ -70,7 +73,7 @@ async def conceal(command: RunPhase, tools: Tools) -> PhaseResult:
     try:
         await _perform(tools, session, "conceal", work)
     except (NodeFailure, ConnectionLost) as error:
-        if not command.force:
+        if not command.force and not isinstance(error, AddressRefused):
             raise
         log.warning("load_balancer_given_up", address=session.address.host, reason=str(error))
     # The next instantiation configures the load balancer again, whatever its journal says.

@@ -25,6 +25,7 @@ from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.engine import Engine
 from kubevnfm_lcm_api.lifecycle.requests import variables
+from kubevnfm_lcm_api.lifecycle.requests.logins import check_networks
 
 ApiVersion = Literal["v1", "v2"]
 
@@ -34,8 +35,10 @@ NO_CLAIMS: Final[Mapping[str, Any]] = {}
 class Acceptance:
     """Turns the draft of an operation into an accepted occurrence."""
 
-    def __init__(self, *, engine: Engine, ring: KeyRing, clock: Clock) -> None:
+    def __init__(self, *, engine: Engine, ring: KeyRing, clock: Clock, has_vnf_networks: bool) -> None:
+        """``has_vnf_networks``: whether the setting ``vnf_networks`` names any."""
         self._engine, self._ring, self._clock = engine, ring, clock
+        self._has_vnf_networks = has_vnf_networks
 
     def now(self) -> datetime:
         """Return the time at which a request is accepted."""
@@ -63,7 +66,7 @@ class Acceptance:
         ``secret_names`` are those that the package of the operation marks, if the instance may not have them yet.
         ``state`` is PROCESSING for an operation that needs no grant.
         Raises Conflict if the instance was changed or claimed meanwhile, or if the operation would take away what other
-        instances use, or would use what another operation takes away.
+        instances use, or would use what another operation takes away; Unprocessable as `check_networks`.
         """
         refusal = await self._engine.refusal(draft)
         if refusal is not None:
@@ -92,6 +95,9 @@ class Acceptance:
             facts=record.facts,
             is_reversible=draft.is_reversible,
         )
+        # A termination is never refused: it does without the machines.
+        if operation is not OperationType.TERMINATE:
+            check_networks(draft, occurrence.steps, has_networks=self._has_vnf_networks)
         if len(names) > len(record.internals.secret_names):
             # From now on: a later request may give another value for a name without listing it again.
             claims = {**claims, "internal/secretNames": sorted(names)}

@@ -9,6 +9,7 @@ from kubevnfm_events.mgmt import RunPhase
 from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_mgmt_executor.domain.driver import Driver, PackageFiles, PhaseResult, Tools, forget_machines, nothing
+from kubevnfm_mgmt_executor.domain.errors import AddressRefused
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
 from kubevnfm_mgmt_executor.domain.kubernetes.package import InstallFiles
 from kubevnfm_mgmt_executor.domain.kubernetes.phases import (
@@ -62,11 +63,14 @@ _WITHDRAW: Final = on_machines(withdraw_kuryr, no_facts, read_files, begin=find_
 
 
 async def stop(command: RunPhase, tools: Tools) -> PhaseResult:
-    """Stop Kuryr. FORCEFUL: a cluster that cannot be worked on does not hold the termination up."""
+    """Stop Kuryr. FORCEFUL: a cluster that cannot be worked on does not hold the termination up.
+
+    Nor does one whose address is not granted, graceful or not: no repeat could reach it.
+    """
     try:
         return await _WITHDRAW(command, tools)
     except VnfmError as error:
-        if not command.force:
+        if not command.force and not isinstance(error, AddressRefused):
             raise
         log.warning("kuryr_not_stopped", reason=str(error))
         await tools.recorder.remark("withdraw", f"Kuryr could not be stopped: {error}")
