@@ -52,7 +52,7 @@ _WITHOUT_NETWORK: Final = (
     "start new thread",
 )
 """Texts of the errors that calls for sockets, names and threads raise in a script without addresses."""
-_NO_NETWORK: Final = " (a script has no network and no threads if no address is granted to it, as to that of a CNF, which has no machines)"
+_NO_NETWORK: Final = " (a script has no network and no threads if its VNF has no machines, as that of a CNF)"
 _MOST_REFUSED: Final = 3
 """Number of refused addresses that an error names: a VNF may have hundreds of machines."""
 _END_BYTES: Final = 3072
@@ -245,7 +245,7 @@ class ScriptHandlers:
                 problem = str(error)
         if outcome.status != 0:
             reason = f"; its last output:{said.end}" if said.end else " and wrote nothing to stderr"
-            if not granted.reach and command.sender is None and any(sign in said.end for sign in _WITHOUT_NETWORK):
+            if not command.reach and command.sender is None and any(sign in said.end for sign in _WITHOUT_NETWORK):
                 reason = _NO_NETWORK + reason
             if granted.refused:
                 # Before what the script has written: only the end of an error is cut.
