@@ -43,8 +43,8 @@ class LabProcess:
         lab.vim_password, lab.machine_password = str(endpoints["password"]), "ubuntu"  # the lab's default
         return lab
 
-    vnf_networks = LOOPBACK
-    """The networks of its machines and clusters."""
+    vnf_networks = f"{LOOPBACK},0.0.0.0/0"
+    """The networks of its machines and clusters, and every other one: what is refused then, no operator can permit."""
 
     @property
     def ssh_port(self) -> int:

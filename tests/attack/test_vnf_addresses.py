@@ -1,0 +1,148 @@
+"""A package that gives its machines the addresses of kubevnfm itself: neither its script nor SSH gets there.
+
+The rule in every spelling: `libs/clients/tests/test_vnf_networks.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from io import BytesIO
+from ipaddress import IPv4Address
+from textwrap import dedent
+from zipfile import ZipFile
+
+import pytest
+from installations import Installation
+from kubevnfm_clients.vnf_networks import own_addresses
+from kubevnfm_mgmt_executor.adapters.ssh import SshMachines
+from kubevnfm_mgmt_executor.domain.errors import AddressRefused
+from kubevnfm_mgmt_executor.domain.ports import Address, Login
+from user import User
+from user_data_packages import FORMS, instantiate_body, user_data_package
+from vnf_networks import networks
+
+SCRIPT = """
+import socket, sys
+for port in {ports}:
+    try:
+        socket.create_connection(("{address}", port), timeout=10)
+        print("reached", port, file=sys.stderr)
+    except OSError as error:
+        print(type(error).__name__, file=sys.stderr)
+sys.exit(1)
+"""
+NESTED = """\
+heat_template_version: 2018-08-31
+parameters:
+  flavor: {{type: string}}
+  image-VDU1: {{type: string}}
+  net1: {{type: string}}
+resources:
+  own: {{type: OS::Neutron::Net}}
+  own_subnet:
+    type: OS::Neutron::Subnet
+    properties: {{network: {{get_resource: own}}, cidr: {address}/32, gateway_ip: null, enable_dhcp: false}}
+  VDU1:
+    type: OS::Nova::Server
+    properties:
+      flavor: {{get_param: flavor}}
+      image: {{get_param: image-VDU1}}
+      networks: [{{port: {{get_resource: VDU1_CP1}}}}]
+  VDU1_CP1:
+    type: OS::Neutron::Port
+    properties:
+      network: {{get_resource: own}}
+      fixed_ips: [{{subnet: {{get_resource: own_subnet}}, ip_address: {address}}}]
+"""
+
+
+@pytest.fixture(scope="module")
+def own_address() -> str:
+    """An address of this host that is not loopback, as the VNFM has in an operator's network."""
+    found = sorted(each for each in own_addresses() if isinstance(each, IPv4Address) and not each.is_loopback)
+    if not found:
+        pytest.skip("this host has loopback addresses only")
+    return str(found[0])
+
+
+@pytest.fixture
+async def user(single: Installation) -> AsyncIterator[User]:
+    """A user of an installation whose operator has named every network."""
+    async with User(single) as user:
+        await user.register_lab()
+        yield user
+
+
+def package(vnfd_id: str, script: str, address: str) -> bytes:
+    """Return a package whose template makes a network with the VNFM's address, and a server that has it."""
+    packed = user_data_package(
+        vnfd_id,
+        FORMS["none"],
+        scripts={"instantiate_end": "Scripts/attack.py"},
+        extra={"Scripts/attack.py": dedent(script)},
+    )
+    content = BytesIO()
+    with ZipFile(BytesIO(packed)) as old, ZipFile(content, "w") as new:
+        for name in old.namelist():
+            is_nested = name.endswith("nested/VDU1.yaml")
+            new.writestr(name, NESTED.format(address=address).encode() if is_nested else old.read(name))
+    return content.getvalue()
+
+
+async def test_a_script_gets_no_address_of_the_vnfm_that_its_template_gives_a_machine(
+    user: User, own_address: str
+) -> None:
+    gateway = int(user.installation.url.rpartition(":")[2])
+    ports = (gateway, user.installation.lab.ssh_port)
+    vnfd_id = str(uuid.uuid4())
+    await user.upload(package(vnfd_id, SCRIPT.format(address=own_address, ports=ports), own_address))
+    instance = await user.create(vnfd_id)
+    operation = await user.start(instance, "instantiate", instantiate_body(FORMS["none"]))
+    view = await user.rest(operation)
+    detail = view["error"]["detail"]
+    assert f"{own_address} is an address of this host, which code and clusters of packages may not reach" in detail
+    assert "reached" not in detail
+    assert detail.count("PermissionError") == len(ports)
+    await user.act(operation, "rollback")
+    await user.delete(instance)
+
+
+class NoKeys:
+    """No host key is known, and none may be learned."""
+
+    async def pinned(self, vnf_instance_id: str, vnfc_id: str) -> str | None:
+        return None
+
+    async def pin(self, vnf_instance_id: str, vnfc_id: str, key: str) -> str:
+        raise AssertionError("a host was connected to")
+
+    async def forget(self, vnf_instance_id: str, *, vnfc_ids: object = None) -> None:
+        """Nothing is kept."""
+
+
+@pytest.mark.parametrize("form", ["{}", "::ffff:{}"])
+async def test_ssh_to_an_address_of_the_vnfm_is_refused_at_once_and_by_name(own_address: str, form: str) -> None:
+    async def never(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+        raise AssertionError("it was connected to")
+
+    async with await asyncio.start_server(never, own_address, 0) as server:
+        port = int(server.sockets[0].getsockname()[1])
+        machines = SshMachines(NoKeys(), networks("0.0.0.0/0, ::/0"), port=port)
+        address = Address("master1", "instance", "vnfc-1", form.format(own_address))
+        with pytest.raises(
+            AddressRefused, match=f"node master1: no SSH to .*{own_address}.* is an address of this host"
+        ):
+            await machines.reach(address, Login("root", "secret"), within_s=300)
+
+
+async def test_ssh_outside_the_named_networks_is_refused_with_the_way_on() -> None:
+    machines = SshMachines(NoKeys(), networks(""), port=22)
+    address = Address("master1", "instance", "vnfc-1", "127.0.0.1")
+    with pytest.raises(AddressRefused, match=r"127\.0\.0\.1 is a loopback address, which needs a network inside"):
+        await machines.reach(address, Login("root", "secret"), within_s=300)
+    address = Address("master1", "instance", "vnfc-1", "198.51.100.7")
+    with pytest.raises(AddressRefused, match="add its network to the setting vnf_networks, restart, and retry"):
+        await machines.reach(address, Login("root", "secret"), within_s=300)
