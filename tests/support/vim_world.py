@@ -25,7 +25,7 @@ from kubevnfm_vim_registry.wiring import vim_registry
 from kubevnfm_worker.backends import Backends
 from pydantic import SecretStr
 from servers.ports import free_port
-from vnf_networks import networks
+from vnf_networks import LOOPBACK, networks
 
 RING = KeyRing.from_text(KeyRing.new_key())
 TOKEN = "internal"
@@ -185,7 +185,10 @@ def settings() -> Settings:
 
 
 @asynccontextmanager
-async def running(lab: Lab, settings: Settings, folder: Path, *, clock: Clock | None = None) -> AsyncIterator[World]:
+async def running(
+    lab: Lab, settings: Settings, folder: Path, *, clock: Clock | None = None, named: str = LOOPBACK
+) -> AsyncIterator[World]:
+    """Yield the service; ``named``: the setting ``vnf_networks``."""
     users, credentials, events, operations = Users(), Credentials(), Events(), Operations()
     async with (
         SqliteStore.open(folder / "store.db") as store,
@@ -199,7 +202,7 @@ async def running(lab: Lab, settings: Settings, folder: Path, *, clock: Clock | 
             users=users,
             credentials=credentials,
             operations=operations,
-            networks=networks(),
+            networks=networks(named),
         ) as service:
             url = f"http://127.0.0.1:{service.port}"
             yield World(

@@ -214,6 +214,21 @@ async def test_a_wrong_token_fails_and_is_not_shown(lab: LabCluster) -> None:
     assert "hunter2" not in str(caught.value)
 
 
+async def test_each_connection_to_a_cluster_of_a_vnf_is_judged_and_to_that_of_an_operator_is_not(
+    lab: LabCluster,
+) -> None:
+    vim = a_vim(lab)
+    of_vnf = vim.model_copy(update={"of_vnf": True})
+    async with KubernetesClusters.open(RING, networks("10.0.0.0/8")) as clusters:
+        async with clusters.cluster(vim) as cluster:
+            assert await cluster.get(CONFIG_MAPS, key("a")) is None
+        async with clusters.cluster(of_vnf) as cluster:
+            with pytest.raises(AccessRefused, match="is a loopback address, which needs a network inside"):
+                await cluster.get(CONFIG_MAPS, key("a"))
+    async with KubernetesClusters.open(RING, networks()) as clusters, clusters.cluster(of_vnf) as cluster:
+        assert await cluster.get(CONFIG_MAPS, key("a")) is None
+
+
 async def test_a_server_of_another_authority_is_not_trusted(lab: LabCluster) -> None:
     vim = VimConnection(interface_info={"endpoint": lab.endpoint}, access_info={"bearer_token": lab.admin_token})
     async with KubernetesClusters.open(RING, networks()) as clusters, clusters.cluster(vim) as cluster:

@@ -188,6 +188,16 @@ async def test_only_a_forceful_termination_goes_on_without_the_cluster(lab: Mgmt
     assert any("could not be stopped" in news.message for news in lab.news)
 
 
+async def test_a_termination_goes_on_without_a_cluster_whose_addresses_are_not_granted(lab: MgmtLab) -> None:
+    """They may have become so by an upgrade, and no repeat would reach them."""
+    nodes = [await lab.boot("master", 10), await lab.boot("worker", 20)]
+    unknown = [node.model_copy(update={"ssh_address": f"198.51.100.{number}"}) for number, node in enumerate(nodes, 7)]
+    command = lab.command(unknown, phase="terminate_start", changes={"kuryr_param": KURYR})
+    await lab.run(command.model_copy(update={"driver": "kuryr-kubernetes"}))
+    remark = "198.51.100.7 is in none of the networks of VNFs"
+    assert any("could not be stopped" in news.message and remark in news.message for news in lab.news)
+
+
 def test_sealed_parameters_are_read_again() -> None:
     login = {"auth_url": "https://k", "username": "u", "password": "pw"}
     read = parameters(neutron_auth=login)

@@ -9,7 +9,7 @@ import pytest
 from kubevnfm_events.common import PackageRef, ServiceFacts
 from kubevnfm_events.mgmt import ManagedNode, Phase, RunPhase
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, LoginRefused
+from kubevnfm_mgmt_executor.domain.errors import AddressRefused, CommandUnsuccessful, LoginRefused
 from kubevnfm_secrets import hide, sealing
 from mgmt_lab import MgmtLab
 from ssh_keys import encrypted_key
@@ -121,6 +121,16 @@ async def test_a_load_balancer_that_refuses_holds_up_a_termination_unless_it_is_
     with pytest.raises(LoginRefused):
         await balancer.lab.run(balancer.command("terminate_end", ssh_password="wrong"))
     await balancer.lab.run(balancer.command("terminate_end", ssh_password="wrong", force=True), message="m-2")
+    assert balancer.calls() == []
+
+
+async def test_an_address_that_is_not_granted_fails_the_instantiation_and_never_holds_up_a_termination(
+    balancer: Balancer,
+) -> None:
+    """It may have become so by an upgrade, and no repeat would reach it."""
+    with pytest.raises(AddressRefused, match=r"198\.51\.100\.7 is in none of the networks of VNFs"):
+        await balancer.lab.run(balancer.command("instantiate_end", ssh_ip="198.51.100.7"))
+    await balancer.lab.run(balancer.command("terminate_end", ssh_ip="198.51.100.7"), message="m-2")
     assert balancer.calls() == []
 
 

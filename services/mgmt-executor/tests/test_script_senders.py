@@ -488,10 +488,7 @@ async def test_an_address_that_does_not_prove_to_be_the_cluster_is_not_reached(
     assert await world.said() == [expected]
     refusals = [one.message for one in world.scripts.news if "cannot connect" in one.message]
     assert refusals == (
-        [
-            "the script cannot connect to localhost: 169.254.1.1 is never granted: it is link-local, as metadata services of "
-            "clouds are"
-        ]
+        [f"the script cannot connect to localhost: 169.254.1.1 is never granted: it is {LINK_LOCAL}"]
         if is_verified
         else ["the script cannot connect to localhost: its kubeconfig does not verify the certificate"]
     )
@@ -670,6 +667,7 @@ async def test_a_forceful_termination_needs_neither_the_vim_nor_its_rights(world
     assert [body["event"] for body in world.receiver.bodies] == ["DELETED"]
 
 
+LINK_LOCAL = "link-local, as metadata services of clouds are"
 DRIVER = """
 import json, os
 from tacker.vnfm.mgmt_drivers.vnflcm_abstract_driver import VnflcmMgmtAbstractDriver

@@ -187,6 +187,30 @@ async def test_a_name_of_another_owner_is_rejected(world: World, cluster: LabClu
     assert (answer.code, answer.status) == ("vim-name-taken", 409)
 
 
+async def test_a_cluster_outside_the_networks_of_vnfs_is_refused_and_an_operators_is_not(
+    lab: Lab, settings: Settings, tmp_path: Path, cluster: LabCluster
+) -> None:
+    async with running(lab, settings, tmp_path, named="10.0.0.0/8") as world:
+        of_driver = await world.ask(a_register(cluster))
+        assert isinstance(of_driver, CommandFailed)
+        reason = "127.0.0.1 is a loopback address, which needs a network inside 127.0.0.0/8 or ::1 in vnf_networks"
+        assert reason in of_driver.detail
+        world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
+        await publish(world, received())
+        await world.events.has(2)
+        assert reason in str(world.events.data[1])
+        made = await world.vims.create(
+            {
+                "name": "mine",
+                "type": "kubernetes",
+                "auth_url": cluster.endpoint,
+                "auth_cred": {"bearer_token": cluster.admin_token, "ssl_ca_cert": cluster.ca_pem},
+                "vim_project": {"name": "default"},
+            }
+        )
+        assert made["status"] == "ACTIVE"
+
+
 async def test_a_cluster_that_rejects_the_token_is_not_registered(world: World, cluster: LabCluster) -> None:
     answer = await world.ask(a_register(cluster, token="wrong"))
     assert isinstance(answer, CommandFailed)
