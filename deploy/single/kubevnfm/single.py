@@ -93,11 +93,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
         async with (
             credentials_receiver(
                 CredentialsReceiverSettings(
-                    port=credentials_port,
-                    master_keys=callback_keys,
-                    lcm_api_url=gateway_url,
-                    **own_token,
-                    **shared,
+                    port=credentials_port, master_keys=callback_keys, lcm_api_url=gateway_url, **own_token, **shared
                 ),
                 backends,
                 instances=HttpInstances(gateway_url, token, session),
@@ -128,11 +124,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 vims=directory,
             ),
             infra_k8s(
-                InfraK8sSettings(
-                    lease_s=settings.lease_s,
-                    **{name: getattr(settings, name) for name in OutboundSettings.model_fields},
-                    **shared,
-                ),
+                _infra_k8s_settings(settings, shared),
                 backends,
                 packages=packages,
                 vims=directory,
@@ -165,6 +157,12 @@ def _mgmt_executor_settings(
         **{name: getattr(settings, name) for name in ReceiverSettings.model_fields},
         **shared,
     )
+
+
+def _infra_k8s_settings(settings: Settings, shared: dict[str, Any]) -> InfraK8sSettings:
+    """Return the settings of infra-k8s."""
+    outbound = {name: getattr(settings, name) for name in OutboundSettings.model_fields}
+    return InfraK8sSettings(lease_s=settings.lease_s, **outbound, **shared)
 
 
 def _lcm_api_settings(settings: Settings, port: int, shared: dict[str, Any]) -> LcmApiSettings:

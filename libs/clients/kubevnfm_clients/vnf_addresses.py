@@ -43,15 +43,15 @@ def read_networks(text: str) -> tuple[Network, ...]:
     """
     networks = tuple(ip_network(each.strip()) for each in text.split(",") if each.strip())
     for network in networks:
-        if _lies_in(network, _MAPPED):
+        if _is_inside(network, _MAPPED):
             raise ValueError(f"{network}: the IPv4 network expected")
         for never, reason in _NEVER.items():
-            if _lies_in(network, never):
+            if _is_inside(network, never):
                 raise ValueError(f"{network} is never granted: it is {reason}")
     return networks
 
 
-def _lies_in(network: Network, other: Network) -> bool:
+def _is_inside(network: Network, other: Network) -> bool:
     return other.version == network.version and network[0] in other and network[-1] in other
 
 
@@ -104,7 +104,7 @@ class VnfAddressRules:
 
     def _refusal_of_loopback(self, form: Address, port: int | None) -> str:
         # A network such as 0.0.0.0/0 does not name it.
-        named = [one for one in self.networks if any(_lies_in(one, loopback) for loopback in _LOOPBACK)]
+        named = [one for one in self.networks if any(_is_inside(one, loopback) for loopback in _LOOPBACK)]
         if not any(form in network for network in named):
             return f"is a loopback address, which needs a network inside {_LOOPBACK[0]} or ::1 in {SETTING}"
         if port is None:

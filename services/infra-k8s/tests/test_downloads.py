@@ -11,9 +11,11 @@ import yaml
 from aiohttp import web
 from kubevnfm_clients.outbound import AddressRules
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
+from kubevnfm_infra_k8s.settings import Settings
 from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable
 from kubevnfm_kit.http import serving
 from kubevnfm_store.query import Query
+from pydantic import SecretStr, ValidationError
 
 Make = Callable[..., dict[str, Any]]
 LOOPBACK = AddressRules.from_text("127.0.0.0/8")
@@ -89,3 +91,8 @@ async def test_an_operation_applies_the_same_bytes_at_each_attempt(site: Any, ma
         assert "hunter2" not in str(stored[0].body)
         await site.delete()
         assert await site.store.find("k8s_fetched_files", Query()) == []
+
+
+def test_the_former_setting_names_the_one_that_replaced_it() -> None:
+    with pytest.raises(ValidationError, match="fetch_inner_addresses: replaced by allowed_networks"):
+        Settings(internal_token=SecretStr("t"), keys=SecretStr("k"), fetch_inner_addresses=True)
