@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from kubevnfm.keys import KeysDamaged, key_ring
 from kubevnfm.settings import Settings
+from kubevnfm_clients.peers import peers_of
 
 
 @pytest.fixture
@@ -30,6 +31,28 @@ def test_the_environment_goes_before_the_file(file: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("KUBEVNFM_PORT", "4321")
     settings = Settings.read_or_exit()
     assert (settings.port, settings.data_dir) == (4321, Path("/somewhere"))
+
+
+def test_every_server_of_the_settings_is_a_peer_that_packages_may_not_reach(file: Path) -> None:
+    named = {
+        "public_url": "https://vnfm.example",
+        "nfvo_url": "https://nfvo.example",
+        "nfvo_token_url": "https://tokens.example",
+        "auth_keystone_url": "https://keystone.example/v3",
+        "auth_bearer_issuer": "https://issuer.example",
+        "auth_bearer_jwks_url": "https://keys.example",
+        "receiver_hosts": "receiver.example:8443, other.example",
+    }
+    file.write_text("".join(f'{name} = "{value}"\n' for name, value in named.items()))
+    found = {peer.setting for peer in peers_of(Settings.read_or_exit()) if peer.host.endswith(".example")}
+    assert found == set(named)
+    # A setting that names a server by another type would not be found.
+    texts = {
+        name: str(field.annotation)
+        for name, field in Settings.model_fields.items()
+        if "url" in name or "issuer" in name
+    }
+    assert all("str" in text.lower() for text in texts.values()), texts
 
 
 def test_an_unknown_name_is_refused(file: Path) -> None:

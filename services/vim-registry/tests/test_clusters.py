@@ -98,6 +98,7 @@ async def test_a_finished_cluster_is_registered(world: World, cluster: LabCluste
     shown = await world.vims.get(answer.vim_id)
     assert shown["extra"] == {"vnf_instance_id": "vnf-1"}
     connection = await world.directory.connection(VimConnection(vim_id=answer.vim_id))
+    assert connection.of_vnf, "who connects judges its address"
     assert revealed(connection.access_info, RING) == {
         "bearer_token": cluster.admin_token,
         "ssl_ca_cert_hash": "sha256:00",
