@@ -10,15 +10,25 @@ import uuid
 from collections.abc import AsyncIterator
 from io import BytesIO
 from ipaddress import IPv4Address
+from pathlib import Path
 from textwrap import dedent
 from zipfile import ZipFile
 
 import pytest
 from installations import Installation
-from kubevnfm_clients.vnf_networks import own_addresses
+from kubevnfm_clients.peers import Peer
+from kubevnfm_clients.vnf_addresses import read_networks
+from kubevnfm_clients.vnf_networks import VnfNetworks, own_addresses
+from kubevnfm_events.mgmt import RunScript
 from kubevnfm_mgmt_executor.adapters.ssh import SshMachines
 from kubevnfm_mgmt_executor.domain.errors import AddressRefused
 from kubevnfm_mgmt_executor.domain.ports import Address, Login
+from kubevnfm_mgmt_executor.wiring import INDEXES
+from kubevnfm_sandbox.process import Limits
+from kubevnfm_secrets import KeyRing, hide
+from kubevnfm_store.sqlite import SqliteStore
+from package_scripts import PACKAGE, PackageScripts
+from sandbox_kernel import needs_confinement
 from user import User
 from user_data_packages import FORMS, instantiate_body, user_data_package
 from vnf_networks import networks
@@ -94,6 +104,7 @@ def package(vnfd_id: str, script: str, address: str) -> bytes:
 async def test_a_script_gets_no_address_of_the_vnfm_that_its_template_gives_a_machine(
     user: User, own_address: str
 ) -> None:
+    needs_confinement()
     gateway = int(user.installation.url.rpartition(":")[2])
     ports = (gateway, user.installation.lab.ssh_port)
     vnfd_id = str(uuid.uuid4())
@@ -107,6 +118,61 @@ async def test_a_script_gets_no_address_of_the_vnfm_that_its_template_gives_a_ma
     assert detail.count("PermissionError") == len(ports)
     await user.act(operation, "rollback")
     await user.delete(instance)
+
+
+PROBE = """
+import socket, sys
+try:
+    socket.create_connection(("{address}", {port}), timeout=10)
+    print("reached", file=sys.stderr)
+except OSError as error:
+    print(type(error).__name__, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("is_peer", [True, False])
+async def test_a_script_gets_no_address_of_a_peer(own_address: str, is_peer: bool, tmp_path: Path) -> None:
+    """The broker's name has two addresses, and the template gives a machine the second; without it, the script gets there."""
+    needs_confinement()
+
+    async def never(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async def resolve(host: str) -> tuple[str, ...]:
+        return ("203.0.113.1", own_address) if host == "broker" else (host,)
+
+    # The test's own listener is the broker, so the address of this host is not refused as such.
+    peers = [Peer("amqp_url", "broker", 5672)] if is_peer else []
+    named = VnfNetworks(read_networks("0.0.0.0/0"), peers, resolve=resolve, own=frozenset)
+    ring = KeyRing([bytes(32)])
+    async with (
+        SqliteStore.open(tmp_path / "store.db") as store,
+        await asyncio.start_server(never, own_address, 0) as server,
+    ):
+        for collection, indexes in INDEXES.items():
+            await store.ensure_indexes(collection, indexes)
+        scripts = PackageScripts(tmp_path, store, ring, Limits(), vnf_networks=named)
+        port = int(server.sockets[0].getsockname()[1])
+        (scripts.package / "probe.py").write_text(PROBE.format(address=own_address, port=port))
+        given = {
+            "operation": "scale_end",
+            "request": {},
+            "vnf_instance": {"id": "i"},
+            "user_script_err_handling_data": {},
+        }
+        command = RunScript(
+            vnf_instance_id="i",
+            package=PACKAGE,
+            file="probe.py",
+            task="scale_end",
+            given=hide(given),
+            folders={"tmp_csar_dir": PACKAGE},
+            reach=(own_address, "203.0.113.77"),
+        )
+        await scripts.ask(command)
+        assert (await scripts.log()).split() == (["PermissionError"] if is_peer else ["reached"])
+        said = " ".join(one.message for one in scripts.news)
+        assert (f"{own_address} is an address of the setting amqp_url (broker)" in said) is is_peer
 
 
 class NoKeys:
