@@ -26,7 +26,7 @@ from kubevnfm_store.mongo import MongoStore
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Query
 from kubevnfm_worker.backends import Backends
-from receiver_twins import INSTANCE, MASTER, KnownInstances, a_body, a_kubeconfig, receiver_settings
+from receiver_twins import INSTANCE, MASTER, AwaitingLcm, a_body, a_kubeconfig, receiver_settings
 from servers.ferretdb import ferretdb, ferretdb_url
 from servers.memory_mongo import memory_mongo_url
 
@@ -96,7 +96,7 @@ async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         session = await stack.enter_async_context(aiohttp.ClientSession())
         both = [
             await stack.enter_async_context(
-                credentials_receiver(receiver_settings(), Backends(bus, store, RING), instances=KnownInstances())
+                credentials_receiver(receiver_settings(), Backends(bus, store, RING), awaiting=AwaitingLcm())
             )
             for store in stores
         ]

@@ -1,7 +1,8 @@
 """``kubevnfm-callback verify URL``: tests a receiver of credentials against capi.md chapter 10 (CR-076).
 
 It sends what a sender would send, and each way in which a request can be wrong, and says which answers are not as expected.
-The receiver must have the master key of the check value, or the one that ``--master-key-file`` holds.
+The receiver must have the master key of the check value, or the one that ``--master-key-file`` holds. It is for receivers of others: that
+of kubevnfm accepts what an operation awaits, and none awaits these requests.
 """
 
 from __future__ import annotations
@@ -103,6 +104,8 @@ def a_body(target: Target, uid: str, *, event: str = "CREATED", mark: str = "che
         "schemaVersion": "1",
         "event": event,
         "vnfInstanceId": target.vnf_instance_id,
+        # One id for the whole check: there is no operation.
+        "vnfLcmOpOccId": uid,
         "cluster": {
             "name": f"check-{uid[:8]}",
             "namespace": "default",

@@ -96,7 +96,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                     port=credentials_port, master_keys=callback_keys, lcm_api_url=gateway_url, **own_token, **shared
                 ),
                 backends,
-                instances=HttpInstances(gateway_url, token, session),
+                awaiting=HttpInstances(gateway_url, token, session),
                 # As at the gateway. This listener has no TLS, so the mode `certificate` admits no caller here.
                 access=settings,
             ),

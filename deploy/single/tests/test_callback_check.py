@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from itertools import cycle
 from pathlib import Path
 
 import aiohttp
@@ -14,11 +15,12 @@ from kubevnfm import callback_check
 from kubevnfm.callback_check import Result, Target, verify
 from kubevnfm_bus import InProcessBus
 from kubevnfm_clients import callback
+from kubevnfm_clients.awaited import AwaitedCallback, CallbackEvent
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store import SqliteStore
 from kubevnfm_worker.backends import Backends
-from receiver_twins import INSTANCE, MASTER, KnownInstances, receiver_settings
+from receiver_twins import INSTANCE, MASTER, receiver_settings
 
 
 def a_target(url: str) -> Target:
@@ -47,13 +49,32 @@ async def server(answer: web.Response | None = None) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
+class AwaitingCheck:
+    """The twin of lcm-api: it awaits what the check sends, in its order. The id of its operation is the uid of its cluster."""
+
+    def __init__(self) -> None:
+        # Of the requests that are neither refused before nor known: new credentials, those with a wrong kubeconfig, the
+        # deletion, and credentials that come too late.
+        self._events: Iterator[CallbackEvent] = cycle(("CREATED", "CREATED", "DELETED", "CREATED"))
+
+    async def awaited(self, vnf_instance_id: str, operation_id: str) -> AwaitedCallback:
+        return AwaitedCallback(
+            event=next(self._events),
+            operation_id=operation_id,
+            cluster_name=f"check-{operation_id[:8]}",
+            cluster_namespace="default",
+            cluster_uid=operation_id,
+            register_vim=False,
+        )
+
+
 async def test_the_receiver_of_kubevnfm_passes(tmp_path: Path) -> None:
     """CR-076: also with the limit of failures as it is by default, and for the second time."""
     ring = KeyRing.from_text(KeyRing.new_key())
     async with (
         InProcessBus(ring) as bus,
         SqliteStore.open(tmp_path / "store.db") as store,
-        credentials_receiver(receiver_settings(), Backends(bus, store, ring), instances=KnownInstances()) as service,
+        credentials_receiver(receiver_settings(), Backends(bus, store, ring), awaiting=AwaitingCheck()) as service,
     ):
         for _ in range(2):
             found = await results(f"http://127.0.0.1:{service.port}{callback.PATH}")

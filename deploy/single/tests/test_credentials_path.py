@@ -44,7 +44,7 @@ from kubevnfm_vim_registry.settings import Settings as VimRegistrySettings
 from kubevnfm_vim_registry.wiring import vim_registry
 from kubevnfm_worker.backends import Backends
 from pydantic import SecretStr
-from receiver_twins import CREDENTIALS_TOKEN, INSTANCE, MASTER, TOKEN, KnownInstances, a_body, receiver_settings
+from receiver_twins import CREDENTIALS_TOKEN, INSTANCE, MASTER, TOKEN, AwaitingLcm, a_body, receiver_settings
 from vnf_networks import networks
 from workload_credentials import CLUSTER, CapiSite
 
@@ -136,7 +136,7 @@ async def path(tmp_path: Path) -> AsyncIterator[CredentialsPath]:
         backends = Backends(bus, store, RING)
         shared: dict[str, Any] = {"port": 0, "internal_token": SecretStr(TOKEN), "keys": SecretStr("unused")}
         mutual = receiver_settings(tls_certificate=server.certificate, tls_key=server.key, tls_client_ca=ca.file)
-        async with credentials_receiver(mutual, backends, instances=KnownInstances()) as receiver:
+        async with credentials_receiver(mutual, backends, awaiting=AwaitingLcm()) as receiver:
             url = f"https://127.0.0.1:{receiver.port}"
             executor = MgmtExecutorSettings(
                 receiver_url=f"{url}{PATH}",

@@ -6,10 +6,10 @@ from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_clients.logs import HttpCredentials, HttpNodeLogs
 from kubevnfm_clients.packages import HttpPackages
 from kubevnfm_clients.ports import (
+    AwaitedCallbacks,
     CloudIdentities,
     CredentialsStore,
     InstanceOperations,
-    Instances,
     NodeLogs,
     Packages,
     VimDirectory,
@@ -20,6 +20,7 @@ from kubevnfm_clients.session import Peers, internal_session
 from kubevnfm_clients.vims import HttpCloudIdentities, HttpVimDirectory, HttpVims, HttpVimUsers
 
 __all__ = [
+    "AwaitedCallbacks",
     "CloudIdentities",
     "CloudIdentity",
     "CredentialsStore",
@@ -32,7 +33,6 @@ __all__ = [
     "HttpVimUsers",
     "HttpVims",
     "InstanceOperations",
-    "Instances",
     "InternalApi",
     "NodeLogs",
     "Packages",

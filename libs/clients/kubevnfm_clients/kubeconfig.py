@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.cluster_trust import NOT_VERIFIED
@@ -16,6 +15,13 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.foreign_yaml import YamlRefused, YamlTooLarge, read_one_kubernetes_yaml
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import Secret
+
+from kubevnfm_clients.kubeconfig_values import (
+    check_certificates,
+    check_client_certificate,
+    check_server_url,
+    check_token,
+)
 
 _KUBERNETES = "ETSINFV.KUBERNETES.V_1"
 _ELSEWHERE = {
@@ -26,6 +32,8 @@ _ELSEWHERE = {
     "exec": "token or client-certificate-data",
     "auth-provider": "token or client-certificate-data",
 }
+_NOT_DONE = ("proxy-url", "tls-server-name", "username", "password", "as", "as-uid", "as-groups", "as-user-extra")
+"""What kubectl would do with the file, and a VIM cannot."""
 
 
 def kubeconfig_connection(text: str, *, field: str = "kubeconfig") -> VimConnection:
@@ -71,6 +79,9 @@ def check_self_contained(text: str, *, field: str = "kubeconfig") -> None:
                     raise Unprocessable(
                         f"{field}.{kind}[].{one}.{name}", f"works on its machine only; {instead} expected"
                     )
+            for name in _NOT_DONE:
+                if holder.get(name):
+                    raise Unprocessable(f"{field}.{kind}[].{one}.{name}", "not supported: no value expected")
 
 
 def _read(text: str, field: str) -> JsonMapping:
@@ -87,9 +98,11 @@ def _read(text: str, field: str) -> JsonMapping:
 def _access(user: JsonMapping, field: str) -> JsonObject:
     token = user.get("token")
     if isinstance(token, str) and token:
-        return {"bearer_token": Secret(token)}
+        return {"bearer_token": Secret(check_token(token, f"{field}.token"))}
     certificate, key = _pem(user, "client-certificate-data", field), _pem(user, "client-key-data", field)
     if certificate is not None and key is not None:
+        names = {"certificate_field": f"{field}.client-certificate-data", "key_field": f"{field}.client-key-data"}
+        check_client_certificate(certificate, key, **names)
         return {"client_certificate": certificate, "client_key": Secret(key)}
     # Last: a file may name both; the data in it suffices.
     for name, instead in _ELSEWHERE.items():
@@ -101,11 +114,7 @@ def _access(user: JsonMapping, field: str) -> JsonObject:
 def _server(cluster: JsonMapping, field: str) -> str:
     if "certificate-authority" in cluster:
         raise Unprocessable(f"{field}.certificate-authority", "certificate-authority-data expected")
-    server = cluster.get("server")
-    address = urlsplit(server) if isinstance(server, str) else None
-    if address is None or address.scheme != "https" or not address.hostname:
-        raise Unprocessable(f"{field}.server", "an https URL expected")
-    return str(server)
+    return check_server_url(cluster.get("server"), f"{field}.server")
 
 
 def _ca(cluster: JsonMapping, field: str) -> str:
@@ -116,7 +125,7 @@ def _ca(cluster: JsonMapping, field: str) -> str:
             f"{field}.certificate-authority-data",
             "base64 of PEM expected; without it, insecure-skip-tls-verify: true leaves the certificate unverified",
         )
-    return ca or NOT_VERIFIED
+    return NOT_VERIFIED if ca is None else check_certificates(ca, f"{field}.certificate-authority-data")
 
 
 def _pem(holder: JsonMapping, name: str, field: str) -> str | None:

@@ -15,6 +15,7 @@ from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_secrets import Secret
 
+from kubevnfm_clients.awaited import AwaitedCallback
 from kubevnfm_clients.cloud_identity import CloudIdentity
 
 
@@ -66,11 +67,15 @@ class CloudIdentities(Protocol):
         ...
 
 
-class Instances(Protocol):
-    """Served by lcm-api: ``GET /internal/v1/instances/{id}``."""
+class AwaitedCallbacks(Protocol):
+    """Served by lcm-api: ``GET /internal/v1/instances/{id}/awaited-callback``."""
 
-    async def exists(self, vnf_instance_id: str) -> bool:
-        """Return whether the VNF instance exists. Raises OutsideUnavailable."""
+    async def awaited(self, vnf_instance_id: str, operation_id: str) -> AwaitedCallback | None:
+        """Return the call-back about a workload cluster that an operation or a rotation of the VNF instance awaits now.
+
+        ``operation_id``: the one that the call-back names; "" or any other: the one that runs. None: nothing is awaited, or there is
+        no such instance. Raises OutsideUnavailable.
+        """
         ...
 
 

@@ -15,7 +15,7 @@ from kubevnfm_credentials_receiver.wiring import SERVICE, CredentialsReceiver, c
 def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncContextManager[CredentialsReceiver]:
     """Return the service with its clients of other services."""
     return credentials_receiver(
-        settings, backends, instances=HttpInstances(settings.lcm_api_url, *peers.credentials("lcm-api"))
+        settings, backends, awaiting=HttpInstances(settings.lcm_api_url, *peers.credentials("lcm-api"))
     )
 
 

@@ -8,11 +8,11 @@ from typing import Final
 
 import structlog
 from kubevnfm_clients import callback as signing
-from kubevnfm_clients.ports import Instances
+from kubevnfm_clients.awaited import AwaitedCallback
+from kubevnfm_clients.ports import AwaitedCallbacks
 from kubevnfm_events import Envelope, Event
 from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived, CredentialsRotated
 from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, Compare, Filter, Index, Op, Query, Stored, by
@@ -20,6 +20,7 @@ from kubevnfm_worker import Outbox
 
 from kubevnfm_credentials_receiver.domain.callback_body import Callback
 from kubevnfm_credentials_receiver.domain.errors import CredentialsUnknown, KeyReused, NameTaken, Superseded
+from kubevnfm_credentials_receiver.domain.expectation import check_awaited
 from kubevnfm_credentials_receiver.domain.record import Record, Request, new_record
 
 log = structlog.get_logger()
@@ -47,9 +48,9 @@ class Receiver:
     """Stores the credentials of workload clusters."""
 
     def __init__(
-        self, *, store: DocumentStore, outbox: Outbox, instances: Instances, key_ring: KeyRing, clock: Clock
+        self, *, store: DocumentStore, outbox: Outbox, awaiting: AwaitedCallbacks, key_ring: KeyRing, clock: Clock
     ) -> None:
-        self._store, self._outbox, self._instances = store, outbox, instances
+        self._store, self._outbox, self._awaiting = store, outbox, awaiting
         self._ring, self._clock = key_ring, clock
 
     async def prepare(self) -> None:
@@ -59,16 +60,21 @@ class Receiver:
     async def store(self, callback: Callback, *, idempotency_key: str, body: bytes, signed_at: int) -> Answer:
         """Store, replace or erase credentials; a repeat of the same request changes nothing.
 
-        Raises: KeyReused, NameTaken, Superseded; Unprocessable (the kubeconfig, or a VIM for an unknown instance).
+        Raises: KeyReused, NotAwaited, NameTaken, Superseded; Unprocessable (the kubeconfig, or what differs from the operation);
+        OutsideUnavailable (lcm-api).
         """
         request = Request(key=idempotency_key, body_sha256=signing.sha256_hex(body))
+        awaited: AwaitedCallback | None = None
         for _ in range(_RACES):
             records = [_read(stored) for stored in await self._records_of(callback.vnf_instance_id)]
             repeated = _repeated(records, request)
             if repeated is not None:
                 return Answer(repeated, is_new=False)
+            # After the repeats: the operation of an accepted request may have gone on, and the sender must learn that it is done.
+            if awaited is None:
+                awaited = await self._awaited(callback)
             try:
-                return await self._store_callback(callback, records, request, signed_at)
+                return await self._store_callback(callback, awaited, records, request, signed_at)
             except (AlreadyExists, RevisionConflict):
                 continue  # another replica has stored a call-back of the same cluster meanwhile: read again
         raise RuntimeError(f"cluster {callback.cluster.uid}: {_RACES} writes lost in a row")
@@ -97,13 +103,23 @@ class Receiver:
         # Decrypted and encrypted again, because the stored text can be opened only together with the instance id.
         return self._ring.seal(record.kubeconfig(self._ring))
 
+    async def _awaited(self, callback: Callback) -> AwaitedCallback:
+        """Return what lcm-api awaits now. Raises NotAwaited, Unprocessable, OutsideUnavailable."""
+        operation = callback.vnf_lcm_op_occ_id
+        return check_awaited(callback, await self._awaiting.awaited(callback.vnf_instance_id, operation))
+
     async def _store_callback(
-        self, callback: Callback, records: Sequence[_StoredRecord], request: Request, signed_at: int
+        self,
+        callback: Callback,
+        awaited: AwaitedCallback,
+        records: Sequence[_StoredRecord],
+        request: Request,
+        signed_at: int,
     ) -> Answer:
         wanted_id = signing.credentials_id(callback.vnf_instance_id, callback.cluster.uid)
         same = next((one for one in records if one.record.id == wanted_id), None)
         if callback.event == "DELETED":
-            return await self._erase(callback, same, request, signed_at)
+            return await self._erase(callback, awaited, same, request, signed_at)
         kubeconfig = callback.kubeconfig
         # A request can be minutes on its way. The one that the sender has signed last is true; DELETED alone is always obeyed,
         # since clocks of senders differ and erasing is safe.
@@ -114,13 +130,11 @@ class Receiver:
         # Erased with the cluster, or by an operator: a rotation replaces what is stored, and restores nothing.
         if callback.event == "ROTATED" and same is not None and same.record.status == "DELETED":
             return Answer(same.record, is_new=False)
-        if callback.vim.register_vim and not await self._instances.exists(callback.vnf_instance_id):
-            raise Unprocessable("vnfInstanceId", "an existing VNF instance expected, or vim.register false")
         # The VIM gets the cluster's name, so two living clusters of the same name could not be distinguished.
         for one in records:
             is_namesake = (one.record.cluster_name, one.record.cluster_namespace) == (
-                callback.cluster.name,
-                callback.cluster.namespace,
+                awaited.cluster_name,
+                awaited.cluster_namespace,
             )
             if is_namesake and one is not same and one.record.status == "STORED":
                 raise NameTaken(
@@ -128,6 +142,7 @@ class Receiver:
                 )
         record = new_record(
             callback,
+            awaited,
             sealed=self._ring.seal(kubeconfig, bound_to=callback.vnf_instance_id),
             content_sha256=signing.sha256_hex(kubeconfig.encode()),
             now=self._now(),
@@ -150,11 +165,18 @@ class Receiver:
         await self._replace(same, record, event)
         return Answer(record, is_new=was_erased)
 
-    async def _erase(self, callback: Callback, same: _StoredRecord | None, request: Request, signed_at: int) -> Answer:
+    async def _erase(
+        self,
+        callback: Callback,
+        awaited: AwaitedCallback,
+        same: _StoredRecord | None,
+        request: Request,
+        signed_at: int,
+    ) -> Answer:
         now = self._now()
         if same is None:
             # Nothing is stored, which is what the sender wants; the CREATED before it may still be on its way.
-            none = new_record(callback, sealed="", content_sha256="", now=now, signed_at=signed_at)
+            none = new_record(callback, awaited, sealed="", content_sha256="", now=now, signed_at=signed_at)
             erased = none.erased(now=now, signed_at=signed_at).with_request(request)
             await self._outbox.insert(COLLECTION, erased.id, erased.document())
             return Answer(erased, is_new=False)

@@ -21,9 +21,9 @@ class Settings(ProcessSettings, AccessSettings, CredentialsTokenSettings):
     """0: a port that the system chooses."""
     mongo_database: str = "kubevnfm_credentials_receiver"
     lcm_api_url: str = "http://127.0.0.1:9890"
-    """lcm-api, which is asked whether a VNF instance exists."""
+    """lcm-api, which is asked for the call-back that a VNF instance awaits."""
     master_keys: SecretStr
     """Base64 keys of 32 bytes from which the instances' signing keys are derived. During a rotation there may be two,
     separated by a comma: the key id ``vnf-<id>`` names the first one, ``vnf-<id>.k2`` the second."""
     failures_a_minute: int = Field(default=20, ge=1)
-    """Number of wrong signatures in a minute after which an address has to wait."""
+    """Number of wrong signatures in a minute after which wrong ones of the address are answered 429. Right ones always pass."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kubevnfm_access.settings import AccessSettings
 from kubevnfm_access.wiring import opened_gate, proxies, warn_of_clear_text
 from kubevnfm_clients.callback import master_keys
-from kubevnfm_clients.ports import Instances
+from kubevnfm_clients.ports import AwaitedCallbacks
 from kubevnfm_kit.run import background
 from kubevnfm_worker import Outbox, OutboxRelay
 from kubevnfm_worker.backends import Backends
@@ -33,7 +33,7 @@ class CredentialsReceiver:
 
 @asynccontextmanager
 async def credentials_receiver(
-    settings: Settings, backends: Backends, *, instances: Instances, access: AccessSettings | None = None
+    settings: Settings, backends: Backends, *, awaiting: AwaitedCallbacks, access: AccessSettings | None = None
 ) -> AsyncIterator[CredentialsReceiver]:
     """Yield the service, serving; leaving the block closes it.
 
@@ -49,7 +49,7 @@ async def credentials_receiver(
         OutboxRelay(store, backends.bus, collections=[COLLECTION]) as relay,
     ):
         receiver = Receiver(
-            store=store, outbox=Outbox(store, relay, ring), instances=instances, key_ring=ring, clock=clock
+            store=store, outbox=Outbox(store, relay, ring), awaiting=awaiting, key_ring=ring, clock=clock
         )
         await receiver.prepare()
         app = CallbackApi(

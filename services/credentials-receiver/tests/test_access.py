@@ -24,7 +24,7 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_store import SqliteStore
 from kubevnfm_worker.backends import Backends
 from pydantic import SecretStr, ValidationError
-from receiver_twins import CREDENTIALS_TOKEN, INSTANCE, MASTER, TOKEN, KnownInstances, a_body, receiver_settings
+from receiver_twins import CREDENTIALS_TOKEN, INSTANCE, MASTER, TOKEN, AwaitingLcm, a_body, receiver_settings
 from users import HASHED, PASSWORD, basic, bearer, users_file
 
 RING = KeyRing.from_text(KeyRing.new_key())
@@ -65,7 +65,7 @@ async def receiver(folder: Path, tls: ClientTls | None = None, **changes: Any) -
         SqliteStore.open(folder / "store.db") as store,
         aiohttp.ClientSession(connector=connector) as session,
         credentials_receiver(
-            receiver_settings(**changes), Backends(bus, store, RING), instances=KnownInstances()
+            receiver_settings(**changes), Backends(bus, store, RING), awaiting=AwaitingLcm()
         ) as service,
     ):
         yield Client(session, f"{'https' if tls else 'http'}://127.0.0.1:{service.port}")

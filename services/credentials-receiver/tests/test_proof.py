@@ -4,7 +4,7 @@ import pytest
 from kubevnfm_clients import callback
 from kubevnfm_clients.callback import master_keys
 from kubevnfm_credentials_receiver.domain.errors import NotSigned
-from kubevnfm_credentials_receiver.domain.proof import SKEW_S, VerifiedSender, verify
+from kubevnfm_credentials_receiver.domain.proof import SKEW_S, VerifiedSender, check_body, verify
 from kubevnfm_secrets import KeyRing
 
 FIRST, SECOND = bytes(range(32)), bytes(range(32, 64))
@@ -29,11 +29,13 @@ def headers(*, master: bytes = FIRST, timestamp: int = NOW, nonce: str = NONCE, 
 def verified(
     given: dict[str, str], *, body: bytes = BODY, target: str = callback.PATH, method: str = "POST"
 ) -> VerifiedSender:
-    return verify(given, body, method=method, target=target, keys=[FIRST, SECOND], now=NOW)
+    sender = verify(given, method=method, target=target, keys=[FIRST, SECOND], now=NOW)
+    check_body(sender, body)
+    return sender
 
 
 def test_a_signed_request_identifies_its_instance() -> None:
-    assert verified(headers()) == VerifiedSender("vnf-a.1", NONCE, int(NOW))
+    assert verified(headers()) == VerifiedSender("vnf-a.1", NONCE, int(NOW), callback.sha256_hex(BODY))
 
 
 def test_the_key_id_can_name_the_second_master_key() -> None:
@@ -61,7 +63,7 @@ def test_the_senders_clock_may_differ_by_the_skew(skew_s: int) -> None:
         ({"X-Vnfm-Key-Id": "unknown"}, "key id"),
         ({"X-Vnfm-Nonce": "short"}, "nonce"),
         ({"X-Vnfm-Nonce": NONCE + "x"}, "signature"),
-        ({"X-Vnfm-Content-SHA256": "0" * 64}, "hash"),
+        ({"X-Vnfm-Content-SHA256": "0" * 64}, "signature"),
         ({"X-Vnfm-Content-SHA256": "zz"}, "hash"),
         ({"X-Vnfm-Signature": "v1=" + "0" * 64}, "signature"),
         ({"X-Vnfm-Signature": "v1=ünicode"}, "signature"),
@@ -78,8 +80,9 @@ def test_path_method_and_body_are_signed() -> None:
     for name, changed in (("target", callback.PATH + "?x=1"), ("method", "PUT")):
         with pytest.raises(NotSigned):
             verified(headers(), **{name: changed})  # type: ignore[arg-type]  # both values are str
-    with pytest.raises(NotSigned):
+    with pytest.raises(NotSigned) as refusal:
         verified(headers(), body=b"{}")
+    assert "hash" in refusal.value.cause
 
 
 def test_one_or_two_master_keys_are_accepted() -> None:

@@ -22,7 +22,7 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_store import SqliteStore
 from kubevnfm_store.query import Query
 from kubevnfm_worker.backends import Backends
-from receiver_twins import INSTANCE, MASTER, KnownInstances, a_body, a_kubeconfig, receiver_settings
+from receiver_twins import INSTANCE, MASTER, AwaitingLcm, a_body, a_kubeconfig, receiver_settings
 
 RING = KeyRing.from_text(KeyRing.new_key())
 NOW = datetime(2026, 9, 21, 12, 0, tzinfo=UTC)
@@ -82,13 +82,13 @@ async def running(folder: Path, *, count: int = 1, **changes: Any) -> AsyncItera
         await bus.consume_events("ears", ["credentials.*"], keep)
         backends = Backends(bus, store, RING, SetClock())
         if count == 1:
-            async with credentials_receiver(settings, backends, instances=KnownInstances()) as one:
+            async with credentials_receiver(settings, backends, awaiting=AwaitingLcm()) as one:
                 receivers.urls.append(f"http://127.0.0.1:{one.port}")
                 yield receivers
         else:
             async with (
-                credentials_receiver(settings, backends, instances=KnownInstances()) as one,
-                credentials_receiver(settings, backends, instances=KnownInstances()) as two,
+                credentials_receiver(settings, backends, awaiting=AwaitingLcm()) as one,
+                credentials_receiver(settings, backends, awaiting=AwaitingLcm()) as two,
             ):
                 receivers.urls += [f"http://127.0.0.1:{each.port}" for each in (one, two)]
                 yield receivers
@@ -234,24 +234,6 @@ async def test_credentials_that_come_after_later_ones_are_refused(receivers: Rec
     assert (await receivers.post(deleted, receivers.signed(deleted, skew_s=-100, key="deleted")))[0] == 200
     (stored,) = await receivers.store.find("credentials", Query())
     assert stored.body["status"] == "DELETED"
-
-
-async def test_credentials_of_an_unknown_instance_may_be_stored_without_a_vim(receivers: Receivers) -> None:
-    """CR-074, CR-085."""
-    stranger = "00000000-0000-4000-8000-000000000000"
-    for register, status in ((True, 422), (False, 201)):
-        raw = json.dumps(a_body(instance=stranger, register=register)).encode()
-        headers = dict(
-            callback.signed_headers(
-                callback.instance_key(MASTER, stranger),
-                raw,
-                vnf_instance_id=stranger,
-                timestamp=int(NOW.timestamp()),
-                nonce=uuid4().hex,
-                idempotency_key=f"key-{register}",
-            )
-        )
-        assert (await receivers.post(raw, headers))[0] == status
 
 
 async def test_health_and_metrics_are_served(receivers: Receivers) -> None:

@@ -23,7 +23,7 @@ from kubevnfm_kit.errors import NotFound
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store import SqliteStore
 from kubevnfm_worker.backends import Backends
-from receiver_twins import CREDENTIALS_TOKEN, INSTANCE, MASTER, KnownInstances, a_body, a_kubeconfig, receiver_settings
+from receiver_twins import CREDENTIALS_TOKEN, INSTANCE, MASTER, AwaitingLcm, a_body, a_kubeconfig, receiver_settings
 
 RING = KeyRing.from_text(KeyRing.new_key())
 
@@ -90,7 +90,7 @@ async def events(bus: InProcessBus) -> list[Message]:
 async def sender(bus: InProcessBus, store: SqliteStore) -> AsyncIterator[Sender]:
     async with (
         credentials_receiver(
-            receiver_settings(failures_a_minute=5), Backends(bus, store, RING), instances=KnownInstances()
+            receiver_settings(failures_a_minute=5), Backends(bus, store, RING), awaiting=AwaitingLcm()
         ) as service,
         aiohttp.ClientSession() as session,
     ):
@@ -121,6 +121,7 @@ async def test_new_credentials_are_stored_published_and_answered(
             cluster_uid="uid-1",
             content_sha256=callback.sha256_hex(a_kubeconfig().encode()),
             vim_name="workload-vim",
+            management_vim_id="vim-management",
         )
     ]
     stored = await store.get("credentials", answer["id"])
@@ -224,11 +225,17 @@ async def test_another_cluster_of_the_same_name_is_rejected_until_the_first_is_d
     assert (await sender.send(a_body(uid="uid-2"), key="key-4"))[0] == 201
 
 
-async def test_an_unknown_instance_may_store_but_not_register_a_vim(sender: Sender) -> None:
+async def test_an_instance_that_awaits_nothing_is_refused(sender: Sender, events: list[Message]) -> None:
+    """CR-074: an unknown one too, and whether it asks for a VIM or not."""
     stranger = "00000000-0000-4000-8000-000000000000"
-    body = a_body(instance=stranger)
-    status, problem, _ = await sender.send(body, instance=stranger)
-    assert (status, problem["invalidParams"][0]["name"]) == (422, "vnfInstanceId")
+    for body, instance in (
+        (a_body(instance=stranger, register=False), stranger),
+        (a_body() | {"vnfLcmOpOccId": "op"}, INSTANCE),
+    ):
+        status, problem, _ = await sender.send(body, instance=instance)
+        assert (status, problem["type"]) == (409, "callback-not-awaited")
+    assert (await sender.read())[1] == {"items": [], "next": None}
+    assert not events
 
 
 async def test_a_key_is_valid_only_for_its_own_instance(sender: Sender) -> None:
@@ -271,12 +278,14 @@ async def test_unsigned_large_and_untyped_requests_are_rejected(sender: Sender) 
     assert "Date" in headers
 
 
-async def test_an_address_that_fails_too_often_must_wait(sender: Sender) -> None:
+async def test_an_address_that_fails_too_often_must_wait_and_right_signatures_of_it_pass(sender: Sender) -> None:
+    """CR-067."""
     for _ in range(5):
         assert (await sender.send(a_body(), headers={"X-Vnfm-Signature": "v1=00"}))[0] == 401
-    status, _, headers = await sender.send(a_body())
+    status, _, headers = await sender.send(a_body(), headers={"X-Vnfm-Signature": "v1=00"})
     assert status == 429
     assert 1 <= int(headers["Retry-After"]) <= 61
+    assert (await sender.send(a_body()))[0] == 201
 
 
 async def test_unsigned_requests_store_nothing(sender: Sender, store: SqliteStore) -> None:
@@ -317,7 +326,7 @@ async def test_call_backs_are_accepted_over_tls(bus: InProcessBus, store: Sqlite
         credentials_receiver(
             receiver_settings(tls_certificate=certificate, tls_key=key),
             Backends(bus, store, RING),
-            instances=KnownInstances(),
+            awaiting=AwaitingLcm(),
         ) as service,
         aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=str(certificate)))

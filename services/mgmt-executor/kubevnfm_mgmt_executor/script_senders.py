@@ -171,7 +171,8 @@ class ScriptSenders:
             raise ClusterMissing(
                 f"the management cluster has no Cluster {command.cluster.name}, and its uid is unknown"
             )
-        body = request.deleted_body(command, operation_id=operation_id, uid=uid)
+        # What was sent is erased, also if others have put another Cluster in the place of that one.
+        body = request.deleted_body(command, operation_id=operation_id, uid=command.cluster_uid or uid)
         return Found(url, vim, present, None if obj is None else uid, body)
 
     @asynccontextmanager

@@ -1,10 +1,14 @@
-"""The VIMs of clusters that kubevnfm built: registered and removed by commands and by called-back credentials."""
+"""The VIMs of clusters that kubevnfm built: registered and removed by commands of operations.
+
+Called-back credentials change the access data of a VIM that is registered, and their deletion removes it. They register none: a
+package signs call-backs, and what becomes a VIM is the decision of an operation.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import structlog
 from kubevnfm_clients.callback import credentials_id, sha256_hex
@@ -28,34 +32,12 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
-class ReceivedCluster:
-    """A workload cluster whose credentials credentials-receiver has stored."""
+class _Received:
+    """Credentials that the receiver has."""
 
-    credentials_id: str
-    vnf_instance_id: str
-    cluster_name: str
-    cluster_uid: str
-    vim_name: str | None
-    vim_default: bool
-    management_vim_id: str | None
-    is_rotation: bool = False
-    """Whether the access data alone are new."""
-
-    @classmethod
-    def from_message(cls, message: CredentialsReceived | CredentialsRotated | RegisterReceived) -> Self:
-        """Return the cluster that an event or a command is about."""
-        return cls(
-            credentials_id(message.vnf_instance_id, message.cluster_uid)
-            if isinstance(message, RegisterReceived)
-            else message.credentials_id,
-            message.vnf_instance_id,
-            message.cluster_name,
-            message.cluster_uid,
-            message.vim_name,
-            message.vim_default,
-            message.management_vim_id,
-            isinstance(message, CredentialsRotated),
-        )
+    sha256: str
+    """Of the kubeconfig."""
+    connection: VimConnection
 
 
 class ClusterVims:
@@ -86,73 +68,113 @@ class ClusterVims:
             extra={**command.connection.extra, **command.extra},
             is_default=command.is_default,
         )
-        return await self._store(namesake, vim, publishes=False)
+        return await self._store(namesake, vim)
 
     async def _new_id(self, wanted: str | None) -> str:
         """Return the wanted id, or a random one if a VIM has that: an operator may have given the VIM another name."""
         is_free = wanted is not None and await self._records.find_one(wanted) is None
         return wanted if is_free and wanted is not None else new_id()
 
-    async def register_received(self, cluster: ReceivedCluster, *, publishes: bool) -> VimRecord:
+    async def register_received(self, command: RegisterReceived) -> VimRecord:
         """Register the cluster whose credentials were received, or update its VIM (capi.md CR-079, CR-081).
 
-        ``publishes``: whether this publishes VimRegistered, which otherwise is the answer to a command.
         Raises what VimProbe raises, NameTaken, CredentialsMissing and Unprocessable (the kubeconfig).
         """
-        kubeconfig = await self._kubeconfig(cluster)
-        content_sha256 = sha256_hex(kubeconfig.encode())
-        found = await self._vim_of(cluster)
-        vim_id = found.vim.id if found is not None else vim_id_of(cluster.vnf_instance_id, cluster.cluster_uid)
-        # An operator may have renamed the VIM since it was registered.
-        present_name = found.vim.name if found is not None and cluster.is_rotation else None
-        name = present_name or cluster.vim_name or cluster.cluster_name
-        # The event and the command of the same call-back: the second one has nothing left to do.
-        if found is not None and found.vim.is_registered_with(content_sha256, name):
+        owner, cluster = command.vnf_instance_id, command.cluster_name
+        credentials = credentials_id(owner, command.cluster_uid)
+        received = await self._received(credentials, cluster)
+        found = await self._vim_of(command)
+        name = command.vim_name or cluster
+        # A repeat, or the event of the same call-back has brought the access data already.
+        if found is not None and found.vim.is_registered_with(received.sha256, name):
             return found.vim
-        extra = {"vnf_instance_id": cluster.vnf_instance_id, "cluster": cluster.cluster_name}
-        if cluster.management_vim_id is not None:
-            extra["management_vim_id"] = cluster.management_vim_id
+        extra = {"vnf_instance_id": owner, "cluster": cluster}
+        if command.management_vim_id is not None:
+            extra["management_vim_id"] = command.management_vim_id
         vim = self._record(
-            vim_id,
+            found.vim.id if found is not None else vim_id_of(owner, command.cluster_uid),
             name=name,
-            owner=cluster.vnf_instance_id,
-            connection=kubeconfig_connection(kubeconfig),
+            owner=owner,
+            connection=received.connection,
             extra=extra,
-            is_default=cluster.vim_default,
+            is_default=command.vim_default,
         ).model_copy(
             update={
-                "cluster_uid": cluster.cluster_uid,
-                "credentials_id": cluster.credentials_id,
-                "content_sha256": content_sha256,
+                "cluster_uid": command.cluster_uid,
+                "credentials_id": credentials,
+                "content_sha256": received.sha256,
             }
         )
-        vim = await self._store(found, vim, publishes=publishes)
-        # The verification takes time. Credentials that were erased meanwhile have no event any more that would remove the VIM.
-        try:
-            await self._kubeconfig(cluster)
-        except CredentialsMissing:
-            await self._records.delete(vim.id)
-            raise
+        vim = await self._store(found, vim)
+        await self._check_not_erased(vim, cluster)
         return vim
 
-    async def _vim_of(self, cluster: ReceivedCluster) -> StoredVim | None:
+    async def update(self, event: CredentialsReceived | CredentialsRotated) -> None:
+        """Give the VIM of a cluster that has called back its new access data (capi.md CR-081); nothing else of it changes.
+
+        A cluster without a VIM gets none: an operation registers it (`register_received`), if it is to become one.
+        Raises what VimProbe raises, CredentialsMissing and Unprocessable (the kubeconfig).
+        """
+        owned = await self._records.owned_by(event.vnf_instance_id, None)
+        found = next((each for each in owned if each.vim.cluster_uid == event.cluster_uid), None)
+        if found is None:
+            return
+        received = await self._received(event.credentials_id, event.cluster_name)
+        # The command of the same call-back, or an earlier delivery: nothing is left to do.
+        if found.vim.is_registered_with(received.sha256, found.vim.name):
+            return
+        vim = found.vim.model_copy(
+            update={
+                "auth_url": _endpoint(received.connection),
+                "auth_cred": auth_cred_of(received.connection),
+                "content_sha256": received.sha256,
+                "expiry_reported_days": None,
+                "updated_at": self._records.now(),
+            }
+        )
+        # Verified first, so that wrong new access data do not replace the working ones.
+        vim = with_facts(vim, await self._registry.verified(vim))
+        await self._records.replace(found, vim, [registered(vim)])
+        log.info("vim_updated", vim_id=vim.id, name=vim.name, endpoint=vim.auth_url)
+        await self._check_not_erased(vim, event.cluster_name)
+
+    async def _vim_of(self, command: RegisterReceived) -> StoredVim | None:
         """Return the VIM of a cluster: its own one, or one that waits for a cluster of its name.
 
         Raises CredentialsMissing for the cluster in whose place another is awaited.
         """
-        owned = await self._records.owned_by(cluster.vnf_instance_id, None)
-        mine = [each for each in owned if each.vim.cluster_uid == cluster.cluster_uid]
-        awaiting = [each for each in owned if each.vim.awaited_cluster == cluster.cluster_name]
-        if any(each.vim.former_cluster_uid == cluster.cluster_uid for each in awaiting):
-            # Its credentials are being erased. A message about them that comes late does not give the VIM back.
-            raise CredentialsMissing(cluster.cluster_name)
+        owned = await self._records.owned_by(command.vnf_instance_id, None)
+        mine = [each for each in owned if each.vim.cluster_uid == command.cluster_uid]
+        awaiting = [each for each in owned if each.vim.awaited_cluster == command.cluster_name]
+        if any(each.vim.former_cluster_uid == command.cluster_uid for each in awaiting):
+            # Its credentials are being erased. A command about them that comes late does not give the VIM back.
+            raise CredentialsMissing(command.cluster_name)
         return next(iter([*mine, *awaiting]), None)
 
-    async def _kubeconfig(self, cluster: ReceivedCluster) -> str:
+    async def _received(self, credentials_id: str, cluster: str) -> _Received:
+        """Return what the receiver has of a cluster. Raises CredentialsMissing, Unprocessable (the kubeconfig)."""
+        kubeconfig = await self._kubeconfig(credentials_id, cluster)
+        # Every call-back passes here before its server is connected to. What an earlier version has stored unchecked is
+        # refused here too.
+        return _Received(sha256_hex(kubeconfig.encode()), kubeconfig_connection(kubeconfig))
+
+    async def _check_not_erased(self, vim: VimRecord, cluster: str) -> None:
+        """Remove the VIM and raise CredentialsMissing if the credentials were erased while they were verified.
+
+        That takes time, and the deletion had no VIM to remove then.
+        """
+        assert vim.credentials_id is not None
         try:
-            return (await self._credentials.kubeconfig(cluster.credentials_id)).reveal(self._ring)
+            await self._kubeconfig(vim.credentials_id, cluster)
+        except CredentialsMissing:
+            await self._records.delete(vim.id)
+            raise
+
+    async def _kubeconfig(self, credentials_id: str, cluster: str) -> str:
+        try:
+            return (await self._credentials.kubeconfig(credentials_id)).reveal(self._ring)
         except NotFound as error:
-            raise CredentialsMissing(cluster.cluster_name) from error
+            raise CredentialsMissing(cluster) from error
 
     async def deregister(self, command: DeregisterVim) -> Sequence[str]:
         """Remove the owner's VIMs; return their ids. Raises VimInUse unless forced."""
@@ -229,7 +251,7 @@ class ClusterVims:
             type="kubernetes",
             is_default=is_default,
             default_of=DEFAULT_TENANT if is_default else None,
-            auth_url=str(connection.interface_info.get("endpoint", "")),
+            auth_url=_endpoint(connection),
             auth_cred=auth_cred_of(connection),
             extra=extra,
             created_at=now,
@@ -237,7 +259,7 @@ class ClusterVims:
             owner=owner,
         )
 
-    async def _store(self, stored: StoredVim | None, vim: VimRecord, *, publishes: bool) -> VimRecord:
+    async def _store(self, stored: StoredVim | None, vim: VimRecord) -> VimRecord:
         """Verify the record and write it."""
         # Verified first, so that wrong new access data do not replace the working ones.
         vim = with_facts(vim, await self._registry.verified(vim))
@@ -249,7 +271,7 @@ class ClusterVims:
         if vim.is_default:
             await self._records.remove_default(vim.tenant_id, new_default=vim.id)
         if stored is None:
-            await self._records.insert(vim, [registered(vim)] if publishes else [])
+            await self._records.insert(vim)
         else:
             # An operator may have made it the default or described it, and VNFs may have installed providers of Cluster API in
             # it; a repeated registration must not undo that.
@@ -263,9 +285,13 @@ class ClusterVims:
                     "default_of": vim.default_of or stored.vim.default_of,
                 }
             )
-            await self._records.replace(stored, vim, [registered(vim)] if publishes else status_events(stored.vim, vim))
+            await self._records.replace(stored, vim, status_events(stored.vim, vim))
         log.info("vim_registered", vim_id=vim.id, name=vim.name, endpoint=vim.auth_url)
         return vim
+
+
+def _endpoint(connection: VimConnection) -> str:
+    return str(connection.interface_info.get("endpoint", ""))
 
 
 def vim_id_of(vnf_instance_id: str, cluster_uid: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import structlog
-from kubevnfm_bus.port import Ack, Again, Delivery, MessageBus, Verdict
+from kubevnfm_bus.port import Ack, Again, Dead, Delivery, MessageBus, Verdict
 from kubevnfm_events import Envelope, Event
 from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived, CredentialsRotated
 from kubevnfm_events.vim import (
@@ -23,7 +23,7 @@ from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
-from kubevnfm_vim_registry.clusters import LOST_RACES, ClusterVims, ReceivedCluster
+from kubevnfm_vim_registry.clusters import LOST_RACES, ClusterVims
 from kubevnfm_vim_registry.records import SOURCE
 from kubevnfm_vim_registry.registry import registered
 
@@ -49,8 +49,7 @@ class VimHandlers:
     async def register_received(self, command: RegisterReceived, _: StepContext) -> Outcome:
         """Register the workload cluster whose credentials were received, for the operation that waits for it."""
         try:
-            cluster = ReceivedCluster.from_message(command)
-            return Done(registered(await self._clusters.register_received(cluster, publishes=False)))
+            return Done(registered(await self._clusters.register_received(command)))
         except LOST_RACES:
             return NotYet(again_in_s=0.2)
 
@@ -74,43 +73,33 @@ class VimHandlers:
             return NotYet(again_in_s=0.2)
 
     async def handle_credentials(self, delivery: Delivery) -> Verdict:
-        """Register, update or remove the VIM of a cluster that called back (capi.md, chapter 11)."""
-        match delivery.envelope.data:
-            case CredentialsReceived() | CredentialsRotated() as event:
-                return await self._register(delivery, event) if event.register_vim else Ack()
-            case CredentialsDeleted() as event:
-                return await self._forget(delivery, event)
-        return Ack()
-
-    async def _register(self, delivery: Delivery, event: CredentialsReceived | CredentialsRotated) -> Verdict:
+        """Update or remove the VIM of a cluster that called back (capi.md, chapter 11)."""
+        event = delivery.envelope.data
+        assert isinstance(event, CredentialsReceived | CredentialsRotated | CredentialsDeleted)
+        is_deletion = isinstance(event, CredentialsDeleted)
         try:
-            await self._clusters.register_received(ReceivedCluster.from_message(event), publishes=True)
+            if isinstance(event, CredentialsDeleted):
+                await self._clusters.forget(event)
+            else:
+                await self._clusters.update(event)
         # Not a command but an event: without an inbox, delivery is repeated by the bus until Ack.
         except LOST_RACES:
             return Again(0.2)
         except VnfmError as error:
-            # The load balancer of a new cluster may need minutes until it reaches the API server.
+            # A load balancer may need minutes until it reaches the API server.
             pause_s = self._pause_s(delivery, error)
             if pause_s is not None:
                 return Again(pause_s)
-            log.warning("vim_registration_failed", credentials_id=event.credentials_id, reason=str(error))
-            await self._publish(
-                delivery, VimRegistrationFailed(credentials_id=event.credentials_id, reason=f"{error.title}: {error}")
-            )
-        return Ack()
-
-    async def _forget(self, delivery: Delivery, event: CredentialsDeleted) -> Verdict:
-        try:
-            await self._clusters.forget(event)
-        except VnfmError as error:
-            pause_s = self._pause_s(delivery, error)
-            if pause_s is not None:
-                return Again(pause_s)
-            # VimInUse (CR-084): the VIM stays, and an event reports why
-            log.warning("vim_kept", reason=str(error))
-            await self._publish(
-                delivery, VimRegistrationFailed(credentials_id=event.credentials_id, reason=f"VIM kept: {error}")
-            )
+            log.warning("credentials_event_failed", credentials_id=event.credentials_id, reason=str(error))
+            # VimInUse (CR-084): the VIM stays, and the event reports why.
+            reason = f"VIM kept: {error}" if is_deletion else f"{error.title}: {error}"
+            await self._publish(delivery, VimRegistrationFailed(credentials_id=event.credentials_id, reason=reason))
+        # The edge: the same stored record breaks the handler at every delivery, so this one is the last.
+        except Exception as error:
+            log.exception("credentials_event_broke", credentials_id=event.credentials_id)
+            reason = "Internal error: unexpected error, see the log of vim-registry"
+            await self._publish(delivery, VimRegistrationFailed(credentials_id=event.credentials_id, reason=reason))
+            return Dead(type(error).__name__)
         return Ack()
 
     def _pause_s(self, delivery: Delivery, error: VnfmError) -> float | None:

@@ -15,26 +15,26 @@ _MOST_ADDRESSES: Final = 10_000
 
 
 class Failures:
-    """Counts failures by address, only in memory: a limit against guessing need not be exact across replicas."""
+    """Counts failures by address, only in memory: a limit against guessing need not be exact across replicas.
+
+    It is asked about wrong signatures alone. Many senders may share an address, so one that guesses must not keep the others out;
+    and a signature costs less to verify than an answer does to send.
+    """
 
     def __init__(self, *, a_minute: int, now: Callable[[], float] = time.monotonic) -> None:
         self._a_minute, self._now = a_minute, now
         self._at: OrderedDict[str, deque[float]] = OrderedDict()
 
-    def check(self, address: str) -> None:
-        """Raise TooManyFailures while the address must wait."""
-        failed_at = self._at.get(address)
-        if failed_at is None:
-            return
-        while failed_at and self._now() - failed_at[0] >= _WINDOW_S:
-            failed_at.popleft()
-        if len(failed_at) >= self._a_minute:
-            raise TooManyFailures(int(_WINDOW_S - (self._now() - failed_at[0])) + 1)
-
     def note(self, address: str) -> None:
-        """Count a failure."""
+        """Count a failure. Raises TooManyFailures if the address had used up its failures before."""
+        now = self._now()
         # Older failures than the last a_minute ones cannot change the decision.
-        self._at.setdefault(address, deque(maxlen=self._a_minute)).append(self._now())
+        failed_at = self._at.setdefault(address, deque(maxlen=self._a_minute))
         self._at.move_to_end(address)
         if len(self._at) > _MOST_ADDRESSES:
             self._at.popitem(last=False)
+        while failed_at and now - failed_at[0] >= _WINDOW_S:
+            failed_at.popleft()
+        if len(failed_at) >= self._a_minute:
+            raise TooManyFailures(int(_WINDOW_S - (now - failed_at[0])) + 1)
+        failed_at.append(now)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 import structlog
@@ -29,7 +30,7 @@ from kubevnfm_credentials_receiver.domain.errors import (
     TooLarge,
     TooManyFailures,
 )
-from kubevnfm_credentials_receiver.domain.proof import VerifiedSender, verify
+from kubevnfm_credentials_receiver.domain.proof import VerifiedSender, check_body, verify
 from kubevnfm_credentials_receiver.domain.record import Record
 from kubevnfm_credentials_receiver.nonces import Nonces
 from kubevnfm_credentials_receiver.receiver import Receiver
@@ -91,9 +92,12 @@ class CallbackApi:
 
     async def _received(self, request: web.Request) -> web.Response:
         """Make the checks, in the order of CR-065, and store."""
-        body = await _body(request)
-        # Everything before this line must be cheap, because anyone on the network can send it.
-        sender = self._verified(request, body)
+        _check_announced(request)
+        # Everything before the signature must be cheap, because anyone on the network can send it.
+        with self._counted_failures(request):
+            sender = self._verified(request)
+            body = await _body(request)
+            check_body(sender, body)
         key = request.headers.get(signing.IDEMPOTENCY_KEY, "")
         if not 0 < len(key) <= _LONGEST_KEY:
             raise HeaderMissing(signing.IDEMPOTENCY_KEY, f"1 to {_LONGEST_KEY} characters expected")
@@ -136,30 +140,37 @@ class CallbackApi:
         """GET /internal/v1/credentials/{id}: the encrypted kubeconfig."""
         return web.json_response({"sealed": await self._receiver.resealed(request.match_info["id"])})
 
-    def _verified(self, request: web.Request, body: bytes) -> VerifiedSender:
-        address = self._proxies.address(request)
-        self._failures.check(address)
+    @contextmanager
+    def _counted_failures(self, request: web.Request) -> Iterator[None]:
+        """Count NotSigned against the address. Raises TooManyFailures in place of it, once there are too many."""
         try:
-            return verify(
-                request.headers,
-                body,
-                method=request.method,
-                target=request.raw_path,
-                keys=self._keys,
-                now=self._clock.now().timestamp(),
-            )
+            yield
         except NotSigned as refusal:
+            address = self._proxies.address(request)
             self._failures.note(address)
             log.warning("callback_refused", address=address, cause=refusal.cause)
             raise
 
+    def _verified(self, request: web.Request) -> VerifiedSender:
+        return verify(
+            request.headers,
+            method=request.method,
+            target=request.raw_path,
+            keys=self._keys,
+            now=self._clock.now().timestamp(),
+        )
 
-async def _body(request: web.Request) -> bytes:
-    """Return the body. Raises NotJson, and TooLarge before the whole body is read."""
+
+def _check_announced(request: web.Request) -> None:
+    """Raise TooLarge and NotJson for what the headers say of the body."""
     if (request.content_length or 0) > signing.LARGEST_BODY:
         raise TooLarge(f"at most {signing.LARGEST_BODY} bytes expected")
     if request.content_type != "application/json":
         raise NotJson("Content-Type: application/json expected")
+
+
+async def _body(request: web.Request) -> bytes:
+    """Return the body. Raises TooLarge before the whole body is read."""
     body = bytearray()
     async for chunk in request.content.iter_any():
         body += chunk

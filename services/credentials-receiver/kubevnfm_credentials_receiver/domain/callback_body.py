@@ -5,13 +5,38 @@ from __future__ import annotations
 import base64
 import binascii
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from kubevnfm_clients.kubeconfig import kubeconfig_connection
+from kubevnfm_clients.awaited import CallbackEvent
+from kubevnfm_clients.kubeconfig import check_self_contained, kubeconfig_connection
+from kubevnfm_clients.kubeconfig_values import check_server_url
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.foreign_json import read_foreign
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from kubevnfm_kit.printable import printable
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
+
+
+def _one_line(text: str) -> str:
+    """Return the text. Raises ValueError for control characters, which stores, logs and headers do not take."""
+    if printable(text) != text or "\n" in text or "\t" in text:
+        raise ValueError("a text without control characters expected")
+    return text
+
+
+def _server(url: str) -> str:
+    """Return the URL of an API server, or "". Raises ValueError."""
+    try:
+        return check_server_url(url, "") if url else url
+    except Unprocessable as error:
+        raise ValueError(error.reason) from None
+
+
+Name = Annotated[str, Field(max_length=253), AfterValidator(_one_line)]
+"""A name of Kubernetes has 253 characters at most."""
+Id = Annotated[str, Field(max_length=128), AfterValidator(_one_line)]
+VimName = Annotated[str, Field(max_length=255), AfterValidator(_one_line)]
+Server = Annotated[str, AfterValidator(_server)]
 
 
 class _Part(BaseModel):
@@ -23,13 +48,13 @@ class _Part(BaseModel):
 class ClusterPart(_Part):
     """The workload cluster."""
 
-    name: str = Field(min_length=1, max_length=253)
-    uid: str = Field(min_length=1, max_length=128)
-    namespace: str = ""
-    endpoint: str = ""
-    kubernetes_version: str = ""
-    contract: str = ""
-    infrastructure_provider: str = ""
+    name: Name = Field(min_length=1)
+    uid: Id = Field(min_length=1)
+    namespace: Name = ""
+    endpoint: Server = ""
+    kubernetes_version: Id = ""
+    contract: Id = ""
+    infrastructure_provider: Id = ""
 
 
 class CredentialsPart(_Part):
@@ -43,23 +68,24 @@ class CredentialsPart(_Part):
 
 
 class VimPart(_Part):
-    """How to register the cluster as a VIM."""
+    """What the sender was given about the VIM. It decides nothing, and must not differ from the operation; None: left out."""
 
-    register_vim: bool = Field(default=True, alias="register")
-    name: str | None = Field(default=None, max_length=255)
-    type: str = "ETSINFV.KUBERNETES.V_1"
-    is_default: bool = False
+    register_vim: bool | None = Field(default=None, alias="register", strict=True)
+    name: VimName | None = None
+    type: Id | None = None
+    is_default: bool | None = Field(default=None, strict=True)
+    extra: dict[str, Any] | None = None
 
 
 class Callback(_Part):
     """The body of a call-back."""
 
     schema_version: Literal["1"]
-    event: Literal["CREATED", "ROTATED", "DELETED"]
-    vnf_instance_id: str = Field(min_length=1, max_length=128)
-    vnf_lcm_op_occ_id: str = ""
-    vnfd_id: str = ""
-    management_vim_id: str | None = None
+    event: CallbackEvent
+    vnf_instance_id: Id = Field(min_length=1)
+    vnf_lcm_op_occ_id: Id = ""
+    vnfd_id: VimName = ""
+    management_vim_id: Id | None = None
     cluster: ClusterPart
     credentials: CredentialsPart | None = None
     vim: VimPart = VimPart()
@@ -75,6 +101,7 @@ class Callback(_Part):
         except (binascii.Error, UnicodeDecodeError) as error:
             raise Unprocessable(field, "base64 of UTF-8 expected") from error
         kubeconfig_connection(text, field=field)
+        check_self_contained(text, field=field)
         return text
 
 
@@ -91,7 +118,7 @@ def read_callback(body: bytes) -> Callback:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         # ``from None``: pydantic's error would show the whole body, and with it the credentials, in a traceback.
-        raise Unprocessable(".".join(map(str, first["loc"])), first["msg"]) from None
+        raise Unprocessable(".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")) from None
     if read.event == "DELETED" and read.credentials is not None:
         raise Unprocessable("credentials", "no credentials expected with DELETED")
     return read

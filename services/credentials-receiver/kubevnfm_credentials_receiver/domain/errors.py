@@ -54,6 +54,13 @@ class Superseded(Conflict):
     title = "Superseded"
 
 
+class NotAwaited(Conflict):
+    """The VNF instance awaits no call-back: no operation and no rotation of it sends or withdraws credentials now."""
+
+    code = "callback-not-awaited"
+    title = "Call-back not awaited"
+
+
 class TooLarge(VnfmError):
     """The body is larger than credentials can be."""
 

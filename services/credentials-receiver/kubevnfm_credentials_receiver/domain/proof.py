@@ -1,5 +1,7 @@
-"""Verifies the signature of a call-back in the order of CR-065: the cheapest check first, and nothing is stored before
-the signature is valid.
+"""Verifies the signature of a call-back in the order of CR-065: the cheapest check first.
+
+The signature covers the headers, and the body by its hash. So a stranger's request is refused by its headers alone: neither is its
+body read, nor is anything stored.
 """
 
 from __future__ import annotations
@@ -30,12 +32,14 @@ class VerifiedSender:
     """The caller still has to check that it is new."""
     signed_at: int
     """Unix seconds, by the sender's clock."""
+    content_sha256: str
+    """The hash of the body, which is signed; `check_body` compares it."""
 
 
 def verify(
-    headers: Mapping[str, str], body: bytes, *, method: str, target: str, keys: Sequence[bytes], now: float
+    headers: Mapping[str, str], *, method: str, target: str, keys: Sequence[bytes], now: float
 ) -> VerifiedSender:
-    """Check timestamp, key id, body hash and signature. ``now``: Unix seconds. Raises NotSigned."""
+    """Check timestamp, key id and signature, before the body is read. ``now``: Unix seconds. Raises NotSigned."""
     names = (callback.KEY_ID, callback.TIMESTAMP, callback.NONCE, callback.CONTENT_SHA256, callback.SIGNATURE)
     for name in names:
         if not headers.get(name):
@@ -51,10 +55,9 @@ def verify(
         raise NotSigned("the key id is unknown")
     if not _NONCE.fullmatch(nonce):
         raise NotSigned("the nonce is malformed")
-    # The signature covers this hash, so a correct hash binds the body to the signature.
     content_sha256 = headers[callback.CONTENT_SHA256]
-    if not _HEX.fullmatch(content_sha256) or not hmac.compare_digest(content_sha256, callback.sha256_hex(body)):
-        raise NotSigned("the body does not have the announced hash")
+    if not _HEX.fullmatch(content_sha256):
+        raise NotSigned("the hash of the body is malformed")
     expected = callback.signature(
         callback.instance_key(keys[number - 1], key_id["instance"]),
         method=method,
@@ -65,4 +68,10 @@ def verify(
     )
     if not hmac.compare_digest(headers[callback.SIGNATURE].encode(), expected.encode()):
         raise NotSigned("the signature is wrong")
-    return VerifiedSender(key_id["instance"], nonce, signed_at)
+    return VerifiedSender(key_id["instance"], nonce, signed_at, content_sha256)
+
+
+def check_body(sender: VerifiedSender, body: bytes) -> None:
+    """Raise NotSigned unless the body has the hash that was signed."""
+    if not hmac.compare_digest(sender.content_sha256, callback.sha256_hex(body)):
+        raise NotSigned("the body does not have the announced hash")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
+from kubevnfm_clients.awaited import AwaitedCallback
 from kubevnfm_clients.callback import credentials_id
 from kubevnfm_secrets import KeyRing
 from pydantic import BaseModel, ConfigDict
@@ -84,25 +85,27 @@ class Record(BaseModel):
         )
 
 
-def new_record(callback: Callback, *, sealed: str, content_sha256: str, now: str, signed_at: int) -> Record:
-    """Return the record for a CREATED or ROTATED call-back."""
+def new_record(
+    callback: Callback, awaited: AwaitedCallback, *, sealed: str, content_sha256: str, now: str, signed_at: int
+) -> Record:
+    """Return the record for a call-back: the credentials are from its body, the VIM and the management cluster from the operation."""
     credentials = callback.credentials
     expires_at = credentials.expires_at if credentials else None
     return Record(
         id=credentials_id(callback.vnf_instance_id, callback.cluster.uid),
         vnf_instance_id=callback.vnf_instance_id,
-        cluster_name=callback.cluster.name,
-        cluster_namespace=callback.cluster.namespace,
+        cluster_name=awaited.cluster_name,
+        cluster_namespace=awaited.cluster_namespace,
         cluster_uid=callback.cluster.uid,
         endpoint=callback.cluster.endpoint,
         kubernetes_version=callback.cluster.kubernetes_version,
         infrastructure_provider=callback.cluster.infrastructure_provider,
-        management_vim_id=callback.management_vim_id,
+        management_vim_id=awaited.management_vim_id,
         auth_type=credentials.auth_type if credentials else None,
         expires_at=expires_at.isoformat() if expires_at else None,
-        register_vim=callback.vim.register_vim,
-        vim_name=callback.vim.name,
-        vim_default=callback.vim.is_default,
+        register_vim=awaited.register_vim,
+        vim_name=awaited.vim_name,
+        vim_default=awaited.vim_default,
         content_sha256=content_sha256,
         sealed=sealed,
         signed_at=signed_at,

@@ -141,21 +141,8 @@ class Rotations:
             tries=1 if before is None else before.tries + 1,
             is_refused=is_refused,
         )
-        capi = workload.capi
-        command = SendCredentials(
-            vnf_instance_id=stored.id,
-            vnfd_id=record.vnf.vnfd_id,
-            vim=cluster.management,
-            cluster=workload.cluster,
-            mode=capi.credentials,
-            cluster_role=capi.cluster_role,
-            callback_url=capi.callback_url,
-            register_vim=workload.vim_id is not None,
-            vim_name=capi.vim_name or default_vim_name(workload.cluster, stored.id),
-            # Never: an operator may have made another VIM the default since.
-            vim_default=False,
-            is_rotation=True,
-        )
+        command = rotation_command(record)
+        assert command is not None, "an idle cluster has a management cluster"
         envelope = Envelope[Message](
             data=command,
             source=SOURCE,
@@ -211,6 +198,28 @@ class Rotations:
                 return record.with_internals(rotation=None)
         problem = outcome.detail if isinstance(outcome, CommandFailed) else _SAME
         return record.with_internals(rotation=rotation.model_copy(update={"problem": problem, "until": now}))
+
+
+def rotation_command(record: InstanceRecord) -> SendCredentials | None:
+    """Return the command of a rotation; None if the instance has no workload cluster. A rotation that runs has sent the same one."""
+    workload, management = record.internals.workload, management_of(record)
+    if workload is None or management is None:
+        return None
+    capi = workload.capi
+    return SendCredentials(
+        vnf_instance_id=record.vnf.id,
+        vnfd_id=record.vnf.vnfd_id,
+        vim=management,
+        cluster=workload.cluster,
+        mode=capi.credentials,
+        cluster_role=capi.cluster_role,
+        callback_url=capi.callback_url,
+        register_vim=workload.vim_id is not None,
+        vim_name=capi.vim_name or default_vim_name(workload.cluster, record.vnf.id),
+        # Never: an operator may have made another VIM the default since.
+        vim_default=False,
+        is_rotation=True,
+    )
 
 
 def _log_outcome(vnf_instance_id: str, rotation: Rotation | None, outcome: Message) -> None:

@@ -17,6 +17,7 @@ from kubevnfm_worker import CommandWorker, Outbox
 from kubevnfm_worker.backends import Backends
 
 from kubevnfm_lcm_api.lifecycle import progress
+from kubevnfm_lcm_api.lifecycle.awaited_callbacks import AwaitedCallbacks
 from kubevnfm_lcm_api.lifecycle.dependencies import OrphanMarks
 from kubevnfm_lcm_api.lifecycle.domain import instance, occurrence
 from kubevnfm_lcm_api.lifecycle.domain.ports import Grants, PackageCatalogue
@@ -133,6 +134,7 @@ async def lifecycle_parts(
         progress=Progress(store),
         node_logs=node_logs,
         operation_events=operation_events,
+        awaited_callbacks=AwaitedCallbacks(store, clock),
     )
     drift = DriftWatch(
         store=store, outbox=outbox, bus=backends.bus, vims=vims, ring=ring, clock=clock, every_s=drift_every_s

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
+from kubevnfm_clients.awaited import AwaitedCallback
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.problem import ProblemDetails
 from pydantic import BaseModel, ConfigDict, Field
@@ -264,6 +265,12 @@ class ParkedCommand(_Shown):
     """Its type."""
     operationId: str  # noqa: N815  # as it is on the wire
     parkedAt: datetime  # noqa: N815  # as it is on the wire
+
+
+class Awaited(_Shown):
+    """The call-back of a workload cluster that an instance awaits now; null: none."""
+
+    awaited: AwaitedCallback | None
 
 
 class Health(_Shown):

@@ -359,6 +359,9 @@ def _around() -> Iterator[tuple[str, str, Described]]:
     yield "GET", f"{base}/vims/{{id}}/users", Described(tag, "Ask which instances live on a VIM", {200: users})
     exists = Answer("It exists", models.InstanceExists)
     yield "GET", f"{base}/instances/{{id}}", Described(tag, "Ask whether an instance exists", {200: exists})
+    awaited = Answer("It, or null", models.Awaited)
+    path = f"{base}/instances/{{id}}/awaited-callback"
+    yield "GET", path, Described(tag, "Ask which call-back an instance awaits", {200: awaited})
 
 
 DESCRIBED: Final[Mapping[tuple[str, str], Described]] = {

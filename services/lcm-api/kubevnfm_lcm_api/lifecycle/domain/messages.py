@@ -21,7 +21,7 @@ from kubevnfm_sol.lcm import OperationState as S
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.domain.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.domain.plan import PlannedStep, StepState
+from kubevnfm_lcm_api.lifecycle.domain.plan import PlannedStep
 from kubevnfm_lcm_api.lifecycle.domain.sequences import Sequences
 
 StepEvent = Literal["started", "finished", "failed", "undoing", "undone"]
@@ -56,9 +56,7 @@ class Messages:
         """Yield for each running step the command that makes its service stop it."""
         draft = self._sequences.draft(record.plan, record.draft)
         for planned in record.running:
-            step = self._sequences.step(planned)
-            command = step.undo(draft) if planned.state is StepState.UNDOING else step.ask(draft)
-            assert command is not None
+            command = self._sequences.running_command(planned, draft)
             # The same attempt and time as when it was sent: the service finds the running command by this envelope.
             sent_at = datetime.fromisoformat(planned.started_at or record.occ.state_entered_time)
             sent = self.command(record, planned, command, sent_at)

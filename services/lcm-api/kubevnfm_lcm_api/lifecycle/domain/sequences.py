@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Never, TypeVar, cast
 
+from kubevnfm_events import Command
+
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
-from kubevnfm_lcm_api.lifecycle.domain.plan import Plan, PlannedStep
+from kubevnfm_lcm_api.lifecycle.domain.plan import Plan, PlannedStep, StepState
 from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
 
 D = TypeVar("D", bound=Draft)
@@ -58,3 +60,10 @@ class Sequences:
         """
         # By the stored kind and arguments only: a plan of an earlier version runs as it was made.
         return self._by_kind[planned.kind].from_arguments(planned.arguments)
+
+    def running_command(self, planned: PlannedStep, draft: Draft) -> Command:
+        """Return the command to which a running step waits for the reply: its own one, or its compensation."""
+        step = self.step(planned)
+        command = step.undo(draft) if planned.state is StepState.UNDOING else step.ask(draft)
+        assert command is not None, "a step without a compensation is never UNDOING"
+        return command

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from aiohttp import web
 from kubevnfm_clients.ports import NodeLogs
 
+from kubevnfm_lcm_api.lifecycle.awaited_callbacks import AwaitedCallbacks
 from kubevnfm_lcm_api.lifecycle.engine import Engine, InstanceChanged
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.progress import Progress
@@ -42,6 +43,7 @@ class LifecycleServices:
     progress: Progress
     node_logs: NodeLogs
     operation_events: OperationEvents
+    awaited_callbacks: AwaitedCallbacks
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -21,9 +21,20 @@ async def instance(request: web.Request) -> web.Response:
     return web.json_response({"id": found.id, "operation": record.internals.current_operation})
 
 
+async def awaited_callback(request: web.Request) -> web.Response:
+    """GET instances/{id}/awaited-callback: what a call-back of the instance must say now; null if none is awaited.
+
+    Also of an unknown instance, which awaits none: 404 is the answer of a version without this resource.
+    """
+    awaiting = services(request).awaited_callbacks
+    found = await awaiting.awaited(request.match_info["id"], request.query.get("operation", ""))
+    return web.json_response({"awaited": None if found is None else found.model_dump(mode="json")})
+
+
 def routes() -> list[web.RouteDef]:
     """Return the internal routes of the life cycle."""
     return [
         web.get("/internal/v1/vims/{id}/users", for_services(vim_users)),
         web.get("/internal/v1/instances/{id}", for_services(instance)),
+        web.get("/internal/v1/instances/{id}/awaited-callback", for_services(awaited_callback)),
     ]

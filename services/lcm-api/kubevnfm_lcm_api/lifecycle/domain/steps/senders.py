@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, cast
+from typing import ClassVar, Protocol, cast
 
+from kubevnfm_clients.awaited import CallbackEvent
 from kubevnfm_events import Command
 from kubevnfm_events.credentials import WithdrawCredentials
 from kubevnfm_events.mgmt import CredentialsSender, RunScript, ScriptAnswer, ScriptDone
@@ -23,8 +24,6 @@ from kubevnfm_lcm_api.lifecycle.domain.steps.credentials import (
 )
 from kubevnfm_lcm_api.lifecycle.domain.steps.scripts import SCRIPT_TIMEOUT_S, NeedsScripts, phase_command
 from kubevnfm_lcm_api.lifecycle.domain.workload import CapiParameters
-
-CallbackEvent = Literal["CREATED", "ROTATED", "DELETED"]
 
 
 class NeedsSender(NeedsScripts, NeedsWorkloadCluster, Protocol):
