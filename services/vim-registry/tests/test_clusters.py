@@ -6,6 +6,7 @@ import asyncio
 import base64
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -63,21 +64,49 @@ def a_kubeconfig(cluster: LabCluster, *, token: str | None = None) -> str:
     )
 
 
-def received(*, credentials_id: str = "cred-1", name: str | None = "workload", **more: bool) -> CredentialsReceived:
-    return CredentialsReceived(
-        credentials_id=credentials_id,
+CREDENTIALS_ID = credentials_id("vnf-1", "uid-1")
+
+
+def received(**more: Any) -> CredentialsReceived:
+    facts: dict[str, Any] = {
+        "credentials_id": CREDENTIALS_ID,
+        "vnf_instance_id": "vnf-1",
+        "cluster_name": "capi-cluster",
+        "cluster_uid": "uid-1",
+        "content_sha256": "00",
+        "vim_name": "workload",
+    }
+    return CredentialsReceived(**{**facts, **more})
+
+
+def rotated(**more: Any) -> CredentialsRotated:
+    return CredentialsRotated(**received(**more).model_dump())
+
+
+def a_received(
+    *, name: str | None = "workload", is_default: bool = False, uid: str = "uid-1", cluster_name: str = "capi-cluster"
+) -> RegisterReceived:
+    return RegisterReceived(
         vnf_instance_id="vnf-1",
-        cluster_name="capi-cluster",
-        cluster_uid="uid-1",
-        content_sha256="00",
+        cluster_name=cluster_name,
+        cluster_uid=uid,
         vim_name=name,
-        **more,
+        vim_default=is_default,
+        management_vim_id="vim-0",
     )
+
+
+async def a_workload_vim(world: World, cluster: LabCluster) -> VimRegistered:
+    """Register a workload cluster, as its operation does."""
+    world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(cluster)
+    answer = await world.ask(a_received())
+    assert isinstance(answer, VimRegistered)
+    return answer
 
 
 def a_deleted() -> CredentialsDeleted:
     return CredentialsDeleted(
-        credentials_id="cred-1", vnf_instance_id="vnf-1", cluster_name="capi-cluster", cluster_uid="uid-1"
+        credentials_id=CREDENTIALS_ID, vnf_instance_id="vnf-1", cluster_name="capi-cluster", cluster_uid="uid-1"
     )
 
 
@@ -273,182 +302,177 @@ async def test_a_vim_in_use_is_removed_only_for_its_owner_or_by_force(world: Wor
 # --- called-back credentials ------------------------------------------------------------------------------------------
 
 
-async def test_a_cluster_that_calls_back_becomes_a_vim(world: World, cluster: LabCluster) -> None:
-    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
-    await publish(world, received())
-    await world.events.has(1)
-
-    (event,) = world.events.data
-    assert isinstance(event, VimRegistered)
-    assert (event.name, event.endpoint) == ("workload", cluster.endpoint)
-    shown = await world.vims.get(event.vim_id)
-    assert shown["extra"] == {"vnf_instance_id": "vnf-1", "cluster": "capi-cluster"}
-
-
-async def test_rotated_credentials_update_the_same_vim(
-    world: World, make_cluster: Callable[..., Awaitable[LabCluster]]
+@pytest.mark.parametrize("event", [received(vim_default=True), rotated(vim_default=True)])
+async def test_a_cluster_that_calls_back_becomes_no_vim_by_that(
+    world: World, cluster: LabCluster, event: CredentialsReceived | CredentialsRotated
 ) -> None:
-    """CR-062, CR-081: the name that an operator has given it meanwhile stays."""
-    old, new = await make_cluster(), await make_cluster()
-    world.credentials.by_id["cred-1"] = a_kubeconfig(old)
-    await publish(world, received())
-    await world.events.has(1)
-    (registered,) = world.events.data
-    assert isinstance(registered, VimRegistered)
-    await world.vims.update(registered.vim_id, {"name": "renamed"})
-    world.credentials.by_id["cred-1"] = a_kubeconfig(new)
-    await publish(world, CredentialsRotated(**received().model_dump()))
-    await world.events.has(2)
+    """CR-079: an operation registers it; a message that a package has signed neither adds a VIM nor takes the default."""
+    operators = await world.vims.create(world.openstack(is_default=True))
+    world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(cluster)
+    count = len(world.events.data)
+    await publish(world, event)
 
-    first, second = world.events.data
-    assert isinstance(first, VimRegistered)
+    assert [vim["id"] for vim in await world.vims.list({})] == [operators["id"]]
+    assert (await world.vims.default() or {})["id"] == operators["id"]
+    assert len(world.events.data) == count
+
+
+@pytest.mark.parametrize("kind", [received, rotated])
+async def test_new_credentials_update_the_access_data_of_the_same_vim_and_nothing_else(
+    world: World,
+    make_cluster: Callable[..., Awaitable[LabCluster]],
+    kind: Callable[..., CredentialsReceived | CredentialsRotated],
+) -> None:
+    """CR-062, CR-081, CR-082: the name that an operator has given it meanwhile stays, and the default of others."""
+    old, new = await make_cluster(), await make_cluster()
+    made = await a_workload_vim(world, old)
+    await world.vims.update(made.vim_id, {"name": "renamed", "description": "mine"})
+    before = await world.vims.get(made.vim_id)
+    world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(new)
+    event = kind(vim_name="default-of-all", vim_default=True, management_vim_id="vim-of-the-package")
+    for _ in range(2):
+        await publish(world, event)
+
+    second = world.events.data[1]
     assert isinstance(second, VimRegistered)
-    assert first.vim_id == second.vim_id
-    assert (second.endpoint, second.name) == (new.endpoint, "renamed")
+    assert (second.vim_id, second.endpoint, second.name) == (made.vim_id, new.endpoint, "renamed")
+    assert len(world.events.data) == 2
+    after = await world.vims.get(made.vim_id)
+    changed = {name for name, value in after.items() if value != before[name]}
+    assert changed == {"auth_url", "auth_cred", "updated_at"}
+    connection = await world.directory.connection(VimConnection(vim_id=made.vim_id))
+    assert revealed(connection.access_info, RING) == {"bearer_token": new.admin_token}
 
 
 async def test_wrong_new_credentials_do_not_replace_the_old_ones(world: World, cluster: LabCluster) -> None:
-    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
-    await publish(world, received())
-    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster, token="wrong")
-    await publish(world, CredentialsRotated(**received().model_dump()))
+    made = await a_workload_vim(world, cluster)
+    world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(cluster, token="wrong")
+    await publish(world, rotated())
     await world.events.has(2)
 
-    registered, failed = world.events.data
-    assert isinstance(registered, VimRegistered)
+    failed = world.events.data[1]
     assert isinstance(failed, VimRegistrationFailed)
-    assert failed.credentials_id == "cred-1"
+    assert failed.credentials_id == CREDENTIALS_ID
     assert "unauthorized" in failed.reason
-    connection = await world.directory.connection(VimConnection(vim_id=registered.vim_id))
+    connection = await world.directory.connection(VimConnection(vim_id=made.vim_id))
     assert revealed(connection.access_info, RING)["bearer_token"] == cluster.admin_token
 
 
-async def test_the_registration_of_a_silent_cluster_fails_with_the_reason(world: World, cluster: LabCluster) -> None:
-    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
-    world.lab.faults.add(part="kubernetes", effect="fail", status=503)
+@pytest.mark.parametrize(
+    ("poison", "names"),
+    [
+        (":6443", ":99999999"),
+        (":6443", ":6443\\r\\nX-Evil: 1"),
+        ("swordfish", "sword\\0fish"),
+        ("swordfish", "sword\\r\\nfish"),
+        ("current-context: c", "current-context: [c]"),
+    ],
+)
+async def test_a_poisoned_record_of_an_earlier_version_is_refused_once(
+    world: World, cluster: LabCluster, poison: str, names: str
+) -> None:
+    """The receiver of that version has stored what no VIM can be made of: the event ends, and the VIM stays as it is."""
+    made = await a_workload_vim(world, cluster)
+    before = await world.vims.get(made.vim_id)
+    text = f"""
+current-context: c
+contexts: [{{name: c, context: {{cluster: c, user: u}}}}]
+clusters: [{{name: c, cluster: {{server: "https://10.0.0.5:6443", insecure-skip-tls-verify: true}}}}]
+users: [{{name: u, user: {{token: "swordfish"}}}}]
+"""
+    assert poison in text
+    world.credentials.by_id[CREDENTIALS_ID] = text.replace(poison, names)
     await publish(world, received())
-    await world.events.has(1)
-    (failed,) = world.events.data
+    await world.bus.quiet()
+
+    (failed,) = world.events.data[1:]
     assert isinstance(failed, VimRegistrationFailed)
-    assert cluster.endpoint in failed.reason
+    assert "kubeconfig." in failed.reason
+    assert "fish" not in failed.reason
+    assert await world.vims.get(made.vim_id) == before
+    answer = await world.ask(a_received(name="another"))
+    assert isinstance(answer, CommandFailed)
+    assert (answer.code, answer.status) == ("unprocessable", 422)
 
 
-async def test_the_registration_of_a_called_back_cluster_is_retried(
-    lab: Lab, settings: Settings, cluster: LabCluster, tmp_path: Path
+async def test_the_update_from_a_silent_cluster_fails_with_the_reason(
+    world: World, make_cluster: Callable[..., Awaitable[LabCluster]]
+) -> None:
+    await a_workload_vim(world, await make_cluster())
+    new = await make_cluster()
+    world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(new)
+    world.lab.faults.add(part="kubernetes", effect="fail", status=503)
+    await publish(world, rotated())
+    await world.events.has(2)
+    failed = world.events.data[1]
+    assert isinstance(failed, VimRegistrationFailed)
+    assert new.endpoint in failed.reason
+
+
+async def test_the_update_from_a_called_back_cluster_is_retried(
+    lab: Lab, settings: Settings, make_cluster: Callable[..., Awaitable[LabCluster]], tmp_path: Path
 ) -> None:
     patient = settings.model_copy(update={"credentials_tries_s": 60.0})
     async with running(lab, patient, tmp_path) as world:
-        world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
+        await a_workload_vim(world, await make_cluster())
+        world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(await make_cluster())
         lab.faults.add(part="kubernetes", effect="fail", status=503, times=1)
-        publishing = asyncio.create_task(publish(world, received()))
-        await world.events.has(1)
+        publishing = asyncio.create_task(publish(world, rotated()))
+        await world.events.has(2)
         await publishing
-        assert isinstance(world.events.data[0], VimRegistered)
-
-
-async def test_a_name_in_use_and_missing_credentials_are_published_as_failures(
-    world: World, cluster: LabCluster
-) -> None:
-    await world.vims.create(world.openstack(name="workload"))
-    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
-    await publish(world, received())
-    await publish(world, received(credentials_id="none"))
-    await world.events.has(3)
-    taken, gone = world.events.data[1:]
-    assert isinstance(taken, VimRegistrationFailed)
-    assert "workload" in taken.reason
-    assert isinstance(gone, VimRegistrationFailed)
-    assert gone.credentials_id == "none"
-
-
-async def test_without_register_no_vim_is_created(world: World, cluster: LabCluster) -> None:
-    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
-    await publish(world, received(register_vim=False))
-    assert await world.vims.list({}) == []
-    assert not world.events.data
+        assert isinstance(world.events.data[1], VimRegistered)
 
 
 async def test_the_vim_of_a_deleted_cluster_is_removed_unless_others_use_it(world: World, cluster: LabCluster) -> None:
     """CR-084."""
-    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
-    await publish(world, received())
-    await world.events.has(1)
-    registered = world.events.data[0]
-    assert isinstance(registered, VimRegistered)
-    deleted = a_deleted()
+    made = await a_workload_vim(world, cluster)
     world.credentials.by_id.clear()
 
-    world.users.by_vim[registered.vim_id] = ["cnf-1"]
-    await publish(world, deleted)
+    world.users.by_vim[made.vim_id] = ["cnf-1"]
+    await publish(world, a_deleted())
     await world.events.has(2)
     assert isinstance(world.events.data[1], VimRegistrationFailed)
-    assert await world.vims.get(registered.vim_id)
+    assert await world.vims.get(made.vim_id)
 
     world.users.by_vim.clear()
-    await publish(world, deleted)
-    await publish(world, deleted)
+    await publish(world, a_deleted())
+    await publish(world, a_deleted())
     await world.events.has(3)
-    assert world.events.data[2] == VimDeregistered(vim_ids=(registered.vim_id,))
+    assert world.events.data[2] == VimDeregistered(vim_ids=(made.vim_id,))
     with pytest.raises(NotFound):
-        await world.vims.get(registered.vim_id)
+        await world.vims.get(made.vim_id)
 
 
 # --- events out of order: the receiver has stored its state before it publishes, and that decides ---------------------
 
 
-async def test_a_deletion_that_overtakes_its_registration_leaves_no_vim(world: World) -> None:
-    """CR-072, CR-079: DELETED before CREATED; the credentials are erased by then."""
+async def test_events_about_erased_credentials_leave_no_vim_in_any_order(world: World, cluster: LabCluster) -> None:
+    """CR-072, CR-079: late or once more, before and after the deletion."""
     await publish(world, a_deleted())
     await publish(world, received())
-    await world.events.has(1)
-    assert isinstance(world.events.data[0], VimRegistrationFailed)
-    assert await world.vims.list({}) == []
-
-
-async def test_a_registration_that_comes_again_after_the_deletion_leaves_no_vim(
-    world: World, cluster: LabCluster
-) -> None:
-    """CR-072: CREATED, DELETED, and both again in the wrong order."""
-    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
-    await publish(world, received())
+    assert world.events.data == []
+    await a_workload_vim(world, cluster)
     world.credentials.by_id.clear()
-    await publish(world, a_deleted())
-    await world.events.has(2)
     await publish(world, received())
     await publish(world, a_deleted())
-    await world.events.has(3)
-    assert [type(event) for event in world.events.data] == [VimRegistered, VimDeregistered, VimRegistrationFailed]
+    for event in (received(), rotated(), a_deleted()):
+        await publish(world, event)
+    await world.bus.quiet()
+    assert [type(event) for event in world.events.data] == [VimRegistered, VimRegistrationFailed, VimDeregistered]
     assert await world.vims.list({}) == []
-
-
-async def test_a_rotation_that_overtakes_the_registration_gives_one_vim_with_the_newest_access_data(
-    world: World, cluster: LabCluster
-) -> None:
-    """CR-081: ROTATED before CREATED, and CREATED twice; the receiver has the rotated credentials."""
-    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
-    await publish(world, CredentialsRotated(**received().model_dump()))
-    await publish(world, received())
-    await publish(world, received())
-    await world.events.has(1)
-    (vim,) = await world.vims.list({})
-    assert [type(event) for event in world.events.data] == [VimRegistered]
-    connection = await world.directory.connection(VimConnection(vim_id=vim["id"]))
-    assert revealed(connection.access_info, RING)["bearer_token"] == cluster.admin_token
 
 
 async def test_an_old_deletion_does_not_remove_the_vim_of_a_cluster_that_has_called_back_since(
     world: World, cluster: LabCluster
 ) -> None:
     """CR-084: an operator has erased the credentials, the cluster was sent again, and the first event is delivered again."""
-    world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
-    await publish(world, received())
+    made = await a_workload_vim(world, cluster)
     await publish(world, a_deleted())
-    await world.events.has(1)
-    (vim,) = await world.vims.list({})
+    assert [vim["id"] for vim in await world.vims.list({})] == [made.vim_id]
     world.credentials.by_id.clear()
     await publish(world, a_deleted())
     await world.events.has(2)
-    assert world.events.data[1] == VimDeregistered(vim_ids=(vim["id"],))
+    assert world.events.data[1] == VimDeregistered(vim_ids=(made.vim_id,))
 
 
 async def test_a_receiver_that_is_silent_is_asked_again_before_a_vim_is_removed(
@@ -456,9 +480,7 @@ async def test_a_receiver_that_is_silent_is_asked_again_before_a_vim_is_removed(
 ) -> None:
     patient = settings.model_copy(update={"credentials_tries_s": 60.0})
     async with running(lab, patient, tmp_path) as world:
-        world.credentials.by_id["cred-1"] = a_kubeconfig(cluster)
-        await publish(world, received())
-        await world.events.has(1)
+        await a_workload_vim(world, cluster)
         world.credentials.by_id.clear()
         world.credentials.silent_for = 1
         publishing = asyncio.create_task(publish(world, a_deleted()))
@@ -468,22 +490,6 @@ async def test_a_receiver_that_is_silent_is_asked_again_before_a_vim_is_removed(
 
 
 # --- called-back credentials, for an operation that waits -------------------------------------------------------------
-
-
-def a_received(
-    *, name: str | None = "workload", is_default: bool = False, uid: str = "uid-1", cluster_name: str = "capi-cluster"
-) -> RegisterReceived:
-    return RegisterReceived(
-        vnf_instance_id="vnf-1",
-        cluster_name=cluster_name,
-        cluster_uid=uid,
-        vim_name=name,
-        vim_default=is_default,
-        management_vim_id="vim-0",
-    )
-
-
-CREDENTIALS_ID = credentials_id("vnf-1", "uid-1")
 
 
 async def test_an_operation_learns_the_vim_of_the_cluster_whose_credentials_were_received(
@@ -512,8 +518,7 @@ async def test_an_operation_learns_the_vim_of_the_cluster_whose_credentials_were
 async def test_the_event_and_the_command_of_one_call_back_make_one_vim(world: World, cluster: LabCluster) -> None:
     """CR-081."""
     world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(cluster)
-    event = received(credentials_id=CREDENTIALS_ID)
-    await asyncio.gather(publish(world, event), world.bus.publish(Envelope(a_received(), source="/kubevnfm/lcm-api")))
+    await asyncio.gather(publish(world, received()), world.bus.publish(Envelope(a_received(), source="/kubevnfm/lcm-api")))
     answer = await world.ask(a_received())
 
     assert isinstance(answer, VimRegistered)
