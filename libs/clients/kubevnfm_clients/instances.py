@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import aiohttp
 from kubevnfm_kit.errors import NotFound
-from kubevnfm_kit.ids import is_id
 
 from kubevnfm_clients.awaited import AwaitedCallback
 from kubevnfm_clients.http import InternalApi, ServiceUnavailable
@@ -18,19 +17,15 @@ class HttpInstances:
 
     async def awaited(self, vnf_instance_id: str, operation_id: str) -> AwaitedCallback | None:
         """See the port."""
-        if not is_id(vnf_instance_id):
-            return None
+        query = {"vnfInstanceId": vnf_instance_id, "operation": operation_id}
         try:
-            found = await self._api.call(
-                "GET", "instances", vnf_instance_id, "awaited-callback", query={"operation": operation_id}
-            )
+            found = await self._api.call("GET", "awaited-callbacks", query=query)
         except NotFound as error:
-            # An unknown instance awaits nothing, which is an answer. During an upgrade an earlier lcm-api may have the port.
+            # An upgrade: the lcm-api that answers is still the earlier one, and the sender comes again.
             raise ServiceUnavailable(
                 "lcm-api does not say which call-back it awaits: it is of an earlier version"
             ) from error
-        awaited = found.get("awaited")
-        return None if awaited is None else AwaitedCallback.model_validate(awaited)
+        return next((AwaitedCallback.model_validate(one) for one in found["awaited"]), None)
 
     async def running(self, vnf_instance_id: str) -> str | None:
         """See the port."""

@@ -68,7 +68,7 @@ class CloudIdentities(Protocol):
 
 
 class AwaitedCallbacks(Protocol):
-    """Served by lcm-api: ``GET /internal/v1/instances/{id}/awaited-callback``."""
+    """Served by lcm-api: ``GET /internal/v1/awaited-callbacks?vnfInstanceId=&operation=``."""
 
     async def awaited(self, vnf_instance_id: str, operation_id: str) -> AwaitedCallback | None:
         """Return the call-back about a workload cluster that an operation or a rotation of the VNF instance awaits now.

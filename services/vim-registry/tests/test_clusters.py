@@ -374,11 +374,11 @@ async def test_a_poisoned_record_of_an_earlier_version_is_refused_once(
     """The receiver of that version has stored what no VIM can be made of: the event ends, and the VIM stays as it is."""
     made = await a_workload_vim(world, cluster)
     before = await world.vims.get(made.vim_id)
-    text = f"""
+    text = """
 current-context: c
-contexts: [{{name: c, context: {{cluster: c, user: u}}}}]
-clusters: [{{name: c, cluster: {{server: "https://10.0.0.5:6443", insecure-skip-tls-verify: true}}}}]
-users: [{{name: u, user: {{token: "swordfish"}}}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "https://10.0.0.5:6443", insecure-skip-tls-verify: true}}]
+users: [{name: u, user: {token: "swordfish"}}]
 """
     assert poison in text
     world.credentials.by_id[CREDENTIALS_ID] = text.replace(poison, names)

@@ -267,10 +267,10 @@ class ParkedCommand(_Shown):
     parkedAt: datetime  # noqa: N815  # as it is on the wire
 
 
-class Awaited(_Shown):
-    """The call-back of a workload cluster that an instance awaits now; null: none."""
+class AwaitedCallbacks(_Shown):
+    """The call-back of a workload cluster that an instance awaits now."""
 
-    awaited: AwaitedCallback | None
+    awaited: list[AwaitedCallback]
 
 
 class Health(_Shown):

@@ -359,9 +359,17 @@ def _around() -> Iterator[tuple[str, str, Described]]:
     yield "GET", f"{base}/vims/{{id}}/users", Described(tag, "Ask which instances live on a VIM", {200: users})
     exists = Answer("It exists", models.InstanceExists)
     yield "GET", f"{base}/instances/{{id}}", Described(tag, "Ask whether an instance exists", {200: exists})
-    awaited = Answer("It, or null", models.Awaited)
-    path = f"{base}/instances/{{id}}/awaited-callback"
-    yield "GET", path, Described(tag, "Ask which call-back an instance awaits", {200: awaited})
+    awaited = Answer("It, if there is one", models.AwaitedCallbacks)
+    yield (
+        "GET",
+        f"{base}/awaited-callbacks",
+        Described(
+            tag,
+            "Ask which call-back of a workload cluster an instance awaits",
+            {200: awaited},
+            query=(Parameter("vnfInstanceId", "The instance"), Parameter("operation", "What the call-back names")),
+        ),
+    )
 
 
 DESCRIBED: Final[Mapping[tuple[str, str], Described]] = {

@@ -21,14 +21,11 @@ async def instance(request: web.Request) -> web.Response:
     return web.json_response({"id": found.id, "operation": record.internals.current_operation})
 
 
-async def awaited_callback(request: web.Request) -> web.Response:
-    """GET instances/{id}/awaited-callback: what a call-back of the instance must say now; null if none is awaited.
-
-    Also of an unknown instance, which awaits none: 404 is the answer of a version without this resource.
-    """
+async def awaited_callbacks(request: web.Request) -> web.Response:
+    """GET awaited-callbacks: what a call-back of an instance must say now; none also for an unknown instance."""
     awaiting = services(request).awaited_callbacks
-    found = await awaiting.awaited(request.match_info["id"], request.query.get("operation", ""))
-    return web.json_response({"awaited": None if found is None else found.model_dump(mode="json")})
+    found = await awaiting.awaited(request.query.get("vnfInstanceId", ""), request.query.get("operation", ""))
+    return web.json_response({"awaited": [] if found is None else [found.model_dump(mode="json", exclude_none=True)]})
 
 
 def routes() -> list[web.RouteDef]:
@@ -36,5 +33,5 @@ def routes() -> list[web.RouteDef]:
     return [
         web.get("/internal/v1/vims/{id}/users", for_services(vim_users)),
         web.get("/internal/v1/instances/{id}", for_services(instance)),
-        web.get("/internal/v1/instances/{id}/awaited-callback", for_services(awaited_callback)),
+        web.get("/internal/v1/awaited-callbacks", for_services(awaited_callbacks)),
     ]
