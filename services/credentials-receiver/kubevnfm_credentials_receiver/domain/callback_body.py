@@ -36,6 +36,8 @@ Name = Annotated[str, Field(max_length=253), AfterValidator(_one_line)]
 """A name of Kubernetes has 253 characters at most."""
 Id = Annotated[str, Field(max_length=128), AfterValidator(_one_line)]
 VimName = Annotated[str, Field(max_length=255), AfterValidator(_one_line)]
+VnfdId = Annotated[str, Field(max_length=1024), AfterValidator(_one_line)]
+"""Packages choose it, and nothing limits its length."""
 Server = Annotated[str, AfterValidator(_server)]
 
 
@@ -84,7 +86,7 @@ class Callback(_Part):
     event: CallbackEvent
     vnf_instance_id: Id = Field(min_length=1)
     vnf_lcm_op_occ_id: Id = ""
-    vnfd_id: VimName = ""
+    vnfd_id: VnfdId = ""
     management_vim_id: Id | None = None
     cluster: ClusterPart
     credentials: CredentialsPart | None = None

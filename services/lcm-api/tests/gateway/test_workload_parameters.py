@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from kubevnfm_events.capi import AwaitCluster
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_lcm_api.lifecycle.requests.capi import capi_parameters
 from lcm_world import World
 from workload_world import built, sent
 
@@ -11,3 +14,11 @@ async def test_a_cluster_can_be_ready_once_its_api_server_answers(world: World) 
     """Chapter 7, ``ready``."""
     await built(world, ready="initialized")
     assert {each.stage for each in sent(world, AwaitCluster)} == {"initialized"}
+
+
+@pytest.mark.parametrize("name", ["vim_name", "cluster_name", "cluster_role", "callback_url"])
+@pytest.mark.parametrize("text", ["a\r\nb", "a\0b", "a\u2028b", "a" * 2049])
+def test_a_text_that_no_call_back_can_repeat_is_refused_with_the_request(name: str, text: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        capi_parameters({"capi": {name: text}}, lambda given, place: ())
+    assert refusal.value.field == f"additionalParams/capi/{name}"

@@ -19,6 +19,8 @@ WORKLOAD_TASKS: Final = ("scale", "scale_to_level", "heal", "change_vnfpkg")
 """The tasks of CNFs that a workload cluster has too; the others count pods, and its VNFCs are Machines."""
 ADDONS: Final = "addon-def-files"
 _LONGEST_S: Final = 86_400.0
+_LONGEST_NAME: Final = 253
+_LONGEST_URL: Final = 2048
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "ready": ("available", "initialized"),
     "credentials": ("service_account", "admin_kubeconfig"),
@@ -63,6 +65,10 @@ def capi_parameters(
         if name in given:
             if not isinstance(given[name], str) or not given[name]:
                 raise InvalidInput(f"{place}/{name}", "a text expected")
+            # The receiver takes no others in a call-back, which would be known only once the cluster is built.
+            longest = _LONGEST_URL if name == "callback_url" else _LONGEST_NAME
+            if len(given[name]) > longest or not given[name].isprintable():
+                raise InvalidInput(f"{place}/{name}", f"at most {longest} characters without line breaks expected")
             values[name] = given[name]
     for name in _FLAGS:
         if name in given:
