@@ -93,7 +93,7 @@ async def stored(store: SqliteStore) -> list[Mapping[str, Any]]:
 
 
 async def test_a_package_that_builds_no_cluster_makes_no_vim_and_no_default(tmp_path: Path) -> None:
-    """All services: an instance without Cluster API, whose package signs that its kubeconfig is everybody's default VIM."""
+    """CR-074, CR-082: all services, an instance without Cluster API, whose package signs that its kubeconfig is everybody's default VIM."""
     settings = Settings(port=0, data_dir=tmp_path / "data")
     pack(SAMPLES / "cnf", tmp_path / "cnf.zip")
     async with Lab.start() as lab, single_node(settings) as node, GatewayClient(node.url) as client:
@@ -209,7 +209,7 @@ LIES: Mapping[str, tuple[str, Any]] = {
 
 
 async def test_a_call_back_says_what_its_operation_says_or_is_refused_by_field(awaiting: Awaiting) -> None:
-    """Name, default, registration, management VIM and cluster are those of the request; a lie in between changes nothing."""
+    """CR-074, CR-079, CR-082: name, default, registration, management VIM and cluster are those of the request; a lie in between changes nothing."""
     for field, (place, value) in LIES.items():
         assert await awaiting.sender.refused_field(awaiting.body(**{place: value})) == field
     assert await stored(awaiting.store) == []
@@ -271,7 +271,7 @@ HOSTILE: Mapping[str, tuple[dict[str, Any], str]] = {
 
 
 async def test_texts_that_break_later_code_are_refused_when_they_come(tmp_path: Path) -> None:
-    """Each by its field, without its value; nothing is stored."""
+    """CR-063, CR-074: each by its field, without its value; nothing is stored."""
     async with receiver(tmp_path, AwaitingLcm()) as (sender, store):
         for name, (body, field) in HOSTILE.items():
             status, answer = await sender.send(body)
@@ -287,6 +287,7 @@ async def test_texts_that_break_later_code_are_refused_when_they_come(tmp_path: 
 
 
 async def test_wrong_signatures_do_not_lock_out_right_ones_of_the_same_address(tmp_path: Path) -> None:
+    """CR-067."""
     async with receiver(tmp_path, AwaitingLcm()) as (sender, _):
         wrong = {callback.SIGNATURE: "v1=" + "0" * 64}
         statuses = [(await sender.send(a_body(), **wrong))[0] for _ in range(2 * MOST_FAILURES)]
@@ -296,7 +297,7 @@ async def test_wrong_signatures_do_not_lock_out_right_ones_of_the_same_address(t
 
 
 async def test_the_body_of_a_stranger_is_not_awaited(tmp_path: Path) -> None:
-    """The signature is in the headers. Also with headers of another request, which were read on the way."""
+    """CR-065: the signature is in the headers. Also with headers of another request, which were read on the way."""
     async with receiver(tmp_path, AwaitingLcm()) as (sender, store):
         captured = sender.signed(json.dumps(a_body()).encode())
         host, port = sender.url.removeprefix("http://").split(":")

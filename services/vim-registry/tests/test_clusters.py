@@ -371,7 +371,7 @@ async def test_wrong_new_credentials_do_not_replace_the_old_ones(world: World, c
 async def test_a_poisoned_record_of_an_earlier_version_is_refused_once(
     world: World, cluster: LabCluster, poison: str, names: str
 ) -> None:
-    """The receiver of that version has stored what no VIM can be made of: the event ends, and the VIM stays as it is."""
+    """CR-080: its receiver has stored what no VIM can be made of. The event ends, and the VIM stays as it is."""
     made = await a_workload_vim(world, cluster)
     before = await world.vims.get(made.vim_id)
     text = """

@@ -1,4 +1,4 @@
-"""What credentials-receiver is answered: which call-back an instance awaits, at each moment of its operations (CR-074, CR-122)."""
+"""What credentials-receiver is answered: which call-back an instance awaits, at each moment of its operations."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def instantiated(world: World, sample: str = "capi-workload", **capi: Any)
 
 
 async def test_an_instance_awaits_credentials_while_they_are_sent_and_at_no_other_time(world: World) -> None:
-    """All facts are those of the request and of the Cluster object that infra-k8s has applied."""
+    """CR-074: all facts are those of the request and of the Cluster object that infra-k8s has applied."""
     world.twins.waiting |= {SEND, REGISTER}
     instance_id, operation_id = await instantiated(
         world, vim_name="edge", vim_default=True, register_vim=True, sender="driver"

@@ -1,4 +1,4 @@
-"""Which call-back of a workload cluster a command asks for, and what it must say (capi.md CR-074, CR-122)."""
+"""Which call-back of a workload cluster a command asks for, and what it must say (capi.md CR-074)."""
 
 from __future__ import annotations
 
