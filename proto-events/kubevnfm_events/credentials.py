@@ -97,7 +97,10 @@ class WithdrawCredentials(
 
 
 class CredentialsReceived(Event, kind="credentials.received", by="credentials-receiver"):
-    """New credentials are stored. The event holds no secret: vim-registry fetches them by id."""
+    """New credentials are stored. The event holds no secret: vim-registry fetches them by id.
+
+    Cluster, VIM and management VIM are those of the operation that has asked for the credentials.
+    """
 
     credentials_id: str
     vnf_instance_id: str

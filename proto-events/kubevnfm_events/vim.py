@@ -40,8 +40,8 @@ class RegisterVim(Command, kind="vim.register", service="vim-registry", reply=Vi
 class RegisterReceived(Command, kind="vim.register_received", service="vim-registry", reply=VimRegistered):
     """Register the workload cluster whose credentials credentials-receiver has stored (capi.md chapter 11).
 
-    The event ``credentials.received`` causes the same registration. Both find the VIM by instance and uid of the cluster, so
-    there is one VIM; the command lets an operation wait for it and learn why it failed.
+    The event ``credentials.received`` registers nothing: a package signs call-backs, and an operation decides what becomes a VIM. The VIM is
+    found by instance and uid of the cluster, so a repeat makes no second one.
     """
 
     vnf_instance_id: str
@@ -130,7 +130,7 @@ class VimCredentialsExpiring(Event, kind="vim.credentials.expiring", by="vim-reg
 
 
 class VimRegistrationFailed(Event, kind="vim.registration.failed", by="vim-registry"):
-    """A cluster whose credentials were received could not be registered as a VIM."""
+    """Credentials of a cluster were received or deleted, and its VIM could not be updated or removed."""
 
     credentials_id: str
     reason: ErrorText

@@ -34,7 +34,7 @@ from workload_world import APPLY, AWAIT, applied, machines, sent
 
 SEND = "mgmt.send_credentials"
 MOST_FAILURES = 20
-"""Of an address in a minute, by default."""
+"""The limit for an address in a minute, by default."""
 
 
 @dataclass
@@ -192,7 +192,7 @@ async def awaiting(tmp_path: Path) -> AsyncIterator[Awaiting]:
             yield Awaiting(world, sender, store, operation_id, truth)
 
 
-LIES: Mapping[str, tuple[str, Any]] = {
+CLAIMS: Mapping[str, tuple[str, Any]] = {
     "event": ("event", "ROTATED"),
     "vnfLcmOpOccId": ("vnfLcmOpOccId", "another"),
     "vnfdId": ("vnfdId", "another"),
@@ -210,7 +210,7 @@ LIES: Mapping[str, tuple[str, Any]] = {
 
 async def test_a_call_back_says_what_its_operation_says_or_is_refused_by_field(awaiting: Awaiting) -> None:
     """CR-074, CR-079, CR-082: name, default, registration, management VIM and cluster are those of the request; a lie in between changes nothing."""
-    for field, (place, value) in LIES.items():
+    for field, (place, value) in CLAIMS.items():
         assert await awaiting.sender.refused_field(awaiting.body(**{place: value})) == field
     assert await stored(awaiting.store) == []
 
@@ -218,7 +218,7 @@ async def test_a_call_back_says_what_its_operation_says_or_is_refused_by_field(a
     assert status == 201
     (record,) = await stored(awaiting.store)
     assert (record["vim_name"], record["vim_default"]) == (awaiting.truth["vim"]["name"], False)
-    # What a sender leaves out is that of the operation too.
+    # Facts that a sender leaves out are those of the operation too.
     short = awaiting.body()
     del short["vim"], short["managementVimId"], short["vnfLcmOpOccId"], short["vnfdId"], short["cluster"]["namespace"]
     assert (await awaiting.sender.send(short))[0] == 200

@@ -71,7 +71,7 @@ class AwaitingLcm:
 
     known: set[str] = field(default_factory=lambda: {INSTANCE})
     present: AwaitedCallback | None = None
-    """What is awaited for a call-back that names no such operation."""
+    """Awaited for a call-back that names no such operation."""
     asked: list[str] = field(default_factory=list)
     """The operations that were named."""
 

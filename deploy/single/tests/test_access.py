@@ -78,7 +78,7 @@ async def test_user_and_parts_get_in_by_mutual_tls_and_strangers_do_not(tmp_path
                 await stranger.call("GET", "/health/live")
         token = await asyncio.to_thread(keys.internal_token, settings.data_dir)
         async with internal_session(settings.internal_tls) as session:
-            assert not await HttpInstances(node.url, token, session).exists("unknown")
+            assert await HttpInstances(node.url, token, session).running("unknown") is None
         await _the_receiver_admits_the_same_user(node.receiver_url, token)
 
 

@@ -53,7 +53,7 @@ class AwaitingCheck:
     """The twin of lcm-api: it awaits what the check sends, in its order. The id of its operation is the uid of its cluster."""
 
     def __init__(self) -> None:
-        # Of the requests that are neither refused before nor known: new credentials, those with a wrong kubeconfig, the
+        # For each request that is neither refused before nor known: new credentials, those with a wrong kubeconfig, the
         # deletion, and credentials that come too late.
         self._events: Iterator[CallbackEvent] = cycle(("CREATED", "CREATED", "DELETED", "CREATED"))
 

@@ -28,6 +28,6 @@ class AwaitedCallback(BaseModel):
     cluster_uid: str | None = None
     """As the management cluster has reported it; None: an operation of an earlier version has not stored it."""
     register_vim: bool = True
-    """What the operation does with the credentials, not what the receiver does: lcm-api asks vim-registry."""
+    """The operation registers the VIM, by vim-registry; the receiver stores these three and publishes them."""
     vim_name: str | None = None
     vim_default: bool = False

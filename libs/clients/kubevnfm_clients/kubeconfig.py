@@ -33,7 +33,7 @@ _ELSEWHERE = {
     "auth-provider": "token or client-certificate-data",
 }
 _NOT_DONE = ("proxy-url", "tls-server-name", "username", "password", "as", "as-uid", "as-groups", "as-user-extra")
-"""What kubectl would do with the file, and a VIM cannot."""
+"""Attributes that kubectl obeys, and a VIM cannot have."""
 
 
 def kubeconfig_connection(text: str, *, field: str = "kubeconfig") -> VimConnection:

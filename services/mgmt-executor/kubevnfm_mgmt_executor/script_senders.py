@@ -171,7 +171,7 @@ class ScriptSenders:
             raise ClusterMissing(
                 f"the management cluster has no Cluster {command.cluster.name}, and its uid is unknown"
             )
-        # What was sent is erased, also if others have put another Cluster in the place of that one.
+        # The sent credentials are erased, also if others have put another Cluster in the place of theirs.
         body = request.deleted_body(command, operation_id=operation_id, uid=command.cluster_uid or uid)
         return Found(url, vim, present, None if obj is None else uid, body)
 

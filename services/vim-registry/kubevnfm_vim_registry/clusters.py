@@ -36,7 +36,7 @@ class _Received:
     """Credentials that the receiver has."""
 
     sha256: str
-    """Of the kubeconfig."""
+    """The hash of the kubeconfig."""
     connection: VimConnection
 
 
@@ -154,8 +154,8 @@ class ClusterVims:
     async def _received(self, credentials_id: str, cluster: str) -> _Received:
         """Return what the receiver has of a cluster. Raises CredentialsMissing, Unprocessable (the kubeconfig)."""
         kubeconfig = await self._kubeconfig(credentials_id, cluster)
-        # Every call-back passes here before its server is connected to. What an earlier version has stored unchecked is
-        # refused here too.
+        # Every call-back passes here before its server is connected to. A record that an earlier version has stored
+        # unchecked is refused here too.
         return _Received(sha256_hex(kubeconfig.encode()), kubeconfig_connection(kubeconfig))
 
     async def _check_not_erased(self, vim: VimRecord, cluster: str) -> None:

@@ -518,7 +518,9 @@ async def test_an_operation_learns_the_vim_of_the_cluster_whose_credentials_were
 async def test_the_event_and_the_command_of_one_call_back_make_one_vim(world: World, cluster: LabCluster) -> None:
     """CR-081."""
     world.credentials.by_id[CREDENTIALS_ID] = a_kubeconfig(cluster)
-    await asyncio.gather(publish(world, received()), world.bus.publish(Envelope(a_received(), source="/kubevnfm/lcm-api")))
+    await asyncio.gather(
+        publish(world, received()), world.bus.publish(Envelope(a_received(), source="/kubevnfm/lcm-api"))
+    )
     answer = await world.ask(a_received())
 
     assert isinstance(answer, VimRegistered)

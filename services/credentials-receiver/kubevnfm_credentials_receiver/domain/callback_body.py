@@ -70,7 +70,7 @@ class CredentialsPart(_Part):
 
 
 class VimPart(_Part):
-    """What the sender was given about the VIM. It decides nothing, and must not differ from the operation; None: left out."""
+    """The facts about the VIM that the sender was given. They decide nothing, and must not differ from the operation; None: left out."""
 
     register_vim: bool | None = Field(default=None, alias="register", strict=True)
     name: VimName | None = None

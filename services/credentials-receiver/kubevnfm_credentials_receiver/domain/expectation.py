@@ -22,7 +22,7 @@ def check_awaited(callback: Callback, awaited: AwaitedCallback | None) -> Awaite
     if awaited is None:
         raise NotAwaited("no operation of the VNF instance awaits credentials of a workload cluster now")
     for field, given, expected in _compared(callback, awaited):
-        # What the body leaves out, and what an operation of an earlier version has not stored, is not compared.
+        # A fact is not compared if the body leaves it out, or if an operation of an earlier version has not stored it.
         if given is not None and expected is not None and given != expected:
             shown = str(expected).lower() if isinstance(expected, bool) else expected
             raise Unprocessable(field, f"{shown} expected, as in the operation that awaits the call-back")

@@ -1,4 +1,4 @@
-"""What credentials-receiver is answered: which call-back an instance awaits, at each moment of its operations."""
+"""The answers to credentials-receiver: which call-back an instance awaits, at each moment of its operations."""
 
 from __future__ import annotations
 

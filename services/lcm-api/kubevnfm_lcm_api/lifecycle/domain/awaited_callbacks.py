@@ -50,7 +50,7 @@ def awaited_by(command: Command, operation_id: str, *, cluster_uid: str | None) 
 def cluster_uid_of(draft: Draft) -> str | None:
     """Return the uid of the Cluster object whose credentials an operation sends or withdraws; None: it is not known."""
     match draft:
-        # What infra-k8s has applied, before anything was sent.
+        # As infra-k8s has applied it, before anything was sent.
         case InstantiateWorkloadDraft() | RecreateWorkloadDraft() if draft.cluster_uid is not None:
             return draft.cluster_uid
         case InstantiateWorkloadDraft() | ChangeWorkloadDraft() if draft.credentials_sent is not None:
