@@ -60,8 +60,12 @@ class Credentials:
     """After so many reads, everything is erased; None: never."""
     silent_for: int = 0
     """So many reads get no answer."""
+    breaks: bool = False
+    """Whether what it has breaks its reader, in a way that no code expects."""
 
     async def kubeconfig(self, credentials_id: str) -> Secret:
+        if self.breaks:
+            raise ValueError("Port out of range 0-65535: swordfish")
         if self.silent_for:
             self.silent_for -= 1
             raise OutsideUnavailable("the receiver does not answer")

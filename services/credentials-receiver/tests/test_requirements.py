@@ -14,10 +14,12 @@ from uuid import uuid4
 import aiohttp
 import pytest
 from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
-from kubevnfm_clients import callback
+from kubevnfm_clients import AwaitedCallbacks, callback
+from kubevnfm_clients.awaited import AwaitedCallback
 from kubevnfm_credentials_receiver.settings import Settings
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
 from kubevnfm_events import Envelope, Message
+from kubevnfm_kit.errors import OutsideUnavailable
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store import SqliteStore
 from kubevnfm_store.query import Query
@@ -66,7 +68,10 @@ class Receivers:
 
 
 @asynccontextmanager
-async def running(folder: Path, *, count: int = 1, **changes: Any) -> AsyncIterator[Receivers]:
+async def running(
+    folder: Path, *, count: int = 1, awaiting: AwaitedCallbacks | None = None, **changes: Any
+) -> AsyncIterator[Receivers]:
+    awaiting = awaiting or AwaitingLcm()
     settings: Settings = receiver_settings(**changes)
     async with (
         InProcessBus(RING) as bus,
@@ -82,13 +87,13 @@ async def running(folder: Path, *, count: int = 1, **changes: Any) -> AsyncItera
         await bus.consume_events("ears", ["credentials.*"], keep)
         backends = Backends(bus, store, RING, SetClock())
         if count == 1:
-            async with credentials_receiver(settings, backends, awaiting=AwaitingLcm()) as one:
+            async with credentials_receiver(settings, backends, awaiting=awaiting) as one:
                 receivers.urls.append(f"http://127.0.0.1:{one.port}")
                 yield receivers
         else:
             async with (
-                credentials_receiver(settings, backends, awaiting=AwaitingLcm()) as one,
-                credentials_receiver(settings, backends, awaiting=AwaitingLcm()) as two,
+                credentials_receiver(settings, backends, awaiting=awaiting) as one,
+                credentials_receiver(settings, backends, awaiting=awaiting) as two,
             ):
                 receivers.urls += [f"http://127.0.0.1:{each.port}" for each in (one, two)]
                 yield receivers
@@ -234,6 +239,30 @@ async def test_credentials_that_come_after_later_ones_are_refused(receivers: Rec
     assert (await receivers.post(deleted, receivers.signed(deleted, skew_s=-100, key="deleted")))[0] == 200
     (stored,) = await receivers.store.find("credentials", Query())
     assert stored.body["status"] == "DELETED"
+
+
+class SilentOnce(AwaitingLcm):
+    """An lcm-api that is being started again."""
+
+    async def awaited(self, vnf_instance_id: str, operation_id: str) -> AwaitedCallback | None:
+        found = await super().awaited(vnf_instance_id, operation_id)
+        if len(self.asked) == 1:
+            raise OutsideUnavailable("lcm-api does not answer")
+        return found
+
+
+async def test_a_call_back_is_repeated_until_lcm_api_says_what_it_awaits(tmp_path: Path) -> None:
+    """CR-074: nothing is stored before, and the same request is accepted later."""
+    raw, lcm = raw_body(), SilentOnce()
+    async with running(tmp_path, awaiting=lcm) as receivers:
+        status, _, headers = await receivers.post(raw, receivers.signed(raw))
+        assert (status, headers["Retry-After"]) == (503, "5")
+        assert await receivers.store.find("credentials", Query()) == []
+        assert (await receivers.post(raw, receivers.signed(raw)))[0] == 201
+        # The operation has gone on since: a repeat is recognised without asking.
+        lcm.known.clear()
+        assert (await receivers.post(raw, receivers.signed(raw)))[0] == 200
+        assert len(lcm.asked) == 2
 
 
 async def test_health_and_metrics_are_served(receivers: Receivers) -> None:

@@ -395,6 +395,21 @@ users: [{name: u, user: {token: "swordfish"}}]
     assert (answer.code, answer.status) == ("unprocessable", 422)
 
 
+async def test_a_record_that_breaks_the_handler_breaks_it_once(world: World, cluster: LabCluster) -> None:
+    """CR-080: it is published as a failure, and the message is a dead letter."""
+    await a_workload_vim(world, cluster)
+    world.credentials.breaks = True
+    for count, event in enumerate((received(), rotated(), a_deleted()), start=1):
+        await publish(world, event)
+        await world.bus.quiet()
+        failed = world.events.data[count]
+        assert isinstance(failed, VimRegistrationFailed)
+        assert "swordfish" not in failed.reason
+    assert len(world.events.data) == 4
+    dead = await world.bus.dead_letters("vim-registry")
+    assert [each.reason for each in dead] == ["ValueError"] * 3
+
+
 async def test_the_update_from_a_silent_cluster_fails_with_the_reason(
     world: World, make_cluster: Callable[..., Awaitable[LabCluster]]
 ) -> None:
