@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -399,7 +399,8 @@ async def test_a_record_that_breaks_the_handler_breaks_it_once(world: World, clu
     """CR-080: it is published as a failure, and the message is a dead letter."""
     await a_workload_vim(world, cluster)
     world.credentials.breaks = True
-    for count, event in enumerate((received(), rotated(), a_deleted()), start=1):
+    events: Sequence[CredentialsReceived | CredentialsRotated | CredentialsDeleted] = received(), rotated(), a_deleted()
+    for count, event in enumerate(events, start=1):
         await publish(world, event)
         await world.bus.quiet()
         failed = world.events.data[count]
