@@ -272,7 +272,8 @@ async def test_a_malformed_body_is_rejected_by_field(
 async def test_unsigned_large_and_untyped_requests_are_rejected(sender: Sender) -> None:
     assert (await sender.send(b"x" * (callback.LARGEST_BODY + 1)))[0] == 413
     assert (await sender.send(a_body(), headers={"Content-Type": "text/plain"}))[0] == 415
-    assert (await sender.send(a_body(), headers={"Idempotency-Key": ""}))[0] == 400
+    for key in ("", "x" * 257, "a b", "\udcff"):
+        assert (await sender.send(a_body(), headers={"Idempotency-Key": key}))[0] == 400
     status, problem, headers = await sender.send(a_body(), headers={"X-Vnfm-Signature": "v1=" + "0" * 64})
     assert (status, problem["type"]) == (401, "not-signed")
     assert "Date" in headers

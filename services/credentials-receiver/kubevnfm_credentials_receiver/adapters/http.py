@@ -39,7 +39,7 @@ log = structlog.get_logger()
 
 _PAGE: Final = 100
 _LARGEST_PAGE: Final = 1000
-_LONGEST_KEY: Final = 256
+_KEY: Final = re.compile(r"[!-~]{1,256}")
 _RETRY_AFTER_S: Final = 5
 
 
@@ -99,8 +99,9 @@ class CallbackApi:
             body = await _body(request)
             check_body(sender, body)
         key = request.headers.get(signing.IDEMPOTENCY_KEY, "")
-        if not 0 < len(key) <= _LONGEST_KEY:
-            raise HeaderMissing(signing.IDEMPOTENCY_KEY, f"1 to {_LONGEST_KEY} characters expected")
+        # A header may hold bytes that are no text, which no store takes.
+        if not _KEY.fullmatch(key):
+            raise HeaderMissing(signing.IDEMPOTENCY_KEY, "1 to 256 visible ASCII characters expected")
         await self._nonces.claim(sender.vnf_instance_id, sender.nonce)
         callback = read_callback(body)
         if callback.vnf_instance_id != sender.vnf_instance_id:
