@@ -19,7 +19,9 @@ from kubevnfm_cluster.ssh_login import Password, PrivateKey, SshLogin, UserName
 
 _GROUPS: Final = ("master_node", "worker_node", "storage_server")
 _SECRETS: Final = ("password", "private_key", "private_key_passphrase")
-_LOGIN: Final = frozenset({"username", "ssh_port", "bastion", *_SECRETS})
+_DESTINATION: Final = ("username", "ssh_port", "bastion")
+"""What a stored password or key of a login is for, beside the machines: a request that changes it gives the secret again."""
+_LOGIN: Final = frozenset({*_DESTINATION, *_SECRETS})
 _MERGED: Final = ("proxy", "x_timeouts", "x_drain", "x_mirror")
 """Objects of which a request may give some attributes."""
 _FREE: Final = frozenset({"script_path", "x_install_script", "x_max_parallel_nodes", *_MERGED})
@@ -63,6 +65,9 @@ def with_overrides(stored: Mapping[str, object], given: Mapping[str, object]) ->
         merged[group] = _merged(group, merged.get(group), login)
     wanted = read_cluster_parameters({CLUSTER: merged})
     _check_same(present, wanted)
+    for group in _GROUPS:
+        # The sealed secret of the instantiation cannot be equal to one that the request gives.
+        _check_login(group, getattr(present, group), getattr(wanted, group))
     return wanted
 
 
@@ -104,6 +109,18 @@ def _check_same(present: ClusterParameters, wanted: ClusterParameters) -> None:
                 raise _fixed(name)
         elif old != new:
             raise _fixed(name)
+
+
+def _check_login(group: str, old: SshLogin | None, new: SshLogin | None) -> None:
+    """Raise InvalidInput for a stored secret with another user, at another port, or behind another bastion than it was given for."""
+    changed = next((name for name in _DESTINATION if getattr(old, name, None) != getattr(new, name, None)), None)
+    if old is None or new is None or changed is None:
+        return
+    for name in ("password", "private_key"):
+        secret = getattr(new, name)
+        if secret is not None and secret == getattr(old, name):
+            reason = f"required again, because {changed} changes: a stored secret is only for the user and host that it was given for"
+            raise InvalidInput(f"{ROOT}/{group}/{name}", reason)
 
 
 def _without_login(registry: Registry) -> Registry:

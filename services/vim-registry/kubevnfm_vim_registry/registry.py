@@ -12,11 +12,12 @@ from kubevnfm_events.vim import VimDeregistered, VimRegistered, VimStatusChanged
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import hide
+from kubevnfm_sol.secret_destinations import moved_secret
 
 from kubevnfm_vim_registry.domain import requests
 from kubevnfm_vim_registry.domain.errors import VimInUse, VimTooSlow
 from kubevnfm_vim_registry.domain.ports import Probes, Verified
-from kubevnfm_vim_registry.domain.record import VimRecord
+from kubevnfm_vim_registry.domain.record import VimRecord, field_of
 from kubevnfm_vim_registry.records import StoredVim, VimRecords
 
 DEFAULT_TENANT: Final = "default"
@@ -119,6 +120,7 @@ class VimRegistry:
                 update={"vim_project": requests.vim_project({"vim_project": project}, vim.type, credentials)}
             )
         if {"auth_cred", "vim_project"} & set(changes):
+            check_secrets_stay(vim, changed)
             changed = with_facts(changed, await self.verified(changed))
         await self._records.replace(stored, changed, status_events(vim, changed))
         return changed.shown()
@@ -160,6 +162,13 @@ class VimRegistry:
                 return await self._probes[vim.type].verify(vim)
         except TimeoutError as error:
             raise VimTooSlow(f"VIM {vim.auth_url} did not answer within {self._verify_timeout_s:g} s") from error
+
+
+def check_secrets_stay(vim: VimRecord, changed: VimRecord) -> None:
+    """Raise InvalidInput for a stored secret that would go to another destination than the one that it was given for."""
+    moved = moved_secret(vim.connection, changed.connection)
+    if moved is not None:
+        raise InvalidInput(field_of(moved.place), moved.reason(field_of(moved.changed)))
 
 
 def with_facts(vim: VimRecord, facts: Verified) -> VimRecord:

@@ -25,6 +25,27 @@ _INTERNAL: Final = {
     *("expiry_reported_days", "capi_providers", "awaited_cluster", "former_cluster_uid"),
 }
 """Stored attributes that Tacker's record does not have, so they are not shown."""
+_OPENSTACK_ATTRIBUTES: Final = {
+    "username": ("auth_cred", "username"),
+    "userId": ("auth_cred", "user_id"),
+    "password": ("auth_cred", "password"),
+    "userDomain": ("auth_cred", "user_domain_name"),
+    "userDomainId": ("auth_cred", "user_domain_id"),
+    "project": ("vim_project", "name"),
+    "projectId": ("vim_project", "id"),
+    "projectDomain": ("vim_project", "project_domain_name"),
+    "projectDomainId": ("vim_project", "project_domain_id"),
+    "applicationCredentialId": ("auth_cred", "application_credential_id"),
+    "applicationCredentialName": ("auth_cred", "application_credential_name"),
+    "applicationCredentialSecret": ("auth_cred", "application_credential_secret"),
+}
+"""Where the record has the attributes of an OpenStack's accessInfo."""
+_TRUST_ATTRIBUTES: Final = {
+    "ssl_ca_cert": "ssl_ca_cert",
+    "trustedCertificates": "cacert",
+    "skipCertificateVerification": "cert_verify",
+}
+"""The attributes of ``auth_cred`` that say how certificates are verified, by those of interfaceInfo."""
 
 
 class VimRecord(BaseModel):
@@ -122,24 +143,11 @@ class VimRecord(BaseModel):
 
 
 def _openstack_parts(vim: VimRecord) -> tuple[dict[str, object], JsonObject]:
-    credentials, project = vim.auth_cred, vim.vim_project
-    regions = vim.placement_attr.get("regions")
-    access = {
-        "username": credentials.get("username"),
-        "userId": credentials.get("user_id"),
-        "password": credentials.get("password"),
-        "userDomain": credentials.get("user_domain_name"),
-        "userDomainId": credentials.get("user_domain_id"),
-        "project": project.get("name"),
-        "projectId": project.get("id"),
-        "projectDomain": project.get("project_domain_name"),
-        "projectDomainId": project.get("project_domain_id"),
-        "applicationCredentialId": credentials.get("application_credential_id"),
-        "applicationCredentialName": credentials.get("application_credential_name"),
-        "applicationCredentialSecret": credentials.get("application_credential_secret"),
-        # The first is the default: it was chosen at the registration, and a later one must not lose the stacks there.
-        "region": vim.extra.get("region") or (regions[0] if regions else None),
-    }
+    credentials, regions = vim.auth_cred, vim.placement_attr.get("regions")
+    holders = {"auth_cred": credentials, "vim_project": vim.vim_project}
+    access = {name: holders[holder].get(attribute) for name, (holder, attribute) in _OPENSTACK_ATTRIBUTES.items()}
+    # The first is the default: it was chosen at the registration, and a later one must not lose the stacks there.
+    access["region"] = vim.extra.get("region") or (regions[0] if regions else None)
     interface: dict[str, object] = {"endpoint": vim.auth_url}
     if credentials.get("cacert"):
         interface["trustedCertificates"] = credentials["cacert"]
@@ -156,6 +164,15 @@ def _kubernetes_parts(vim: VimRecord) -> tuple[dict[str, object], JsonObject]:
     elif credentials.get("ssl_ca_cert"):
         interface["ssl_ca_cert"] = credentials["ssl_ca_cert"]
     return interface, {name: credentials[name] for name in KUBERNETES_ACCESS if credentials.get(name) is not None}
+
+
+def field_of(place: str) -> str:
+    """Return the attribute of a request for a VIM that a place of its connection comes from: ``vim.auth_cred.password``."""
+    part, _, name = place.partition("/")
+    if part == "interfaceInfo":
+        return f"vim.auth_cred.{_TRUST_ATTRIBUTES[name]}" if name in _TRUST_ATTRIBUTES else "vim.auth_url"
+    holder, attribute = _OPENSTACK_ATTRIBUTES.get(name, ("auth_cred", name))
+    return f"vim.{holder}.{attribute}" if part == "accessInfo" else f"vim.{place.replace('/', '.')}"
 
 
 def auth_cred_of(connection: VimConnection) -> JsonObject:

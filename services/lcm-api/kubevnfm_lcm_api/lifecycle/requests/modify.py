@@ -10,6 +10,7 @@ from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
 from kubevnfm_secrets import SECRET_NAMES, SecretParams
 from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType, VnfInfoModificationRequest
+from kubevnfm_sol.secret_destinations import moved_secret
 from kubevnfm_sol.vim import VimConnectionInfo, long_vim_type
 from kubevnfm_store.query import Stored
 from pydantic import ValidationError
@@ -297,7 +298,10 @@ def _check_declared(name: str, patch: Mapping[str, Any], record: InstanceRecord,
 
 
 def _connections(present: Mapping[str, VimConnectionInfo], patch: Mapping[str, Any]) -> dict[str, VimConnectionInfo]:
-    """Return vimConnectionInfo after the patch. Raises InvalidInput for an entry that is not valid after it."""
+    """Return vimConnectionInfo after the patch.
+
+    Raises InvalidInput for an entry that is not valid after it, and for a stored secret that would go to another destination.
+    """
     plain = {key: value.model_dump(by_alias=True, exclude_none=True) for key, value in present.items()}
     found: dict[str, VimConnectionInfo] = {}
     for key, value in merge(plain, patch).items():
@@ -305,6 +309,9 @@ def _connections(present: Mapping[str, VimConnectionInfo], patch: Mapping[str, A
             connection = VimConnectionInfo.model_validate(value)
         except ValidationError as error:
             raise InvalidInput(f"vimConnectionInfo/{key}", "a VimConnectionInfo with vimType expected") from error
+        moved = moved_secret(present[key], connection) if key in present else None
+        if moved is not None:
+            raise InvalidInput(f"vimConnectionInfo/{key}/{moved.place}", moved.reason())
         found[key] = connection.model_copy(update={"vim_type": long_vim_type(connection.vim_type)})
     return found
 
