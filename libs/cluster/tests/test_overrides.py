@@ -70,6 +70,25 @@ def test_a_login_replaces_the_stored_one_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
+    ("change", "secret"),
+    [
+        ({"username": "root"}, "worker_node/password"),
+        ({"ssh_port": 22}, "worker_node/password"),
+        ({"bastion": {"host": "attacker.example", "username": "u", "password": "p"}}, "worker_node/password"),
+    ],
+)
+def test_a_stored_password_is_for_its_user_port_and_bastion_only(change: dict[str, Any], secret: str) -> None:
+    with pytest.raises(InvalidInput, match="required again") as caught:
+        with_overrides(STORED, given(worker_node=change))
+    assert caught.value.field == f"additionalParams/{CLUSTER}/{secret}"
+    assert with_overrides(STORED, given(worker_node={**change, "password": "new"})).worker_node.password == Secret(
+        "new"
+    )
+    with pytest.raises(InvalidInput, match="required again"):
+        with_overrides(STORED, {"worker_node_username": "root"})
+
+
+@pytest.mark.parametrize(
     ("asked", "field"),
     [
         (given(master_node={"pod_cidr": "172.20.0.0/16"}), "master_node/pod_cidr"),

@@ -287,7 +287,8 @@ async def test_changed_access_data_are_checked_like_new_ones(world: World, clust
     with pytest.raises(InvalidInput, match="a text expected"):
         await world.vims.update(made["id"], {"auth_cred": {"bearer_token": {"a": 1}}})
 
-    changed = await world.vims.update(made["id"], {"auth_cred": {"ssl_ca_cert": "None"}})
+    with_token = {"ssl_ca_cert": "None", "bearer_token": cluster.admin_token}
+    changed = await world.vims.update(made["id"], {"auth_cred": with_token})
 
     assert changed["auth_cred"]["ssl_ca_cert"] == "None"
     connection = await world.directory.connection(VimConnection(vim_id=made["id"]))
