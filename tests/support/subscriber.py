@@ -63,6 +63,8 @@ class Subscriber:
     """The status of the callback test."""
     tested: list[str] = field(default_factory=list)
     """The Authorization headers of the callback tests."""
+    queries: list[str] = field(default_factory=list)
+    """The query of each callback test and notification."""
     goes_on: asyncio.Event = field(default_factory=asyncio.Event)
     """Requests are answered only while this is set."""
     tokens: list[str] = field(default_factory=list)
@@ -134,11 +136,13 @@ class Subscriber:
     async def _test(self, request: web.Request) -> web.Response:
         authorization = request.headers.get("Authorization", "")
         self.tested.append(authorization)
+        self.queries.append(request.query_string)
         return web.Response(status=self.tests if self._may(authorization) else 401)
 
     async def _accept(self, request: web.Request) -> web.Response:
         body = await request.json()
         self.tried.append(body)
+        self.queries.append(request.query_string)
         await self.goes_on.wait()
         authorization = request.headers.get("Authorization", "")
         if not self._may(authorization):

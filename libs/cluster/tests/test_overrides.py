@@ -84,8 +84,6 @@ def test_a_stored_password_is_for_its_user_port_and_bastion_only(change: dict[st
     assert with_overrides(STORED, given(worker_node={**change, "password": "new"})).worker_node.password == Secret(
         "new"
     )
-    with pytest.raises(InvalidInput, match="required again"):
-        with_overrides(STORED, {"worker_node_username": "root"})
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,11 @@ def check_ids(request: web.Request) -> None:
             raise NotFound("no such resource: an id has letters, digits, '.', '_' and '-', at most 128 of them")
 
 
+async def _not_stored(_: web.Request, response: web.StreamResponse) -> None:
+    """Tell caches and browsers to store no answer (RFC 9111 5.2.2.5): almost every one has data of VNFs."""
+    response.headers.setdefault("Cache-Control", "no-store")
+
+
 _HANDSHAKE_S: Final = 10.0
 
 
@@ -145,6 +150,8 @@ async def serving(
     """
     # Last in the list is innermost: the application's middlewares turn RequestTooSlow into an answer.
     app.middlewares.append(bounded_bodies(limits))
+    # A signal and not a middleware: it also sees streams, and the answers of aiohttp itself.
+    app.on_response_prepare.append(_not_stored)
     app.middlewares.insert(0, places_for_health(limits))
     runner = web.AppRunner(app, shutdown_timeout=5.0)
     await runner.setup()

@@ -17,6 +17,7 @@ from kubevnfm_secrets.tree import (
     sealed,
     without_secrets,
 )
+from kubevnfm_secrets.urls import shown_url
 
 __all__ = [
     "MASK",
@@ -36,5 +37,6 @@ __all__ = [
     "revealed",
     "sealed",
     "sealing",
+    "shown_url",
     "without_secrets",
 ]

@@ -14,7 +14,7 @@ from kubevnfm_kit.cluster_trust import NOT_VERIFIED, SYSTEM_CAS
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import Secret
 
-from kubevnfm_sol.vim import KUBERNETES, OPENSTACK, long_vim_type
+from kubevnfm_sol.vim import CREATED_BY, KUBERNETES, OPENSTACK, long_vim_type
 
 Values = Mapping[str, object]
 """KeyValuePairs of a connection; secrets in clear or hidden."""
@@ -60,7 +60,7 @@ EXTRA: Final[Mapping[str, Sequence[str]]] = {
     KUBERNETES: (
         *("namespace", "use_helm", "helm_info"),
         # Shown in a connection of a cluster of ours, so that it can be sent back.
-        *("vnf_instance_id", "cluster", "created_by", "ssl_ca_cert_hash"),
+        *("vnf_instance_id", "cluster", CREATED_BY, "ssl_ca_cert_hash"),
     ),
 }
 """The attributes of ``extra``, of a connection and of a VIM that is registered."""

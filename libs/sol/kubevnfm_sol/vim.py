@@ -12,6 +12,8 @@ from kubevnfm_sol.base import SolRequest
 
 OPENSTACK: Final = "ETSINFV.OPENSTACK_KEYSTONE.V_3"
 KUBERNETES: Final = "ETSINFV.KUBERNETES.V_1"
+CREATED_BY: Final = "created_by"
+"""In ``extra`` of an entry: the VNF instance that is this cluster."""
 
 _LONG_NAME: Final = {
     "openstack": OPENSTACK,

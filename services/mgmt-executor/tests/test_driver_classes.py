@@ -142,7 +142,7 @@ async def test_a_driver_gets_the_instance_in_v1s_form_and_its_changes_are_report
     vnf_instance.vnf_metadata["password"] = info.additional_params["ssh"]["password"]
     info.vnfc_resource_info[1].metadata["a"] = 2
     vnf_instance.vim_connection_info.append(
-        objects.VimConnectionInfo(id="own", vim_id="w", vim_type="kubernetes", access_info={"auth_url": "https://c"})
+        objects.VimConnectionInfo(id="own", vim_type="kubernetes", access_info={"auth_url": "https://c"})
     )
     vnf_instance.save()
     """
@@ -155,7 +155,7 @@ async def test_a_driver_gets_the_instance_in_v1s_form_and_its_changes_are_report
     }
     assert PASSWORD not in str(answer)
     assert edits["vimConnectionInfo", "own"]["value"] == {
-        "vimId": "w", "vimType": "kubernetes", "accessInfo": {"auth_url": "https://c"},
+        "vimType": "kubernetes", "accessInfo": {"auth_url": "https://c"},
     }  # fmt: skip
     assert (await drivers.run("pass")).edits == ()
 

@@ -22,16 +22,22 @@ from kubevnfm_events.lcm import DeliverNotification, NotificationDropped, Notifi
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
-from kubevnfm_secrets import opened
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import AllOf, Compare, Op, Query, Sort, Stored, by
 from kubevnfm_worker import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
-from kubevnfm_lcm_api.notifications.domain.callback import Callback, Refused, Subscriber, Taken, Untaken
+from kubevnfm_lcm_api.notifications.domain.callback import Refused, Subscriber, Taken, Untaken
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LIFECYCLE_ANNOUNCEMENTS
 from kubevnfm_lcm_api.notifications.domain.packages import PACKAGE_ANNOUNCEMENTS
-from kubevnfm_lcm_api.notifications.domain.subscription import APIS, COLLECTION, Announcement, matching, notification
+from kubevnfm_lcm_api.notifications.domain.subscription import (
+    APIS,
+    COLLECTION,
+    Announcement,
+    callback_of,
+    matching,
+    notification,
+)
 from kubevnfm_lcm_api.notifications.turns import Turns
 
 log = structlog.get_logger()
@@ -314,7 +320,7 @@ class Notifications:
     async def _empty(self, subscription: Stored, record: _Record, run: _Run) -> float | None:
         """Deliver until nothing is pending (returns None) or a delivery fails (returns the back-off)."""
         asked = subscription.body
-        callback = Callback(asked["callbackUri"], opened(asked.get("authentication")))
+        callback = callback_of(asked)
         await run.queued.wait()
         while not run.is_void:
             run.is_asked_again = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,13 +10,20 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import NotFound, VnfmError
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonMapping
-from kubevnfm_secrets import KeyRing, opened
-from kubevnfm_store.port import DocumentStore
-from kubevnfm_store.query import Query, Sort, Stored, by
+from kubevnfm_secrets import KeyRing
+from kubevnfm_store.port import DocumentStore, RevisionConflict
+from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Sort, Stored, by
 
 from kubevnfm_lcm_api.notifications.delivery import NOTIFICATIONS
-from kubevnfm_lcm_api.notifications.domain.callback import Callback, Subscriber
-from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION, ApiName, SubscriptionRequest
+from kubevnfm_lcm_api.notifications.domain.callback import Subscriber
+from kubevnfm_lcm_api.notifications.domain.subscription import (
+    COLLECTION,
+    SECRET_ADDRESS,
+    ApiName,
+    SubscriptionRequest,
+    callback_of,
+    stored_address,
+)
 
 _COUNTED: Final = 10_000
 """Pending notifications are counted up to here."""
@@ -47,18 +55,30 @@ class Subscriptions:
         self._store, self._subscriber, self._ring, self._clock = store, subscriber, ring, clock
         self._tests_callbacks = tests_callbacks
 
+    async def seal_addresses(self) -> None:
+        """Seal the addresses with a query that version 0.1.0 has stored in clear. At the start, before any filter is answered."""
+        in_clear = AllOf([Compare("callbackUri", Op.CONT, ["?", "#"]), Exists(SECRET_ADDRESS, exists=False)])
+        for stored in await self._store.find(COLLECTION, Query(in_clear)):
+            sealed = stored_address(stored.body["callbackUri"], self._ring)
+            if SECRET_ADDRESS not in sealed:
+                continue
+            # Another process that starts now does the same: the first one has the address.
+            with suppress(RevisionConflict):
+                await self._store.update(COLLECTION, stored.id, sealed, where=Exists(SECRET_ADDRESS, exists=False))
+
     async def create(self, request: SubscriptionRequest, api: ApiName) -> JsonMapping:
         """Test the callback, store the subscription; return the document. Raises CallbackRefused, InvalidInput."""
         if request.authentication is not None:
             request.authentication.check_addresses(self._ring)
         body = {
             **request.document(self._ring),
+            **stored_address(request.callback_uri, self._ring),
             "id": new_id(),
             "apiVersion": api,
             "createdAt": rfc3339(self._clock.now()),
             "keys": request.keys(),
         }
-        callback = Callback(request.callback_uri, opened(body.get("authentication")))
+        callback = callback_of(body)
         # Before the test call, which would already reach an address that is not allowed (SSRF).
         if (obstacle := await self._subscriber.obstacle(callback)) is not None:
             raise CallbackRefused(obstacle)

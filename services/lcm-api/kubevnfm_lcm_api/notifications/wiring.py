@@ -95,5 +95,6 @@ async def notification_parts(
         subscriptions = Subscriptions(
             store=store, subscriber=subscriber, ring=ring, clock=clock, tests_callbacks=settings.test_callbacks
         )
+        await subscriptions.seal_addresses()
         async with background(delivered=notifications.remove_old(), events=log.remove_old()):
             yield NotificationParts(NotificationServices(subscriptions, feed), notifications, log)

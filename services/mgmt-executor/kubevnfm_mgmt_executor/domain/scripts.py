@@ -12,10 +12,11 @@ from kubevnfm_events.base import Facts
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_sandbox.answers import place_of
 from kubevnfm_secrets import KeyRing, Secret, hide, map_secrets, sealed
-from kubevnfm_sol.vim import VimConnectionInfo
+from kubevnfm_sol.vim import CREATED_BY, VimConnectionInfo
 from pydantic import Field, ValidationError
 
-MAY_CHANGE: Final = ("vimConnectionInfo", "metadata", "extensions", "vnfConfigurableProperties")
+_VIMS: Final = "vimConnectionInfo"
+MAY_CHANGE: Final = (_VIMS, "metadata", "extensions", "vnfConfigurableProperties")
 """The attributes of the VnfInstance that a script may change, beside the metadata of instantiatedVnfInfo and its machines."""
 _INFO: Final = "instantiatedVnfInfo"
 _MACHINES: Final = "vnfcResourceInfo"
@@ -164,7 +165,8 @@ def read_answer(
     """Return what the script has changed, and what it wants to keep.
 
     ``given``: what it got, in clear. ``marked``: texts that were secret there. ``vim_id``: the VIM that it has created, of
-    which its own entry is left out. Attributes that Tacker does not read are ignored as there.
+    which its own entry is left out. Attributes that Tacker does not read are ignored as there. An entry of a VIM that is there stays as
+    it is, but for that of the cluster that the package has built, which may be taken out; another one is for a VIM that no one has registered.
 
     Raises: ValueError with the attribute that a script may not change, or that is malformed.
     """
@@ -185,13 +187,15 @@ def read_answer(
             _check(path, answered)
             if vim_id is not None and _is_entry_of(vim_id, path, answered):
                 continue
+            if path[0] == _VIMS:
+                _check_entry(path, answered, given)
             edits.append(Edit(path=path, change=_change_at(_by_id(hidden), path, ring)))
     return Answer(edits=tuple(edits), data=sealed(_hidden(data, marked), ring))
 
 
 def _is_entry_of(vim_id: str, path: Path_, answered: Mapping[str, Any]) -> bool:
     """Return whether the path is an entry for the VIM: the registration adds one that is complete."""
-    if path[0] != "vimConnectionInfo" or len(path) != 2:
+    if path[0] != _VIMS or len(path) < 2:
         return False
     entry = (answered.get(path[0]) or {}).get(path[1])
     return isinstance(entry, Mapping) and entry.get("vimId") == vim_id
@@ -250,11 +254,31 @@ def _check(path: Path_, answered: Mapping[str, Any]) -> None:
         return
     if not isinstance(answered.get(top) or {}, Mapping):
         raise ValueError(f"{_INSTANCE}/{top}: a dict expected")
-    if top == "vimConnectionInfo" and len(path) > 1 and path[1] in answered.get(top, {}):
+    if top == _VIMS and len(path) > 1 and path[1] in answered.get(top, {}):
         try:
             VimConnectionInfo.model_validate(answered[top][path[1]])
         except ValidationError:
             raise ValueError(f"{_INSTANCE}/{place_of(path[:2])}: a VimConnectionInfo expected") from None
+
+
+def _check_entry(path: Path_, answered: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Raise ValueError for a change of an entry that is there, and for a new one of a VIM that the operation does not have.
+
+    With the endpoint of an entry a script would have the VIM's stored password sent to a server of its own; with the id of a
+    registered VIM its instance would be on a VIM that no request has named.
+    """
+    instance = given[_INSTANCE]
+    present, after = instance.get(_VIMS) or {}, answered.get(_VIMS) or {}
+    for key in path[1:2] or present:
+        if key in present:
+            is_own = (present[key].get("extra") or {}).get(CREATED_BY) == instance["id"]
+            if key in after or not is_own:
+                raise ValueError(f"{_INSTANCE}: a script may not change {'/'.join(path)}: an entry of a VIM stays as it is")
+            continue
+        vim_id = VimConnectionInfo.model_validate(after[key]).vim_id
+        asked = (given.get("request") or {}).get(_VIMS) or {}
+        if vim_id is not None and vim_id not in {one.get("vimId") for one in (*present.values(), *asked.values())}:
+            raise ValueError(f"{_INSTANCE}/{_VIMS}/{key}/vimId: neither the request nor the instance names VIM {vim_id}")
 
 
 def _change_at(tree: Any, path: Path_, ring: KeyRing) -> dict[str, object]:

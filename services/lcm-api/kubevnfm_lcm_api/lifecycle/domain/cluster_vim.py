@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kubevnfm_events import ClusterAccess
 from kubevnfm_events.vim import VimRegistered
-from kubevnfm_sol.vim import KUBERNETES, VimConnectionInfo
+from kubevnfm_sol.vim import CREATED_BY, KUBERNETES, VimConnectionInfo
 
 WORKLOAD: Final = "workload"
 """The key of a workload cluster's VIM in ``vimConnectionInfo`` of the instance that has built it (capi.md CR-083)."""
@@ -21,7 +21,7 @@ def workload_connection(vim: VimRegistered) -> VimConnectionInfo:
 
 def cluster_connection(instance_id: str, cluster: ClusterAccess, vim: VimRegistered) -> VimConnectionInfo:
     """Return the entry of sequences.md 4.3: enough to register the VIM by hand (SEQ-038)."""
-    extra: dict[str, Any] = {"ssl_ca_cert_hash": cluster.ssl_ca_cert_hash, "created_by": instance_id}
+    extra: dict[str, Any] = {"ssl_ca_cert_hash": cluster.ssl_ca_cert_hash, CREATED_BY: instance_id}
     access: dict[str, Any] = {"bearer_token": cluster.bearer_token}
     if cluster.certificate_key is not None:
         access["certificate_key"] = cluster.certificate_key

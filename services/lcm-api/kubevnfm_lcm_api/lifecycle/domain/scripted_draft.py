@@ -9,7 +9,8 @@ from kubevnfm_events import PackageRef
 from kubevnfm_events.infra import StackResources
 from kubevnfm_events.mgmt import ScriptAnswer, ScriptEdit
 from kubevnfm_secrets import SecretParams, map_secrets
-from kubevnfm_sol.lcm import VnfInstance
+from kubevnfm_sol.lcm import InstantiationState, VnfInstance
+from kubevnfm_sol.vim import CREATED_BY
 from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
@@ -85,8 +86,21 @@ class ScriptedDraft(Draft):
         # A copy: the dump shares its free attributes with the instance.
         body = map_secrets(instance.vnf.model_dump(by_alias=True, exclude_none=True), lambda secret: secret)
         for edit in self.script_edits:
-            _apply(body, edit)
+            if edit.path[:1] != ("vimConnectionInfo",) or _is_for_own_cluster(edit, instance.vnf):
+                _apply(body, edit)
         return instance.model_copy(update={"vnf": VnfInstance.model_validate(body)})
+
+
+def _is_for_own_cluster(edit: ScriptEdit, vnf: VnfInstance) -> bool:
+    """Return whether an edit of vimConnectionInfo adds an entry, or takes that of the instance's own cluster out.
+
+    mgmt-executor refuses others; operations that began with version 0.1.0 may have some. A VNF that is not instantiated gets no entry
+    of a script: its next instantiate would be on that VIM, which no request has named.
+    """
+    present = vnf.vim_connection_info.get(edit.path[1]) if len(edit.path) == 2 else None
+    if present is not None:
+        return not edit.change and present.extra.get(CREATED_BY) == vnf.id
+    return len(edit.path) == 2 and vnf.instantiation_state is InstantiationState.INSTANTIATED
 
 
 def _apply(body: dict[str, Any], edit: ScriptEdit) -> None:

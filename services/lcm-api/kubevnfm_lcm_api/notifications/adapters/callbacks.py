@@ -62,7 +62,7 @@ class HttpSubscriber:
 
     async def obstacle(self, callback: Callback) -> str | None:
         """See the port. An address is checked now; a host name is checked when it is connected to."""
-        if not self._is_allowed(callback.uri):
+        if not self._is_allowed(self._plain(callback.uri)):
             return f"callbackUri: {AddressNotAllowed()}"
         asked = callback.authentication
         if asked is None:
@@ -115,7 +115,7 @@ class HttpSubscriber:
         chosen = strongest(asked["authType"], has_certificate=self._certified is not None) if asked else None
         if asked is not None and chosen is None:
             raise NoToken("it requires a client certificate, and none is configured here any more")
-        session = self._session
+        session, uri = self._session, self._plain(callback.uri)
         if chosen in WITH_CERTIFICATE and self._certified is not None:
             session = self._certified.session
         sent = {"Accept": "application/json", "Accept-Encoding": "identity", **headers}
@@ -123,16 +123,16 @@ class HttpSubscriber:
         if chosen == "BASIC":
             sent["Authorization"] = aiohttp.encode_basic_auth(params["userName"], self._plain(params["password"]))
         if chosen not in {"OAUTH2_CLIENT_CREDENTIALS", "OAUTH2_CLIENT_CERT"}:
-            return await _sent(session, method, callback.uri, sent, body, timeout_s)
+            return await _sent(session, method, uri, sent, body, timeout_s)
         password = self._plain(params["clientPassword"]) if "clientPassword" in params else None
         client = Client(self._plain(params["tokenEndpoint"]), self._plain(params["clientId"]), password)
         token = await self._tokens.token(client, session)
         sent["Authorization"] = f"Bearer {token}"
-        answer = await _sent(session, method, callback.uri, sent, body, timeout_s)
+        answer = await _sent(session, method, uri, sent, body, timeout_s)
         if answer.status == 401:
             token = await self._tokens.token(client, session, instead_of=token)
             sent["Authorization"] = f"Bearer {token}"
-            answer = await _sent(session, method, callback.uri, sent, body, timeout_s)
+            answer = await _sent(session, method, uri, sent, body, timeout_s)
         return answer
 
     def _is_allowed(self, uri: str) -> bool:

@@ -11,10 +11,11 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_sol.base import SolRequest
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 AuthType = Literal["OAUTH2_CLIENT_CERT", "TLS_CERT", "OAUTH2_CLIENT_CREDENTIALS", "BASIC"]
 STRONGEST_FIRST: Final[Sequence[AuthType]] = ("OAUTH2_CLIENT_CERT", "TLS_CERT", "OAUTH2_CLIENT_CREDENTIALS", "BASIC")
+_LONGEST_ENDPOINT: Final = 2048
 WITH_CERTIFICATE: Final = frozenset({"OAUTH2_CLIENT_CERT", "TLS_CERT"})
 
 
@@ -56,9 +57,8 @@ class ParamsOauth2ClientCert(SolRequest):
 
     client_id: str
     certificate_ref: CertificateRef
-    token_endpoint: str = Field(max_length=2048)
-
-    _is_http = field_validator("token_endpoint")(checked_uri)
+    token_endpoint: Secret
+    """Its query may have a token. In the store of earlier versions it is in clear."""
 
 
 class Authentication(SolRequest):
@@ -83,16 +83,22 @@ class Authentication(SolRequest):
         return self
 
     def check_addresses(self, ring: KeyRing) -> None:
-        """Raise InvalidInput unless the token endpoint is an HTTP address; it is sealed, so only this method can check it."""
-        params = self.params_oauth2_client_credentials
-        try:
-            if params is not None:
-                checked_uri(params.token_endpoint.reveal(ring))
-        except ValueError as error:
-            raise InvalidInput(
-                "authentication/paramsOauth2ClientCredentials/tokenEndpoint",
-                "an absolute http or https URI without credentials expected",
-            ) from error
+        """Raise InvalidInput unless the token endpoints are HTTP addresses; they are sealed, so only this method can check them."""
+        for name, params in (
+            ("paramsOauth2ClientCredentials", self.params_oauth2_client_credentials),
+            ("paramsOauth2ClientCert", self.params_oauth2_client_cert),
+        ):
+            if params is None:
+                continue
+            try:
+                address = checked_uri(params.token_endpoint.reveal(ring))
+            except ValueError:
+                address = ""
+            if not 0 < len(address) <= _LONGEST_ENDPOINT:
+                raise InvalidInput(
+                    f"authentication/{name}/tokenEndpoint",
+                    f"an absolute http or https URI without credentials expected, of at most {_LONGEST_ENDPOINT} characters",
+                )
 
 
 def strongest(accepted: Sequence[str], *, has_certificate: bool) -> AuthType | None:
@@ -105,7 +111,8 @@ def strongest(accepted: Sequence[str], *, has_certificate: bool) -> AuthType | N
 class Callback:
     """The address that a subscriber listens on."""
 
-    uri: str
+    uri: Secret | str
+    """Secret if it has a query, in which there may be a token."""
     authentication: JsonMapping | None = None
     """SubscriptionAuthentication, its sealed values as Secret."""
 

@@ -14,14 +14,17 @@ from typing import Any, Final, Literal
 
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_secrets import KeyRing, Secret, opened, shown_url
 from kubevnfm_sol.base import SolRequest
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Filter, Op
 from pydantic import Field, field_validator
 
-from kubevnfm_lcm_api.notifications.domain.callback import Authentication, checked_uri
+from kubevnfm_lcm_api.notifications.domain.callback import Authentication, Callback, checked_uri
 
 COLLECTION: Final = "subscriptions"
 ANY: Final = "*"
+SECRET_ADDRESS: Final = "secretCallbackUri"
+"""Stored, sealed: the ``callbackUri`` as it was given, if it has parts that are not shown."""
 _ALTERNATIVES: Final[Mapping[str, int]] = {"instances": 2, "vnfds": 2, "packages": 3}
 """How many attributes of a filter are alternatives to one another, by key."""
 
@@ -68,7 +71,7 @@ class Provider(SolRequest):
 class SubscriptionRequest(SolRequest, ABC):
     """The common attributes of subscription requests."""
 
-    callback_uri: str = Field(max_length=255)
+    callback_uri: str = Field(max_length=255, repr=False)
     authentication: Authentication | None = None
 
     _is_http = field_validator("callback_uri")(checked_uri)
@@ -76,6 +79,20 @@ class SubscriptionRequest(SolRequest, ABC):
     @abstractmethod
     def keys(self) -> dict[str, list[str]]:
         """Return the keys that the subscription is found by; ``*`` matches any value."""
+
+
+def stored_address(uri: str, ring: KeyRing) -> dict[str, object]:
+    """Return the attributes of a stored subscription for its ``callbackUri``: as it is shown, and sealed if more is in it."""
+    shown = shown_url(uri)
+    # Filters work on the stored attribute, so they see no more than an answer has.
+    return {"callbackUri": shown, **({} if shown == uri else {SECRET_ADDRESS: Secret(uri).document(ring)})}
+
+
+def callback_of(document: JsonMapping) -> Callback:
+    """Return the address of a stored subscription."""
+    return Callback(
+        opened(document.get(SECRET_ADDRESS)) or document["callbackUri"], opened(document.get("authentication"))
+    )
 
 
 @dataclass(frozen=True)

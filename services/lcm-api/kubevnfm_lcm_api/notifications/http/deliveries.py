@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_secrets import shown_url
 
 from kubevnfm_lcm_api.http.bodies import check_accept, check_query
 from kubevnfm_lcm_api.http.context import api_root
@@ -32,7 +33,7 @@ async def show(request: web.Request) -> web.Response:
     return web.json_response(
         {
             "id": document["id"],
-            "callbackUri": document["callbackUri"],
+            "callbackUri": shown_url(document["callbackUri"]),
             "state": "WAITING" if state.pending and failures else "DELIVERING" if state.pending else "IDLE",
             "pending": state.pending,
             "failuresInARow": failures,

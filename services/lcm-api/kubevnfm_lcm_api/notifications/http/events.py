@@ -72,7 +72,7 @@ async def _stream(
 ) -> web.StreamResponse:
     """Answer with the wanted events; ``first`` is sent before them, as an event ``operation``."""
     # Some proxies buffer an answer until its end unless this header forbids it.
-    headers = {"Content-Type": EVENT_STREAM, "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+    headers = {"Content-Type": EVENT_STREAM, "X-Accel-Buffering": "no"}
     response = web.StreamResponse(headers=headers)
     with suppress(ConnectionResetError, TimeoutError):  # the watcher went away, or does not read
         await response.prepare(request)

@@ -10,6 +10,7 @@ from typing import Final
 
 from aiohttp import web
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_secrets import shown_url
 
 from kubevnfm_lcm_api.http.bodies import check_accept, check_query, parse, read_json
 from kubevnfm_lcm_api.http.context import api_root
@@ -33,8 +34,10 @@ def subscription_url(document: JsonMapping, root: str) -> str:
 
 
 def view(document: JsonMapping, root: str) -> JsonObject:
-    """Return LccnSubscription or PkgmSubscription; authentication is never shown."""
+    """Return LccnSubscription or PkgmSubscription; authentication, and the values of the address's query, are never shown."""
     shown = {name: document[name] for name in ("id", "callbackUri", "verbosity") if name in document}
+    # Sealed already, unless a process of version 0.1.0 has stored it since this one started.
+    shown["callbackUri"] = shown_url(shown["callbackUri"])
     wanted = {name: value for name, value in document.get("filter", {}).items() if value}
     links = {"self": {"href": subscription_url(document, root)}}
     return {**shown, **({"filter": wanted} if wanted else {}), "_links": links}
