@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from deliveries import deliveries_with
-from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION
+from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION, SEALED_ADDRESS
 from lcm_world import Answer, World, lcm_world
 from structlog.testing import capture_logs
 from subscriber import Subscriber
@@ -33,13 +33,12 @@ async def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(folder: Path) -> AsyncIterator[World]:
-    async with lcm_world(folder, callback_networks="127.0.0.0/8", test_callbacks=True) as running:
+    async with lcm_world(folder, allowed_networks="127.0.0.0/8", test_callbacks=True) as running:
         yield running
 
 
 async def subscribe(world: World, path: str, uri: str, **more: Any) -> Answer:
-    headers = {} if "/v1/" in path else None
-    return await world.call("POST", path, {"callbackUri": uri, **more}, headers=headers)
+    return await world.call("POST", path, {"callbackUri": uri, **more}, headers={} if "/v1/" in path else None)
 
 
 async def read(world: World, path: str, params: Mapping[str, str] | None = None) -> Answer:
@@ -74,7 +73,7 @@ async def test_a_filter_is_no_oracle_for_the_token(world: World, subscriber: Sub
     assert made.json["id"] not in {one["id"] for one in found}
     by_shown = {"filter": f"(eq,callbackUri,{made.json['callbackUri']})", "all_records": "yes"}
     assert made.json["id"] in {one["id"] for one in (await read(world, APIS[1], by_shown)).must(200).json}
-    hidden = await read(world, APIS[1], {"filter": "(cont,secretCallbackUri/$sealed,v1)"})
+    hidden = await read(world, APIS[1], {"filter": "(cont,sealedCallbackUri/$sealed,v1)"})
     assert hidden.status == 400
 
 
@@ -105,18 +104,16 @@ async def test_a_login_before_the_host_is_refused_without_naming_it(world: World
 async def test_addresses_that_version_0_1_0_has_stored_in_clear_are_sealed_at_the_start(
     tmp_path: Path, subscriber: Subscriber
 ) -> None:
-    earlier = {
-        "id": "earlier", "apiVersion": "v2", "createdAt": "2026-01-01T00:00:00Z", "verbosity": "FULL",
-        "callbackUri": f"{subscriber.uri}?auth={TOKEN}", "keys": {"types": ["*"], "instances": ["*"]},
-    }  # fmt: skip
-    async with lcm_world(tmp_path, callback_networks="127.0.0.0/8") as first:
-        await first.store.insert(COLLECTION, "earlier", earlier)
-        assert TOKEN not in (await read(first, f"{APIS[1]}/earlier")).raw.decode()
-    async with lcm_world(tmp_path, callback_networks="127.0.0.0/8") as second:
-        stored = await second.store.get(COLLECTION, "earlier")
+    uri = f"{subscriber.uri}?auth={TOKEN}"
+    async with lcm_world(tmp_path, allowed_networks="127.0.0.0/8") as first:
+        made = (await subscribe(first, APIS[1], uri)).must(201).json
+        await first.store.update(COLLECTION, made["id"], {"callbackUri": uri}, unset=[SEALED_ADDRESS])
+        assert TOKEN not in (await read(first, f"{APIS[1]}/{made['id']}")).raw.decode()
+    async with lcm_world(tmp_path, allowed_networks="127.0.0.0/8") as second:
+        stored = await second.store.get(COLLECTION, made["id"])
         assert stored is not None
         assert TOKEN not in str(stored.body)
-        shown = (await read(second, f"{APIS[1]}/earlier")).must(200).json
+        shown = (await read(second, f"{APIS[1]}/{made['id']}")).must(200).json
         assert shown["callbackUri"] == f"{subscriber.uri}?auth=***"
         await second.sample()
         await subscriber.has_heard(await second.create(), 1)

@@ -18,7 +18,7 @@ from kubevnfm_lcm_api.notifications.delivery import NOTIFICATIONS
 from kubevnfm_lcm_api.notifications.domain.callback import Subscriber
 from kubevnfm_lcm_api.notifications.domain.subscription import (
     COLLECTION,
-    SECRET_ADDRESS,
+    SEALED_ADDRESS,
     ApiName,
     SubscriptionRequest,
     callback_of,
@@ -57,14 +57,14 @@ class Subscriptions:
 
     async def seal_addresses(self) -> None:
         """Seal the addresses with a query that version 0.1.0 has stored in clear. At the start, before any filter is answered."""
-        in_clear = AllOf([Compare("callbackUri", Op.CONT, ["?", "#"]), Exists(SECRET_ADDRESS, exists=False)])
+        in_clear = AllOf([Compare("callbackUri", Op.CONT, ["?", "#"]), Exists(SEALED_ADDRESS, exists=False)])
         for stored in await self._store.find(COLLECTION, Query(in_clear)):
             sealed = stored_address(stored.body["callbackUri"], self._ring)
-            if SECRET_ADDRESS not in sealed:
+            if SEALED_ADDRESS not in sealed:
                 continue
             # Another process that starts now does the same: the first one has the address.
             with suppress(RevisionConflict):
-                await self._store.update(COLLECTION, stored.id, sealed, where=Exists(SECRET_ADDRESS, exists=False))
+                await self._store.update(COLLECTION, stored.id, sealed, where=Exists(SEALED_ADDRESS, exists=False))
 
     async def create(self, request: SubscriptionRequest, api: ApiName) -> JsonMapping:
         """Test the callback, store the subscription; return the document. Raises CallbackRefused, InvalidInput."""

@@ -703,3 +703,30 @@ def test_a_script_reaches_floating_addresses_and_ports_of_the_top_stack() -> Non
 def test_a_stored_operation_with_scripts_has_no_secret_in_clear() -> None:
     record = an_operation(COORDINATED.model_copy(update={"coordination_params": hide({"a": {"password": "s3cr3t"}})}))
     assert "s3cr3t" not in str(SAGA.grant(record, "g", NOW).record.document(RING))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ScriptEdit(path=("vimConnectionInfo", "vim1", "interfaceInfo"), change={"value": {"endpoint": "https://x"}}),
+        ScriptEdit(path=("vimConnectionInfo", "vim1"), change={"value": {"vimId": "vim-9", "vimType": "openstack"}}),
+        ScriptEdit(path=("vimConnectionInfo", "vim1")),
+        ScriptEdit(path=("vimConnectionInfo",)),
+    ],
+)
+def test_no_edit_of_a_script_changes_an_entry_of_a_vim(edit: ScriptEdit) -> None:
+    """mgmt-executor refuses them; an operation that version 0.1.0 has begun may have stored one."""
+    draft = scripted(a_change_draft(ScaleVmDraft), "scale").with_script(ScriptAnswer(edits=(edit,)))
+    assert draft.with_changes(INSTANCE).vnf == INSTANCE.vnf
+    assert draft.instance_at("before")["vimConnectionInfo"] == DUMP["vimConnectionInfo"]
+
+
+def test_a_script_leaves_no_vim_for_the_next_instantiate() -> None:
+    """It would come before those that the next request names."""
+    entry = {"vimType": "ETSINFV.OPENSTACK_KEYSTONE.V_3", "interfaceInfo": {"endpoint": "https://x"}}
+    edit = ScriptEdit(path=("vimConnectionInfo", "aaa"), change={"value": entry})
+    terminate = scripted(a_terminate_draft(cluster_vim_key=None, phases={}, has_scripts=True), "terminate")
+    terminate = terminate.with_script(ScriptAnswer(edits=(edit,)))
+    assert terminate.with_changes(terminate.completed(INSTANCE)).vnf.vim_connection_info == {}
+    scale = scripted(a_change_draft(ScaleVmDraft), "scale").with_script(ScriptAnswer(edits=(edit,)))
+    assert set(scale.with_changes(INSTANCE).vnf.vim_connection_info) == {"vim1", "aaa"}

@@ -273,12 +273,16 @@ def _check_entry(path: Path_, answered: Mapping[str, Any], given: Mapping[str, A
         if key in present:
             is_own = (present[key].get("extra") or {}).get(CREATED_BY) == instance["id"]
             if key in after or not is_own:
-                raise ValueError(f"{_INSTANCE}: a script may not change {'/'.join(path)}: an entry of a VIM stays as it is")
+                raise ValueError(
+                    f"{_INSTANCE}: a script may not change {'/'.join(path)}: an entry of a VIM stays as it is"
+                )
             continue
         vim_id = VimConnectionInfo.model_validate(after[key]).vim_id
         asked = (given.get("request") or {}).get(_VIMS) or {}
         if vim_id is not None and vim_id not in {one.get("vimId") for one in (*present.values(), *asked.values())}:
-            raise ValueError(f"{_INSTANCE}/{_VIMS}/{key}/vimId: neither the request nor the instance names VIM {vim_id}")
+            raise ValueError(
+                f"{_INSTANCE}/{_VIMS}/{key}/vimId: neither the request nor the instance names VIM {vim_id}"
+            )
 
 
 def _change_at(tree: Any, path: Path_, ring: KeyRing) -> dict[str, object]:

@@ -23,7 +23,7 @@ from kubevnfm_lcm_api.notifications.domain.callback import Authentication, Callb
 
 COLLECTION: Final = "subscriptions"
 ANY: Final = "*"
-SECRET_ADDRESS: Final = "secretCallbackUri"
+SEALED_ADDRESS: Final = "sealedCallbackUri"
 """Stored, sealed: the ``callbackUri`` as it was given, if it has parts that are not shown."""
 _ALTERNATIVES: Final[Mapping[str, int]] = {"instances": 2, "vnfds": 2, "packages": 3}
 """How many attributes of a filter are alternatives to one another, by key."""
@@ -85,13 +85,13 @@ def stored_address(uri: str, ring: KeyRing) -> dict[str, object]:
     """Return the attributes of a stored subscription for its ``callbackUri``: as it is shown, and sealed if more is in it."""
     shown = shown_url(uri)
     # Filters work on the stored attribute, so they see no more than an answer has.
-    return {"callbackUri": shown, **({} if shown == uri else {SECRET_ADDRESS: Secret(uri).document(ring)})}
+    return {"callbackUri": shown, **({} if shown == uri else {SEALED_ADDRESS: Secret(uri).document(ring)})}
 
 
 def callback_of(document: JsonMapping) -> Callback:
     """Return the address of a stored subscription."""
     return Callback(
-        opened(document.get(SECRET_ADDRESS)) or document["callbackUri"], opened(document.get("authentication"))
+        opened(document.get(SEALED_ADDRESS)) or document["callbackUri"], opened(document.get("authentication"))
     )
 
 

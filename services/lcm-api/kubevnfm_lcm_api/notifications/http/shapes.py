@@ -8,7 +8,7 @@ from kubevnfm_store.query import Compare, Op
 
 from kubevnfm_lcm_api.http.listing import Listed
 from kubevnfm_lcm_api.http.sol013.shapes import Attribute, Shape
-from kubevnfm_lcm_api.notifications.domain.subscription import SECRET_ADDRESS
+from kubevnfm_lcm_api.notifications.domain.subscription import SEALED_ADDRESS
 
 PACKAGE_SUBSCRIPTION: Final = Shape(
     {
@@ -18,7 +18,7 @@ PACKAGE_SUBSCRIPTION: Final = Shape(
     }
 )
 SUBSCRIPTION: Final = Shape({**PACKAGE_SUBSCRIPTION.attributes, "verbosity": Attribute("string", is_required=True)})
-_NOT_SHOWN: Final = ("authentication", "keys", "turn", SECRET_ADDRESS)
+_NOT_SHOWN: Final = ("authentication", "keys", "turn", SEALED_ADDRESS)
 SUBSCRIPTIONS: Final = {
     api: Listed(f"subscriptions-{api}", shape, "createdAt", Compare("apiVersion", Op.EQ, [api]), _NOT_SHOWN)
     for api, shape in {"v1": SUBSCRIPTION, "v2": SUBSCRIPTION, "vnfpkgm": PACKAGE_SUBSCRIPTION}.items()
