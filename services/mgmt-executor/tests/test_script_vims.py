@@ -50,7 +50,10 @@ def entry(**values: Any) -> dict[str, Any]:
             lambda vnf: vnf[VIMS]["site"]["interfaceInfo"].update(endpoint="https://attacker.example"),
             "vimConnectionInfo/site/interfaceInfo/endpoint",
         ),
-        (lambda vnf: vnf[VIMS]["site"]["accessInfo"].update(username="admin"), "vimConnectionInfo/site/accessInfo/username"),
+        (
+            lambda vnf: vnf[VIMS]["site"]["accessInfo"].update(username="admin"),
+            "vimConnectionInfo/site/accessInfo/username",
+        ),
         (lambda vnf: vnf[VIMS]["site"].update(vimId="vim-of-others"), "vimConnectionInfo/site/vimId"),
         (lambda vnf: vnf[VIMS].update(site=entry(vimId="vim-of-others")), "vimConnectionInfo/site"),
         (lambda vnf: vnf[VIMS]["site"].update(extra={"created_by": "inst-1"}), "vimConnectionInfo/site/extra"),
