@@ -20,7 +20,7 @@ from kubevnfm_cluster.ssh_login import Password, PrivateKey, SshLogin, UserName
 _GROUPS: Final = ("master_node", "worker_node", "storage_server")
 _SECRETS: Final = ("password", "private_key", "private_key_passphrase")
 _DESTINATION: Final = ("username", "ssh_port", "bastion")
-"""What a stored password or key of a login is for, beside the machines: a request that changes it gives the secret again."""
+"""The attributes that a stored password or key of a login is for, beside the machines: a change needs the secret again."""
 _LOGIN: Final = frozenset({*_DESTINATION, *_SECRETS})
 _MERGED: Final = ("proxy", "x_timeouts", "x_drain", "x_mirror")
 """Objects of which a request may give some attributes."""

@@ -52,7 +52,7 @@ def check_ids(request: web.Request) -> None:
 
 
 async def _not_stored(_: web.Request, response: web.StreamResponse) -> None:
-    """Tell caches and browsers to store no answer (RFC 9111 5.2.2.5): almost every one has data of VNFs."""
+    """Forbid caches and browsers to store an answer (RFC 9111 5.2.2.5): almost every one has data of VNFs."""
     response.headers.setdefault("Cache-Control", "no-store")
 
 

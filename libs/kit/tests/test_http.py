@@ -1,4 +1,4 @@
-"""What every answer of every service has, and which code listens."""
+"""Every answer of every service, and the code that listens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a script of a package may do to the VIMs of its instance: nothing but to say which cluster it has built."""
+"""A script of a package changes no VIM of its instance; it may only say which cluster it has built."""
 
 from __future__ import annotations
 
