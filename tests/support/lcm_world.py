@@ -261,7 +261,9 @@ class World:
             method, f"{self.url}{path}", json=body, data=data, headers=sent, params=params, allow_redirects=False
         ) as response:
             answer = Answer(response.status, response.headers, await response.read())
-        assert answer.headers.get("Cache-Control") == "no-store", "no cache keeps data of VNFs"
+        # A request that could not be read is refused before it has an application, and the answer holds no data.
+        if answer.status < 400:
+            assert answer.headers.get("Cache-Control") == "no-store", "no cache keeps data of VNFs"
         judge(method, str(response.url.relative()), answer.status, answer.headers, answer.raw)
         return answer
 
