@@ -38,7 +38,6 @@ from kubevnfm_infra_k8s.domain.capi.watching import ClusterView, ClusterWatches
 from kubevnfm_infra_k8s.domain.errors import ClusterFailed, ClusterLost, ClusterUnavailable, KubeconfigInvalid
 from kubevnfm_infra_k8s.domain.manifests import Manifest
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, field_at, labels_of, uid_of
-from kubevnfm_infra_k8s.domain.planning import plan
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.release import ADDONS, Release
@@ -183,7 +182,7 @@ class CapiHandlers(Handling):
                 progress = Progress("addons", context.publish)
                 await progress.on(f"Cluster {command.cluster.name}", f"does not answer yet: {error}", done=0, total=1)
                 return NotYet(_PAUSE_S)
-            planned = await plan(_Addons(mine), manifests, cluster, operation_id=context.operation_id)
+            planned = await self.planned(_Addons(mine), manifests, cluster, context, vim=command.vim, part=ADDONS)
             release = await self.releases.get(mine, ADDONS) or Release(mine, cluster.endpoint, part=ADDONS)
             wait = await self.readiness(cluster, context, mine, None)
             # Adopted: kubeadm and providers have made some objects of such manifests already (RBAC, kube-proxy).

@@ -32,7 +32,7 @@ from kubevnfm_infra_k8s.domain.facts import facts_of, providers_in
 from kubevnfm_infra_k8s.domain.healing import BARE, HealRun
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted
 from kubevnfm_infra_k8s.domain.ownership import with_scaled_fields
-from kubevnfm_infra_k8s.domain.planning import Plan, plan
+from kubevnfm_infra_k8s.domain.planning import Plan
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.release import Release, Written
@@ -109,9 +109,8 @@ class ChangeHandlers(Handling):
         """Return the pods of the manifests. Raises ObjectMissing for a bare pod that they do not have."""
         if not any(pod.owner_kind == BARE for pod in command.pods):
             return {}
-        operation_id = context.operation_id
-        manifests = await self.manifests_of(command, cluster, operation_id)
-        planned = await plan(command, manifests, cluster, operation_id=operation_id)
+        manifests = await self.manifests_of(command, cluster, context.operation_id)
+        planned = await self.planned(command, manifests, cluster, context, vim=command.vim)
         found = {each.key: each for each in planned.objects if each.key.kind == BARE}
         for pod in command.pods:
             key = ObjectKey("v1", BARE, pod.namespace, pod.name)
@@ -121,11 +120,11 @@ class ChangeHandlers(Handling):
 
     async def replace_objects(self, command: ReplaceObjects, context: StepContext) -> Outcome:
         """Apply other manifests, and delete what they lack once all is ready; a repeated call continues."""
-        mine, operation_id = command.vnf_instance_id, context.operation_id
-        manifests = await self.manifests(command, command.package, command.def_files, operation_id)
+        mine = command.vnf_instance_id
+        manifests = await self.manifests(command, command.package, command.def_files, context.operation_id)
         release = await self.release_of(mine)
         async with self.connected(command.vim, command) as cluster:
-            planned = await plan(command, manifests, cluster, operation_id=operation_id)
+            planned = await self.planned(command, manifests, cluster, context, vim=command.vim)
             wait = await self.readiness(cluster, context, mine, command.wait_timeout_s)
             progress = Progress("apply", context.publish)
             applying = self.applying(wait, progress, rehearses=True)
@@ -156,7 +155,7 @@ class ChangeHandlers(Handling):
         release = await self.release_of(mine)
         async with self.connected(command.vim, command) as cluster:
             manifests = await self.manifests_of(command, cluster, operation_id)
-            planned = await plan(command, manifests, cluster, operation_id=operation_id)
+            planned = await self.planned(command, manifests, cluster, context, vim=command.vim)
             wait = await self.readiness(cluster, context, mine, command.wait_timeout_s)
             progress = Progress("repair", context.publish)
             secrets = self.cloud_secret_run(release, cluster, context) if release.openstack_vim_id else None

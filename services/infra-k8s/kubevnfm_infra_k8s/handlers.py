@@ -30,7 +30,6 @@ from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, 
 from kubevnfm_infra_k8s.domain.facts import facts_of, left_of
 from kubevnfm_infra_k8s.domain.manifests import FIELD
 from kubevnfm_infra_k8s.domain.objects import digest_of
-from kubevnfm_infra_k8s.domain.planning import plan
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.release import ADDONS, Release
@@ -52,10 +51,10 @@ class InfraK8sHandlers(Handling):
 
     async def apply_objects(self, command: ApplyObjects, context: StepContext) -> Outcome:
         """Apply the CNF's objects and wait until they are ready; a repeated call continues where the last one ended."""
-        mine, operation_id = command.vnf_instance_id, context.operation_id
+        mine = command.vnf_instance_id
         async with self.connected(command.vim, command) as cluster:
-            manifests = await self.manifests_of(command, cluster, operation_id)
-            planned = await plan(command, manifests, cluster, operation_id=operation_id)
+            manifests = await self.manifests_of(command, cluster, context.operation_id)
+            planned = await self.planned(command, manifests, cluster, context, vim=command.vim)
             keys = [each.key for each in planned.objects]
             # Before anything is applied, as the name may be unclear.
             workload = workload_cluster(keys, command.cluster_name) if command.cluster_apart else None
@@ -111,7 +110,7 @@ class InfraK8sHandlers(Handling):
         manifests = await self.manifests(command, command.package, files, operation_id)
         release = await self.release_of(mine)
         async with self.connected(command.vim, command) as cluster:
-            planned = await plan(command, manifests, cluster, operation_id=operation_id)
+            planned = await self.planned(command, manifests, cluster, context, vim=command.vim)
             wait = await self.readiness(cluster, context, mine, command.wait_timeout_s)
             progress = Progress("update", context.publish)
             # A rollback has another package or other files, so that what it restarts is restarted once more.

@@ -14,7 +14,7 @@ from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_events.infra import HelmChart, Variables
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound
-from kubevnfm_worker import StepContext
+from kubevnfm_worker import StepContext, nothing_made
 
 from kubevnfm_infra_k8s.domain.applying import ApplyRun
 from kubevnfm_infra_k8s.domain.capi.cloud_secrets import CloudSecretRun, cloud_secrets
@@ -22,7 +22,7 @@ from kubevnfm_infra_k8s.domain.capi.probing import probe_of
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
 from kubevnfm_infra_k8s.domain.errors import AccessRefused
 from kubevnfm_infra_k8s.domain.manifests import Manifest, check_hooks, read_manifests
-from kubevnfm_infra_k8s.domain.planning import Plan
+from kubevnfm_infra_k8s.domain.planning import Described, Plan, plan
 from kubevnfm_infra_k8s.domain.ports import (
     CloudLogins,
     Cluster,
@@ -36,8 +36,9 @@ from kubevnfm_infra_k8s.domain.ports import (
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.pruning import PruneRun
 from kubevnfm_infra_k8s.domain.ready_wait import ReadinessWait
-from kubevnfm_infra_k8s.domain.release import Release
+from kubevnfm_infra_k8s.domain.release import ADDONS, Release, release_id
 from kubevnfm_infra_k8s.domain.waiting import Awaited
+from kubevnfm_infra_k8s.policy_gate import PolicyGate
 
 AGAIN_S: Final = 0.2
 """Pause after a full wait. Meanwhile other commands get a worker; the next call starts its watches from a new list."""
@@ -85,6 +86,7 @@ class Handling:
     shared: SharedObjects
     start_times: StartTimes
     deletions: Deletions
+    policy: PolicyGate
     clock: Clock
     wait_s: float = 20.0
     settle_s: float = 5.0
@@ -146,6 +148,28 @@ class Handling:
         manifests = await asyncio.to_thread(read_manifests, texts)
         check_hooks(manifests)
         return manifests
+
+    async def planned(
+        self,
+        command: Described,
+        manifests: Sequence[Manifest],
+        cluster: Cluster,
+        context: StepContext,
+        *,
+        vim: VimConnection,
+        part: str = "",
+    ) -> Plan:
+        """Return the plan of the objects, which the policy for CNFs allows. Raises as `planning.plan`, and PolicyViolated.
+
+        Each command that applies manifests gets its objects here. ``part``: as in `Release`; ``vim``: the VIM of the command.
+        """
+        planned = await plan(command, manifests, cluster, operation_id=context.operation_id)
+        release = release_id(command.vnf_instance_id, part)
+        with nothing_made():
+            await self.policy.judge(
+                planned.objects, vim, cluster, context, release_id=release, is_own_cluster=part == ADDONS
+            )
+        return planned
 
     async def with_complete(self, release: Release, wait: ReadinessWait) -> Release:
         """Return the release with the Jobs that a wait has seen complete. Raises RevisionConflict."""

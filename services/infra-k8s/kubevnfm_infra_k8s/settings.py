@@ -2,17 +2,57 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Self
 
 from kubevnfm_clients.outbound_settings import OutboundSettings
 from kubevnfm_clients.vnf_network_settings import VnfNetworkSettings
 from kubevnfm_kit.settings import ProcessSettings
-from pydantic import Field, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from kubevnfm_infra_k8s.domain.cnf_policy import Policies
 
-class Settings(ProcessSettings, OutboundSettings, VnfNetworkSettings):
+_MODES = ("warn", "strict")
+
+
+class PolicySettings(BaseModel):
+    """The settings that limit what packages of CNFs may do."""
+
+    cnf_policy: str = "warn"
+    """What CNFs may ask of clusters (docs/cnf-policy.md): ``warn``, ``strict``, or the path of a TOML file with rules for all VIMs
+    and for some. ``warn``, because CNFs that were installed before would be refused."""
+
+    @field_validator("cnf_policy")
+    @classmethod
+    def _can_be_read(cls, given: str) -> str:
+        policies_of(given)
+        return given
+
+
+def policies_of(setting: str) -> Policies:
+    """Return the policy that ``cnf_policy`` names. Raises ValueError with the file's fault and where it is."""
+    if setting in _MODES:
+        return Policies.model_validate({"mode": setting})
+    if "/" not in setting and not setting.endswith(".toml"):
+        raise ValueError("warn, strict, or the path of a TOML file expected")
+    try:
+        given = tomllib.loads(Path(setting).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"{setting}: {error.strerror or error}") from error
+    except ValueError as error:  # not TOML, or not UTF-8
+        raise ValueError(f"{setting}: {error}") from error
+    if given.get("mode") not in _MODES:
+        raise ValueError(f"{setting}: mode: warn or strict expected")
+    try:
+        return Policies.model_validate(given)
+    except ValidationError as error:
+        found = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+        raise ValueError(f"{setting}: {'; '.join(found)}") from error
+
+
+class Settings(ProcessSettings, OutboundSettings, VnfNetworkSettings, PolicySettings):
     """Environment variables ``KUBEVNFM_INFRA_K8S_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_INFRA_K8S_")

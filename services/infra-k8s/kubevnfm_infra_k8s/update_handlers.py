@@ -23,7 +23,7 @@ from kubevnfm_infra_k8s.domain.capi.updating import (
 from kubevnfm_infra_k8s.domain.errors import ObjectsNotGone, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.facts import facts_of
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
-from kubevnfm_infra_k8s.domain.planning import Plan, plan
+from kubevnfm_infra_k8s.domain.planning import Plan
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.rehearsing import rehearse
@@ -39,11 +39,11 @@ class UpdateHandlers(Handling):
 
     async def update_cluster(self, command: UpdateCluster, context: StepContext) -> Outcome:
         """Do one part of the update; a repeated call continues."""
-        mine, operation_id = command.vnf_instance_id, context.operation_id
-        manifests = await self.manifests(command, command.package, command.def_files, operation_id)
+        mine = command.vnf_instance_id
+        manifests = await self.manifests(command, command.package, command.def_files, context.operation_id)
         release = await self.release_of(mine)
         async with self.connected(command.vim, command) as cluster:
-            planned = await plan(command, manifests, cluster, operation_id=operation_id)
+            planned = await self.planned(command, manifests, cluster, context, vim=command.vim)
             # The files may have the Secret of the cloud now, or name no longer any.
             secrets = cloud_secrets(planned.objects) if release.openstack_vim_id else {}
             if command.part == "check":

@@ -46,7 +46,8 @@ from kubevnfm_infra_k8s.domain.object_watches import ObjectWatches
 from kubevnfm_infra_k8s.handlers import InfraK8sHandlers
 from kubevnfm_infra_k8s.machine_handlers import MachineHandlers
 from kubevnfm_infra_k8s.management_handlers import ManagementHandlers
-from kubevnfm_infra_k8s.settings import Settings
+from kubevnfm_infra_k8s.policy_gate import PolicyGate
+from kubevnfm_infra_k8s.settings import Settings, policies_of
 from kubevnfm_infra_k8s.update_handlers import UpdateHandlers
 from kubevnfm_infra_k8s.watch_handler import WatchHandler
 
@@ -69,6 +70,7 @@ async def infra_k8s(
     await backends.ensure_indexes(_INDEXES)
     trusted = await asyncio.to_thread(ssl.create_default_context, cafile=settings.outbound_ca_file)
     store, key_ring, clock = backends.store, backends.key_ring, backends.clock
+    releases = documents.StoredReleases(store)
     async with (
         KubernetesClusters.open(key_ring, networks) as clusters,
         Downloads.open(settings.address_rules, tls=trusted) as downloads,
@@ -80,10 +82,11 @@ async def infra_k8s(
             vims=vims,
             logins=RegisteredLogins(identities, key_ring),
             sources=sources.PackageSources(packages, downloads, HelmProgram(settings.helm, key_ring), store, key_ring),
-            releases=documents.StoredReleases(store),
+            releases=releases,
             shared=documents.StoredSharedObjects(store),
             start_times=documents.StoredStartTimes(store, clock),
             deletions=documents.StoredDeletions(store, clock),
+            policy=PolicyGate(policies_of(settings.cnf_policy), releases),
             clock=clock,
             wait_s=settings.wait_s,
             settle_s=settings.settle_s,

@@ -46,6 +46,8 @@ from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.change_handlers import ChangeHandlers
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.handlers import InfraK8sHandlers
+from kubevnfm_infra_k8s.policy_gate import PolicyGate
+from kubevnfm_infra_k8s.settings import policies_of
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
@@ -351,16 +353,17 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
         KubernetesClusters.open(ring, networks()) as clusters,
         Downloads.open(AddressRules.from_text("127.0.0.0/8")) as downloads,
     ):
-        clock = SystemClock()
+        clock, releases = SystemClock(), documents.StoredReleases(store)
         handlers = InfraK8sHandlers(
             clusters=clusters,
             vims=GivenVims(),
             logins=RegisteredLogins(identities, ring),
             sources=sources.PackageSources(packages, downloads, HelmProgram(str(tmp_path / "helm"), ring), store, ring),
-            releases=documents.StoredReleases(store),
+            releases=releases,
             shared=documents.StoredSharedObjects(store),
             start_times=documents.StoredStartTimes(store, clock),
             deletions=documents.StoredDeletions(store, clock),
+            policy=PolicyGate(policies_of("warn"), releases),
             clock=clock,
             wait_s=5.0,
             settle_s=0.1,

@@ -12,7 +12,7 @@ from kubevnfm_events.infra import LeftObject, ObjectsDeleted
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
-from kubevnfm_store.query import AllOf, Compare, Element, Index, Op, Query, by
+from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Index, Op, Query, by
 from kubevnfm_worker import StepContext
 
 from kubevnfm_infra_k8s.domain.errors import SharedObjectDiffers
@@ -92,8 +92,17 @@ class StoredReleases:
 
     async def others_in(self, cluster: str, namespace: str, *, than: str) -> Sequence[str]:
         """See the port."""
-        here = AllOf([by(cluster=cluster), Element("objects", by(namespace=namespace))])
-        found = await self._store.find(RELEASES, Query(here, limit=11, exclude=["objects"]))
+        return await self._with(cluster, [by(namespace=namespace)], than)
+
+    async def owners_of(self, cluster: str, namespace: str, *, than: str) -> Sequence[str]:
+        """See the port."""
+        itself = by(apiVersion="v1", kind="Namespace", name=namespace)
+        return await self._with(cluster, [by(namespace=namespace), itself], than)
+
+    async def _with(self, cluster: str, any_of: Sequence[AllOf], than: str) -> Sequence[str]:
+        """Return the ids of up to 10 releases but one that have such an object in the cluster."""
+        there = AllOf([by(cluster=cluster), AnyOf([Element("objects", each) for each in any_of])])
+        found = await self._store.find(RELEASES, Query(there, limit=11, exclude=["objects"]))
         return [each.id for each in found if each.id != than][:10]
 
 

@@ -24,6 +24,14 @@ class UnknownKinds(VnfmError):
         self.kinds = kinds
 
 
+class PolicyViolated(VnfmError):
+    """The objects ask the cluster for more than the operator's policy allows; nothing was applied."""
+
+    code = "cnf-policy"
+    title = "CNF policy violated"
+    status = 422
+
+
 class ObjectRefused(VnfmError):
     """The API server rejected an object; a repeat would not help."""
 

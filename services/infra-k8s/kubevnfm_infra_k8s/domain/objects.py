@@ -41,6 +41,20 @@ WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Replica
 SCALED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", *MACHINE_OWNERS})
 """Those of them that have a field for the number of pods."""
 
+POD_TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("", "Pod"): (),
+    ("", "PodTemplate"): ("template",),
+    ("", "ReplicationController"): ("spec", "template"),
+    ("apps", "DaemonSet"): ("spec", "template"),
+    ("apps", "Deployment"): ("spec", "template"),
+    ("apps", "ReplicaSet"): ("spec", "template"),
+    ("apps", "StatefulSet"): ("spec", "template"),
+    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
+    ("batch", "Job"): ("spec", "template"),
+}
+"""The path of what has a pod's ``metadata`` and ``spec``, by API group and kind: all kinds of Kubernetes
+that bear pods. What custom resources make of their specs is not known."""
+
 
 @dataclass(frozen=True, order=True)
 class ObjectKey:

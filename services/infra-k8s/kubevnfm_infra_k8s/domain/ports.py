@@ -231,6 +231,10 @@ class Releases(Protocol):
         """Return the ids of up to 10 other releases that have objects in the namespace."""
         ...
 
+    async def owners_of(self, cluster: str, namespace: str, *, than: str) -> Sequence[str]:
+        """Return the ids of up to 10 other releases that have the namespace itself, or objects in it."""
+        ...
+
 
 @dataclass(frozen=True)
 class Sharing:

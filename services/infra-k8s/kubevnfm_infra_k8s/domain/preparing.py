@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any, Final
+from typing import Any
 
 from kubevnfm_infra_k8s.domain.ca_bundles import without_others_bundles
 from kubevnfm_infra_k8s.domain.capi.autoscaling import Limits
 from kubevnfm_infra_k8s.domain.manifests import Manifest
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, MANAGED_BY, OPERATION_ANNOTATION, TACKER_LABEL, Body
-
-_POD_TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
-    ("apps", "Deployment"): ("spec", "template"),
-    ("apps", "StatefulSet"): ("spec", "template"),
-    ("apps", "DaemonSet"): ("spec", "template"),
-    ("apps", "ReplicaSet"): ("spec", "template"),
-    ("", "ReplicationController"): ("spec", "template"),
-    ("batch", "Job"): ("spec", "template"),
-    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
-}
-"""The path of the pod template, by API group and kind. Specs of custom resources are never changed."""
+from kubevnfm_infra_k8s.domain.objects import (
+    INSTANCE_LABEL,
+    MANAGED_BY,
+    OPERATION_ANNOTATION,
+    POD_TEMPLATES,
+    TACKER_LABEL,
+    Body,
+    group_of,
+)
 
 
 def instance_labels(vnf_instance_id: str) -> dict[str, str]:
@@ -41,7 +38,7 @@ def prepared(
     metadata["labels"] = {**(metadata.get("labels") or {}), **own, **MANAGED_BY}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), OPERATION_ANNOTATION: operation_id}
     # Pods inherit only the labels of the template, and they are found by label.
-    path = _POD_TEMPLATES.get((manifest.api_version.rpartition("/")[0], manifest.kind))
+    path = POD_TEMPLATES.get((group_of(manifest.api_version), manifest.kind))
     template = _object_at(body, path) if path else None
     if template is not None:
         inner = template.get("metadata") or {}
