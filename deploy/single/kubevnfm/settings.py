@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from kubevnfm_access.settings import AccessSettings
+from kubevnfm_infra_k8s.settings import PolicySettings
 from kubevnfm_kit.settings import ListenerTls, ServiceSettings
 from kubevnfm_kit.tls import ClientTls
 from kubevnfm_lcm_api.settings import SubjectSettings
@@ -16,7 +17,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 
-class Settings(ServiceSettings, ListenerTls, AccessSettings, SubjectSettings, ReceiverSettings):
+class Settings(ServiceSettings, ListenerTls, AccessSettings, SubjectSettings, ReceiverSettings, PolicySettings):
     """The environment has precedence over the file ``$KUBEVNFM_CONFIG`` (default ``kubevnfm.toml``). Unknown names are errors."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_", extra="forbid")
@@ -36,7 +37,7 @@ class Settings(ServiceSettings, ListenerTls, AccessSettings, SubjectSettings, Re
     lease_s: float = Field(default=15.0, gt=0)
     """How long a command stays assigned to a process that died."""
     trust_packages: bool = False
-    """Whether user data of packages is also run where the kernel refuses to confine it (docs/security.md)."""
+    """Whether code of packages is also run where the kernel refuses to confine it (docs/security.md)."""
     log_level: str = "INFO"
 
     @model_validator(mode="after")

@@ -162,7 +162,13 @@ def _mgmt_executor_settings(
 def _infra_k8s_settings(settings: Settings, shared: dict[str, Any]) -> InfraK8sSettings:
     """Return the settings of infra-k8s."""
     outbound = {name: getattr(settings, name) for name in OutboundSettings.model_fields}
-    return InfraK8sSettings(lease_s=settings.lease_s, **outbound, **shared)
+    return InfraK8sSettings(
+        lease_s=settings.lease_s,
+        trust_packages=settings.trust_packages,
+        cnf_policy=settings.cnf_policy,
+        **outbound,
+        **shared,
+    )
 
 
 def _lcm_api_settings(settings: Settings, port: int, shared: dict[str, Any]) -> LcmApiSettings:

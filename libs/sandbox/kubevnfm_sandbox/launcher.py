@@ -212,12 +212,12 @@ def guard(inner: int, deadline: float, report: int) -> int:
 # --- the inner process ------------------------------------------------------------------------------------------------
 
 
-def private_copy(folder: str, room: str) -> str:
-    """Copy a folder without its top folder ``Files`` to a place that all users can read; return the path."""
+def private_copy(folder: str, room: str, without: str = "Files") -> str:
+    """Copy a folder without this one of its folders to a place that all users can read; return the path."""
     import shutil
 
     copy = os.path.join(room, f"copy-{len(os.listdir(room))}")
-    shutil.copytree(folder, copy, ignore=lambda where, names: {"Files"} & set(names) if where == folder else set())
+    shutil.copytree(folder, copy, ignore=lambda where, names: {without} & set(names) if where == folder else set())
     for where, _, names in os.walk(copy):
         os.chmod(where, 0o755)
         for name in names:
@@ -248,7 +248,8 @@ def limit(config: dict[str, Any]) -> None:
     memory = config["memory_mib"] * 1024 * 1024
     seconds = int(config["timeout_s"]) + 1
     for which, amount in (
-        (resource.RLIMIT_AS, memory),
+        # A runtime such as that of Go reserves far more addresses than it uses; what it writes to counts here.
+        (resource.RLIMIT_DATA if config.get("program") else resource.RLIMIT_AS, memory),
         (resource.RLIMIT_CPU, seconds),
         (resource.RLIMIT_FSIZE, config["file_mib"] * 1024 * 1024),
         (resource.RLIMIT_NOFILE, 64),
@@ -320,6 +321,45 @@ def load_filter(libc: Libc, config: dict[str, Any], channel: Channel | None) -> 
         raise Unconfined(f"the kernel refuses the seccomp filter ({error.strerror or error})") from error
 
 
+def take_input() -> None:
+    """Put the input, without the line with its length, in the place of stdin, where a program reads it to its end.
+
+    The service keeps its end of stdin open, because the guard ends with it.
+    """
+    length = b""
+    while not length.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            os._exit(1)
+        length += byte
+    held = os.memfd_create("input")
+    left = int(length)
+    while left and (part := os.read(0, min(left, 1 << 20))):
+        left -= os.write(held, part)
+    os.lseek(held, 0, os.SEEK_SET)
+    os.dup2(held, 0)
+    os.close(held)
+
+
+def become(program: dict[str, Any], handed: dict[str, Any]) -> None:
+    """Execute the program of `foreign`; never returns. Arguments may begin with the name of a place: ``{package}``."""
+    os.dup2(program["output"], 1)
+    for fd in (program["output"], handed["answers"]):
+        os.close(fd)
+    names = {f"{{{name}}}": path for name, path in (*handed["places"].items(), ("room", handed["room"]))}
+
+    def placed(text: str) -> str:
+        found = next((name for name in names if text.startswith(name)), None)
+        return text if found is None else names[found] + text.removeprefix(found)
+
+    environment = {name: placed(text) for name, text in program["environment"].items()}
+    try:
+        os.execve(handed["places"]["program"], [placed(text) for text in program["arguments"]], environment)
+    except OSError as error:
+        os.write(2, f"the program cannot be executed: {error.strerror}\n".encode())
+        os._exit(126)
+
+
 class Confinement:
     """Takes the rights away one after the other; a refusal of the kernel ends it, unless the code is trusted."""
 
@@ -360,7 +400,7 @@ class Confinement:
         room = "/tmp" if own_root else config["room"]
         os.chdir(room)
         # Without a root of its own the runner gives up root itself, because only root may be able to read Python's folder.
-        late = is_root and not own_root
+        late = is_root and not own_root and not config.get("program")
         if is_root and not late:
             drop_privileges()
         elif apart and not is_root:
@@ -387,7 +427,7 @@ class Confinement:
     def _copies(self, places: dict[str, str], spare: str) -> dict[str, str]:
         """Copy the folders that an unprivileged user could not read; return the copies by original."""
         return {
-            path: private_copy(path, spare)
+            path: private_copy(path, spare, "" if self.config.get("program") else "Files")
             for name, path in places.items()
             if os.path.isdir(path) and name != "modules" and not open_to_all(path)
         }
@@ -395,7 +435,11 @@ class Confinement:
     def _start(self, handed: dict[str, Any]) -> None:
         config = self.config
         argv = [config["python"], "-I", "-S", "-B", handed["places"]["runner"], json.dumps(handed)]
+        if config.get("program"):
+            take_input()
         self.has("seccomp", config, self.channel)
+        if config.get("program"):
+            become(config["program"], handed)
         os.execve(config["python"], argv, _environment(config))
 
 

@@ -87,7 +87,17 @@ class Settings(ProcessSettings, OutboundSettings, VnfNetworkSettings, PolicySett
     fetch_inner_addresses: bool = False
     """Replaced by ``allowed_networks``: the networks from which requests may have manifests fetched, beside public addresses."""
     helm: str = "helm"
-    """The helm program (version 3), for packages with charts: its path, or its name in ``PATH``."""
+    """The helm program (version 3), for packages with charts: its path, or its name in ``PATH``. It runs confined, so it must be
+    the program itself, not a script that calls it."""
+    chart_timeout_s: float = Field(default=60.0, gt=0)
+    """A chart that is not rendered after this time is refused; user data has the same limit."""
+    chart_memory_mib: int = Field(default=512, ge=128)
+    """Memory of a helm program that renders a chart; helm itself needs 60 MiB."""
+    chart_parallel: int = Field(default=4, ge=1)
+    """Number of charts that are rendered at the same time."""
+    trust_packages: bool = False
+    """Whether Helm charts are also rendered where the kernel refuses to confine it. Off, because templates could then read what
+    this service can read."""
 
     @model_validator(mode="after")
     def _names_networks(self) -> Self:

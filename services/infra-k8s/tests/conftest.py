@@ -51,6 +51,7 @@ from kubevnfm_infra_k8s.settings import policies_of
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
+from kubevnfm_sandbox.process import Limits
 from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_store.sqlite import SqliteStore
 from kubevnfm_worker import Done, StepContext
@@ -354,11 +355,13 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
         Downloads.open(AddressRules.from_text("127.0.0.0/8")) as downloads,
     ):
         clock, releases = SystemClock(), documents.StoredReleases(store)
+        # The tests must run on every kernel.
+        helm = HelmProgram(str(tmp_path / "helm"), ring, Limits(timeout_s=20, trust_packages=True))
         handlers = InfraK8sHandlers(
             clusters=clusters,
             vims=GivenVims(),
             logins=RegisteredLogins(identities, ring),
-            sources=sources.PackageSources(packages, downloads, HelmProgram(str(tmp_path / "helm"), ring), store, ring),
+            sources=sources.PackageSources(packages, downloads, helm, store, ring),
             releases=releases,
             shared=documents.StoredSharedObjects(store),
             start_times=documents.StoredStartTimes(store, clock),

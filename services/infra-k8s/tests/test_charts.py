@@ -1,6 +1,6 @@
 """CNFs that are Helm charts. A program that stands in for helm shows what it is called with, and fills in values.
 
-tests/kubernetes runs the real program.
+It runs confined, as helm does. tests/kubernetes runs the real program; tests/attack/test_charts.py attacks with both.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import pytest
 from kubevnfm_events.infra import HelmChart, VduTarget
 from kubevnfm_infra_k8s.domain.charts import templates_of
 from kubevnfm_infra_k8s.domain.errors import ChartRefused, HelmMissing
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_secrets import Secret
@@ -23,14 +25,14 @@ STAND_IN = """\
 import json, pathlib, sys, uuid
 chart = pathlib.Path(sys.argv[3])
 values = json.load(sys.stdin)
-with open({calls!r}, "a") as calls:
-    calls.write(json.dumps([sys.argv[1:], values]) + "\\n")
+call = {"arguments": json.dumps(sys.argv[1:]), "values": json.dumps(values)}
+print(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "call"}, "data": call}))
 if "fail" in values:
     sys.exit("Error: execution error at (web/templates/secret.yaml:3): wrong value " + values["fail"])
 for template in sorted(chart.glob("templates/*.yaml")):
     text = template.read_text().replace("RELEASE", sys.argv[2]).replace("CHANCE", uuid.uuid4().hex)
     for name, value in values.items():
-        text = text.replace("{{{{ " + name + " }}}}", json.dumps(value))
+        text = text.replace("{{ " + name + " }}", json.dumps(value))
     print("---\\n# Source: web/templates/" + template.name + "\\n" + text)
 """
 DEPLOYMENT = """\
@@ -61,24 +63,33 @@ def a_chart(**values: Any) -> HelmChart:
     return HelmChart(path="Files/web", release_name="vnf1", values=given)
 
 
-@pytest.fixture
-def calls(tmp_path: Path) -> Path:
-    """Install the program; return the file that has its calls."""
-    made = tmp_path / "calls"
+@pytest.fixture(name="helm")
+def install_helm(tmp_path: Path) -> None:
+    """Install the program."""
     program = tmp_path / "helm"
-    program.write_text(f"#!{sys.executable}\n{STAND_IN.format(calls=str(made))}", encoding="utf-8")
+    program.write_text(f"#!{Path(sys.executable).resolve()}\n{STAND_IN}", encoding="utf-8")
     program.chmod(0o700)
-    return made
 
 
-async def test_a_chart_becomes_objects_and_its_workload_the_vdus(site: Any, lab: LabCluster, calls: Path) -> None:
+async def read(cluster: Cluster, kind: str, name: str) -> dict[str, Any]:
+    """Return an object of the chart."""
+    key = ObjectKey("v1", kind, "default", name)
+    found = await cluster.get(Resource("v1", kind, f"{kind.lower()}s", namespaced=True), key)
+    assert found is not None
+    return dict(found)
+
+
+async def test_a_chart_becomes_objects_and_its_workload_the_vdus(
+    site: Any, lab: LabCluster, cluster: Cluster, helm: None
+) -> None:
     """CR-005, CR-030: the name up to its last dash is that of the VDU; values come by standard input alone."""
     applied = await site.apply(FILES, def_files=(), chart=a_chart(), vdus=[VDU])
     deployment = next(one for one in applied.objects if one.kind == "Deployment")
     assert (deployment.name, deployment.vdu_id) == ("web-vnf1", "VDU1")
     assert {pod.vdu_id for pod in applied.pods} == {"VDU1"}
     assert len(applied.pods) == 2
-    [[arguments, values]] = [json.loads(line) for line in calls.read_text().splitlines()]
+    call = (await read(cluster, "ConfigMap", "call"))["data"]
+    arguments, values = json.loads(call["arguments"]), json.loads(call["values"])
     assert arguments[:2] == ["template", "vnf1"]
     assert values == {"replicas": 2, "password": "swordfish-9"}
     assert "swordfish-9" not in " ".join(arguments)
@@ -88,25 +99,27 @@ async def test_a_chart_becomes_objects_and_its_workload_the_vdus(site: Any, lab:
     assert {"v1", "apps/v1", "apps/v1/Deployment"} <= set(given["--api-versions"].split(","))
 
 
-async def test_a_retry_applies_what_the_first_try_has_rendered(site: Any, calls: Path, tmp_path: Path) -> None:
+async def test_a_retry_applies_what_the_first_try_has_rendered(
+    site: Any, cluster: Cluster, helm: None, tmp_path: Path
+) -> None:
     """CR-008, CR-122: a chart may use chance, and may not make other objects at each try."""
     chart = a_chart()
-    await site.apply(FILES, def_files=(), chart=chart)
-    await site.apply(FILES, def_files=(), chart=chart, attempt=2)
-    assert len(calls.read_text().splitlines()) == 1
-    await site.apply(FILES, def_files=(), chart=chart, operation="op2")
-    assert len(calls.read_text().splitlines()) == 2
+    chances = []
+    for operation, attempt in (("op1", 1), ("op1", 2), ("op2", 1)):
+        await site.apply(FILES, def_files=(), chart=chart, operation=operation, attempt=attempt)
+        chances.append((await read(cluster, "Secret", "login"))["data"]["chance"])
+    assert chances[0] == chances[1] != chances[2]
     await site.delete()
     stored = (path.read_bytes() for path in tmp_path.glob("documents.db*"))
     assert not any(b"swordfish-9" in content for content in stored)
 
 
-async def test_a_chart_that_cannot_be_rendered_says_why_without_secrets(site: Any, calls: Path) -> None:
+async def test_a_chart_that_cannot_be_rendered_says_why_without_secrets(site: Any, helm: None) -> None:
     with pytest.raises(ChartRefused, match=r"web/templates/secret.yaml:3.*wrong value \*\*\*$"):
         await site.apply(FILES, def_files=(), chart=a_chart(fail=Secret("swordfish-10")))
 
 
-async def test_hooks_are_refused_by_name(site: Any, calls: Path) -> None:
+async def test_hooks_are_refused_by_name(site: Any, helm: None) -> None:
     hook = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: first, annotations: {helm.sh/hook: pre-install}}\n"
     with pytest.raises(ChartRefused, match=r"ConfigMap first \(pre-install\)"):
         await site.apply({**FILES, "Files/web/templates/hook.yaml": hook}, def_files=(), chart=a_chart())
@@ -117,7 +130,7 @@ async def test_without_the_program_a_chart_is_refused(site: Any) -> None:
         await site.apply(FILES, def_files=(), chart=a_chart())
 
 
-async def test_a_chart_that_was_modified_is_refused(site: Any, calls: Path) -> None:
+async def test_a_chart_that_was_modified_is_refused(site: Any, helm: None) -> None:
     """CR-004: all files of the chart are those of the package."""
     site.packages.add(FILES, package_id="p-i1")
     (site.packages.root / "p-i1/Files/web/templates/secret.yaml").write_text("kind: Other\n")

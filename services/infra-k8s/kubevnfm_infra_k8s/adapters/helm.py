@@ -1,42 +1,52 @@
-"""Renders Helm charts with the helm program (``helm template``), which asks no cluster and applies nothing."""
+"""Renders Helm charts with the helm program (``helm template``), which asks no cluster and applies nothing.
+
+Templates of a chart are code of the package, so the program runs confined as the package's own code does: without network, with
+limits of memory and time, and with the files of the package alone.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import resource
+import re
 import shutil
-import signal
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from kubevnfm_events.infra import HelmChart
+from kubevnfm_sandbox.foreign import ForeignEnded, ForeignProgram, ProgramSandbox
+from kubevnfm_sandbox.process import Limits, SandboxState
 from kubevnfm_secrets import MASK, KeyRing, map_secrets
 
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
 from kubevnfm_infra_k8s.domain.errors import ChartRefused, HelmMissing
 
-_RENDER_S: Final = 60
-"""Processor time and, four times, time by the clock: templates can loop for ever."""
-_LARGEST: Final = 20 * 2**20
+_LARGEST_MIB: Final = 20
 _SAID: Final = 4096
 """Characters of the program's own words in an error."""
+_GC_SHARE: Final = 0.8
+"""The part of the memory at which Go collects garbage as often as it can."""
+_GO_STATUS: Final = 2
+_NO_MEMORY: Final = re.compile(r"^(fatal error|runtime): .*(out of memory|cannot allocate)", re.MULTILINE)
+"""The last words of a program in Go that the kernel refuses more memory."""
 
 
 class HelmProgram:
     """The helm program of this machine, version 3 or later."""
 
-    def __init__(self, program: str, key_ring: KeyRing) -> None:
-        """``program``: its path, or its name in ``PATH``."""
-        self._program, self._key_ring = program, key_ring
+    def __init__(self, program: str, key_ring: KeyRing, limits: Limits, *, needs: Sequence[Path] = ()) -> None:
+        """``program``: its path, or its name in ``PATH``; ``needs``: further files that it reads, if it is not linked statically."""
+        self._program, self._key_ring, self._limits, self._needs = program, key_ring, limits, needs
+        self._sandbox = ProgramSandbox(limits)
+
+    async def state(self) -> SandboxState:
+        """Return how charts are rendered here; the log has the reason if they are not rendered or not confined."""
+        return await self._sandbox.reported_state("Helm charts")
 
     async def render(self, folder: Path, chart: HelmChart, target: ChartTarget) -> str:
         """Return the manifests of the chart, its CRDs included. ``folder``: the unpacked package.
 
-        Raises: HelmMissing; ChartRefused with the program's own reason, without secrets.
+        Raises: HelmMissing; SandboxUnavailable; ChartRefused with the program's own reason, without secrets.
         """
         program = shutil.which(self._program)
         if program is None:
@@ -48,75 +58,51 @@ class HelmProgram:
             return secrets[-1]
 
         values = json.dumps(map_secrets(chart.values, reveal)).encode()
-        command = [
-            *(program, "template", chart.release_name, str(folder / chart.path)),
-            *("--namespace", target.namespace, "--include-crds", "--skip-tests"),
-            *("--kube-version", target.kubernetes_version, "--api-versions", ",".join(target.api_versions)),
-            # From standard input, because others can read command lines, and files may outlive a power cut.
-            *("--values", "-"),
-        ]
-        with TemporaryDirectory(prefix="helm-") as home:
-            status, text, said = await _output(command, values, environment=_environment(home))
-        if status != 0:
-            raise ChartRefused(f"{chart.path}: {_masked(said, secrets) or f'helm ended with status {status}'}")
-        return text
+        ended = await self._sandbox.run_program(
+            ForeignProgram(
+                file=Path(program),
+                arguments=_arguments(chart, target),
+                package=folder / chart.path,
+                environment=self._environment(),
+                # From standard input, because others can read command lines, and files may outlive a power cut.
+                stdin=values,
+                needs=self._needs,
+                output_mib=_LARGEST_MIB,
+            )
+        )
+        self._check(chart, ended, secrets)
+        return ended.stdout.decode(errors="replace")
+
+    def _environment(self) -> dict[str, str]:
+        # Nothing of the operator's own: no plugins, repositories or cluster.
+        helm = {"HOME": "{room}", "XDG_CACHE_HOME": "{room}", "XDG_CONFIG_HOME": "{room}", "HELM_NO_PLUGINS": "1"}
+        # Without signals among its threads, which the sandbox does not admit.
+        go = {"GOMAXPROCS": "2", "GODEBUG": "asyncpreemptoff=1", "GOTRACEBACK": "none"}
+        return {**helm, **go, "GOMEMLIMIT": f"{int(self._limits.memory_mib * _GC_SHARE)}MiB"}
+
+    def _check(self, chart: HelmChart, ended: ForeignEnded, secrets: Sequence[str]) -> None:
+        """Raise ChartRefused unless the chart was rendered."""
+        said = ended.said.decode(errors="replace")
+        if ended.timed_out:
+            raise ChartRefused(f"{chart.path}: helm did not render the chart within {self._limits.timeout_s:g} s")
+        if ended.is_cut:
+            raise ChartRefused(f"{chart.path}: the chart makes more than {_LARGEST_MIB} MiB of manifests")
+        if ended.status == _GO_STATUS and _NO_MEMORY.search(said):
+            raise ChartRefused(f"{chart.path}: the chart needs more than {self._limits.memory_mib} MiB of memory")
+        if ended.status != 0:
+            raise ChartRefused(f"{chart.path}: {_masked(said, secrets) or f'helm ended with status {ended.status}'}")
 
 
-def _environment(home: str) -> Mapping[str, str]:
-    # Nothing of the operator's own: no plugins, repositories or cluster.
-    return {"HOME": home, "PATH": os.defpath, "HELM_NO_PLUGINS": "1", "XDG_CACHE_HOME": home, "XDG_CONFIG_HOME": home}
+def _arguments(chart: HelmChart, target: ChartTarget) -> Sequence[str]:
+    return [
+        *("template", chart.release_name, "{package}"),
+        *("--namespace", target.namespace, "--include-crds", "--skip-tests"),
+        *("--kube-version", target.kubernetes_version, "--api-versions", ",".join(target.api_versions)),
+        *("--values", "-"),
+    ]
 
 
-async def _output(command: list[str], stdin: bytes, *, environment: Mapping[str, str]) -> tuple[int, str, str]:
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=environment,
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    try:
-        resource.prlimit(process.pid, resource.RLIMIT_CPU, (_RENDER_S, _RENDER_S))
-        async with asyncio.timeout(4 * _RENDER_S):
-            written = asyncio.create_task(_write(process, stdin))
-            said = asyncio.create_task(process.stderr.read(_LARGEST))
-            text = await _read(process.stdout)
-            await written
-            status = await process.wait()
-            return status, text.decode(errors="replace"), (await said).decode(errors="replace")
-    except TimeoutError as error:
-        raise ChartRefused(f"helm did not render the chart within {4 * _RENDER_S} s") from error
-    finally:
-        if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-
-
-async def _write(process: asyncio.subprocess.Process, content: bytes) -> None:
-    assert process.stdin is not None
-    try:
-        process.stdin.write(content)
-        await process.stdin.drain()
-    except (BrokenPipeError, ConnectionResetError):
-        # A program that ends before it has read them says why.
-        return
-    finally:
-        process.stdin.close()
-
-
-async def _read(stream: asyncio.StreamReader) -> bytes:
-    parts = bytearray()
-    while part := await stream.read(2**16):
-        parts += part
-        if len(parts) > _LARGEST:
-            raise ChartRefused(f"the chart makes more than {_LARGEST // 2**20} MiB of manifests")
-    return bytes(parts)
-
-
-def _masked(said: str, secrets: list[str]) -> str:
+def _masked(said: str, secrets: Sequence[str]) -> str:
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         said = said.replace(secret, MASK)
     return " ".join(said.split())[:_SAID]
