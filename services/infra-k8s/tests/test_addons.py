@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from capi_management import ADDON, Management, files_of, managed
 from kubevnfm_events import PackageRef
+from kubevnfm_infra_k8s.domain.cnf_policy import Override, Policies
+from kubevnfm_infra_k8s.domain.errors import PolicyViolated
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.release import ADDONS
+from kubevnfm_infra_k8s.policy_gate import PolicyGate
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Key
 
@@ -107,3 +111,25 @@ async def test_another_cluster_at_the_same_address_owes_nothing_to_the_earlier_o
     await management.site.delete()
     shared, key = management.site.handlers.shared, ObjectKey(ROLES.api_version, ROLES.kind, "", "one")
     assert await shared.hold(endpoint, key, "another", "i2") == []
+
+
+async def test_the_policy_for_cnfs_judges_addons_by_rules_of_their_own(
+    management: Management, labs: LabClusters
+) -> None:
+    """CR-126: nothing is made in the workload cluster; what packages put into their own clusters may have other rules."""
+    await management.apply()
+    endpoint = (await management.wait("initialized")).endpoint
+    bad = package(management, 1, cluster_role("one"), settings("two"))
+    releases = management.site.handlers.releases
+    for own, is_refused in ((Override(), True), (Override(cluster_scoped=("*",), namespaces=("*",)), False)):
+        gate = PolicyGate(Policies(mode="strict", pod_security="privileged", own_clusters=own), releases)
+        management.handlers = replace(management.handlers, policy=gate)
+        if is_refused:
+            with pytest.raises(
+                PolicyViolated, match=r"clusterScoped: ClusterRole one: kind .*; namespace: ConfigMap kube-sys"
+            ):
+                await management.addons(OTHER, package=bad)
+            assert not {"ClusterRole//one", "ConfigMap/kube-system/two"} & await inside(labs, endpoint)
+        else:
+            await management.addons(OTHER, package=bad)
+            assert {"ClusterRole//one", "ConfigMap/kube-system/two"} <= await inside(labs, endpoint)

@@ -225,6 +225,7 @@ def _powers(role: Body) -> Iterator[tuple[str, str]]:
             counted = any_of - limited
             if is_named and (group in groups or "*" in groups) and counted and verbs & {*counted, "*"}:
                 yield f"rules[{number}]", power
+                break
 
 
 def _part_of(resource: str) -> str:
