@@ -87,11 +87,13 @@ async def test_a_chart_has_no_network(stand_in: StandIn, family: str) -> None:
 
 
 async def test_a_chart_reaches_no_listener_of_the_machine(stand_in: StandIn, gateway: int) -> None:
+    """CR-127."""
     code = "result = tried(lambda: socket.create_connection(('127.0.0.1', given['port']), 5))"
     assert "Function not implemented" in await stand_in.run(code, CONFINED, port=gateway)
 
 
 async def test_a_chart_reads_nothing_of_the_service(stand_in: StandIn, tmp_path: Path) -> None:
+    """CR-127."""
     ring = tmp_path / "keys.json"
     ring.write_text("the-key")
     ring.chmod(0o644)
@@ -122,6 +124,7 @@ async def test_a_chart_that_never_ends_is_ended(stand_in: StandIn) -> None:
 
 
 async def test_a_chart_of_endless_manifests_is_refused(stand_in: StandIn) -> None:
+    """CR-127."""
     with pytest.raises(ChartRefused, match=r"Files/web: the chart makes more than 20 MiB of manifests"):
         await stand_in.run("while True: sys.stdout.write('x' * 2**20)", CONFINED)
 
@@ -132,7 +135,7 @@ async def test_what_writes_to_more_memory_than_it_may_is_ended(stand_in: StandIn
 
 
 async def test_a_chart_cannot_speak_for_the_sandbox(stand_in: StandIn) -> None:
-    """What it prints is the manifests, whatever it says about the confinement."""
+    """Its output is the manifests, whatever it says about the confinement."""
     assert await stand_in.run("result = {'unconfined': 'set trust_packages'}", CONFINED) == {
         "unconfined": "set trust_packages"
     }
@@ -186,7 +189,7 @@ async def test_helm_renders_an_archive(tmp_path: Path) -> None:
     ids=["repeat", "until", "many"],
 )
 async def test_a_chart_that_needs_too_much_memory_is_refused(tmp_path: Path, kernel: str, template: str) -> None:
-    """Without harm: the kernel refuses the memory to helm alone."""
+    """CR-127: without harm: the kernel refuses the memory to helm alone."""
     assert HELM is not None
     with pytest.raises(ChartRefused, match=r"Files/web: the chart needs more than 512 MiB of memory"):
         await rendered(package(tmp_path, a=template), HELM, Kernel(kernel).limits(timeout_s=30))

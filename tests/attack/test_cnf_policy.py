@@ -211,6 +211,7 @@ ATTACKS: dict[str, tuple[list[dict[str, Any]], str]] = {
 
 
 async def test_strict_refuses_each_attack_before_anything_is_made(tmp_path: Path) -> None:
+    """CR-126."""
     async with victim(tmp_path, "strict") as attacked:
         before = attacked.objects
         for name, (objects, said) in ATTACKS.items():
@@ -236,6 +237,7 @@ async def test_strict_applies_what_asks_for_nothing_special(tmp_path: Path) -> N
 
 
 async def test_by_default_attacks_are_applied_and_shown_in_the_view(tmp_path: Path) -> None:
+    """CR-126."""
     async with victim(tmp_path, "warn") as attacked:
         await attacked.apply(*ATTACKS["privileged"][0], *ATTACKS["own-admin"][0])
         assert {"Deployment/default/web", "ClusterRole//mine"} <= attacked.objects.keys()

@@ -27,6 +27,7 @@ from kubevnfm_clients.outbound_settings import OutboundSettings
 from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_credentials_receiver.settings import Settings as CredentialsReceiverSettings
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
+from kubevnfm_infra_k8s.settings import PolicySettings
 from kubevnfm_infra_k8s.settings import Settings as InfraK8sSettings
 from kubevnfm_infra_k8s.wiring import infra_k8s
 from kubevnfm_infra_openstack.settings import Settings as InfraOpenstackSettings
@@ -161,12 +162,11 @@ def _mgmt_executor_settings(
 
 def _infra_k8s_settings(settings: Settings, shared: dict[str, Any]) -> InfraK8sSettings:
     """Return the settings of infra-k8s."""
-    outbound = {name: getattr(settings, name) for name in OutboundSettings.model_fields}
+    parts = (OutboundSettings, PolicySettings)
     return InfraK8sSettings(
         lease_s=settings.lease_s,
         trust_packages=settings.trust_packages,
-        cnf_policy=settings.cnf_policy,
-        **outbound,
+        **{name: getattr(settings, name) for part in parts for name in part.model_fields},
         **shared,
     )
 

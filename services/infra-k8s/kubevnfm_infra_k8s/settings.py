@@ -21,7 +21,7 @@ class PolicySettings(BaseModel):
     """The settings that limit what packages of CNFs may do."""
 
     cnf_policy: str = "warn"
-    """What CNFs may ask of clusters (docs/cnf-policy.md): ``warn``, ``strict``, or the path of a TOML file with rules for all VIMs
+    """The limits for what CNFs ask of clusters (docs/cnf-policy.md): ``warn``, ``strict``, or the path of a TOML file with rules for all VIMs
     and for some. ``warn``, because CNFs that were installed before would be refused."""
 
     @field_validator("cnf_policy")

@@ -181,6 +181,7 @@ cluster_scoped = ["*"]
 
 
 def test_a_file_has_rules_for_all_and_what_differs_for_some(tmp_path: Path) -> None:
+    """CR-126."""
     path = tmp_path / "policy.toml"
     path.write_text(DOCUMENT)
     policies = policies_of(str(path))
@@ -188,7 +189,7 @@ def test_a_file_has_rules_for_all_and_what_differs_for_some(tmp_path: Path) -> N
     assert policies.for_cluster(VimConnection(vim_id="other"), "https://x").mode == "strict"
     lab = policies.for_cluster(by_id, "https://x")
     assert (lab.mode, lab.pod_security, lab.namespaces) == ("warn", "restricted", ("cnf-*",))
-    # Who brings the access data brings the id, too.
+    # A request that brings the access data brings the id, too.
     assert policies.for_cluster(whole, "https://x").mode == "strict"
     for vim in (by_id, whole):
         assert policies.for_cluster(vim, "HTTPS://192.0.2.7:6443").pod_security == "privileged"
@@ -255,6 +256,7 @@ async def changed(site: Any, path: str, bad: Any, *, package: str) -> None:
 async def test_every_path_that_applies_manifests_is_judged(
     site: Any, lab: LabCluster, workload: Callable[..., dict[str, Any]], path: str
 ) -> None:
+    """CR-126."""
     await site.apply({FILE: workload()})
     before = lab.inventory()["objects"]
     with pytest.raises(

@@ -19,7 +19,7 @@ ALONG = {
     "privileged": {"allowPrivilegeEscalation"},
     "allowPrivilegeEscalation": {"capabilities_restricted"},
 }
-"""What an example violates in addition, because the API server would otherwise refuse the pod, or the file adds nothing else."""
+"""The check that an example violates in addition, because the API server would otherwise refuse the pod, or the file adds nothing else."""
 WRONG = {
     "spec": {
         "hostNetwork": True,
@@ -50,6 +50,7 @@ def test_an_example_that_passes_has_no_violation(example: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("example", FAIL, ids=name)
 def test_an_example_that_fails_violates_its_check_alone(example: dict[str, Any]) -> None:
+    """CR-126."""
     by_file = {check.lower(): check for check in POD_CHECKS}
     check = by_file[example["name"].rstrip("0123456789")]
     expected = OVERRIDING.get(check, check) if example["level"] == "restricted" else check

@@ -1,7 +1,7 @@
 """The policy for CNFs: what their objects may ask of a cluster, by the operator's setting (docs/cnf-policy.md, capi.md CR-126).
 
 It is judged before an object is applied. It belongs to the operator of the VNFM alone: no request, package or registration of a
-VIM can change it. What the cluster itself enforces, such as Pod Security by labels of namespaces, is not changed by it.
+VIM can change it. It does not change what the cluster itself enforces, such as Pod Security by labels of namespaces.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONGEST: Final = 100
 
 
 class Rules(BaseModel):
-    """What CNFs may ask of a cluster. Names may contain ``*``."""
+    """The limits for what CNFs ask of a cluster. Names may contain ``*``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -88,7 +88,7 @@ class Finding:
     object: str
     field: str
     found: str
-    """What the field has."""
+    """The content of the field, or what is wrong with it."""
 
     def __str__(self) -> str:
         return f"{_shown(self.object)}: {_shown(self.field)}" + (f" ({_shown(self.found)})" if self.found else "")

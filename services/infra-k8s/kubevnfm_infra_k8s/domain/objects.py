@@ -52,8 +52,8 @@ POD_TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
     ("batch", "Job"): ("spec", "template"),
 }
-"""The path of what has a pod's ``metadata`` and ``spec``, by API group and kind: all kinds of Kubernetes
-that bear pods. What custom resources make of their specs is not known."""
+"""The path of what has a pod's ``metadata`` and ``spec``, by API group and kind: all kinds of Kubernetes that bear pods. It is not
+known which pods controllers make of custom resources."""
 
 
 @dataclass(frozen=True, order=True)

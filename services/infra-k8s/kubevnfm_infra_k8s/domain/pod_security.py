@@ -28,7 +28,7 @@ class Level(StrEnum):
     BASELINE = "baseline"
     """Known ways out of a container are forbidden."""
     RESTRICTED = "restricted"
-    """What hardens a pod is required too."""
+    """Fields that harden a pod are required too."""
 
 
 @dataclass(frozen=True)
