@@ -84,10 +84,8 @@ _CONDITIONAL: Final[tuple[_Rule, ...]] = (
     ("prlimit64", _ALLOW, _is(0, 0)),
     *(("ioctl", _ALLOW, _has(1, _WORD, request)) for request in _REQUESTS),
 )
-_EVENTS: Final = "epoll_create1 epoll_ctl epoll_pwait epoll_wait eventfd2".split()  # noqa: SIM905 - as above
-_THREADS: Final[tuple[_Rule, ...]] = (("clone", _ALLOW, _has(0, _CLONE_THREAD, _CLONE_THREAD)),)
 _NETWORK: Final = """
-    getpeername getsockname recvfrom recvmmsg recvmsg shutdown
+    epoll_create1 epoll_ctl epoll_pwait epoll_wait eventfd2 getpeername getsockname recvfrom recvmmsg recvmsg shutdown
 """.split()  # noqa: SIM905 - a list of names is read as a text
 """``getsockname`` shows the host's address towards the peer, which the peer sees too."""
 _OPTIONS: Final[tuple[tuple[int, int], ...]] = (
@@ -129,6 +127,7 @@ _READ_OPTIONS: Final[tuple[tuple[int, int], ...]] = (
 )
 """Options that a client also reads: what kind of socket it has, and how a connect has ended."""
 _NETWORK_CONDITIONAL: Final[tuple[_Rule, ...]] = (
+    ("clone", _ALLOW, _has(0, _CLONE_THREAD, _CLONE_THREAD)),
     *(
         ("socket", _ALLOW, _is(0, family), _has(1, 0xF, socket.SOCK_STREAM), _has(2, _WORD, protocol))
         for family in (socket.AF_INET, socket.AF_INET6)
@@ -147,6 +146,10 @@ _NETWORK_CONDITIONAL: Final[tuple[_Rule, ...]] = (
 )
 """Without ``bind``, ``listen`` and ``accept``; a socket of the host's network only comes from the listener. A second
 ``connect`` of such a socket is decided by the listener too, which refuses to disconnect it (AF_UNSPEC)."""
+
+_THREADS: Final = "epoll_create1 epoll_ctl epoll_pwait epoll_wait eventfd2".split()  # noqa: SIM905 - as above
+_THREADS_CONDITIONAL: Final[tuple[_Rule, ...]] = (("clone", _ALLOW, _has(0, _CLONE_THREAD, _CLONE_THREAD)),)
+"""For a program that has threads and no network."""
 
 
 class FilterUnavailable(Exception):
@@ -172,24 +175,20 @@ def compiled(*, network: bool = False, threads: bool = False) -> bytes:
     ``network``: also admit threads and TCP; each connect is decided by the listener of the filter. ``threads``: also admit
     threads and waiting for events, which the runtime of Go needs.
     """
-    names = [*_CALLS, *(_EVENTS if network or threads else ()), *(_NETWORK if network else ())]
-    rules = [
-        *_CONDITIONAL,
-        *(_THREADS if network or threads else ()),
-        *(_NETWORK_CONDITIONAL if network else ()),
-    ]
+    more, more_conditional = (_NETWORK, _NETWORK_CONDITIONAL) if network else (_THREADS, _THREADS_CONDITIONAL)
+    is_more = network or threads
     library = _library()
     library.seccomp_init.restype = ctypes.c_void_p
     context = ctypes.c_void_p(library.seccomp_init(ctypes.c_uint32(_ENOSYS)))
     if not context:
         raise FilterUnavailable(f"{_LIBRARY} cannot make a filter for this machine")
     try:
-        for name in names:
+        for name in (*_CALLS, *(more if is_more else ())):
             number = library.seccomp_syscall_resolve_name(name.encode())
             # Negative: this architecture, or this version of the library, does not have it.
             if number >= 0:
                 _checked(library.seccomp_rule_add_array(context, ctypes.c_uint32(_ALLOW), number, 0, None), name)
-        for name, action, *conditions in rules:
+        for name, action, *conditions in (*_CONDITIONAL, *(more_conditional if is_more else ())):
             number = library.seccomp_syscall_resolve_name(name.encode())
             listed = (_Comparison * len(conditions))(*conditions)
             made = library.seccomp_rule_add_array(context, ctypes.c_uint32(action), number, len(conditions), listed)
