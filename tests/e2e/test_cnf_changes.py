@@ -218,6 +218,21 @@ async def is_replaced(user: User, lab: LabControl, cluster_id: str, cnf_id: str,
 
 
 @deep_in_six
+async def findings_are_shown(user: User, cluster_id: str, folder: Path) -> None:
+    """CR-126: by default a CNF gets the network of the nodes, and the operation's view says so."""
+    text = (SAMPLES / "cnf" / DEPLOYMENT).read_text(encoding="utf-8")
+    bold = text.replace("      containers:\n", "      hostNetwork: true\n      containers:\n")
+    vnfd_id = str(uuid4())
+    await user.upload(variant(folder, vnfd_id=vnfd_id, files={DEPLOYMENT: bold}))
+    cnf_id = await user.create(vnfd_id)
+    on_vim = user.on_vim(sample_body("cnf", "instantiate"), await user.vim_of_cluster(cluster_id))
+    view = await user.do(cnf_id, "instantiate", on_vim)
+    [task] = [task for task in view["tasks"] if task["task"] == "policy"]
+    assert task["message"].endswith("hostNamespaces: Deployment default/web: spec.template.spec.hostNetwork (true)")
+    await user.do(cnf_id, "terminate", FORCEFUL)
+    await user.delete(cnf_id)
+
+
 async def test_a_cnf_is_changed_and_shows_the_pods_that_run(
     user: User, v1: User, lab: LabControl, tmp_path: Path
 ) -> None:
@@ -231,4 +246,5 @@ async def test_a_cnf_is_changed_and_shows_the_pods_that_run(
     await is_replaced(user, lab, cluster_id, cnf_id, tmp_path)
     await user.do(cnf_id, "terminate", FORCEFUL)
     await user.delete(cnf_id)
+    await findings_are_shown(user, cluster_id, tmp_path)
     await user.terminate(cluster_id)

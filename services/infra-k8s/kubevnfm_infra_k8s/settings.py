@@ -48,7 +48,10 @@ def policies_of(setting: str) -> Policies:
     try:
         return Policies.model_validate(given)
     except ValidationError as error:
-        found = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+        found = [
+            f"{'.'.join(map(str, one['loc']))}: {'no such rule' if one['type'] == 'extra_forbidden' else one['msg']}"
+            for one in error.errors()
+        ]
         raise ValueError(f"{setting}: {'; '.join(found)}") from error
 
 

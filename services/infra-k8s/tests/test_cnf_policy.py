@@ -204,7 +204,7 @@ def test_a_file_has_rules_for_all_and_what_differs_for_some(tmp_path: Path) -> N
             'mode = "warn"\npod_security = "low"',
             "pod_security: Input should be 'privileged', 'baseline' or 'restricted'",
         ),
-        ('mode = "warn"\n[vims.a]\nnamespace = ["x"]', "vims.a.namespace: Extra inputs are not permitted"),
+        ('mode = "warn"\n[vims.a]\nnamespace = ["x"]', "vims.a.namespace: no such rule"),
         ("mode = warn", "Invalid value"),
     ],
 )
