@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from kubevnfm_access.settings import AccessSettings
-from kubevnfm_infra_k8s.settings import PolicySettings
+from kubevnfm_infra_k8s.policy_settings import PolicySettings
 from kubevnfm_kit.settings import ListenerTls, ServiceSettings
 from kubevnfm_kit.tls import ClientTls
 from kubevnfm_lcm_api.settings import SubjectSettings

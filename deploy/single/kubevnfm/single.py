@@ -27,7 +27,7 @@ from kubevnfm_clients.outbound_settings import OutboundSettings
 from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_credentials_receiver.settings import Settings as CredentialsReceiverSettings
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
-from kubevnfm_infra_k8s.settings import PolicySettings
+from kubevnfm_infra_k8s.policy_settings import PolicySettings
 from kubevnfm_infra_k8s.settings import Settings as InfraK8sSettings
 from kubevnfm_infra_k8s.wiring import infra_k8s
 from kubevnfm_infra_openstack.settings import Settings as InfraOpenstackSettings

@@ -149,28 +149,6 @@ class Handling:
         check_hooks(manifests)
         return manifests
 
-    async def planned(
-        self,
-        command: Described,
-        manifests: Sequence[Manifest],
-        cluster: Cluster,
-        context: StepContext,
-        *,
-        vim: VimConnection,
-        part: str = "",
-    ) -> Plan:
-        """Return the plan of the objects, which the policy for CNFs allows. Raises as `planning.plan`, and PolicyViolated.
-
-        Each command that applies manifests gets its objects here. ``part``: as in `Release`; ``vim``: the VIM of the command.
-        """
-        planned = await plan(command, manifests, cluster, operation_id=context.operation_id)
-        release = release_id(command.vnf_instance_id, part)
-        with nothing_made():
-            await self.policy.judge(
-                planned.objects, vim, cluster, context, release_id=release, is_own_cluster=part == ADDONS
-            )
-        return planned
-
     async def with_complete(self, release: Release, wait: ReadinessWait) -> Release:
         """Return the release with the Jobs that a wait has seen complete. Raises RevisionConflict."""
         if wait.complete <= release.complete:
@@ -221,6 +199,28 @@ class Handling:
             return False
         probe = probe_of(planned.objects, wait, progress)
         return probe is None or await probe.until_denied(within_s=self.wait_s)
+
+    async def planned(
+        self,
+        command: Described,
+        manifests: Sequence[Manifest],
+        cluster: Cluster,
+        context: StepContext,
+        *,
+        vim: VimConnection,
+        part: str = "",
+    ) -> Plan:
+        """Return the plan of the objects, which the policy for CNFs allows. Raises as `planning.plan`, and PolicyViolated.
+
+        Each command that applies manifests gets its objects here. ``part``: as in `Release`; ``vim``: the VIM of the command.
+        """
+        planned = await plan(command, manifests, cluster, operation_id=context.operation_id)
+        release = release_id(command.vnf_instance_id, part)
+        with nothing_made():
+            await self.policy.judge(
+                planned.objects, vim, cluster, context, release_id=release, is_own_cluster=part == ADDONS
+            )
+        return planned
 
     def applying(
         self, wait: ReadinessWait, progress: Progress, *, adopt: bool = False, rehearses: bool = False

@@ -48,7 +48,8 @@ from kubevnfm_infra_k8s.handlers import InfraK8sHandlers
 from kubevnfm_infra_k8s.machine_handlers import MachineHandlers
 from kubevnfm_infra_k8s.management_handlers import ManagementHandlers
 from kubevnfm_infra_k8s.policy_gate import PolicyGate
-from kubevnfm_infra_k8s.settings import Settings, policies_of
+from kubevnfm_infra_k8s.policy_settings import policies_of
+from kubevnfm_infra_k8s.settings import Settings
 from kubevnfm_infra_k8s.update_handlers import UpdateHandlers
 from kubevnfm_infra_k8s.watch_handler import WatchHandler
 

@@ -47,7 +47,7 @@ from kubevnfm_infra_k8s.change_handlers import ChangeHandlers
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.handlers import InfraK8sHandlers
 from kubevnfm_infra_k8s.policy_gate import PolicyGate
-from kubevnfm_infra_k8s.settings import policies_of
+from kubevnfm_infra_k8s.policy_settings import policies_of
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters

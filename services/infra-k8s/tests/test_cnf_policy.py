@@ -15,7 +15,8 @@ from kubevnfm_infra_k8s.domain.errors import PolicyViolated
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, Wanted, group_of
 from kubevnfm_infra_k8s.domain.policy_report import described
 from kubevnfm_infra_k8s.policy_gate import PolicyGate
-from kubevnfm_infra_k8s.settings import Settings, policies_of
+from kubevnfm_infra_k8s.policy_settings import policies_of
+from kubevnfm_infra_k8s.settings import Settings
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_secrets import Secret
 from pydantic import ValidationError
