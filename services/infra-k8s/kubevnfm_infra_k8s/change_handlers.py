@@ -55,9 +55,11 @@ class ChangeHandlers(Handling):
             run = ScaleRun(wait, progress)
             objects = await run.find(command.objects, release)
             try:
+                # Before pods leave, which may be all that connects a claim with its StatefulSet.
+                release = await self.with_seen(release, wait)
                 is_done = await run.scale(objects, within_s=self.wait_s, leaving=command.leaving)
                 if is_done:
-                    release = await self._with_scaled(release, objects, cluster)
+                    release = await self._with_scaled(await self.with_seen(release, wait), objects, cluster)
             except RevisionConflict:
                 return NotYet(AGAIN_S)
             except (ObjectFailed, ObjectsNotReady) as error:
@@ -96,6 +98,7 @@ class ChangeHandlers(Handling):
                 release = await run.create_bare(bare, release)
                 if not await run.is_whole(release, within_s=self.wait_s):
                     return NotYet(ENDING_S)
+                release = await self.with_seen(release, wait)
             except RevisionConflict:
                 # A worker that lost this command has written the release meanwhile; the next call reads it.
                 return NotYet(AGAIN_S)
@@ -133,7 +136,7 @@ class ChangeHandlers(Handling):
                     await _check_contracts(cluster, release, planned)
                     release = await applying.apply(planned, release, applied_by=attempt_of(context))
                 is_ready = await self.until_ready(wait, planned, awaited(planned, release), progress)
-                release = await self.with_complete(release, wait)
+                release = await self.with_seen(release, wait)
                 if not is_ready:
                     return NotYet(AGAIN_S)
                 # Only now: until the new objects are ready, the old ones serve.
@@ -175,7 +178,7 @@ class ChangeHandlers(Handling):
                 if command.cluster_apart:
                     mine_to_await = [each for each in mine_to_await if each.key.group not in CAPI_GROUPS]
                 is_ready = await self.until_ready(wait, repair.plan, mine_to_await, progress)
-                release = await self.with_complete(release, wait)
+                release = await self.with_seen(release, wait)
             except RevisionConflict:
                 return NotYet(AGAIN_S)
             except (ObjectFailed, ObjectsNotReady) as error:

@@ -29,7 +29,7 @@ from kubevnfm_infra_k8s.domain.capi.topology import workload_cluster
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectFailed, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.facts import facts_of, left_of
 from kubevnfm_infra_k8s.domain.manifests import FIELD
-from kubevnfm_infra_k8s.domain.objects import digest_of
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, digest_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.release import ADDONS, Release
@@ -95,7 +95,7 @@ class InfraK8sHandlers(Handling):
                 error.remains = await facts_of(cluster, release)
                 raise
             try:
-                release = await self.with_complete(release, wait)
+                release = await self.with_seen(release, wait)
             except RevisionConflict:
                 return NotYet(AGAIN_S)
             if not is_ready:
@@ -130,8 +130,12 @@ class InfraK8sHandlers(Handling):
                 raise
             if bodies is None:
                 return NotYet(AGAIN_S)
+            try:
+                release = await self.with_seen(updated.release, wait)
+            except RevisionConflict:
+                return NotYet(AGAIN_S)
             await progress.finished("all restarted workloads are ready", total=len(awaited_))
-            return Done(await self._updated(cluster, updated.release, files))
+            return Done(await self._updated(cluster, release, files))
 
     async def _files_after(self, command: UpdateObjects, operation_id: str) -> tuple[str, ...]:
         if not command.config_files:
@@ -223,11 +227,12 @@ class InfraK8sHandlers(Handling):
         mine = release.vnf_instance_id
         log.warning("cluster_given_up", cluster=release.cluster, reason=str(error))
         left = left_of(release)
-        names = ", ".join(str(entry.key) for entry in release.entries)
+        names = ", ".join(_in_words(each) for each in left)
         addons = await self.releases.get(mine, ADDONS)
         if addons is not None:
-            left += left_of(addons)
-            names += f", and at {addons.cluster} {', '.join(str(entry.key) for entry in addons.entries)}"
+            inside = left_of(addons)
+            left += inside
+            names += f", and at {addons.cluster} {', '.join(map(_in_words, inside))}"
         await Progress("give-up", context.publish).failed(f"{error}; these objects may still exist: {names}")
         await self._leave_shared(release)
         return left
@@ -265,3 +270,7 @@ class InfraK8sHandlers(Handling):
 
     async def _updated(self, cluster: Cluster, release: Release, files: tuple[str, ...]) -> ObjectsUpdated:
         return ObjectsUpdated(**dict(await facts_of(cluster, release)), def_files=files)
+
+
+def _in_words(left: LeftObject) -> str:
+    return str(ObjectKey(left.api_version, left.kind, left.namespace or "", left.name))

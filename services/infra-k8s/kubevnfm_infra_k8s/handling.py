@@ -20,6 +20,7 @@ from kubevnfm_infra_k8s.domain.applying import ApplyRun
 from kubevnfm_infra_k8s.domain.capi.cloud_secrets import CloudSecretRun, cloud_secrets
 from kubevnfm_infra_k8s.domain.capi.probing import probe_of
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
+from kubevnfm_infra_k8s.domain.claims import save_claims
 from kubevnfm_infra_k8s.domain.errors import AccessRefused
 from kubevnfm_infra_k8s.domain.manifests import Manifest, check_hooks, read_manifests
 from kubevnfm_infra_k8s.domain.planning import Described, Plan, plan
@@ -149,11 +150,14 @@ class Handling:
         check_hooks(manifests)
         return manifests
 
-    async def with_complete(self, release: Release, wait: ReadinessWait) -> Release:
-        """Return the release with the Jobs that a wait has seen complete. Raises RevisionConflict."""
-        if wait.complete <= release.complete:
-            return release
-        return await self.releases.save(release.completing(wait.complete))
+    async def with_seen(self, release: Release, wait: ReadinessWait) -> Release:
+        """Return the release with the Jobs that a wait has seen complete, and with the claims of StatefulSets.
+
+        Raises RevisionConflict.
+        """
+        if not wait.complete <= release.complete:
+            release = await self.releases.save(release.completing(wait.complete))
+        return await save_claims(wait.cluster, self.releases, release)
 
     async def with_cloud_secrets(
         self, planned: Plan, release: Release, cluster: Cluster, context: StepContext

@@ -18,7 +18,7 @@ from kubevnfm_worker import StepContext
 from kubevnfm_infra_k8s.domain.errors import SharedObjectDiffers
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Sharing
-from kubevnfm_infra_k8s.domain.release import Entry, Release, release_id
+from kubevnfm_infra_k8s.domain.release import Entry, OwnedClaim, Release, release_id
 
 RELEASES: Final = "k8s_releases"
 SHARED: Final = "k8s_shared_objects"
@@ -115,13 +115,14 @@ def _entry(body: Mapping[str, Any]) -> Entry:
         vdu_id=body["vduId"],
         is_kept=body["isKept"],
         is_shared=body["isShared"],
-        # These, manifestName, owned and topologyVdus are absent in releases that an earlier version has stored.
+        # These, manifestName, owned, topologyVdus and claims are absent in releases that an earlier version has stored.
         is_adopted=body.get("isAdopted", False),
         is_complete=body.get("isComplete", False),
         claim_templates=tuple(body["claimTemplates"]),
         manifest_name=body.get("manifestName", ""),
         owned=body.get("owned", ""),
         topology_vdus=tuple(body.get("topologyVdus", ())),
+        claims=tuple(OwnedClaim(each["name"], each["uid"]) for each in body.get("claims", ())),
     )
 
 
@@ -143,6 +144,7 @@ def _entry_document(entry: Entry) -> dict[str, Any]:
         "manifestName": entry.manifest_name,
         "owned": entry.owned,
         "topologyVdus": list(entry.topology_vdus),
+        "claims": [{"name": each.name, "uid": each.uid} for each in entry.claims],
     }
 
 

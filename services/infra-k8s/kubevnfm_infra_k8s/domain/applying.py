@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from kubevnfm_infra_k8s.domain.claims import taken_claims
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects, ObjectRefused
 from kubevnfm_infra_k8s.domain.looking import look
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, Wanted, field_at, labels_of
@@ -53,6 +54,10 @@ class ApplyRun:
         sharers = await self._hold(persistent)
         there = await self._find_existing(persistent)
         foreign = self._foreign(there, sharers, release)
+        taken = await taken_claims(self.wait.cluster, persistent, there.keys(), self.wait.vnf_instance_id)
+        if taken:
+            # Not taken over either: two instances would write the same data.
+            raise ForeignObjects(taken, way_out="rename the StatefulSets or their claim templates")
         if foreign and not self.adopt:
             raise ForeignObjects(foreign, way_out="delete or rename them" if self.only is not None else "")
         # Before its definition is applied, a custom resource would be rejected. For objects that exist already, the dry

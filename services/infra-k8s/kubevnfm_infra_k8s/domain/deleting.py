@@ -15,6 +15,7 @@ from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_infra_k8s.domain.capi.contract import GROUPS, PAUSED_ANNOTATION, is_cluster, is_of_management, is_paused
 from kubevnfm_infra_k8s.domain.capi.orphans import clusters_in
+from kubevnfm_infra_k8s.domain.claims import CLAIMS, Surroundings, claim_key, is_made_by, may_be_made_by, save_claims
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotGone, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.holding import deleting, holding
 from kubevnfm_infra_k8s.domain.looking import look
@@ -44,7 +45,6 @@ from kubevnfm_infra_k8s.domain.waiting import Awaited, View, viewing
 log = structlog.get_logger()
 
 _PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
-_CLAIMS: Final = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True)
 _OWNERS: Final = frozenset(
     {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job", "CronJob", "Service"}
 )
@@ -99,6 +99,10 @@ class DeletionRun:
                 )
         log.info("objects_deleted", objects=len(release.entries))
         return len(release.entries)
+
+    async def with_claims(self, release: Release) -> Release:
+        """Return the whole release with the claims of its StatefulSets, while their pods exist. Raises RevisionConflict."""
+        return await save_claims(self.cluster, self.releases, release)
 
     async def _targets(self, release: Release, entries: Sequence[Entry]) -> Sequence[Target]:
         """Return the objects of those entries that exist, belong only to this instance, and are not to be kept."""
@@ -161,8 +165,7 @@ class DeletionRun:
             was_shared = len(owners) > 1
             reason = await self.need_of_others(release, entry.key, body)
             if reason:
-                log.warning("object_stays", object=str(entry.key), reason=reason)
-                await self.progress.on(str(entry.key), f"stays: {reason}", done=0, total=1)
+                await self.leave(entry.key, body, reason)
                 return False
         # An object of the same name with another uid was created by someone else after ours was deleted; one that was
         # shared may have been created again by another holder.
@@ -242,7 +245,7 @@ class DeletionRun:
         if not reference.get("name"):
             return False
         key = ObjectKey("v1", "PersistentVolumeClaim", str(reference.get("namespace")), str(reference["name"]))
-        claim = await self.cluster.get(_CLAIMS, key)
+        claim = await self.cluster.get(CLAIMS, key)
         return claim is not None and uid_of(claim) == reference.get("uid")
 
     async def begin(self, target: Target) -> None:
@@ -266,20 +269,41 @@ class DeletionRun:
         )
 
     async def _claims(self, release: Release, entries: Sequence[Entry]) -> Sequence[Target]:
-        """Return the volume claims that deleted StatefulSets have created from their templates."""
-        claims: list[Target] = []
-        for entry in entries:
-            if not entry.claim_templates or entry.is_kept or await self._exists(entry):
-                continue
-            prefixes = tuple(f"{template}-{entry.key.name}-" for template in entry.claim_templates)
-            # These claims do not carry the instance's label; their names are all that connects them with the set.
-            for claim in await self.cluster.list(_CLAIMS, namespace=entry.key.namespace):
-                name = str(field_at(claim, "metadata", "name"))
-                is_kept = annotations_of(claim).get(KEEP_ANNOTATION) == "true"
-                if not is_kept and name.startswith(prefixes) and name.rpartition("-")[2].isdigit():
-                    key = ObjectKey("v1", "PersistentVolumeClaim", entry.key.namespace, name)
-                    claims.append(Target(Entry(key, entry.file, ""), _CLAIMS, claim))
-        return claims
+        """Return the volume claims that deleted StatefulSets have made from their templates, as far as that is proven."""
+        sets = [entry for entry in entries if entry.claim_templates]
+        targets: dict[ObjectKey, Target] = {}
+        for namespace in sorted({entry.key.namespace for entry in sets}):
+            around = await Surroundings.look(self.cluster, namespace)
+            for entry in (each for each in sets if each.key.namespace == namespace):
+                is_staying = entry.is_kept or entry.is_adopted or await self._exists(entry)
+                for claim in around.claims:
+                    key = claim_key(claim, namespace)
+                    if is_made_by(entry, claim, release):
+                        if await self._is_claim_to_go(release, key, claim, around, is_staying=is_staying):
+                            targets[key] = Target(Entry(key, entry.file, ""), CLAIMS, claim)
+                    elif not is_staying and _is_unclear(entry, claim, release):
+                        await self.leave(key, claim, f"nothing proves that {entry.key} has made it")
+        return list(targets.values())
+
+    async def _is_claim_to_go(
+        self, release: Release, key: ObjectKey, claim: Body, around: Surroundings, *, is_staying: bool
+    ) -> bool:
+        """Return whether a claim of the instance is deleted; ``is_staying``: its StatefulSet is not."""
+        if is_staying or annotations_of(claim).get(KEEP_ANNOTATION) == "true":
+            self.keep(key)
+            return False
+        pod = around.mounted_by_others(claim, release.vnf_instance_id)
+        if pod:
+            await self.leave(key, claim, f"pod {pod} of another VNF instance uses it")
+        return not pod
+
+    def keep(self, key: ObjectKey) -> None:
+        """Note that an object of the instance is not deleted."""
+
+    async def leave(self, key: ObjectKey, body: Body, reason: str) -> None:
+        """Report an object that is not deleted although an operator could expect it."""
+        log.warning("object_stays", object=str(key), reason=reason)
+        await self.progress.on(str(key), f"stays: {reason}", done=0, total=1)
 
     async def _exists(self, entry: Entry) -> bool:
         """Return whether an object of this name exists: one that was kept, or that another owner has created."""
@@ -370,3 +394,12 @@ def is_cluster_scoped(key: ObjectKey) -> bool:
 
 def _has_label(target: Target, release: Release) -> bool:
     return labels_of(target.body).get(INSTANCE_LABEL) == release.vnf_instance_id
+
+
+def _is_unclear(entry: Entry, claim: Body, release: Release) -> bool:
+    """Return whether a claim could be one of a StatefulSet and is known to be of nothing else."""
+    known = {(each.key.namespace, each.key.name) for each in release.entries if each.key.kind == CLAIMS.kind}
+    known |= {(each.key.namespace, claim.name) for each in release.entries for claim in each.claims}
+    own = (entry.key.namespace, str(field_at(claim, "metadata", "name")))
+    is_kept = annotations_of(claim).get(KEEP_ANNOTATION) == "true"
+    return may_be_made_by(entry, claim) and not is_kept and INSTANCE_LABEL not in labels_of(claim) and own not in known

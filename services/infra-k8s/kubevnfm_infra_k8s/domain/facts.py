@@ -60,10 +60,20 @@ def objects_of(release: Release) -> tuple[ObjectFacts, ...]:
 
 
 def left_of(release: Release) -> tuple[LeftObject, ...]:
-    """Return the objects of the inventory, as those that a termination leaves."""
-    return tuple(
+    """Return the objects of the inventory and the claims of its StatefulSets, as those that a termination leaves."""
+    objects = [
         LeftObject(**{**dict(each), "topology_vdus": ()}, cluster=release.cluster) for each in objects_of(release)
-    )
+    ]
+    claims = [
+        left_object(
+            ObjectKey("v1", "PersistentVolumeClaim", entry.key.namespace, claim.name),
+            claim.uid,
+            cluster=release.cluster,
+        )
+        for entry in release.entries
+        for claim in entry.claims
+    ]
+    return (*objects, *claims)
 
 
 def left_object(

@@ -22,6 +22,8 @@ RESTART_ANNOTATION: Final = "kubevnfm.io/restarted-for"
 """On a pod: the change of configuration or image for which it was started again."""
 KEEP_ANNOTATION: Final = "kubevnfm.io/keep"
 READY_WHEN_ANNOTATION: Final = "kubevnfm.io/ready-when"
+CLAIM_OF_ANNOTATION: Final = "kubevnfm.io/stateful-set"
+"""On a volume claim: the StatefulSet from whose template it was made. Its instance is in the label."""
 
 BUILT_IN_GROUPS: Final = frozenset(
     {

@@ -10,6 +10,7 @@ from kubevnfm_events.infra import VduTarget
 
 from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
 from kubevnfm_infra_k8s.domain.capi.topology import topology_vdus, with_topology_replicas
+from kubevnfm_infra_k8s.domain.claims import with_present_marks
 from kubevnfm_infra_k8s.domain.errors import UnknownKinds
 from kubevnfm_infra_k8s.domain.manifests import Manifest, check_names, defined_kinds, namespace_of_all
 from kubevnfm_infra_k8s.domain.objects import Body, Resource, Wanted, digest_of
@@ -109,7 +110,7 @@ async def plan(command: Described, manifests: Sequence[Manifest], cluster: Clust
         )
     return Plan(
         namespace,
-        objects,
+        await with_present_marks(cluster, objects),
         all_served=all(served.values()),
         without_workload=vdus_without_workload(implemented, command.vdus),
     )

@@ -10,6 +10,7 @@ from kubevnfm_infra_k8s.domain.ca_bundles import without_others_bundles
 from kubevnfm_infra_k8s.domain.capi.autoscaling import Limits
 from kubevnfm_infra_k8s.domain.manifests import Manifest
 from kubevnfm_infra_k8s.domain.objects import (
+    CLAIM_OF_ANNOTATION,
     INSTANCE_LABEL,
     MANAGED_BY,
     OPERATION_ANNOTATION,
@@ -43,6 +44,8 @@ def prepared(
     if template is not None:
         inner = template.get("metadata") or {}
         template["metadata"] = {**inner, "labels": {**(inner.get("labels") or {}), **own}}
+    if (manifest.api_version.rpartition("/")[0], manifest.kind) == ("apps", "StatefulSet"):
+        _mark_claims(body, own)
     if Limits.from_object(body).are_complete:
         # Otherwise each apply would take the number back that the autoscaler has chosen.
         body["spec"] = {name: value for name, value in (body.get("spec") or {}).items() if name != "replicas"}
@@ -68,6 +71,18 @@ def labelled(body: Body, labels: Mapping[str, str]) -> Body:
     """Return the object with these labels added."""
     metadata = body["metadata"]
     return {**body, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}}
+
+
+def _mark_claims(stateful_set: dict[str, Any], own: Mapping[str, str]) -> None:
+    """Have each claim say whose it is: the StatefulSet controller copies labels and annotations of the template into it."""
+    spec = _object_at(stateful_set, ("spec",)) or {}
+    templates = spec.get("volumeClaimTemplates")
+    for template in templates if isinstance(templates, list) else ():
+        inner = template.get("metadata") if isinstance(template, dict) else None
+        if isinstance(inner, dict):
+            inner["labels"] = {**(inner.get("labels") or {}), **own}
+            annotations = inner.get("annotations") or {}
+            inner["annotations"] = {**annotations, CLAIM_OF_ANNOTATION: stateful_set["metadata"].get("name")}
 
 
 def _object_at(body: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any] | None:

@@ -33,9 +33,10 @@ class PruneRun(DeletionRun):
 
         None after ``within_s``: call again. Raises ObjectsNotGone at the deadline.
         """
-        old = [entry for entry in release.entries if entry.key not in wanted]
-        if not old:
+        if all(entry.key in wanted for entry in release.entries):
             return release
+        release = await self.with_claims(release)
+        old = [entry for entry in release.entries if entry.key not in wanted]
         if await self.delete(replace(release, entries=old), within_s=within_s) is None:
             return None
         stays = await each_of(old, lambda entry: self._stays(release, entry))

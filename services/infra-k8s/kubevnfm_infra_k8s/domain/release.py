@@ -34,6 +34,14 @@ class Written:
 
 
 @dataclass(frozen=True)
+class OwnedClaim:
+    """A volume claim that a StatefulSet of the inventory has made from one of its templates."""
+
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True)
 class Entry:
     """One object of the inventory."""
 
@@ -54,6 +62,8 @@ class Entry:
     """A Job that has ended well. It may be collected afterwards (``ttlSecondsAfterFinished``)."""
     claim_templates: Sequence[str] = ()
     """Names of a StatefulSet's volumeClaimTemplates. Kubernetes does not delete their claims with the set."""
+    claims: tuple[OwnedClaim, ...] = ()
+    """The claims that were seen to be made by this StatefulSet (`claims.recorded`). The set may have others."""
     manifest_name: str = ""
     """The name in the manifest, if the object has another one (CR-095)."""
     owned: str = ""
@@ -155,6 +165,8 @@ def _entry(wanted: Wanted, known: Entry | None) -> Entry:
         # Another manifest is another Job, which has yet to run.
         is_complete=known is not None and known.is_complete and known.digest == wanted.digest,
         claim_templates=wanted.claim_templates,
+        # Those of a template that is gone may still exist.
+        claims=known.claims if known is not None else (),
         manifest_name=wanted.manifest_name,
         owned=known.owned if known is not None else "",
         topology_vdus=wanted.topology_vdus,

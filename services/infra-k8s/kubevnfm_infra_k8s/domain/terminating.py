@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import structlog
 from kubevnfm_events.infra import LeftObject
 
+from kubevnfm_infra_k8s.domain.claims import CLAIMS
 from kubevnfm_infra_k8s.domain.deleting import DeletionRun, Target, is_cluster_scoped
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.facts import left_object
@@ -51,6 +52,7 @@ class TerminationRun(DeletionRun):
         Raises ObjectsNotGone at the deadline.
         """
         look_until = asyncio.get_running_loop().time() + within_s
+        release = await self.with_claims(release)
         count = await self.delete(release, within_s=within_s)
         if count is None or not await self._clear(release, look_until):
             return None
@@ -60,15 +62,17 @@ class TerminationRun(DeletionRun):
         """As for any deletion; what stays is remembered."""
         is_to_go = await super().is_to_go(release, entry, resource, body)
         if not is_to_go:
-            self._staying.setdefault(entry.key)
+            self.keep(entry.key)
         return is_to_go
 
-    async def need_of_others(self, release: Release, key: ObjectKey, body: Body) -> str:
-        """As for any deletion; what others need is reported as left."""
-        reason = await super().need_of_others(release, key, body)
-        if reason:
-            self._staying[key] = left_object(key, uid_of(body), cluster=self.cluster.endpoint)
-        return reason
+    def keep(self, key: ObjectKey) -> None:
+        """See the base class. It is not deleted by its label either."""
+        self._staying.setdefault(key)
+
+    async def leave(self, key: ObjectKey, body: Body, reason: str) -> None:
+        """See the base class. It is in the answer too."""
+        await super().leave(key, body, reason)
+        self._staying[key] = left_object(key, uid_of(body), cluster=self.cluster.endpoint)
 
     async def _clear(self, release: Release, look_until: float) -> bool:
         """Delete what carries the label until there is nothing more; False after ``look_until``.
@@ -108,6 +112,8 @@ class TerminationRun(DeletionRun):
         namespaces: dict[tuple[str, str], set[str]] = {}
         for entry in release.entries:
             namespaces.setdefault((entry.key.api_version, entry.key.kind), set()).add(entry.key.namespace)
+            if entry.claim_templates:
+                namespaces.setdefault((CLAIMS.api_version, CLAIMS.kind), set()).add(entry.key.namespace)
         everywhere = {entry.key.namespace for entry in release.entries if entry.key.namespace}
         gone = {
             entry.key.name

@@ -148,7 +148,8 @@ class StatefulSets:
             **(value_at(template, "metadata", "labels") or {}),
             **(value_at(spec, "selector", "matchLabels") or {}),
         }
-        metadata: Obj = {"name": name, "namespace": namespace, "labels": labels}
+        annotations = dict(value_at(template, "metadata", "annotations") or {})
+        metadata: Obj = {"name": name, "namespace": namespace, "labels": labels, "annotations": annotations}
         # Claims have no owner by default: data outlives the StatefulSet, and a new one of the same name finds it.
         if value_at(spec, "persistentVolumeClaimRetentionPolicy", "whenDeleted") == "Delete":
             metadata["ownerReferences"] = [controller_reference(stateful_set)]
