@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given as given_by_chance
+from hypothesis import settings
+from hypothesis import strategies as st
 from kubevnfm_csar import AffinityRule, ComputeDemand, Cp, Flavour, SoftwareImage, Storage, Vdu, VirtualLink
 from kubevnfm_infra_openstack.domain.grant import Granted
 from kubevnfm_infra_openstack.domain.quota import Flavor
-from kubevnfm_infra_openstack.domain.topology import template_of, with_present_vdus
+from kubevnfm_infra_openstack.domain.topology import indexes_after, template_of, with_present_vdus
 from kubevnfm_kit.errors import Unprocessable
 
 GIB = 1024**3
@@ -175,3 +179,72 @@ def test_vdus_that_a_change_does_not_name_keep_their_machines_ports_and_volumes(
     assert referred_to <= set(changed_parts)
     replaced: Any = with_present_vdus(wanted, present, changed, ("masterNode",))
     assert replaced["resources"]["masterNode"]["properties"]["image"] == "new"
+
+
+def overlapping(counts: Mapping[str, int], cps: Mapping[str, str], *, cidr: str = "10.0.0.0/24") -> Flavour:
+    """Return a VNFD with so many instances of each VDU; ``cps``: the connection point of each."""
+    return Flavour(
+        flavour_id="simple",
+        file="Definitions/vnfd.yaml",
+        vdus={name: Vdu(vdu_id=name, compute=ComputeDemand(vcpus=1), min_instances=1) for name in counts},
+        cps={
+            cps[name]: Cp(cp_id=cps[name], vdu_id=name, order=0, virtual_link="net", vnic_type=f"of {name} {cidr}")
+            for name in counts
+        },
+        virtual_links={"net": VirtualLink(virtual_link_id="net", cidr=cidr, ip_version="ipv4")},
+        initial_deltas=dict(counts),
+    )
+
+
+def parts(template: Any) -> dict[str, dict[str, Any]]:
+    """Return the servers and ports by VDU: the properties of each say whose it is, whatever its name."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, resource in template["resources"].items():
+        properties = resource.get("properties", {})
+        vdu_id = properties.get("binding:vnic_type", "of ").split(" ")[1] or properties.get("name")
+        if vdu_id:
+            found.setdefault(vdu_id, {})[name] = resource
+    return found
+
+
+@given_by_chance(
+    counts=st.dictionaries(
+        st.sampled_from(["db", "db-1", "db-1-1", "db-replica", "db-replica-1"]), st.integers(1, 3), min_size=2
+    ),
+    names=st.permutations(["net-0", "cp", "cp-1", "cp-1-1", "cp-2"]),
+    scaled=st.integers(0, 4),
+    wanted=st.integers(1, 3),
+)
+@settings(max_examples=100, deadline=None)
+def test_machines_whose_names_overlap_keep_to_their_vdu(
+    counts: dict[str, int], names: list[str], scaled: int, wanted: int
+) -> None:
+    """A VDU is scaled, and changed, with what is its own; names that would be those of two parts are refused."""
+    cps = dict(zip(counts, names, strict=False))
+    vnfd = overlapping(counts, cps)
+    try:
+        before: Any = template_of(vnfd, given(), FLAVORS)
+    except Unprocessable:  # see the next test
+        return
+    assert {vdu_id: len(found) for vdu_id, found in parts(before).items()} == {n: 2 * c for n, c in counts.items()}
+    vdu_id = sorted(counts)[scaled % len(counts)]
+    wanted = min(wanted, counts[vdu_id])
+    indexes = indexes_after(before, vnfd, {vdu_id: wanted})
+    assert {name: len(found) for name, found in indexes.items()} == {**counts, vdu_id: wanted}
+    after: Any = template_of(vnfd, given(), FLAVORS, indexes, before)
+    assert len(parts(after)[vdu_id]) == 2 * wanted
+    assert parts(after)[vdu_id].items() <= parts(before)[vdu_id].items()
+    assert {**parts(after), vdu_id: None} == {**parts(before), vdu_id: None}
+    # Another package, in which all ports are others.
+    other = overlapping(counts, cps, cidr="10.9.0.0/24")
+    changed: Any = with_present_vdus(template_of(other, given(), FLAVORS), before, other, [vdu_id])
+    assert {**parts(changed), vdu_id: None} == {**parts(before), vdu_id: None}
+    assert parts(changed)[vdu_id] == parts(template_of(other, given(), FLAVORS))[vdu_id]
+
+
+@pytest.mark.parametrize("name", ["masterNode-1", "internal-0"])
+def test_a_name_that_an_instance_of_another_vdu_gets_is_refused(name: str) -> None:
+    vdus = {**VNFD.vdus, name: Vdu(vdu_id=name, min_instances=1)}
+    vnfd = VNFD.model_copy(update={"vdus": vdus, "initial_deltas": {"masterNode": 2, name: 1}})
+    with pytest.raises(Unprocessable, match=f"would be the resource {name}"):
+        resources(given(), vnfd)

@@ -70,7 +70,7 @@ class ReadinessWait:
                         await progress.on(str(key), verdict.message or verdict.status, done=ready, total=len(awaited))
                 self._check_failures(verdicts)
                 if left_s <= 0:
-                    raise ObjectsNotReady(await not_ready(self.cluster, verdicts, view.bodies))
+                    raise ObjectsNotReady(await not_ready(self.cluster, self.vnf_instance_id, verdicts, view.bodies))
                 patience_s = min(left_s, look_until - loop.time(), soonest(verdicts.values()) or left_s, LOOK_EVERY_S)
                 changed = await view.change(within_s=patience_s)
                 if not changed and loop.time() >= look_until:

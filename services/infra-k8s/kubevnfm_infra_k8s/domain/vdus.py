@@ -22,8 +22,9 @@ def workload_of_vdus(manifests: Sequence[Manifest], vdus: Sequence[VduTarget]) -
     """
     found: dict[Manifest, VduTarget] = {}
     workloads = [each for each in manifests if each.kind in WORKLOADS]
+    names = {vdu.name for vdu in vdus}
     for vdu in vdus:
-        mine = [each for each in workloads if _is_named(each, vdu) and each.kind == (vdu.kind or each.kind)]
+        mine = _implementations(vdu, workloads, names)
         if mine:
             found[mine[0]] = vdu
         elif vdu.kind is not None:
@@ -35,8 +36,23 @@ def workload_of_vdus(manifests: Sequence[Manifest], vdus: Sequence[VduTarget]) -
     return found
 
 
-def _is_named(workload: Manifest, vdu: VduTarget) -> bool:
-    return workload.name == vdu.name or (vdu.is_in_chart and workload.name.rpartition("-")[0] == vdu.name)
+def _implementations(vdu: VduTarget, workloads: Sequence[Manifest], names: Collection[str]) -> Sequence[Manifest]:
+    """Return the workloads with the name of a VDU; in a chart else those with that name up to their last dash.
+
+    ``names``: those of all VDUs. A workload with the whole name of one (``db-replica``) is not the other's (``db``).
+    Raises: InvalidInput if the part of the name fits several.
+    """
+    fitting = [each for each in workloads if each.kind == (vdu.kind or each.kind)]
+    exact = [each for each in fitting if each.name == vdu.name]
+    if exact or not vdu.is_in_chart:
+        return exact
+    partly = [each for each in fitting if each.name not in names and each.name.rpartition("-")[0] == vdu.name]
+    if len({each.name for each in partly}) > 1:
+        named = ", ".join(sorted(f"{each.kind} {each.name}" for each in partly))
+        raise InvalidInput(
+            f"{_MAPPING}.{vdu.vdu_id}", f"missing: one of {named} expected, whose names all fit {vdu.name}"
+        )
+    return partly
 
 
 def vdus_without_workload(implemented: Collection[VduTarget], vdus: Sequence[VduTarget]) -> Sequence[VduTarget]:

@@ -56,9 +56,12 @@ def template_of(
 
     ``indexes``: the instances of each VDU, for a stack that is changed; without it, those of the instantiation level,
     numbered from 0. ``present``: the template of a stack whose machines and volumes stay as they are.
-    Raises Unprocessable if a connection point has no network; PlacementUnsupported for a new stack.
+    Raises Unprocessable if a connection point has no network, and if two parts of the VNFD would get one name; PlacementUnsupported
+    for a new stack.
     """
     resources: _Resources = {}
+    if indexes is None:  # a stack that exists may never come to the number that collides
+        _check_names(vnfd)
     before = resources_of(present) if present is not None else {}
     # Zones are for the NFVO to choose. An existing stack keeps its machines, whatever rule its package has.
     groups = placement_groups(vnfd, has_zones=indexes is not None or bool(given.grant.get("zones")))
@@ -80,6 +83,7 @@ def template_of(
         zones = iter(zones_of(vdu.vdu_id, given))
         flavor = _present_flavor(vdu, suffixes, before)
         for suffix in suffixes:
+            _check_free(resources, vdu, vnfd, suffix)
             is_kept = vdu.vdu_id + suffix in before
             flavor = _add_server(
                 resources, vdu, suffix, vnfd, given, flavors, flavor=flavor, zone=None if is_kept else next(zones, None),
@@ -87,6 +91,32 @@ def template_of(
             )  # fmt: skip
     template = {"heat_template_version": _VERSION, "resources": resources}
     return _with_kept(template, before, {name for name, one in before.items() if one.get("type") in (SERVER, VOLUME)})
+
+
+def _check_names(vnfd: Flavour) -> None:
+    """Raise Unprocessable if an instance of a VDU can get the name of another part: ``db`` and ``db-1``.
+
+    By these names its machines are found later.
+    """
+    owner_by_name = {name: vdu.vdu_id for vdu in vnfd.vdus.values() for name in _parts_of(vdu, vnfd)}
+    for vdu_id, vdu in vnfd.vdus.items():
+        most = vnfd.max_count(vdu_id)
+        for name in sorted(_parts_of(vdu, vnfd)) if most > 1 else ():
+            taken = next((f"{name}-{number}" for number in range(most) if f"{name}-{number}" in owner_by_name), None)
+            if taken is not None:
+                raise _same_name(name, taken, f"VDU {owner_by_name[taken]}")
+
+
+def _check_free(resources: Mapping[str, object], vdu: Vdu, vnfd: Flavour, suffix: str) -> None:
+    for name in sorted(_parts_of(vdu, vnfd)):
+        if name + suffix in resources:
+            raise _same_name(name, name + suffix, "another part")
+
+
+def _same_name(name: str, taken: str, owner: str) -> Unprocessable:
+    return Unprocessable(
+        "vnfd", f"different names expected: an instance of {name} would be the resource {taken}, which {owner} has"
+    )
 
 
 def _present_flavor(vdu: Vdu, suffixes: Sequence[str], before: Mapping[str, Template]) -> object:
@@ -134,9 +164,11 @@ def indexes_after(
         if resource.get("type") != SERVER or name in leaving:
             continue
         vdu_id, _, number = name.rpartition("-")
-        if name in there:
+        is_numbered = vdu_id in there and number.isdigit()
+        # The first instance of a VDU that can have others is numbered too, so it does not have the VDU's own name.
+        if name in there and not (is_numbered and vnfd.max_count(name) > 1):
             there[name].append(0)
-        elif vdu_id in there and number.isdigit():
+        elif is_numbered:
             there[vdu_id].append(int(number))
     found: dict[str, list[int]] = {}
     for vdu_id, indexes in there.items():
@@ -149,9 +181,18 @@ def indexes_after(
 
 def with_present_vdus(template: Template, present: Template, vnfd: Flavour, changed: Collection[str]) -> Template:
     """Return the template with the present machines, ports and volumes of all VDUs except the changed ones."""
-    staying = {name for vdu in vnfd.vdus.values() if vdu.vdu_id not in changed for name in _parts_of(vdu, vnfd)}
+    vdu_by_part = {name: vdu.vdu_id for vdu in vnfd.vdus.values() for name in _parts_of(vdu, vnfd)}
     before = resources_of(present)
-    return _with_kept(template, before, {name for name in before if {name, name.rpartition("-")[0]} & staying})
+    # A part with a number is that of its VDU only if no other part has the whole name.
+    owners = {name: vdu_by_part.get(name) or vdu_by_part.get(_without_number(name)) for name in before}
+    return _with_kept(
+        template, before, {name for name, vdu in owners.items() if vdu is not None and vdu not in changed}
+    )
+
+
+def _without_number(name: str) -> str:
+    part, _, number = name.rpartition("-")
+    return part if number.isdigit() else name
 
 
 def _parts_of(vdu: Vdu, vnfd: Flavour) -> set[str]:
