@@ -191,3 +191,16 @@ items:
         ("v1", "ConfigMap", "a"),
         ("v1", "ConfigMap", "b"),
     ]
+
+
+def test_in_a_chart_the_whole_name_goes_before_a_part_of_it(workload: Make) -> None:
+    """CR-030: `db-replica` is the workload of that VDU, and not of `db`, whatever the order of the files."""
+    vdus = [VduTarget(vdu_id=name, name=name, is_in_chart=True) for name in ("db", "db-replica", "db-replica-1")]
+    names = ["db-replica", "db-replica-1", "db-vnf1"]
+    found = workload_of_vdus([one(workload(name=name)) for name in names], vdus)
+    assert {vdu.vdu_id: each.name for each, vdu in found.items()} == {
+        "db": "db-vnf1", "db-replica": "db-replica", "db-replica-1": "db-replica-1",
+    }  # fmt: skip
+    with pytest.raises(InvalidInput, match="one of Deployment db-a, Deployment db-b expected") as caught:
+        workload_of_vdus([one(workload(name=name)) for name in ("db-a", "db-b")], vdus[:1])
+    assert caught.value.field == "additionalParams.vdu_mapping.db"

@@ -7,8 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.readiness import judge, last_condition
-from kubevnfm_infra_k8s.domain.verdicts import Observation, Status
+from kubevnfm_infra_k8s.domain.report import describe
+from kubevnfm_infra_k8s.domain.verdicts import Observation, Status, Verdict
 from kubevnfm_lab.kubernetes.pki import Authority
 
 NOW = datetime(2025, 6, 1, 12, 0, tzinfo=UTC)
@@ -245,3 +247,17 @@ def test_the_condition_that_changed_last_is_reported() -> None:
     ]
     assert last_condition(body) == "A True, R: m"
     assert last_condition(obj("Thing", CR)) == ""
+
+
+def test_a_report_shows_warnings_of_the_pods_of_the_object_only() -> None:
+    """CR-025: `db-replica-0` is no pod of `db`, although its name begins so."""
+
+    def warning(name: str, uid: str) -> dict[str, Any]:
+        about = {"kind": "Pod", "name": name, "uid": uid}
+        return {"type": "Warning", "reason": "BackOff", "message": f"about {name}", "involvedObject": about}
+
+    key, verdict = ObjectKey("apps/v1", "StatefulSet", "n", "db"), Verdict(Status.IN_PROGRESS, "0 of 1 ready")
+    events = [warning("db-replica-0", "p1"), warning("db-0", "p0")]
+    body = {"metadata": {"uid": "s0"}}
+    assert describe(key, verdict, body, events, {"p0"}) == "0 of 1 ready, warning BackOff: about db-0"
+    assert describe(key, verdict, body, events[:1], {"p0"}) == "0 of 1 ready"

@@ -239,7 +239,7 @@ async def test_claims_of_an_earlier_version_are_recorded_before_their_pods_leave
 
 
 async def test_a_claim_without_proof_stays_and_is_named(stage: Any) -> None:
-    """It has the name of a claim of the set, but no pod of it was ever seen with it, and it was made before."""
+    """CR-023: it has the name of a claim of the set, but no pod of it was ever seen with it, and it was made before."""
     vnf = Vnf(stage, "db", is_marked=False)
     claim = vnf.body["spec"]["volumeClaimTemplates"][0]["spec"]
     await with_volumes(stage, 1)
@@ -284,6 +284,7 @@ async def test_a_set_that_would_take_the_claim_of_another_vnf_is_refused(stage: 
 
 
 async def test_a_claim_that_another_vnf_uses_stays_and_is_named(stage: Any) -> None:
+    """CR-023."""
     owner, user = Vnf(stage, "db-replica", replicas=2), Vnf(stage, "replica", templates=["data-db"])
     await begin(stage, user)
     # Its claim with the number 0 is the owner's too: numbers begin elsewhere.
@@ -301,7 +302,7 @@ async def test_a_claim_that_another_vnf_uses_stays_and_is_named(stage: Any) -> N
 
 
 async def test_another_package_can_change_a_set_with_marks_and_one_without(stage: Any) -> None:
-    """Templates do not change, so a set keeps the marks that it has; also after it was adopted."""
+    """CR-018: templates do not change, so a set keeps the marks that it has; also after it was adopted."""
     marked, plain = Vnf(stage, "db"), Vnf(stage, "db-1", is_marked=False)
     await begin(stage, marked, plain)
     for vnf in (marked, plain):
@@ -417,6 +418,7 @@ QUIET: Final = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 @settings(max_examples=5, deadline=None, suppress_health_check=QUIET)
 @LIVES
 async def test_the_life_of_a_vnf_leaves_the_others_alone_and_nothing_of_its_own(stage: Any, life: Any) -> None:
+    """CR-023."""
     await lived(stage, life)
 
 
