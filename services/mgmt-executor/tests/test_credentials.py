@@ -458,6 +458,24 @@ async def test_the_role_of_the_account_can_be_chosen_and_must_exist(ready: Site)
     assert binding.body["roleRef"]["name"] == "view"
 
 
+async def test_a_binding_of_that_name_that_is_not_ours_stays(ready: Site) -> None:
+    """CR-061: its name alone is no reason to replace it."""
+    admin = ready.connect(kubeconfig_connection(ready.capi.kubeconfig()))
+    bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    theirs = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "kubevnfm"},
+        "roleRef": role,
+        "subjects": [],
+    }
+    assert (await admin.call("POST", bindings, body=theirs)).is_success
+    with pytest.raises(WorkloadRefused, match="ClusterRoleBinding kubevnfm of another party"):
+        await ready.send()
+    assert (await admin.get(f"{bindings}/kubevnfm")).body["roleRef"] == role
+
+
 # --- the receiver -----------------------------------------------------------------------------------------------------
 
 

@@ -78,8 +78,14 @@ async def _bind(api: AccountsApi, cluster_role: str) -> None:
     if present.is_success:
         if present.body.get("roleRef") == reference and present.body.get("subjects"):
             return
+        metadata = present.body.get("metadata") or {}
+        if not _LABELS.items() <= (metadata.get("labels") or {}).items():
+            raise WorkloadRefused(
+                f"the workload cluster has a ClusterRoleBinding {ACCOUNT} of another party: rename it"
+            )
         # The role of a binding cannot be changed: Kubernetes wants it deleted and created again.
-        await api.call("DELETE", path)
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": metadata.get("uid")}}
+        await api.call("DELETE", path, body=options)
     await _create(api, _BINDINGS, binding)
 
 
