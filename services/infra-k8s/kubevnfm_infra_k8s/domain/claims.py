@@ -45,7 +45,7 @@ _MARKS: Final = (("labels", INSTANCE_LABEL), ("labels", TACKER_LABEL), ("annotat
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a namespace has beside an instance's StatefulSets."""
+    """The claims and pods of a namespace."""
 
     claims: Sequence[Body]
     """All claims."""

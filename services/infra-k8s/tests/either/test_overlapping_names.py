@@ -1,6 +1,6 @@
 """VNFs in one namespace whose StatefulSets, claim templates and claims have names that overlap (capi.md CR-023).
 
-Whose a claim is, the tests know from the moment at which it appears: a step of one VNF alone was on its way.
+The tests know the owner of a claim from the moment at which it appears: a step of one VNF alone was on its way.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Vnf:
 
     ground: Any
     name: str
-    """Of the StatefulSet."""
+    """The name of the StatefulSet."""
     templates: Sequence[str] = ("data",)
     is_marked: bool = True
     """False: an earlier version has applied it, so that the claim templates have no mark, and no claim was recorded."""
@@ -363,7 +363,7 @@ async def test_claims_are_found_although_the_process_is_killed_after_each_write(
     done = await deaths.until_done(lambda: vnf.ground.delete(instance=vnf.instance, operation="end"))
     stage.vnfs.remove(vnf)
     assert done.left == ()
-    assert len(deaths.deaths) >= 5
+    assert len(deaths.deaths) >= 4  # two claims may be deleted at once
     assert await claims_in(stage) == other.claims
 
 
