@@ -164,7 +164,7 @@ async def test_a_stateful_set_numbers_its_pods_and_keeps_their_claims(api: Any) 
     template = a_pod()
     template["metadata"] = {"labels": {"app": "db"}}
     claim = {
-        "metadata": {"name": "data"},
+        "metadata": {"name": "data", "labels": {"of": "me"}, "annotations": {"set": "db"}},
         "spec": {
             "accessModes": ["ReadWriteOnce"],
             "storageClassName": "fast",
@@ -178,6 +178,8 @@ async def test_a_stateful_set_numbers_its_pods_and_keeps_their_claims(api: Any) 
     assert [p["metadata"]["name"] for p in (await api.get(PODS))["items"]] == ["db-0", "db-1"]
     claims = (await api.get(f"{CORE}/persistentvolumeclaims"))["items"]
     assert {c["metadata"]["name"]: c["status"]["phase"] for c in claims} == {"data-db-0": "Bound", "data-db-1": "Bound"}
+    assert [c["metadata"]["labels"] for c in claims] == [{"of": "me", "app": "db"}] * 2
+    assert [c["metadata"]["annotations"].get("set") for c in claims] == ["db", "db"]
     await api.patch(f"{sets}/db", {"spec": {"replicas": 1}})
     await api.until_gone(PODS, "db-1")
     assert len((await api.get(f"{CORE}/persistentvolumeclaims"))["items"]) == 2
