@@ -54,7 +54,9 @@ class ApplyRun:
         sharers = await self._hold(persistent)
         there = await self._find_existing(persistent)
         foreign = self._foreign(there, sharers, release)
-        taken = await taken_claims(self.wait.cluster, persistent, there.keys(), self.wait.vnf_instance_id)
+        taken = await taken_claims(
+            self.wait.cluster, self.releases, persistent, there.keys(), self.wait.vnf_instance_id
+        )
         if taken:
             # Not taken over either: two instances would write the same data.
             raise ForeignObjects(taken, way_out="rename the StatefulSets or their claim templates")

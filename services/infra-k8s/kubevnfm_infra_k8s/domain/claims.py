@@ -33,7 +33,7 @@ from kubevnfm_infra_k8s.domain.objects import (
     uid_of,
 )
 from kubevnfm_infra_k8s.domain.ports import Cluster, Releases
-from kubevnfm_infra_k8s.domain.release import Entry, OwnedClaim, Release
+from kubevnfm_infra_k8s.domain.release import ADDONS, Entry, OwnedClaim, Release
 from kubevnfm_infra_k8s.domain.together import each_of
 from kubevnfm_infra_k8s.domain.vdus import owner_uid
 
@@ -124,12 +124,22 @@ async def with_present_marks(cluster: Cluster, objects: Sequence[Wanted]) -> Seq
     return await each_of(objects, fitted)
 
 
+async def is_of_others(releases: Releases, claim: Body, vnf_instance_id: str) -> bool:
+    """Return whether the label of a claim names another VNF instance that has objects; one that was terminated has none."""
+    other = labels_of(claim).get(INSTANCE_LABEL, vnf_instance_id)
+    return other != vnf_instance_id and any([await releases.get(other, part) is not None for part in ("", ADDONS)])
+
+
 async def taken_claims(
-    cluster: Cluster, objects: Sequence[Wanted], existing: Collection[ObjectKey], vnf_instance_id: str
+    cluster: Cluster,
+    releases: Releases,
+    objects: Sequence[Wanted],
+    existing: Collection[ObjectKey],
+    vnf_instance_id: str,
 ) -> Sequence[ObjectKey]:
     """Return the claims of other VNF instances that StatefulSets would take as theirs, because they have the same name.
 
-    Only StatefulSets that are not ``existing`` are asked for.
+    Only StatefulSets that are not ``existing`` are asked for. A claim that a terminated instance has kept may be taken.
     """
     sets = [each for each in objects if each.claim_templates and each.key not in existing]
     others = f"{INSTANCE_LABEL},{INSTANCE_LABEL}!={vnf_instance_id}"
@@ -142,7 +152,9 @@ async def taken_claims(
                 continue
             raise
         wanted = {name for each in sets if each.key.namespace == namespace for name in _first_claims(each)}
-        found += [claim_key(each, namespace) for each in claims if _name(each) in wanted]
+        same = [claim for claim in claims if _name(claim) in wanted]
+        taken = await each_of(same, lambda claim: is_of_others(releases, claim, vnf_instance_id))
+        found += [claim_key(claim, namespace) for claim, is_taken in zip(same, taken, strict=True) if is_taken]
     return found
 
 

@@ -15,7 +15,15 @@ from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_infra_k8s.domain.capi.contract import GROUPS, PAUSED_ANNOTATION, is_cluster, is_of_management, is_paused
 from kubevnfm_infra_k8s.domain.capi.orphans import clusters_in
-from kubevnfm_infra_k8s.domain.claims import CLAIMS, Surroundings, claim_key, is_made_by, may_be_made_by, save_claims
+from kubevnfm_infra_k8s.domain.claims import (
+    CLAIMS,
+    Surroundings,
+    claim_key,
+    is_made_by,
+    is_of_others,
+    may_be_made_by,
+    save_claims,
+)
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotGone, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.holding import deleting, holding
 from kubevnfm_infra_k8s.domain.looking import look
@@ -281,7 +289,7 @@ class DeletionRun:
                     if is_made_by(entry, claim, release):
                         if await self._is_claim_to_go(release, key, claim, around, is_staying=is_staying):
                             targets[key] = Target(Entry(key, entry.file, ""), CLAIMS, claim)
-                    elif not is_staying and _is_unclear(entry, claim, release):
+                    elif not is_staying and await self._is_unclear(entry, claim, release):
                         await self.leave(key, claim, f"nothing proves that {entry.key} has made it")
         return list(targets.values())
 
@@ -296,6 +304,15 @@ class DeletionRun:
         if pod:
             await self.leave(key, claim, f"pod {pod} of another VNF instance uses it")
         return not pod
+
+    async def _is_unclear(self, entry: Entry, claim: Body, release: Release) -> bool:
+        """Return whether a claim could be one of a StatefulSet and is known to be of nothing else."""
+        known = {(each.key.namespace, each.key.name) for each in release.entries if each.key.kind == CLAIMS.kind}
+        known |= {(each.key.namespace, claim.name) for each in release.entries for claim in each.claims}
+        if (entry.key.namespace, str(field_at(claim, "metadata", "name"))) in known or not may_be_made_by(entry, claim):
+            return False
+        is_kept = annotations_of(claim).get(KEEP_ANNOTATION) == "true"
+        return not is_kept and not await is_of_others(self.releases, claim, release.vnf_instance_id)
 
     def keep(self, key: ObjectKey) -> None:
         """Note that an object of the instance is not deleted."""
@@ -394,12 +411,3 @@ def is_cluster_scoped(key: ObjectKey) -> bool:
 
 def _has_label(target: Target, release: Release) -> bool:
     return labels_of(target.body).get(INSTANCE_LABEL) == release.vnf_instance_id
-
-
-def _is_unclear(entry: Entry, claim: Body, release: Release) -> bool:
-    """Return whether a claim could be one of a StatefulSet and is known to be of nothing else."""
-    known = {(each.key.namespace, each.key.name) for each in release.entries if each.key.kind == CLAIMS.kind}
-    known |= {(each.key.namespace, claim.name) for each in release.entries for claim in each.claims}
-    own = (entry.key.namespace, str(field_at(claim, "metadata", "name")))
-    is_kept = annotations_of(claim).get(KEEP_ANNOTATION) == "true"
-    return may_be_made_by(entry, claim) and not is_kept and INSTANCE_LABEL not in labels_of(claim) and own not in known

@@ -283,6 +283,24 @@ async def test_a_set_that_would_take_the_claim_of_another_vnf_is_refused(stage: 
     assert await claims_in(stage) == owner.claims
 
 
+async def test_a_later_vnf_finds_the_claims_that_an_earlier_one_has_kept(stage: Any) -> None:
+    """CR-023: they stay again, as their annotation says; one without it is not the later one's, and is named."""
+    earlier, later = Vnf(stage, "db", replicas=2), Vnf(stage, "db", replicas=2)
+    await begin(stage, earlier)
+    keep = {"metadata": {"annotations": {"kubevnfm.io/keep": "true"}}}
+    for name in earlier.claims:
+        await stage.as_other("v1", "PersistentVolumeClaim", name, keep)
+    stage.vnfs.remove(earlier)
+    assert await earlier.terminate() == ()
+    await begin(stage, later)
+    assert await claims_in(stage) == earlier.claims
+    unkept = {"metadata": {"annotations": {"kubevnfm.io/keep": None}}}
+    await stage.as_other("v1", "PersistentVolumeClaim", "data-db-1", unkept)
+    stage.vnfs.remove(later)
+    assert [each.name for each in await later.terminate()] == ["data-db-1"]
+    assert await claims_in(stage) == earlier.claims
+
+
 async def test_a_claim_that_another_vnf_uses_stays_and_is_named(stage: Any) -> None:
     """CR-023."""
     owner, user = Vnf(stage, "db-replica", replicas=2), Vnf(stage, "replica", templates=["data-db"])
