@@ -153,6 +153,7 @@ async def stage(ground: Any) -> Any:
     ground.vnfs = []
     yield ground
     await clear(ground)
+    await delete_volumes(ground)
 
 
 async def clear(ground: Any) -> None:
@@ -187,8 +188,14 @@ async def empty(ground: Any) -> None:
         return not await ground.cluster.list(CLAIMS, namespace=ground.namespace)
 
     await until_true(is_empty)
+    # The controller may just give an available one to a new claim.
+    await delete_volumes(ground, but="Available")
+
+
+async def delete_volumes(ground: Any, *, but: str = "") -> None:
     for volume in await ground.cluster.list(VOLUMES):
-        if volume["spec"].get("storageClassName") == ground.own_name("disk"):
+        is_own = volume["spec"].get("storageClassName") == ground.own_name("disk")
+        if is_own and (volume.get("status") or {}).get("phase") != but:
             key = ObjectKey("v1", "PersistentVolume", "", volume["metadata"]["name"])
             await ground.cluster.delete(VOLUMES, key)
 
