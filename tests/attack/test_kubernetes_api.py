@@ -271,7 +271,10 @@ async def test_both_services_judge_a_failing_openid_provider_alike(status: int, 
         vim = a_vim(Hostile(port), **given)
         with pytest.raises((VimUnreachable, VimUnauthorized, VimRefused)) as registered:
             await KubernetesProbe(session, KeyRing([bytes(32)]), timeout_s=60).check(vim)
-        async with KubernetesClusters.open(KeyRing([bytes(32)]), networks()) as clusters, clusters.cluster(vim.connection) as api:
+        async with (
+            KubernetesClusters.open(KeyRing([bytes(32)]), networks()) as clusters,
+            clusters.cluster(vim.connection) as api,
+        ):
             with pytest.raises((ClusterUnavailable, AccessRefused)) as applied:
                 await api.get(PODS, KEY)
     assert isinstance(registered.value, VimUnreachable) == isinstance(applied.value, ClusterUnavailable) == is_temporary

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+from kubevnfm_sandbox.process import Limits
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from kubevnfm_infra_k8s.domain.cnf_policy import Policies
@@ -38,6 +39,16 @@ class ChartSettings(BaseModel):
     trust_packages: bool = False
     """Whether Helm charts are also rendered where the kernel refuses to confine it. Off, because templates could then read what
     this service can read."""
+
+    @property
+    def chart_limits(self) -> Limits:
+        """The limits of each helm program."""
+        return Limits(
+            timeout_s=self.chart_timeout_s,
+            memory_mib=self.chart_memory_mib,
+            parallel=self.chart_parallel,
+            trust_packages=self.trust_packages,
+        )
 
 
 def policies_of(setting: str) -> Policies:

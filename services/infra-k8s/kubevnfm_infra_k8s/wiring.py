@@ -30,7 +30,6 @@ from kubevnfm_events.infra import (
     ScaleObjects,
     UpdateObjects,
 )
-from kubevnfm_sandbox.process import Limits
 from kubevnfm_worker import CommandWorker
 from kubevnfm_worker.backends import Backends
 
@@ -73,16 +72,7 @@ async def infra_k8s(
     trusted = await asyncio.to_thread(ssl.create_default_context, cafile=settings.outbound_ca_file)
     store, key_ring, clock = backends.store, backends.key_ring, backends.clock
     releases = documents.StoredReleases(store)
-    helm = HelmProgram(
-        settings.helm,
-        key_ring,
-        Limits(
-            timeout_s=settings.chart_timeout_s,
-            memory_mib=settings.chart_memory_mib,
-            parallel=settings.chart_parallel,
-            trust_packages=settings.trust_packages,
-        ),
-    )
+    helm = HelmProgram(settings.helm, key_ring, settings.chart_limits)
     backends.states["packageCode"] = await helm.state()
     async with (
         KubernetesClusters.open(key_ring, networks) as clusters,

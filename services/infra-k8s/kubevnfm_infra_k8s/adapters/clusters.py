@@ -55,7 +55,9 @@ class KubernetesClusters:
         async with self._connecting:
             # Under the lock, or two commands would create two pools for the same cluster.
             if name not in self._pool:
-                self._pool[name] = _Pooled(KubernetesCluster(await Transport.connect(access, self._networks, self._tokens)))
+                self._pool[name] = _Pooled(
+                    KubernetesCluster(await Transport.connect(access, self._networks, self._tokens))
+                )
             pooled = self._pool[name]
             self._pool.move_to_end(name)
             pooled.users += 1

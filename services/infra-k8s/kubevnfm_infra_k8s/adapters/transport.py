@@ -105,9 +105,7 @@ class Transport:
         self._session, self.endpoint, self._login = session, endpoint, login
 
     @classmethod
-    async def connect(
-        cls, access: ClusterAccess, networks: VnfNetworks, tokens: OidcTokens | None = None
-    ) -> Transport:
+    async def connect(cls, access: ClusterAccess, networks: VnfNetworks, tokens: OidcTokens | None = None) -> Transport:
         """Return a pool; nothing is sent yet. ``networks`` judge each connection to a cluster of a VNF.
 
         Raises InvalidInput for invalid certificates.
@@ -118,9 +116,7 @@ class Transport:
         else:
             connector = aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=tls)
         # A proxy of the environment would connect to addresses that are not judged.
-        session = aiohttp.ClientSession(
-            connector=connector, trust_env=not access.of_vnf, read_bufsize=_READ_BYTES
-        )
+        session = aiohttp.ClientSession(connector=connector, trust_env=not access.of_vnf, read_bufsize=_READ_BYTES)
         return cls(session, access.endpoint, ClusterLogin(access, tokens or OidcTokens()))
 
     async def close(self) -> None:
