@@ -213,7 +213,7 @@ async def _connection(management: Cluster, workload: WorkloadCluster) -> VimConn
         raise KubeconfigInvalid(f"{key}: type {_KUBECONFIG_KIND} and label {NAME_LABEL}: {workload.name} expected")
     try:
         text = base64.b64decode(str(field_at(secret, "data", "value") or ""), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError) as error:
+    except (binascii.Error, ValueError) as error:
         raise KubeconfigInvalid(f"{key}: data.value: base64 of a kubeconfig expected") from error
     try:
         connection = kubeconfig_connection(text, field="data.value")

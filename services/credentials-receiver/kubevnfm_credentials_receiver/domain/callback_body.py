@@ -100,7 +100,7 @@ class Callback(_Part):
             raise Unprocessable("credentials", f"required with {self.event}")
         try:
             text = base64.b64decode(self.credentials.kubeconfig, validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError) as error:
+        except (binascii.Error, ValueError) as error:
             raise Unprocessable(field, "base64 of UTF-8 expected") from error
         kubeconfig_connection(text, field=field)
         check_self_contained(text, field=field)

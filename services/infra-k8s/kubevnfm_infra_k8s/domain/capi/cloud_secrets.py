@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import structlog
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_kit.foreign_yaml import YamlRefused, read_one_kubernetes_yaml, write_yaml
+from kubevnfm_kit.foreign_yaml import read_one_kubernetes_yaml, write_yaml
 
 from kubevnfm_infra_k8s.domain.manifests import Manifest
 from kubevnfm_infra_k8s.domain.objects import (
@@ -167,6 +167,6 @@ def _clouds_in(secret: Body) -> Sequence[object]:
     try:
         text = base64.b64decode(str(field_at(secret, "data", _CLOUDS) or ""), validate=True).decode()
         clouds = field_at(read_one_kubernetes_yaml(text), "clouds")
-    except (binascii.Error, UnicodeDecodeError, YamlRefused):
+    except (binascii.Error, ValueError):
         return ()
     return list(clouds.values()) if isinstance(clouds, Mapping) else ()

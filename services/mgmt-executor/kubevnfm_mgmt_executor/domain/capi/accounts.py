@@ -108,5 +108,5 @@ def _text(data: object, name: str) -> str:
     value = data.get(name) if isinstance(data, Mapping) else None
     try:
         return base64.b64decode(str(value or ""), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+    except (binascii.Error, ValueError):
         return ""

@@ -102,7 +102,7 @@ def read_kubeconfig_secret(secret: JsonMapping, cluster: WorkloadCluster, facts:
     value = _mapping(secret.get("data")).get("value")
     try:
         text = base64.b64decode(str(value or ""), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+    except (binascii.Error, ValueError):
         # Without the cause: its text has a part of the value.
         raise KubeconfigRefused(f"{place}: data.value", "base64 of UTF-8 expected") from None
     if not text:

@@ -99,7 +99,7 @@ async def admin(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskRe
     )
     try:
         learned.admin_token = base64.b64decode(answer.token_base64, validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError) as error:
+    except (binascii.Error, ValueError) as error:
         raise NodeFailure("the admin token is not base64 text", node=name) from error
     # An empty text is valid base64, and a VIM registered without a token would fail much later.
     if not learned.admin_token:
