@@ -145,7 +145,7 @@ def test_json_stops_neither_messages_nor_call_backs(bomb: str) -> None:
 
 
 def test_fields_of_an_api_server_are_read_within_limits() -> None:
-    fields = {"f:spec": {"f:list": {"k:" + "[" * 30_000: {}, "v:" + "[" * 30_000: {}}}}
+    fields: dict[str, object] = {"f:spec": {"f:list": {"k:" + "[" * 30_000: {}, "v:" + "[" * 30_000: {}}}}
     body = {
         "apiVersion": "v1",
         "kind": "A",
