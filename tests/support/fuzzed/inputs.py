@@ -60,7 +60,11 @@ _edits = st.lists(
     max_size=5,
 )
 _tree_edits = st.lists(
-    st.tuples(st.sampled_from(["replace", "replace", "replace", "copy", "delete", "rename", "deepen"]), st.integers(0, 2**16), scalars | trees),
+    st.tuples(
+        st.sampled_from(["replace", "replace", "replace", "copy", "delete", "rename", "deepen"]),
+        st.integers(0, 2**16),
+        scalars | trees,
+    ),
     min_size=1,
     max_size=4,
 )
