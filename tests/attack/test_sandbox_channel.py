@@ -105,7 +105,7 @@ async def test_a_forged_answer_of_a_script_is_one_refusal(tmp_path: Path, raw: b
 
 async def test_an_endless_answer_is_read_with_bounded_memory(tmp_path: Path) -> None:
     """20 MiB, of which 8 are kept."""
-    ended = await script(tmp_path, "forge(b"x" * (20 << 20))")
+    ended = await script(tmp_path, "forge(b'x' * (20 << 20))")
     assert ended.refused == f"the answer has more than {8 << 20} bytes"
 
 
