@@ -105,7 +105,7 @@ async def test_a_command_that_is_delivered_again_does_not_run_the_script_again(b
 async def test_a_try_that_came_to_an_unknown_point_is_taken_back_first(balancer: Balancer) -> None:
     script = balancer.lab.packages.root / "Scripts/configure_lb.sh"
     script.write_text(f"{SCRIPT}echo no haproxy here >&2; exit 3\n")
-    with pytest.raises(CommandUnsuccessful, match=r"configure_lb\.sh ended with exit code 3.*no haproxy here"):
+    with pytest.raises(CommandUnsuccessful, match=r"(?s)configure_lb\.sh ended with exit code 3.*no haproxy here"):
         await balancer.lab.run(balancer.command("instantiate_end"))
     script.write_text(SCRIPT)
     await balancer.lab.run(balancer.command("instantiate_end"), message="m-2")
