@@ -188,14 +188,14 @@ async def empty(ground: Any) -> None:
         return not await ground.cluster.list(CLAIMS, namespace=ground.namespace)
 
     await until_true(is_empty)
-    # The controller may just give an available one to a new claim.
-    await delete_volumes(ground, but="Available")
+    # The controller may just give any other one to a new claim.
+    await delete_volumes(ground, phase="Released")
 
 
-async def delete_volumes(ground: Any, *, but: str = "") -> None:
+async def delete_volumes(ground: Any, *, phase: str = "") -> None:
     for volume in await ground.cluster.list(VOLUMES):
         is_own = volume["spec"].get("storageClassName") == ground.own_name("disk")
-        if is_own and (volume.get("status") or {}).get("phase") != but:
+        if is_own and phase in ("", (volume.get("status") or {}).get("phase")):
             key = ObjectKey("v1", "PersistentVolume", "", volume["metadata"]["name"])
             await ground.cluster.delete(VOLUMES, key)
 
