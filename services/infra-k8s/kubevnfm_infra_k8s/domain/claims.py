@@ -9,7 +9,6 @@ claims are known from its pods, as long as there are some; so each operation rec
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -89,8 +88,9 @@ def is_made_by(entry: Entry, claim: Body, release: Release) -> bool:
 
 def may_be_made_by(entry: Entry, claim: Body) -> bool:
     """Return whether a claim has the name of one of a StatefulSet. It is named to an operator, and not deleted."""
-    names = "|".join(re.escape(each) for each in entry.claim_templates)
-    return bool(re.fullmatch(rf"(?:{names})-{re.escape(entry.key.name)}-[0-9]+", _name(claim)))
+    name, _, number = _name(claim).rpartition("-")
+    is_number = number.isascii() and number.isdigit()
+    return is_number and name in {f"{template}-{entry.key.name}" for template in entry.claim_templates}
 
 
 def with_own_marks(wanted: Wanted, there: Body) -> Wanted:
