@@ -17,6 +17,10 @@ UNIT_TESTS := $(wildcard $(MEMBERS:%=%/tests))
 TESTS := $(UNIT_TESTS) $(wildcard tests/*)
 SAMPLES := capi-management capi-workload capi-workload-class capi-workload-sender capi-workload-v1beta1 cluster cnf custom-resource kuryr registry storage vm
 PYTEST := $(BIN)/pytest
+# Attacks whose tests are beside the code that they attack, because they need its fixtures.
+ATTACKED := libs/clients/tests/test_cluster_login.py libs/clients/tests/test_vnf_networks.py libs/kit/tests/test_http.py \
+    libs/sandbox/tests libs/worker/tests/test_suspects.py services/infra-k8s/tests/either/test_overlapping_names.py \
+    services/infra-k8s/tests/test_pod_security.py tests/conformance/test_deployment.py
 WORKERS ?= 4
 
 .PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-attack test-chaos test-openstack test-machines test-kubernetes cluster-api test-cluster-api test-clients test-etsi test-fuzz fuzz-readers lint audit format schemas stored-operations bench up down pin-images clean
@@ -105,7 +109,7 @@ test-chaos: samples servers ## Runs the chaos tests: each process is killed at e
 	@touch $@
 
 test-attack: samples servers ## Runs the trials against hostile senders and servers: also 2,000 connections and uploads of 3 GB
-	@$(PYTEST) --timeout 1800 tests/attack services/infra-k8s/tests/either/test_overlapping_names.py
+	@$(PYTEST) --timeout 1800 tests/attack $(ATTACKED)
 
 test-clients: samples .run/clients/.ready ## Installs the unmodified `openstack` client and runs each of its commands
 	@$(PYTEST) tests/clients
