@@ -15,6 +15,7 @@ import pytest
 import yaml
 from given_identities import GivenIdentities
 from given_vims import GivenVims
+from kubevnfm_clients.outbound import AddressRules
 from kubevnfm_events import Event, PackageRef, VimConnection
 from kubevnfm_events.infra import ApplyObjects
 from kubevnfm_events.mgmt import TaskProgressed
@@ -34,6 +35,7 @@ from kubevnfm_sandbox.process import Limits
 from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_store.sqlite import SqliteStore
 from kubevnfm_worker import Done, StepContext
+from vnf_networks import networks
 
 _addresses: Iterator[str] = (f"127.{60 + os.getpid() % 40}.{os.getpid() // 40 % 250}.{n}" for n in itertools.count(1))
 FILE = "Files/cnf.yaml"
@@ -132,8 +134,8 @@ async def victim(folder: Path, policy: str) -> AsyncIterator[Victim]:
         await lab.add_node("worker", address="127.0.0.8", control_plane=False)
         async with (
             SqliteStore.open(folder / "documents.db") as store,
-            KubernetesClusters.open(ring) as clusters,
-            Downloads.open(allow_inner=False) as downloads,
+            KubernetesClusters.open(ring, networks()) as clusters,
+            Downloads.open(AddressRules()) as downloads,
         ):
             for collection, indexes in {**documents.INDEXES, sources.FETCHED: sources.INDEXES}.items():
                 await store.ensure_indexes(collection, indexes)

@@ -270,7 +270,7 @@ async def test_both_services_judge_a_failing_openid_provider_alike(status: int, 
         given = {"oidc_token_url": f"{url}/token", "username": "u", "password": TOKEN, "client_id": "c"}
         vim = a_vim(Hostile(port), **given)
         with pytest.raises((VimUnreachable, VimUnauthorized, VimRefused)) as registered:
-            await KubernetesProbe(session, KeyRing([bytes(32)]), timeout_s=60).check(vim)
+            await KubernetesProbe(session, session, KeyRing([bytes(32)]), timeout_s=60).check(vim)
         async with (
             KubernetesClusters.open(KeyRing([bytes(32)]), networks()) as clusters,
             clusters.cluster(vim.connection) as api,

@@ -24,7 +24,7 @@ from kubevnfm_store import SqliteStore
 from kubevnfm_worker.backends import Backends
 from lcm_world import KEY, TOKEN, lcm_world
 from pydantic import ValidationError
-from receiver_twins import KnownInstances, receiver_settings
+from receiver_twins import AwaitingLcm, receiver_settings
 
 INSTANCES = "/vnflcm/v2/vnf_instances"
 VIMS = "/v1.0/vims"
@@ -123,7 +123,7 @@ async def test_the_receiver_refuses_operators_on_other_machines(tmp_path: Path) 
         SqliteStore.open(tmp_path / "store.db") as store,
         aiohttp.ClientSession() as session,
         credentials_receiver(
-            receiver_settings(trusted_proxies=LOCAL), Backends(bus, store, ring), instances=KnownInstances()
+            receiver_settings(trusted_proxies=LOCAL), Backends(bus, store, ring), awaiting=AwaitingLcm()
         ) as service,
     ):
         url = f"http://127.0.0.1:{service.port}{callback.PATH}"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from kubevnfm_events.mgmt import RunScript
-from kubevnfm_mgmt_executor.domain.scripts import ScriptFailed
 from kubevnfm_mgmt_executor.wiring import INDEXES
+from kubevnfm_sandbox.answers import AnswerRefused
 from kubevnfm_sandbox.process import Limits
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite import SqliteStore
@@ -65,6 +65,6 @@ async def test_the_step_fails_and_names_the_field(scripts: PackageScripts, attac
         given=hide(given),
         folders={"tmp_csar_dir": PACKAGE},
     )
-    with pytest.raises(ScriptFailed) as refused:
+    with pytest.raises(AnswerRefused) as refused:
         await scripts.ask(command)
     assert f"vimConnectionInfo/{field}" in str(refused.value)

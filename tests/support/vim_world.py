@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 import pytest
@@ -78,6 +78,9 @@ class Credentials:
         return Secret(self.by_id[credentials_id])
 
 
+M = TypeVar("M", bound=Message)
+
+
 class Events:
     """The events that the service has published, in order."""
 
@@ -95,6 +98,15 @@ class Events:
     async def has(self, count: int) -> None:
         async with asyncio.timeout(300):
             while len(self.envelopes) < count:  # noqa: ASYNC110 - a plain list has no event to wait for
+                await asyncio.sleep(0.01)
+
+    async def first(self, form: type[M], *, after: int = 0) -> M:
+        """Return the first event of a class; ``after``: behind so many events. The monitor may publish others before it."""
+        async with asyncio.timeout(300):
+            while True:
+                for event in self.data[after:]:
+                    if isinstance(event, form):
+                        return event
                 await asyncio.sleep(0.01)
 
 

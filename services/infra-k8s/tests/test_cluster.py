@@ -217,7 +217,7 @@ async def test_a_wrong_token_fails_and_is_not_shown(lab: LabCluster) -> None:
 async def test_each_connection_to_a_cluster_of_a_vnf_is_judged_and_to_that_of_an_operator_is_not(
     lab: LabCluster,
 ) -> None:
-    vim = a_vim(lab)
+    vim = a_vim(lab, bearer_token=Secret(lab.admin_token))
     of_vnf = vim.model_copy(update={"of_vnf": True})
     async with KubernetesClusters.open(RING, networks("10.0.0.0/8")) as clusters:
         async with clusters.cluster(vim) as cluster:

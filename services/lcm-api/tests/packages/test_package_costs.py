@@ -15,8 +15,9 @@ from kubevnfm_lcm_api.packages.adapters.unpacking_process import UnpackingProces
 from lcm_world import lcm_world
 from package_builder import ONE_VNFD, with_meta, zip_of
 
-ENDLESS = ONE_VNFD + f"  description: {'1:' * 400_000}1\n"
-"""A number in base 60 (YAML 1.1, tag int): PyYAML takes the square of its length to read it."""
+LARGE = [f"large_{number}.yaml" for number in range(8)]
+ENDLESS = ONE_VNFD.replace("imports: [", f"imports: [{', '.join(LARGE)}, ")
+"""Imports files that are each just below the limits of a text; one takes a second."""
 
 
 def children() -> set[int]:
@@ -32,7 +33,9 @@ def children() -> set[int]:
 
 @pytest.fixture
 def endless(tmp_path: Path) -> bytes:
-    return zip_of(tmp_path / "endless.zip", with_meta({"one.yaml": ENDLESS}, entry="one.yaml")).read_bytes()
+    large = f"tosca_definitions_version: tosca_simple_yaml_1_2\nmetadata: {{x: [{'[],' * 480_000}1]}}\n"
+    files = {"one.yaml": ENDLESS, **dict.fromkeys(LARGE, large)}
+    return zip_of(tmp_path / "endless.zip", with_meta(files, entry="one.yaml")).read_bytes()
 
 
 @pytest.fixture(autouse=True)
