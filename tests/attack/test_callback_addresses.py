@@ -118,3 +118,17 @@ async def test_addresses_that_version_0_1_0_has_stored_in_clear_are_sealed_at_th
         await second.sample()
         await subscriber.has_heard(await second.create(), 1)
         assert subscriber.queries[-1] == f"auth={TOKEN}"
+
+
+async def test_an_absurd_date_of_a_subscriber_is_a_failure_of_that_subscriber(
+    tmp_path: Path, subscriber: Subscriber
+) -> None:
+    """It was an exception: the notification was sent again and again, without a back-off and without a trace for operators."""
+    async with lcm_world(tmp_path, allowed_networks="127.0.0.0/8") as world:
+        await world.sample()
+        made = (await subscribe(world, APIS[1], subscriber.uri)).must(201).json
+        subscriber.refuses, subscriber.retry_after = 1, "Mon, 01 Jan 2024 00:00:00 +9999999999999999999"
+        await subscriber.has_heard(await world.create(), 1)
+        state = await deliveries_with(world, made["id"], pending=0)
+    subscriber.retry_after = None
+    assert state["lastFailure"] == "it answered 503"

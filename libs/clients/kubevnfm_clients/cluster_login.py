@@ -18,13 +18,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 import aiohttp
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.foreign_json import read_foreign
+from kubevnfm_kit.http_dates import read_http_date
 from kubevnfm_kit.tls import tls_failure
 
 from kubevnfm_clients.bounded import AnswerTooLarge, read_json
@@ -210,12 +209,10 @@ def _pause_s(response: aiohttp.ClientResponse, now: float) -> float:
         return 0.0
     if given.isascii() and given.isdigit():
         return min(float(given[:9]), _LONGEST_PAUSE_S)
-    try:
-        at = parsedate_to_datetime(given)
-        seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() - now
-        return min(max(seconds, 0.0), _LONGEST_PAUSE_S)
-    except (ValueError, OverflowError):
+    at = read_http_date(given)
+    if at is None:
         return _BUSY_S if response.status == 429 else 0.0
+    return min(max(at.timestamp() - now, 0.0), _LONGEST_PAUSE_S)
 
 
 def _life_s(token: str, now: float) -> float:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime
-from email.utils import format_datetime, parsedate_to_datetime
+from email.utils import format_datetime
 
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput, VnfmError
+from kubevnfm_kit.http_dates import read_http_date
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_store.query import Stored
 
@@ -48,10 +49,9 @@ def check_unchanged(request: web.Request, tag: str, changed_at: str) -> None:
     since = request.headers.get("If-Unmodified-Since")
     if since is None:
         return
-    try:
-        moment = parsedate_to_datetime(since)
-    except ValueError as error:
-        raise InvalidInput("If-Unmodified-Since", "an HTTP date expected") from error
+    moment = read_http_date(since)
+    if moment is None:
+        raise InvalidInput("If-Unmodified-Since", "an HTTP date expected")
     # HTTP dates have no fractions of a second.
     if datetime.fromisoformat(changed_at).replace(microsecond=0).timestamp() > moment.timestamp():
         raise PreconditionFailed(f"If-Unmodified-Since: the resource was changed at {changed_at}")

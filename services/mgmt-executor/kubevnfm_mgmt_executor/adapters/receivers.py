@@ -5,11 +5,11 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from email.utils import parsedate_to_datetime
 from typing import Any, Final, Self
 
 import aiohttp
 from kubevnfm_clients.bounded import AnswerTooLarge, read_json
+from kubevnfm_kit.http_dates import read_http_date
 from kubevnfm_kit.printable import printable
 from kubevnfm_kit.tls import ClientTls, client_context, tls_failure
 from yarl import URL
@@ -89,7 +89,5 @@ def _seconds(text: str) -> float | None:
 
 
 def _moment(text: str) -> float | None:
-    try:
-        return parsedate_to_datetime(text).timestamp()
-    except (ValueError, OverflowError):
-        return None
+    moment = read_http_date(text)
+    return None if moment is None else moment.timestamp()

@@ -9,7 +9,6 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from kubevnfm_clients.client_tokens import Client, ClientTokens, NoToken
 from kubevnfm_clients.outbound import AddressNotAllowed, AddressRules, trouble
+from kubevnfm_kit.http_dates import read_http_date
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_secrets import KeyRing, Secret
 
@@ -166,12 +166,8 @@ def _seconds(retry_after: str | None) -> float | None:
     text = retry_after.strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])
-    try:
-        moment = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+    moment = read_http_date(text)
+    return None if moment is None else max(0.0, (moment - datetime.now(UTC)).total_seconds())
 
 
 def _params(authentication: JsonMapping, chosen: str) -> JsonMapping:
