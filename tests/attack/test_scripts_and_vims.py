@@ -68,3 +68,31 @@ async def test_the_step_fails_and_names_the_field(scripts: PackageScripts, attac
     with pytest.raises(AnswerRefused) as refused:
         await scripts.ask(command)
     assert f"vimConnectionInfo/{field}" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("attack", "place"),
+    [
+        ("given['vnf_instance']['metadata']['x'] = {'$sealed': 'v1.made.up'}", "vnf_instance/metadata/x/?sealed"),
+        ("given['vnf_instance']['metadata']['$where'] = 1", "vnf_instance/?where"),
+        (
+            "vims['own'] = {'vimType': 'kubernetes', 'accessInfo': {'bearer_token': {'$sealed': 'v1.made.up'}}}",
+            "vnf_instance/vimConnectionInfo/own/accessInfo/bearer_token/?sealed",
+        ),
+    ],
+)
+async def test_a_script_makes_up_no_sealed_secret(scripts: PackageScripts, attack: str, place: str) -> None:
+    """Nobody could open it: every later operation of the instance would fail, its termination too."""
+    (scripts.package / "script.py").write_text(dedent(SCRIPT).format(attack=attack))
+    given = {"operation": "scale_end", "request": {}, "vnf_instance": INSTANCE, "user_script_err_handling_data": {}}
+    command = RunScript(
+        vnf_instance_id="inst-1",
+        package=PACKAGE,
+        file="script.py",
+        task="scale_end",
+        given=hide(given),
+        folders={"tmp_csar_dir": PACKAGE},
+    )
+    with pytest.raises(AnswerRefused) as refused:
+        await scripts.ask(command)
+    assert f"{place}: a name may not begin with $" in str(refused.value)

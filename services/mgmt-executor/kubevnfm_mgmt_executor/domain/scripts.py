@@ -177,6 +177,7 @@ def read_answer(
     data = value.get(_DATA, {})
     if not isinstance(data, Mapping):
         raise ValueError(f"{_DATA}: a dict expected")
+    _check_names(data, (_DATA,))
     edits: list[Edit] = []
     answered = value.get(_INSTANCE)
     if answered is not None:
@@ -189,7 +190,10 @@ def read_answer(
                 continue
             if path[0] == _VIMS:
                 _check_entry(path, answered, given)
-            edits.append(Edit(path=path, change=_change_at(_by_id(hidden), path, ring)))
+            change = _change_at(_by_id(hidden), path, ring)
+            _check_names(dict.fromkeys(path), (_INSTANCE,))
+            _check_names(_change_at(_by_id(answered), path, ring).get("value"), (_INSTANCE, *path))
+            edits.append(Edit(path=path, change=change))
     return Answer(edits=tuple(edits), data=sealed(_hidden(data, marked), ring))
 
 
@@ -274,15 +278,30 @@ def _check_entry(path: Path_, answered: Mapping[str, Any], given: Mapping[str, A
             is_own = (present[key].get("extra") or {}).get(CREATED_BY) == instance["id"]
             if key in after or not is_own:
                 raise ValueError(
-                    f"{_INSTANCE}: a script may not change {'/'.join(path)}: an entry of a VIM stays as it is"
+                    f"{_INSTANCE}: a script may not change {place_of(path)}: an entry of a VIM stays as it is"
                 )
             continue
         vim_id = VimConnectionInfo.model_validate(after[key]).vim_id
         asked = (given.get("request") or {}).get(_VIMS) or {}
         if vim_id is not None and vim_id not in {one.get("vimId") for one in (*present.values(), *asked.values())}:
             raise ValueError(
-                f"{_INSTANCE}/{_VIMS}/{key}/vimId: neither the request nor the instance names VIM {vim_id}"
+                f"{_INSTANCE}/{_VIMS}/{place_of((key,))}/vimId: neither the request nor the instance names VIM {place_of((vim_id,))}"
             )
+
+
+def _check_names(tree: object, place: Path_) -> None:
+    """Raise ValueError for a name that begins with ``$``: these are reserved for sealed secrets and for the database.
+
+    A sealed secret that the script has made up could not be opened, and every later step that reads the instance would fail.
+    """
+    if isinstance(tree, list | tuple):
+        for one in tree:
+            _check_names(one, place)
+    elif isinstance(tree, Mapping):
+        for name, value in tree.items():
+            if str(name).startswith("$"):
+                raise ValueError(f"{place_of((*place, str(name)))}: a name may not begin with $")
+            _check_names(value, (*place, str(name)))
 
 
 def _change_at(tree: Any, path: Path_, ring: KeyRing) -> dict[str, object]:
