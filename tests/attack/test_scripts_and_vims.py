@@ -82,7 +82,7 @@ async def test_the_step_fails_and_names_the_field(scripts: PackageScripts, attac
     ],
 )
 async def test_a_script_makes_up_no_sealed_secret(scripts: PackageScripts, attack: str, place: str) -> None:
-    """Nobody could open it: every later operation of the instance would fail, its termination too."""
+    """No key opens it: every later operation of the instance would fail, its termination too."""
     (scripts.package / "script.py").write_text(dedent(SCRIPT).format(attack=attack))
     given = {"operation": "scale_end", "request": {}, "vnf_instance": INSTANCE, "user_script_err_handling_data": {}}
     command = RunScript(
