@@ -95,6 +95,22 @@ async def test_behind_a_trusted_proxy_the_real_client_counts(forwarded: str) -> 
     assert await answer_to(request_from("127.0.0.1", X_Forwarded_For="127.0.0.1"), way) == 200
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"X_Forwarded_For": "10.0.0.7"},
+        {"X_Forwarded_For": "127.0.0.1, 10.0.0.7"},
+        {"X_Real_IP": "10.0.0.7"},
+        {"Forwarded": 'for="[2001:db8::7]:4711";proto=http, for=127.0.0.1'},
+        {"Forwarded": "For=unknown"},
+    ],
+)
+async def test_a_proxy_on_this_machine_that_is_not_configured_lets_no_stranger_in(said: dict[str, str]) -> None:
+    """Its requests come from loopback, and a caller writes any ``Host``."""
+    assert await answer_to(request_from("127.0.0.1", **said)) == 403
+    assert await answer_to(request_from("127.0.0.1", **{name: "for=127.0.0.1" if name == "Forwarded" else "::1" for name in said})) == 200  # fmt: skip
+
+
 async def test_probes_services_and_signed_call_backs_are_answered_from_everywhere() -> None:
     for method, path in (
         ("GET", "/health/ready"),

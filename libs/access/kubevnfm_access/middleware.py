@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from kubevnfm_access.gate import Gate, check_right
 from kubevnfm_access.hosts import AuthenticationOff, KnownHosts, UnknownHost, is_loopback_address, name_of
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_FOR: Final = re.compile(r"for=([^;,\s]+)", re.IGNORECASE)
 
 CALLER: Final = web.RequestKey("caller", Caller)
 
@@ -76,10 +79,11 @@ class Proxies:
     def check_local(self, request: web.Request) -> None:
         """Raise AuthenticationOff unless the request was made on this machine; its ``Host`` proves nothing.
 
-        The peer must have a loopback address. If it is a trusted proxy, so must every address that it names: a loopback
-        address before that of another machine is one of that machine's, or was written by the caller.
+        The peer must have a loopback address, and so must every address that it says it forwards from: a loopback
+        address before that of another machine is one of that machine's, or was written by the caller. It need not be a
+        trusted proxy: one on this machine that was not configured here would let every caller in as an admin.
         """
-        addresses = [request.remote or "", *(_hops(request) if self.are_in_front_of(request) else ())]
+        addresses = [request.remote or "", *_hops(request), *_further_hops(request)]
         if not all(is_loopback_address(address) for address in addresses):
             raise AuthenticationOff(
                 "without authentication only callers on this machine are answered; set auth_modes (basic with a users file)"
@@ -134,6 +138,12 @@ class Proxies:
 def _hops(request: web.Request) -> list[str]:
     """Return the addresses in ``X-Forwarded-For``, the caller's first."""
     return [hop.strip() for value in request.headers.getall("X-Forwarded-For", []) for hop in value.split(",")]
+
+
+def _further_hops(request: web.Request) -> list[str]:
+    """Return the addresses in ``X-Real-IP`` and ``Forwarded`` (RFC 7239), which are used to refuse callers only."""
+    forwarded = [each.strip('"[]') for value in request.headers.getall("Forwarded", []) for each in _FOR.findall(value)]
+    return [*request.headers.getall("X-Real-IP", []), *forwarded]
 
 
 def _local_address(request: web.Request) -> tuple[str, int]:
