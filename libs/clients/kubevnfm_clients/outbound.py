@@ -24,8 +24,10 @@ Network = IPv4Network | IPv6Network
 _GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
 """IANA assigns public IPv6 addresses from this block only (RFC 4291 2.4). Other ones are of a site or unassigned, such as
 ``fec0::/10`` (RFC 3879), which Python's ``is_global`` takes for public."""
-_NAT64: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
-"""IPv6 addresses that a translator (NAT64) turns into the IPv4 address in their last four bytes (RFC 6052, RFC 8215)."""
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+"""IPv6 addresses that a translator (NAT64) turns into the IPv4 address in their last four bytes (RFC 6052)."""
+_LOCAL_NAT64: Final = IPv6Network("64:ff9b:1::/48")
+"""The same for one site (RFC 8215): where the IPv4 address is in them depends on the length of the translator's prefix."""
 _COMPATIBLE: Final = IPv6Network("::/96")
 """Deprecated by RFC 4291; some systems still use the IPv4 address in them."""
 
@@ -61,8 +63,8 @@ class AddressRules:
     def _admits(self, address: Address) -> bool:
         if any(address in network for network in self.allowed):
             return True
-        if embedded_in(address):
-            return True  # the embedded IPv4 address decides
+        if is_decided_by_embedded(address):
+            return True
         if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:
             return False
         return address.is_global and not address.is_multicast and not address.is_reserved
@@ -85,10 +87,15 @@ def embedded_in(address: Address) -> Sequence[IPv4Address]:
     if isinstance(address, IPv4Address):
         return ()
     last = IPv4Address(int(address) & 0xFFFF_FFFF)
-    is_other_way = any(address in network for network in _NAT64) or (address in _COMPATIBLE and int(address) > 1)
+    is_other_way = address in _NAT64 or address in _LOCAL_NAT64 or (address in _COMPATIBLE and int(address) > 1)
     teredo = address.teredo
     found = (address.ipv4_mapped, address.sixtofour, *(teredo or ()), last if is_other_way else None)
     return tuple(each for each in found if each is not None)
+
+
+def is_decided_by_embedded(address: Address) -> bool:
+    """Return whether an address leads where the IPv4 addresses in it lead, so that it is judged by them alone."""
+    return bool(embedded_in(address)) and address not in _LOCAL_NAT64
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Final
 
-from kubevnfm_clients.outbound import Address, Network, embedded_in, forms_of
+from kubevnfm_clients.outbound import Address, Network, forms_of, is_decided_by_embedded
 
 SETTING: Final = "vnf_networks"
 REMEDY: Final = f"add its network to the setting {SETTING}, restart, and retry"
@@ -97,8 +97,7 @@ class VnfAddressRules:
             return "is an address of this host, which code and clusters of packages may not reach"
         if form in self.peers:
             return f"is an address of {self.peers[form]}, which code and clusters of packages may not reach"
-        # The address that is embedded in another one decides.
-        if embedded_in(form) or any(form in network for network in self.networks):
+        if is_decided_by_embedded(form) or any(form in network for network in self.networks):
             return ""
         return f"is in none of the networks of VNFs ({self._named()}): {REMEDY}"
 

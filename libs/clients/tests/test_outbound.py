@@ -28,6 +28,8 @@ def test_public_addresses_are_admitted(address: str) -> None:
         "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::127.0.0.1", "64:ff9b::7f00:1", "64:ff9b::a00:1",
         "2002:7f00:1::", "2002:a00:1::1", "2001:0:7f00:1::", "2001:db8::1", "name.example", "",
         "fec0::1", "feff::1", "100::1", "4000::1", "5f00::1", "64:ff9b:2::1", "fec0::ffff:8.8.8.8",
+        # A translator with a prefix of 48 bits takes 10.0.0.1 from these, and ignores the last bytes.
+        "64:ff9b:1:a00:0:100:808:808", "64:ff9b:1::8.8.8.8",
     ],
 )  # fmt: skip
 def test_internal_addresses_in_every_spelling_are_not(address: str) -> None:
