@@ -87,6 +87,7 @@ def read_access(vim: VimConnection, ring: KeyRing) -> ClusterAccess:
     if username and password:
         return ClusterAccess(**common, username=username, password=password)
     if text.get("bearer_token"):
+        _check_token(text["bearer_token"])
         return ClusterAccess(**common, bearer_token=text["bearer_token"])
     if common["client_certificate"] and common["client_key"]:
         return ClusterAccess(**common)
@@ -177,10 +178,19 @@ def _fingerprint(data: ClusterAccess | OidcUser) -> str:
     return hashlib.sha256(json.dumps(asdict(data)).encode()).hexdigest()
 
 
+def _check_token(token: str) -> None:
+    """Raise InvalidInput for a token that is no part of a header; often a file with it ends with a line break."""
+    if not all("!" <= each <= "~" for each in token):
+        raise InvalidInput(
+            f"{_ACCESS}.bearer_token", "visible ASCII characters without blanks and line breaks expected"
+        )
+
+
 def _is_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
-        return parts.scheme in ("https", "http") and bool(parts.hostname) and parts.username is None
+        # `port` raises ValueError if it is not a number from 0 to 65535.
+        return parts.scheme in ("https", "http") and bool(parts.hostname) and parts.username is None and parts.port != 0
     except ValueError:
         return False
 

@@ -5,6 +5,7 @@ The functions check one connection: they never open a secret, so a request is ch
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
@@ -64,6 +65,9 @@ EXTRA: Final[Mapping[str, Sequence[str]]] = {
     ),
 }
 """The attributes of ``extra``, of a connection and of a VIM that is registered."""
+
+_NO_URL: Final = re.compile(r"[\x00-\x20\x7f]")
+"""Characters that no URL has."""
 
 KUBERNETES_LOGINS: Final[Sequence[Sequence[str]]] = (
     ("bearer_token",),
@@ -141,7 +145,11 @@ def check_url(url: object, place: str) -> None:
     """Raise InvalidInput unless it is an http or https URL without credentials."""
     try:
         parts = urlsplit(str(url))
-        is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.username is None
+        # `port` raises ValueError if it is not a number from 0 to 65535. urlsplit leaves out line breaks and tabs.
+        is_url = (
+            parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.username is None and parts.port != 0
+        )
+        is_url = is_url and not _NO_URL.search(str(url))
     except ValueError:
         is_url = False
     if not is_url:

@@ -57,6 +57,23 @@ async def test_a_cluster_is_registered_with_its_namespaces(world: World, cluster
     assert made["auth_cred"]["bearer_token"] == "***"
 
 
+@pytest.mark.parametrize(
+    "url", ["https://[", "https://a:99999999", "https://a:0", "https://a b", "https://a\nb/", "ftp://a"]
+)
+async def test_an_address_that_is_no_url_is_refused_by_its_field(world: World, cluster: LabCluster, url: str) -> None:
+    for vim in (kubernetes(cluster, auth_url=url), {**world.openstack(), "auth_url": url}):
+        with pytest.raises(InvalidInput, match=r"vim\.auth_url: an http or https URL"):
+            await world.vims.create(vim)
+
+
+@pytest.mark.parametrize("ending", ["\n", " ", "\x00", "ö"])
+async def test_a_token_that_is_no_part_of_a_header_is_refused(world: World, cluster: LabCluster, ending: str) -> None:
+    credentials = {"bearer_token": cluster.admin_token + ending, "ssl_ca_cert": cluster.ca_pem}
+    with pytest.raises(InvalidInput, match="bearer_token: visible ASCII characters") as refused:
+        await world.vims.create(kubernetes(cluster, auth_cred=credentials))
+    assert cluster.admin_token not in str(refused.value)
+
+
 async def test_no_secret_is_stored_or_shown_in_clear(world: World, cluster: LabCluster) -> None:
     made = await world.vims.create(kubernetes(cluster, extra={"helm_info": {"password": "swordfish"}}))
     stored = await world.store.get("vims", made["id"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Final
-from urllib.parse import urlsplit
 
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import MASK, Secret, hide
@@ -93,9 +92,7 @@ def mapping(vim: Attributes, name: str) -> JsonObject:
 def auth_url(vim: Attributes, type: VimType) -> str:
     """Return the VIM's URL; Keystone's URL gets its version if it has none."""
     url = text(vim, "auth_url").rstrip("/")
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
-        raise InvalidInput("vim.auth_url", "an http or https URL without credentials expected")
+    access.check_url(url, "vim.auth_url")
     if type == "openstack" and not url.rsplit("/", 1)[-1].startswith("v"):
         url += "/v3"
     return url
