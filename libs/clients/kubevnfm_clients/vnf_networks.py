@@ -174,7 +174,9 @@ class VnfNetworks:
                 return
             hosts = list(dict.fromkeys(peer.host for peer in self._peers if peer.host))
             await asyncio.gather(*(self._resolve_peer(host) for host in hosts))
-            self._known_until = time.monotonic() + _RESOLVED_FOR_S
+            # A name that does not exist yet, as that of a container that starts, is looked up again at every judgement.
+            if all(self._known.get(host) for host in hosts):
+                self._known_until = time.monotonic() + _RESOLVED_FOR_S
 
     async def _resolve_peer(self, host: str) -> None:
         try:

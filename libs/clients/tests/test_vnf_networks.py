@@ -212,6 +212,9 @@ async def test_nothing_is_granted_before_the_addresses_of_the_peers_are_known() 
     # A name that does not exist has no address.
     unknown = VnfNetworks(NAMED, [Peer("nfvo_url", "none", 443)], resolve=names, own=frozenset)
     assert await unknown.refusal("10.20.0.9") == ""
+    # From the moment on at which it exists, as that of a container that starts, its address is one of a peer.
+    names.answers["none"] = ("10.20.0.9",)
+    assert "is an address of the setting nfvo_url" in await unknown.refusal("10.20.0.9")
 
 
 async def test_excluded_names_and_networks_come_from_the_setting() -> None:
