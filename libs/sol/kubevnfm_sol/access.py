@@ -150,6 +150,8 @@ def check_url(url: object, place: str) -> None:
             parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.username is None and parts.port != 0
         )
         is_url = is_url and not _NO_URL.search(str(url))
+        # UnicodeError, a ValueError, for a name with an empty or a long part: later code would raise it for each connection.
+        (parts.hostname or "").encode("idna")
     except ValueError:
         is_url = False
     if not is_url:

@@ -63,6 +63,16 @@ async def test_a_redirect_to_an_internal_address_is_rejected_and_others_are_foll
             await downloads.text(f"{url}/odd")
 
 
+@pytest.mark.parametrize(
+    "target", ["https://[", "//[", "http://a..b/", f"http://{'a' * 64}/", "http://127.0.0.1:99999/"]
+)
+async def test_a_target_that_is_no_url_is_refused(target: str) -> None:
+    async with a_web_server({"/a": (target,)}) as url, Downloads.open(LOOPBACK) as downloads:
+        for asked in (f"{url}/a", target):
+            with pytest.raises(InvalidInput, match=r"http\(s\) URL"):
+                await downloads.text(asked)
+
+
 async def test_errors_of_downloads_do_not_show_secrets() -> None:
     pages = {"/large": "x" * (10 * 2**20 + 1), "/down": 503, "/binary": "ok"}
     async with a_web_server(pages) as url, Downloads.open(LOOPBACK) as downloads:

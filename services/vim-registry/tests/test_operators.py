@@ -58,7 +58,7 @@ async def test_a_cluster_is_registered_with_its_namespaces(world: World, cluster
 
 
 @pytest.mark.parametrize(
-    "url", ["https://[", "https://a:99999999", "https://a:0", "https://a b", "https://a\nb/", "ftp://a"]
+    "url", ["https://[", "https://a:99999999", "https://a:0", "https://a b", "https://a\nb/", "ftp://a", "https://a..b"]
 )
 async def test_an_address_that_is_no_url_is_refused_by_its_field(world: World, cluster: LabCluster, url: str) -> None:
     for vim in (kubernetes(cluster, auth_url=url), {**world.openstack(), "auth_url": url}):

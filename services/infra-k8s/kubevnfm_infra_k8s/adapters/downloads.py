@@ -62,14 +62,15 @@ class Downloads:
                 # Redirects are followed here, because each target has to be checked.
                 async with self._session.get(at, allow_redirects=False, headers=_UNCOMPRESSED) as response:
                     if response.status in (301, 302, 303, 307, 308) and response.headers.get("Location"):
-                        at = urljoin(at, response.headers["Location"])
+                        at = _joined(at, response.headers["Location"])
                         continue
                     return await self._content(response, url)
             except aiohttp.ClientConnectorError as error:
                 if (refusal := refusal_in(error)) is not None:
                     raise InvalidInput(FIELD, f"{_shown(url)}: {refusal} (setting allowed_networks)") from error
                 raise OutsideUnavailable(f"{_shown(url)}: cannot be reached") from error
-            except aiohttp.InvalidURL as error:
+            # UnicodeError: a host with an empty or a long part.
+            except (aiohttp.InvalidURL, UnicodeError) as error:
                 raise InvalidInput(FIELD, f"{_shown(url)}: not an http(s) URL") from error
             except aiohttp.ClientError as error:
                 raise OutsideUnavailable(f"{_shown(url)}: {type(error).__name__}") from error
@@ -77,8 +78,12 @@ class Downloads:
 
     def _check(self, url: str, *, asked: str) -> None:
         """Raise InvalidInput for a URL that may not be fetched."""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            parts = urlsplit(url)
+            is_url = parts.scheme in ("http", "https") and bool(parts.hostname)
+        except ValueError:
+            is_url = False
+        if not is_url:
             raise InvalidInput(FIELD, f"{_shown(asked)}: an http(s) URL expected, also in redirects")
 
     @staticmethod
@@ -96,7 +101,18 @@ class Downloads:
         return bytes(content)
 
 
+def _joined(base: str, location: str) -> str:
+    """Return where a redirect leads; a target that is no URL stays as it is, and is refused by the check."""
+    try:
+        return urljoin(base, location)
+    except ValueError:
+        return location
+
+
 def _shown(url: str) -> str:
     """Return the URL without user and query, which may be secret."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "the address"
     return f"{parts.scheme}://{parts.hostname}{parts.path}"
