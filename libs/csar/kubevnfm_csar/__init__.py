@@ -15,6 +15,7 @@ from kubevnfm_csar.manifest import split_signature
 from kubevnfm_csar.package import Artifact, Package, describe, read_package
 from kubevnfm_csar.signed import SignedArchive, signed_archive, uncovered
 from kubevnfm_csar.vnfd import (
+    MOST_VNFCS,
     AffinityRule,
     Checksum,
     ComputeDemand,
@@ -37,6 +38,7 @@ from kubevnfm_csar.vnfd import (
 )
 
 __all__ = [
+    "MOST_VNFCS",
     "AffinityRule",
     "Artifact",
     "BaseHot",

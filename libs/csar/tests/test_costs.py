@@ -141,6 +141,27 @@ def test_a_scale_level_of_any_size_is_counted_at_once() -> None:
     assert aspect.delta("other", level=10**12) == 0
 
 
+@pytest.mark.parametrize(
+    "policies",
+    [
+        [{"i": {"type": "tosca.policies.nfv.VduInitialDelta", "targets": ["node"],
+                "properties": {"initial_delta": {"number_of_instances": 10**9}}}}],
+        [{"a": {"type": "tosca.policies.nfv.ScalingAspects",
+                "properties": {"aspects": {"a": {"name": "a", "max_scale_level": 10**12}}}}},
+         {"l": {"type": "tosca.policies.nfv.InstantiationLevels",
+                "properties": {"levels": {"l": {"scale_info": {"a": {"scale_level": 10**12}}}}}}}],
+    ],
+)  # fmt: skip
+def test_a_vnf_that_begins_with_more_than_any_vim_holds_is_refused(
+    tmp_path: Path, policies: list[dict[str, object]]
+) -> None:
+    """Its machines are listed one by one: in the request for a grant, in the template, in the inventory."""
+    nodes = yaml.safe_load(ONE_VNFD)["topology_template"]["node_templates"]
+    vdu = {"type": "tosca.nodes.nfv.Vdu.Compute", "properties": {"name": "node", "description": "d"}}
+    topology = {"node_templates": {**nodes, "node": vdu}, "policies": policies}
+    assert "at most 10000 expected" in refusal(tmp_path, one_file(with_sections(topology_template=topology)))
+
+
 @pytest.mark.parametrize("size", ["9" * 400, f"{'9' * 400} GB", ".inf", ".nan", "-5", "²"])
 def test_a_size_that_no_system_can_store_is_refused(tmp_path: Path, size: str) -> None:
     vnfd = ONE_VNFD + (

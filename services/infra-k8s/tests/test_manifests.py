@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from kubevnfm_events.infra import VduTarget
+from kubevnfm_infra_k8s.domain.claims import asks_for
 from kubevnfm_infra_k8s.domain.manifests import Manifest, defined_kinds, namespace_of_all, read_manifests
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, Wanted
 from kubevnfm_infra_k8s.domain.preparing import prepared
 from kubevnfm_infra_k8s.domain.vdus import replicas_of, vdus_without_workload, workload_of_vdus
 from kubevnfm_kit.errors import InvalidInput
@@ -204,3 +206,20 @@ def test_in_a_chart_the_whole_name_goes_before_a_part_of_it(workload: Make) -> N
     with pytest.raises(InvalidInput, match="one of Deployment db-a, Deployment db-b expected") as caught:
         workload_of_vdus([one(workload(name=name)) for name in ("db-a", "db-b")], vdus[:1])
     assert caught.value.field == "additionalParams.vdu_mapping.db"
+
+
+@pytest.mark.parametrize(
+    ("claim", "is_asked_for"),
+    [
+        ("data-db-0", False), ("data-db-5", True), ("data-db-2147483651", True), ("data-db-2147483652", False),
+        ("data-db-05", False), ("data-db-²", False), ("data-db", False), ("data-db-x-5", False), ("logs-db-5", False),
+        (f"data-db-{'9' * 5000}", False),
+    ],
+)  # fmt: skip
+def test_the_claims_of_a_new_set_are_not_counted_one_by_one(make: Make, claim: str, *, is_asked_for: bool) -> None:
+    """The number of replicas is the package's: a list of the names would take all memory."""
+    body = make("StatefulSet", "db", spec={"replicas": 2**31 - 1, "ordinals": {"start": 5}})
+    body["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": "data"}}]
+    resource = Resource("apps/v1", "StatefulSet", "statefulsets", namespaced=True)
+    wanted = Wanted(ObjectKey("apps/v1", "StatefulSet", "default", "db"), body, resource, "f.yaml", "")
+    assert asks_for(wanted, claim) is is_asked_for

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given as given_by_chance
 from hypothesis import settings
 from hypothesis import strategies as st
-from kubevnfm_csar import AffinityRule, ComputeDemand, Cp, Flavour, SoftwareImage, Storage, Vdu, VirtualLink
+from kubevnfm_csar import (
+    AffinityRule,
+    ComputeDemand,
+    Cp,
+    Flavour,
+    ScalingAspect,
+    SoftwareImage,
+    Storage,
+    Vdu,
+    VirtualLink,
+)
 from kubevnfm_infra_openstack.domain.grant import Granted
 from kubevnfm_infra_openstack.domain.quota import Flavor
 from kubevnfm_infra_openstack.domain.topology import indexes_after, template_of, with_present_vdus
@@ -248,3 +258,14 @@ def test_a_name_that_an_instance_of_another_vdu_gets_is_refused(name: str) -> No
     vnfd = VNFD.model_copy(update={"vdus": vdus, "initial_deltas": {"masterNode": 2, name: 1}})
     with pytest.raises(Unprocessable, match=f"would be the resource {name}"):
         resources(given(), vnfd)
+
+
+def test_names_are_compared_at_once_whatever_the_highest_scale_level_is() -> None:
+    aspect = ScalingAspect(aspect_id="a", max_scale_level=2**53, deltas=({"masterNode": 1},))
+    many = VNFD.model_copy(update={"aspects": {"a": aspect}})
+    assert "masterNode-0" in resources(given(), many)
+    taken = {**many.virtual_links, "masterNode-4503599627370496": VirtualLink(virtual_link_id="x")}
+    assert "masterNode-4503599627370496" in resources(given(), many.model_copy(update={"virtual_links": taken}))
+    other = many.vdus["masterNode"].model_copy(update={"vdu_id": "masterNode-4503599627370496", "storages": ()})
+    with pytest.raises(Unprocessable, match="would be the resource masterNode-4503599627370496"):
+        resources(given(), many.model_copy(update={"vdus": {**many.vdus, other.vdu_id: other}}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubevnfm_csar.vnfd.model import (
+    MOST_VNFCS,
     AffinityRule,
     Checksum,
     ComputeDemand,
@@ -23,6 +24,7 @@ from kubevnfm_csar.vnfd.placement import PlacementGroup, placement_groups
 from kubevnfm_csar.vnfd.read import flavour_template, read_vnfd
 
 __all__ = [
+    "MOST_VNFCS",
     "AffinityRule",
     "Checksum",
     "ComputeDemand",

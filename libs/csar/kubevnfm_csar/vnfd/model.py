@@ -6,12 +6,16 @@ Names follow SOL001; sizes are in bytes. No function here reads a file.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 from kubevnfm_kit.json_types import JsonObject
 from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_csar.errors import UnknownFlavour, UnknownLevel
+
+MOST_VNFCS: Final = 10_000
+"""VNFCs of a VNF, and scale levels that are worked on: Heat takes stacks of 1,000 resources (max_resources_per_stack), and Kubernetes
+clusters of 5,000 nodes. A VNFD may have an aspect with more levels, which no operation can reach."""
 
 
 class Part(BaseModel):

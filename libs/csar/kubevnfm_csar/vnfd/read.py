@@ -13,7 +13,7 @@ from kubevnfm_csar.files import PackageFiles
 from kubevnfm_csar.manifest import read_entry
 from kubevnfm_csar.vnfd import nodes, policies
 from kubevnfm_csar.vnfd.marks import secret_names
-from kubevnfm_csar.vnfd.model import Flavour, InitialValues, Vnfd
+from kubevnfm_csar.vnfd.model import MOST_VNFCS, Flavour, InitialValues, Vnfd
 from kubevnfm_csar.vnfd.phases import phase_drivers
 from kubevnfm_csar.vnfd.templates import Templates, read_templates
 from kubevnfm_csar.vnfd.topology import Node, Topology
@@ -172,7 +172,24 @@ def _flavour(flavour_id: str, topology: Topology) -> Flavour:
         initial_values=_initial_values(topology, vnf),
     )
     _check_references(flavour, topology)
+    _check_amounts(flavour, topology)
     return flavour
+
+
+def _check_amounts(flavour: Flavour, topology: Topology) -> None:
+    """Raise PackageRefused for a level that begins with more VNFCs, or at a higher scale level, than is worked on."""
+    for level in flavour.levels.values():
+        for aspect_id, scale_level in level.scale_levels.items():
+            if scale_level > MOST_VNFCS:
+                raise PackageRefused(
+                    f"level {level.level_id}: {aspect_id} at {scale_level}; at most {MOST_VNFCS} expected",
+                    file=topology.file,
+                )
+    for level_id in (None, *flavour.levels):
+        amount = sum(flavour.initial_counts(level_id).values())
+        if amount > MOST_VNFCS:
+            what = f"level {level_id}" if level_id is not None else "the initial deltas and vdu_profiles"
+            raise PackageRefused(f"{what}: {amount} VNFCs; at most {MOST_VNFCS} expected", file=topology.file)
 
 
 def _check_references(flavour: Flavour, topology: Topology) -> None:

@@ -39,6 +39,8 @@ from kubevnfm_infra_k8s.domain.vdus import owner_uid
 log = structlog.get_logger()
 
 CLAIMS: Final = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True)
+_LONGEST_ORDINAL: Final = 10
+"""Digits of a pod's number in its StatefulSet."""
 _MARKS: Final = (("labels", INSTANCE_LABEL), ("labels", TACKER_LABEL), ("annotations", CLAIM_OF_ANNOTATION))
 
 
@@ -151,19 +153,23 @@ async def taken_claims(
             if refusal.is_forbidden:  # unknown; a termination deletes no claim of others
                 continue
             raise
-        wanted = {name for each in sets if each.key.namespace == namespace for name in _first_claims(each)}
-        same = [claim for claim in claims if _name(claim) in wanted]
+        here = [each for each in sets if each.key.namespace == namespace]
+        same = [claim for claim in claims if any(asks_for(each, _name(claim)) for each in here)]
         taken = await each_of(same, lambda claim: is_of_others(releases, claim, vnf_instance_id))
         found += [claim_key(claim, namespace) for claim, is_taken in zip(same, taken, strict=True) if is_taken]
     return found
 
 
-def _first_claims(wanted: Wanted) -> Sequence[str]:
-    """Return the names of the claims that a new StatefulSet asks for."""
+def asks_for(wanted: Wanted, claim: str) -> bool:
+    """Return whether a new StatefulSet asks for a claim of this name; its number of replicas can be any."""
+    name, _, number = claim.rpartition("-")
+    # As Kubernetes writes a number: without leading zeros, and an int32.
+    if not (number.isascii() and number.isdigit()) or len(number) > _LONGEST_ORDINAL or str(int(number)) != number:
+        return False
     start, count = field_at(wanted.body, "spec", "ordinals", "start"), field_at(wanted.body, "spec", "replicas")
     first = start if isinstance(start, int) else 0
-    numbers = range(first, first + (count if isinstance(count, int) else 1))
-    return [f"{template}-{wanted.key.name}-{number}" for template in wanted.claim_templates for number in numbers]
+    is_wanted = first <= int(number) < first + (count if isinstance(count, int) else 1)
+    return is_wanted and name in {f"{template}-{wanted.key.name}" for template in wanted.claim_templates}
 
 
 async def recorded(cluster: Cluster, release: Release) -> Release:

@@ -40,6 +40,8 @@ from kubevnfm_infra_openstack.domain.hot import (
 
 _VERSION: Final = "2018-08-31"
 _GIB: Final = 1024**3
+_LONGEST_INDEX: Final = 20
+"""Digits of the number of an instance: a VNFD multiplies numbers of up to 2**53."""
 
 _Section = dict[str, object]
 _Resources = dict[str, _Section]
@@ -102,9 +104,17 @@ def _check_names(vnfd: Flavour) -> None:
     for vdu_id, vdu in vnfd.vdus.items():
         most = vnfd.max_count(vdu_id)
         for name in sorted(_parts_of(vdu, vnfd)) if most > 1 else ():
-            taken = next((f"{name}-{number}" for number in range(most) if f"{name}-{number}" in owner_by_name), None)
+            # By the names that there are: the number of instances is any that the VNFD gives.
+            taken = next((other for other in sorted(owner_by_name) if _is_instance(other, name, most)), None)
             if taken is not None:
                 raise _same_name(name, taken, f"VDU {owner_by_name[taken]}")
+
+
+def _is_instance(name: str, of: str, most: int) -> bool:
+    """Return whether the name is that of one of so many instances of a part."""
+    before, _, number = name.rpartition("-")
+    is_number = number.isascii() and number.isdigit() and len(number) <= _LONGEST_INDEX
+    return before == of and is_number and str(int(number)) == number and int(number) < most
 
 
 def _check_free(resources: Mapping[str, object], vdu: Vdu, vnfd: Flavour, suffix: str) -> None:

@@ -63,15 +63,16 @@ def declared_counts(flavour: Flavour, level_id: str | None, levels: Mapping[str,
     return counts
 
 
-def level_steps(flavour: Flavour) -> dict[str, tuple[dict[str, int], ...]]:
-    """Return for each aspect and each of its levels the VNFCs by VDU in addition to those of level 0.
+def level_steps(flavour: Flavour, *reached: Mapping[str, int]) -> dict[str, tuple[dict[str, int], ...]]:
+    """Return for each aspect and each of its levels, up to the highest ``reached``, the VNFCs by VDU in addition to those of level 0.
 
     Stored with an operation, so that the level that a failed scaling has reached is found without the package.
     """
     return {
         name: tuple(
             {vdu_id: aspect.delta(vdu_id, level=level) for vdu_id in aspect.vdu_ids}
-            for level in range(aspect.max_scale_level + 1)
+            # Not up to max_scale_level, which is any number that the VNFD gives.
+            for level in range(max((levels.get(name, 0) for levels in reached), default=0) + 1)
         )
         for name, aspect in flavour.aspects.items()
     }

@@ -63,7 +63,7 @@ def scaled_cnf(
         vdu_counts=differences,
         scale_status=scale_status(levels),
         instantiation_level_id=level_id,
-        steps_of=level_steps(vnf.flavour),
+        steps_of=level_steps(vnf.flavour, vnf.scale_levels, levels),
     )
     if workload is None:
         return draft

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from kubevnfm_csar import UnknownLevel
+from kubevnfm_csar import MOST_VNFCS, Flavour, UnknownLevel
 from kubevnfm_events.infra import ServerFacts
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import hide
@@ -99,6 +99,7 @@ class Scale:
         version: ApiVersion,
     ) -> str:
         """``counts``: machines by VDU of an instantiation level; None: present machines and what the levels add."""
+        _check_amounts(vnf.flavour, levels, _level_field(request))
         draft = (
             scaled_cnf(vnf, operation, levels, request, original, version)
             if isinstance(vnf, CnfUnderChange)
@@ -136,7 +137,7 @@ class Scale:
             **cluster,
             leaving=tuple(server.server_id for servers in leaving.values() for server in servers),
             # Stored, so that the level that a failed scaling has reached is found without the package.
-            steps_of=level_steps(vnf.flavour),
+            steps_of=level_steps(vnf.flavour, vnf.scale_levels, levels),
         )
 
     async def _check_sizes(self, vnf: VnfUnderChange, wanted: Mapping[str, int], field: str) -> None:
@@ -149,6 +150,20 @@ class Scale:
             hot.top, vnf.resources, internals.parameters, has_user_data=internals.user_data is not None
         )
         check_group_sizes(field, hot, vnf.resources, present=vnf.counts, wanted=wanted, values=values)
+
+
+def _check_amounts(flavour: Flavour, levels: Mapping[str, int], field: str) -> None:
+    """Raise InvalidInput for a level that is higher, or has more VNFCs, than is worked on."""
+    for name, level in levels.items():
+        if level > MOST_VNFCS:
+            raise InvalidInput(field, f"leads to level {level} of aspect {name}; at most {MOST_VNFCS} expected")
+    amount = sum(flavour.counts_at(levels).values())
+    if amount > MOST_VNFCS:
+        raise InvalidInput(field, f"leads to {amount} VNFCs; at most {MOST_VNFCS} expected")
+
+
+def _level_field(request: ScaleVnfRequest | ScaleVnfToLevelRequest) -> str:
+    return "numberOfSteps" if isinstance(request, ScaleVnfRequest) else _chosen_by(request)
 
 
 def _chosen_by(request: ScaleVnfRequest | ScaleVnfToLevelRequest) -> str:
