@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import yaml
 from kubevnfm_events.infra import VduTarget
+from kubevnfm_infra_k8s.domain.capi.autoscaling import Limits
 from kubevnfm_infra_k8s.domain.claims import asks_for
 from kubevnfm_infra_k8s.domain.manifests import Manifest, defined_kinds, namespace_of_all, read_manifests
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, Wanted
@@ -223,3 +225,50 @@ def test_the_claims_of_a_new_set_are_not_counted_one_by_one(make: Make, claim: s
     resource = Resource("apps/v1", "StatefulSet", "statefulsets", namespaced=True)
     wanted = Wanted(ObjectKey("apps/v1", "StatefulSet", "default", "db"), body, resource, "f.yaml", "")
     assert asks_for(wanted, claim) is is_asked_for
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "says"),
+    [
+        ("v1/ConfigMap", {"metadata": {"name": "a", "labels": ["a"]}}, "metadata.labels: an object expected"),
+        ("v1/ConfigMap", {"metadata": {"name": "a", "annotations": "a"}}, "metadata.annotations: an object expected"),
+        ("v1/ConfigMap", {"metadata": {"name": "a", "labels": {"a": 1}}}, "metadata.labels.a: a text expected"),
+        ("apps/v1/Deployment", {"spec": {"template": []}}, "spec.template: an object expected"),
+        ("apps/v1/Deployment", {"spec": {"template": {"metadata": 5}}}, "spec.template.metadata: an object expected"),
+        ("batch/v1/CronJob", {"spec": {"jobTemplate": {"spec": 1}}}, "spec.jobTemplate.spec: an object expected"),
+        ("v1/Pod", {"spec": "x"}, "spec: an object expected"),
+        ("v1/Service", {"spec": {"selector": ["a"]}}, "spec.selector: an object expected"),
+        ("apps/v1/StatefulSet", {"spec": {"volumeClaimTemplates": 5}}, "spec.volumeClaimTemplates: a list expected"),
+        (
+            "apps/v1/StatefulSet",
+            {"spec": {"volumeClaimTemplates": [{"metadata": {"labels": "x"}}]}},
+            r"spec.volumeClaimTemplates\[0\].metadata.labels: an object expected",
+        ),
+        (
+            "apiextensions.k8s.io/v1/CustomResourceDefinition",
+            {"spec": {"versions": ["v1"]}},
+            r"spec.versions\[0\]: an object expected",
+        ),
+        (
+            "admissionregistration.k8s.io/v1/MutatingWebhookConfiguration",
+            {"webhooks": [{"clientConfig": {"service": "s"}}]},
+            r"webhooks\[0\].clientConfig.service: an object expected",
+        ),
+        (
+            "cluster.x-k8s.io/v1beta1/Cluster",
+            {"spec": {"topology": {"workers": {"machineDeployments": [{"name": []}]}}}},
+            r"machineDeployments\[0\].name: a text expected",
+        ),
+        ("cluster.x-k8s.io/v1beta1/MachineDeployment", {"spec": "x"}, "spec: an object expected"),
+    ],
+)
+def test_a_form_that_no_api_server_takes_is_refused_by_its_field(kind: str, part: dict[str, Any], says: str) -> None:
+    api_version, _, name = kind.rpartition("/")
+    body = {"apiVersion": api_version, "kind": name, "metadata": {"name": "a"}, **part}
+    with pytest.raises(InvalidInput, match=f"f.yaml, document 1: .*{says}"):
+        read_manifests([("f.yaml", yaml.safe_dump(body))])
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "²", "-1", ""])
+def test_an_annotation_of_the_autoscaler_that_is_no_number_is_none(value: str) -> None:
+    assert Limits.from_annotations({"cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size": value}) == Limits()

@@ -10,6 +10,7 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.foreign_yaml import Budget, YamlRefused, YamlTooLarge, read_kubernetes_yaml
 
 from kubevnfm_infra_k8s.domain.errors import ChartRefused
+from kubevnfm_infra_k8s.domain.manifest_forms import fault_of
 from kubevnfm_infra_k8s.domain.objects import (
     READY_WHEN_ANNOTATION,
     Body,
@@ -127,9 +128,8 @@ def _checked(file: str, number: int, body: Body) -> Manifest:
         value = field_at(body, *path)
         if not isinstance(value, str) or not value:
             raise InvalidInput(FIELD, f"{file}, document {number}: {'.'.join(path)} expected in a Kubernetes manifest")
-    metadata = body.get("metadata")
-    if metadata is not None and not isinstance(metadata, Mapping):
-        raise InvalidInput(FIELD, f"{file}, document {number}: metadata: an object expected")
+    if fault := fault_of(body):
+        raise InvalidInput(FIELD, f"{file}, document {number}: {fault}")
     # Whether a name may be missing depends on the kind, so `check_names` decides when the cluster's kinds are known.
     name = field_at(body, "metadata", "name")
     if name is not None and (not isinstance(name, str) or not name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
@@ -10,6 +11,8 @@ from kubevnfm_infra_k8s.domain.capi.contract import CORE
 from kubevnfm_infra_k8s.domain.objects import Body, annotations_of, group_of
 
 _PREFIX: Final = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-"
+_NUMBER: Final = re.compile(r"[0-9]{1,10}")
+"""An int32."""
 _KINDS: Final = frozenset({"MachineDeployment", "MachinePool"})
 
 
@@ -31,7 +34,7 @@ class Limits:
     def from_annotations(cls, annotations: Mapping[str, str]) -> Self:
         """Return the limits in annotations; a value that is no number is none."""
         values = [str(annotations.get(f"{_PREFIX}{name}", "")) for name in ("min-size", "max-size")]
-        least, most = (int(value) if value.isascii() and value.isdigit() else None for value in values)
+        least, most = (int(value) if _NUMBER.fullmatch(value) else None for value in values)
         return cls(least, most)
 
     @property
