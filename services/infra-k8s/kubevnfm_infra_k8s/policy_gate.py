@@ -55,7 +55,7 @@ class PolicyGate:
         others = await self._others(objects, rules, cluster, release_id)
         found = await asyncio.to_thread(findings, objects, rules, others)
         if found:
-            text = cluster.masked(described(found))
+            text = described([each.masked(cluster.masked) for each in found])
             log.warning(
                 "cnf_policy_violated", mode=rules.mode, endpoint=cluster.endpoint, findings=len(found), what=text
             )

@@ -304,5 +304,18 @@ async def test_values_of_the_request_are_not_shown(site: Any, workload: Callable
     assert "swordfish-11" not in task.message
 
 
+@pytest.mark.parametrize("secret", ["swordfish-11" * 20, "sword'fi\"sh\\11", "sword\u200bfish-11-and-more"])
+async def test_no_part_of_a_value_of_the_request_is_shown(
+    site: Any, workload: Callable[..., dict[str, Any]], secret: str
+) -> None:
+    """Findings are short, and quoted: what is masked afterwards has the beginning of a long secret in clear."""
+    bad = workload(pod={"securityContext": {"seccompProfile": {"type": "${secret}"}}})
+    await site.apply({FILE: bad}, variables={"secret": Secret(secret)})
+    [task] = [one for one in site.progress if one.task == "policy"]
+    assert "seccompProfile_baseline" in task.message
+    assert "***" in task.message
+    assert "sword" not in task.message
+
+
 def test_a_finding_reads_as_object_field_and_what_it_has() -> None:
     assert str(Finding("privileged", "Pod a/b", "spec.x", "true")) == "Pod a/b: spec.x (true)"

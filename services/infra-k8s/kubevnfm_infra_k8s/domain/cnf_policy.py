@@ -6,7 +6,7 @@ VIM can change it. It does not change what the cluster itself enforces, such as 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final, Literal
@@ -89,6 +89,10 @@ class Finding:
     field: str
     found: str
     """The content of the field, or what is wrong with it."""
+
+    def masked(self, mask: Callable[[str], str]) -> Finding:
+        """Return the finding without secrets; before its texts are cut, as a part of a secret would not be found."""
+        return Finding(self.rule, mask(self.object), mask(self.field), mask(self.found))
 
     def __str__(self) -> str:
         return f"{_shown(self.object)}: {_shown(self.field)}" + (f" ({_shown(self.found)})" if self.found else "")

@@ -91,6 +91,11 @@ def _list(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list) else ()
 
 
+def _quoted(value: Any) -> str:
+    """Return a value as findings show it: a text as it is, because escapes would hide a secret from its mask."""
+    return f"'{value}'" if isinstance(value, str) else repr(value)
+
+
 def _is_one(value: Any, allowed: frozenset[str]) -> bool:
     return isinstance(value, str) and value in allowed
 
@@ -124,13 +129,13 @@ _HANDLERS: Final = (
 def _apparmor(pod: Body) -> Iterator[Violation]:
     for where, kind in _contexts(pod, "appArmorProfile", "type"):
         if kind is not None and not _is_one(kind, _PROFILES):
-            yield where, f"{kind!r}"
+            yield where, _quoted(kind)
     annotations = annotations_of(pod)
     for name, profile in annotations.items() if isinstance(annotations, Mapping) else ():
         if str(name).startswith(_APPARMOR_ANNOTATION):
             text = str(profile or "")
             if text and text != "runtime/default" and not text.startswith("localhost/"):
-                yield f"metadata.annotations[{name}]", f"{text!r}"
+                yield f"metadata.annotations[{name}]", _quoted(text)
 
 
 def _added(pod: Body, allowed: frozenset[str]) -> Iterator[Violation]:
@@ -167,7 +172,7 @@ def _host_probes(pod: Body) -> Iterator[Violation]:
         for path in _HANDLERS:
             for action in ("httpGet", "tcpSocket"):
                 if host := field_at(container, *path, action, "host"):
-                    yield ".".join((place, *path, action, "host")), f"{host!r}"
+                    yield ".".join((place, *path, action, "host")), _quoted(host)
 
 
 def _privileged(pod: Body) -> Iterator[Violation]:
@@ -177,23 +182,23 @@ def _privileged(pod: Body) -> Iterator[Violation]:
 def _proc_mount(pod: Body) -> Iterator[Violation]:
     for where, kind in _own_contexts(pod, "procMount"):
         if kind is not None and kind != "Default":
-            yield where, f"{kind!r}"
+            yield where, _quoted(kind)
 
 
 def _selinux(pod: Body) -> Iterator[Violation]:
     for where, options in _contexts(pod, "seLinuxOptions"):
         kind = field_at(options, "type")
         if kind is not None and not _is_one(kind, _SELINUX_TYPES):
-            yield f"{where}.type", f"{kind!r}"
+            yield f"{where}.type", _quoted(kind)
         for name in ("user", "role"):
             if given := field_at(options, name):
-                yield f"{where}.{name}", f"{given!r}"
+                yield f"{where}.{name}", _quoted(given)
 
 
 def _seccomp_baseline(pod: Body) -> Iterator[Violation]:
     for where, kind in _contexts(pod, "seccompProfile", "type"):
         if kind is not None and not _is_one(kind, _PROFILES):
-            yield where, f"{kind!r}"
+            yield where, _quoted(kind)
 
 
 def _sysctls(pod: Body) -> Iterator[Violation]:
