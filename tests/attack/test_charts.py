@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import sys
@@ -18,7 +19,7 @@ from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
 from kubevnfm_infra_k8s.domain.errors import ChartRefused
 from kubevnfm_sandbox.process import Limits, SandboxUnavailable
-from kubevnfm_secrets import KeyRing
+from kubevnfm_secrets import KeyRing, Secret
 from sandbox_kernel import KERNELS, Kernel, needs_confinement
 
 HELM = os.environ.get("KUBEVNFM_TEST_HELM") or shutil.which("helm")
@@ -132,6 +133,18 @@ async def test_a_chart_of_endless_manifests_is_refused(stand_in: StandIn) -> Non
 async def test_what_writes_to_more_memory_than_it_may_is_ended(stand_in: StandIn) -> None:
     code = "held = tried(lambda: bytearray(2**30))\nresult = held[:20]"
     assert await stand_in.run(code, CONFINED) == "MemoryError: "
+
+
+@pytest.mark.parametrize("length", range(1, 12))
+async def test_an_error_of_a_chart_shows_no_part_of_a_secret(stand_in: StandIn, length: int) -> None:
+    """Of a long error the end is kept, which begins within the secret here."""
+    code = f"""
+sys.stderr.write("sw0rdfish11" + "x" * (2**16 - {length}))
+sys.exit(1)
+"""
+    with pytest.raises(ChartRefused, match="x") as refusal:
+        await stand_in.run(code, CONFINED, password=Secret("sw0rdfish11"))
+    assert not re.search("[^x]xxxx", str(refusal.value).removeprefix("Files/web: "))
 
 
 async def test_a_chart_cannot_speak_for_the_sandbox(stand_in: StandIn) -> None:

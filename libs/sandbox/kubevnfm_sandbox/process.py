@@ -35,6 +35,8 @@ _LONGEST_OF_SCRIPT: Final = ANSWER_BYTES - 64 * 1024
 _LONGEST_TEXT_OF_SCRIPT: Final = 1024 * 1024
 """Characters of each text in the object that a script returns: it becomes a part of the instance, or of the next script's input."""
 _STDERR_BYTES: Final = 64 * 1024
+_LONGEST_CUT: Final = 4 * 1024
+"""Bytes that are dropped of a line whose beginning is missing: the longest secret in one line, such as a token, with room."""
 _PRINTED_BYTES: Final = 256 * 1024
 _FILE_MIB: Final = 16
 _GRACE_S: Final = 1.0
@@ -295,7 +297,8 @@ class Sandbox:
                 except asyncio.CancelledError:
                     if when_cancelled is not None:
                         killed = -signal.SIGKILL
-                        when_cancelled(ScriptEnded(killed, _end_of(printed), bytes(said), timed_out=False))
+                        written = _without_cut_line(bytes(said), _STDERR_BYTES)
+                        when_cancelled(ScriptEnded(killed, _end_of(printed), written, timed_out=False))
                     raise
                 last_printed = _end_of(printed)
         return script_ended(ended, last_printed)
@@ -340,7 +343,9 @@ class Sandbox:
                 report = read_report()
         if report.startswith(UNCONFINED):
             raise SandboxUnavailable(report.removeprefix(UNCONFINED).decode(errors="replace"))
-        return Ended(raw, bytes(said), status, timed_out=timed_out or report == OUT_OF_TIME)
+        return Ended(
+            raw, _without_cut_line(bytes(said), _STDERR_BYTES), status, timed_out=timed_out or report == OUT_OF_TIME
+        )
 
     def _config(self, program: Program, room: str, spare: str, limit_s: float, *, report: int) -> _Config:
         # The base installation's standard library; the virtual environment also contains the service's packages.
@@ -481,7 +486,8 @@ def script_ended(ended: Ended, last_printed: bytes) -> ScriptEnded:
         if isinstance(answer, FailedAnswer):
             # An exception outside of the script. As a part of the output, its text is masked and marked as foreign.
             said = ended.said + b"\n" + answer.error.encode()
-            return replace(unanswered, status=ended.status or 1, stderr=said[-_STDERR_BYTES:])
+            end = _without_cut_line(said[-_STDERR_BYTES:], _STDERR_BYTES)
+            return replace(unanswered, status=ended.status or 1, stderr=end)
         stdout = _decoded("stdout", answer.stdout)
     except AnswerRefused as refusal:
         return replace(unanswered, refused=str(refusal))
@@ -504,7 +510,19 @@ def _decoded(field: str, text: str) -> bytes:
 
 def _end_of(fd: int) -> bytes:
     """Return the end of what a script has printed. The descriptors share one position, so that is left alone."""
-    return os.pread(fd, _PRINTED_BYTES, max(0, os.fstat(fd).st_size - _PRINTED_BYTES))
+    end = os.pread(fd, _PRINTED_BYTES, max(0, os.fstat(fd).st_size - _PRINTED_BYTES))
+    return _without_cut_line(end, _PRINTED_BYTES)
+
+
+def _without_cut_line(end: bytes, most: int) -> bytes:
+    """Return the end of an output, of which at most ``most`` bytes were kept, from the start of a line.
+
+    A line of which the beginning is missing can begin within a secret, which no mask would recognise.
+    """
+    if len(end) < most:
+        return end
+    line_end = end.find(b"\n", 0, _LONGEST_CUT)
+    return end[line_end + 1 if line_end >= 0 else _LONGEST_CUT :]
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from typing import Any, Final
 from kubevnfm_events.infra import HelmChart
 from kubevnfm_sandbox.foreign import ForeignEnded, ForeignProgram, ProgramSandbox
 from kubevnfm_sandbox.process import Limits, SandboxState
-from kubevnfm_secrets import MASK, KeyRing, map_secrets
+from kubevnfm_secrets import KeyRing, Mask, map_secrets
 
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
 from kubevnfm_infra_k8s.domain.errors import ChartRefused, HelmMissing
@@ -103,6 +103,4 @@ def _arguments(chart: HelmChart, target: ChartTarget) -> Sequence[str]:
 
 
 def _masked(said: str, secrets: Sequence[str]) -> str:
-    for secret in sorted(filter(None, secrets), key=len, reverse=True):
-        said = said.replace(secret, MASK)
-    return " ".join(said.split())[:_SAID]
+    return " ".join(Mask(secrets)(said).split())[:_SAID]
