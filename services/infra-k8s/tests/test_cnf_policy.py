@@ -76,6 +76,15 @@ ANY_SCOPE: dict[str, Any] = {"cluster_scoped": ("*",)}
             "resourceNames": ["cluster-admin"],
         },
         {"apiGroups": [group_of(RBAC)], "resources": ["clusterroles"], "verbs": ["escalate"]},
+        {"apiGroups": [group_of(RBAC)], "resources": ["roles"], "verbs": ["bind"]},
+        {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]},
+        {"apiGroups": [""], "resources": ["*/ephemeralcontainers"], "verbs": ["patch"]},
+        {"apiGroups": ["*"], "resources": ["mutatingwebhookconfigurations"], "verbs": ["create"]},
+        {
+            "apiGroups": ["certificates.k8s.io"],
+            "resources": ["certificatesigningrequests/approval"],
+            "verbs": ["update"],
+        },
     ],
     ids=str,
 )
@@ -93,6 +102,12 @@ def test_other_roles_and_their_bindings_are_none() -> None:
         {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"], "resourceNames": ["own"]},
         {"apiGroups": [""], "resources": ["pods", "nodes"], "verbs": ["get", "list", "watch"]},
         {"nonResourceURLs": ["*"], "verbs": ["*"]},
+        {
+            "apiGroups": ["admissionregistration.k8s.io"],
+            "resources": ["mutatingwebhookconfigurations"],
+            "verbs": ["get", "patch"],
+            "resourceNames": ["own"],
+        },
     )
     assert not found(role(*ordinary), binding("all"), binding("view", "RoleBinding"), **ANY_SCOPE)
     own = wanted("Role", "all", api_version=RBAC, rules=[ALL])
@@ -103,6 +118,13 @@ def test_other_roles_and_their_bindings_are_none() -> None:
 @pytest.mark.parametrize("name", ["cluster-admin", "system:controller:clusterrole-aggregation-controller"])
 def test_a_binding_to_a_role_of_kubernetes_itself_is_found(kind: str, name: str) -> None:
     assert ("clusterAdmin", "roleRef") in found(binding(name, kind), **ANY_SCOPE)
+
+
+@pytest.mark.parametrize("name", ["admin", "edit", "system:node"])
+def test_a_role_that_is_too_much_in_all_namespaces_may_be_bound_in_one(name: str) -> None:
+    assert found(binding(name), **ANY_SCOPE) == [("clusterAdmin", "roleRef")]
+    assert not found(binding(name, "RoleBinding"), **ANY_SCOPE)
+    assert not found(binding("view"), **ANY_SCOPE)
 
 
 def test_a_role_that_becomes_a_part_of_others_or_takes_theirs_is_found() -> None:

@@ -197,21 +197,39 @@ def _pods(wanted: Wanted, level: Level) -> Iterator[Finding]:
 # --- roles ------------------------------------------------------------------------------------------------------------
 
 _READ: Final = frozenset({"get", "list", "watch"})
+_ADMISSION: Final = "admissionregistration.k8s.io"
+_WRITE: Final = frozenset({"create", "update", "patch"})
+_ALWAYS: Final = frozenset({"impersonate", "escalate", "bind"})
+"""The verbs that names do not limit: a rule for the group system:masters, or the role cluster-admin, alone gives everything."""
 _POWERS: Final[Sequence[tuple[str, frozenset[str], str, str]]] = (
     ("", _READ, "secrets", "reads every Secret"),
     ("", frozenset({"create"}), "serviceaccounts/token", "makes tokens of every ServiceAccount"),
     ("", frozenset({"get", "create"}), "nodes/proxy", "runs commands in every pod"),
+    ("", frozenset({"get", "create"}), "pods/exec", "runs commands in every pod"),
+    ("", frozenset({"get", "create"}), "pods/attach", "runs commands in every pod"),
+    ("", frozenset({"update", "patch"}), "pods/ephemeralcontainers", "runs commands in every pod"),
     ("", frozenset({"impersonate"}), "users", "acts as every user"),
     ("", frozenset({"impersonate"}), "groups", "acts as every group"),
     ("", frozenset({"impersonate"}), "serviceaccounts", "acts as every ServiceAccount"),
     (_RBAC, frozenset({"escalate", "bind"}), "clusterroles", "gives itself every right"),
+    (_RBAC, frozenset({"escalate", "bind"}), "roles", "gives itself every right"),
+    (_ADMISSION, _WRITE, "mutatingwebhookconfigurations", "changes every object"),
+    (_ADMISSION, _WRITE, "validatingwebhookconfigurations", "reads every object that is written"),
+    (
+        "certificates.k8s.io",
+        frozenset({"update", "patch"}),
+        "certificatesigningrequests/approval",
+        "makes certificates of every user",
+    ),
 )
 """API group, verbs (one of them is enough), resource, and the power over the whole cluster that they give.
 
 Source: https://kubernetes.io/docs/concepts/security/rbac-good-practices/#privilege-escalation-risks
 """
 _ADMIN_ROLES: Final = ("cluster-admin", "system:controller:*", "system:kube-controller-manager")
-"""ClusterRoles of Kubernetes itself that have such a power."""
+"""ClusterRoles of Kubernetes itself that have such a power, also if they are bound in one namespace."""
+_WIDE_ROLES: Final = ("admin", "edit", "system:aggregate-to-admin", "system:aggregate-to-edit", "system:node")
+"""Those that have it if they are bound in all namespaces: they read every Secret, or start pods."""
 
 
 def _powers(role: Body) -> Iterator[tuple[str, str]]:
@@ -222,11 +240,10 @@ def _powers(role: Body) -> Iterator[tuple[str, str]]:
         if "*" in verbs and "*" in resources and "*" in groups:
             yield f"rules[{number}]", "allows everything"
             continue
-        # Names do not limit the others: a rule for the group system:masters, or the role cluster-admin, alone gives everything.
-        limited = _READ | {"create"} if field_at(rule, "resourceNames") else frozenset()
+        has_names = bool(field_at(rule, "resourceNames"))
         for group, any_of, resource, power in _POWERS:
             is_named = resource in resources or "*" in resources or _part_of(resource) in resources
-            counted = any_of - limited
+            counted = any_of & _ALWAYS if has_names else any_of
             if is_named and (group in groups or "*" in groups) and counted and verbs & {*counted, "*"}:
                 yield f"rules[{number}]", power
                 break
@@ -258,5 +275,6 @@ def _roles(wanted: Wanted, powerful: Collection[str]) -> Iterator[Finding]:
             yield Finding("clusterAdmin", name, "aggregationRule", "takes over the rules of other roles")
     if _is(wanted, "ClusterRoleBinding", "RoleBinding") and field_at(wanted.body, "roleRef", "kind") != "Role":
         role = str(field_at(wanted.body, "roleRef", "name") or "")
-        if role in powerful or _matches(role, _ADMIN_ROLES):
+        roles = (*_ADMIN_ROLES, *(_WIDE_ROLES if wanted.key.kind == "ClusterRoleBinding" else ()))
+        if role in powerful or _matches(role, roles):
             yield Finding("clusterAdmin", name, "roleRef", f"ClusterRole {role}")
