@@ -129,6 +129,7 @@ REFUSED: list[tuple[str, Change, int, str]] = [
     ("cnf", params(helm_parameters={"a": 1}), 400, "additionalParams/helm_parameters"),
     ("cnf", chart(helm_parameters="a=1"), 400, "additionalParams/helm_parameters"),
     ("cnf", chart(helm_parameters={"a..b": 1}), 400, "additionalParams/helm_parameters/a..b"),
+    ("cnf", chart(helm_parameters={"a." * 200 + "a": 1}), 400, "a key of at most 20 parts expected"),
     ("cnf", chart(helm_parameters={"a[0]": 1}), 400, "additionalParams/helm_parameters/a[0]"),
     ("cnf", chart(helm_parameters={"a": 1, "a.b": 1}), 400, "additionalParams/helm_parameters/a.b"),
     ("cnf", chart(helm_parameters={"replicas": 1}, helm_value_names={"VDU1": {"replica": "replicas"}}), 400, "given twice"),

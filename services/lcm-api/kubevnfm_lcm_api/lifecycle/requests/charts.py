@@ -18,6 +18,8 @@ _OTHERS: Final = ("using_helm_install_param", "use_helm")
 """Tacker's parameters of version 1, which name repositories and several charts."""
 _KEY: Final = re.compile(r"(?:[^.\[\]\\]|\\.)+")
 """A part of a key as Helm's ``--set`` has it; a backslash takes the meaning of a dot."""
+_MOST_PARTS: Final = 20
+"""Each part is a level, and no database or message holds an object that is nested deeper than some hundred."""
 _PLACE: Final = "additionalParams"
 
 
@@ -82,6 +84,8 @@ def _set(values: dict[str, Any], key: str, value: Any, *, place: str) -> None:
     parts = [part.replace("\\", "") for part in _KEY.findall(key)]
     if not parts or ".".join(_KEY.findall(key)) != key:
         raise InvalidInput(place, "a key of the chart's values expected, parts joined by dots, without an index")
+    if len(parts) > _MOST_PARTS:
+        raise InvalidInput(place, f"a key of at most {_MOST_PARTS} parts expected, got {len(parts)}")
     node = values
     for part in parts[:-1]:
         node = node.setdefault(part, {})
