@@ -223,9 +223,14 @@ def _is_same(entry: Entry, there: Body, release: Release) -> bool:
 def _is_of_its_pods(there: Body, claim: Body, release: Release, around: Surroundings) -> bool:
     """Return whether a StatefulSet without marks has made a claim: a pod of it has the claim from a template.
 
-    The set can have found a claim of another owner under that name. Such a claim is older, or has other labels.
+    The set can have found a claim of another owner under that name. Such a claim is older, or has other labels. A set with marks has made
+    none without, so its author cannot choose labels by which it gets others' claims.
     """
-    templates = {_name(each) for each in field_at(there, "spec", "volumeClaimTemplates") or ()}
+    templates = {
+        _name(each)
+        for each in field_at(there, "spec", "volumeClaimTemplates") or ()
+        if CLAIM_OF_ANNOTATION not in annotations_of(each)
+    }
     selected = field_at(there, "spec", "selector", "matchLabels") or {}
     begun, made = _time(there), _time(claim)
     return (

@@ -326,6 +326,30 @@ async def test_a_claim_that_another_vnf_uses_stays_and_is_named(stage: Any) -> N
     assert (await claims_in(stage)).keys() == {"data-db-replica-0", "data-db-replica-1"}
 
 
+async def test_labels_that_a_package_chooses_get_it_no_claim_of_another_vnf(stage: Any) -> None:
+    """CR-023: of a set with the name, template and selector by which it finds the claim that a VNF of an earlier version keeps."""
+
+    class Hostile(Vnf):
+        @property
+        def body(self) -> dict[str, Any]:
+            body = super().body
+            body["spec"]["selector"]["matchLabels"] = {"app": "db-replica"}
+            body["spec"]["template"]["metadata"]["labels"] = {"app": "db-replica"}
+            return body
+
+    hostile = Hostile(stage, "replica", templates=["data-db"], replicas=0)
+    victim = Vnf(stage, "db-replica", is_marked=False, replicas=2)
+    await begin(stage, hostile)
+    await with_volumes(stage, 2)
+    stage.vnfs.append(victim)
+    await victim.instantiate()
+    await victim.move("scale", 1)
+    await hostile.move("scale", 2)
+    stage.vnfs.remove(hostile)
+    await hostile.terminate()
+    assert (await claims_in(stage)).items() >= victim.claims.items()
+
+
 async def test_another_package_can_change_a_set_with_marks_and_one_without(stage: Any) -> None:
     """CR-018: templates do not change, so a set keeps the marks that it has; also after it was adopted."""
     marked, plain = Vnf(stage, "db"), Vnf(stage, "db-1", is_marked=False)
