@@ -150,3 +150,11 @@ def test_the_templates_of_a_rendered_chart_keep_their_order() -> None:
         ("Files/web: web/crds/a.yaml", "# Source: web/crds/a.yaml\na: 1\n---\n# Source: web/crds/a.yaml\na: 2\n"),
         ("Files/web: web/templates/b.yaml", "# Source: web/templates/b.yaml\nb: 1\n"),
     ]
+
+
+def test_a_chart_of_very_many_documents_is_refused() -> None:
+    with pytest.raises(ChartRefused, match="Files/web: the chart makes 20000 documents or more"):
+        templates_of("Files/web", "---\na: b\n" * 30_000)
+    assert templates_of(
+        "Files/web", "---\n" * 30_000 + "\n" * 10**6 + "# Source: \n# Source:  web/a.yaml \na: b\n--- \r\n"
+    ) == [("Files/web: web/a.yaml", "\n" * 10**6 + "# Source: \n# Source:  web/a.yaml \na: b\n")]

@@ -85,7 +85,7 @@ class PackageSources:
         # Per package: the rollback of a change renders the earlier package in the same operation.
         document_id = derived_id("rendered-chart", operation_id, package.package_id, chart.path)
         text = await self._kept(document_id, vnf_instance_id, operation_id, render)
-        return templates_of(chart.path, text)
+        return await asyncio.to_thread(templates_of, chart.path, text)
 
     async def forget(self, vnf_instance_id: str) -> None:
         """See the port."""

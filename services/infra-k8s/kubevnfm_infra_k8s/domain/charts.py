@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-_SOURCE: Final = re.compile(r"^# Source: (?P<name>.+)$")
-_SEPARATOR: Final = "---"
+from kubevnfm_infra_k8s.domain.errors import ChartRefused
+
+_SOURCE: Final = re.compile(r"^# Source: (?P<name>.+)$", re.MULTILINE)
+_MOST_DOCUMENTS: Final = 20_000
+"""The largest clusters have a hundred times as many objects, of all their applications."""
+_SEPARATOR: Final = re.compile(r"^---[ \t\r]*(?:\n|\Z)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -23,20 +27,23 @@ class ChartTarget:
 def templates_of(chart: str, rendered: str) -> Sequence[tuple[str, str]]:
     """Return (name, text) of each template, in the order of Helm, so that errors name the template.
 
-    ``rendered``: the output of ``helm template``, in which a comment before each document names its template.
+    Raises ChartRefused for very many documents. ``rendered``: the output of ``helm template``, in which a comment before each document names its template.
     """
     texts: dict[str, list[str]] = {}
-    document: list[str] = []
-    for line in [*rendered.splitlines(keepends=True), f"{_SEPARATOR}\n"]:
-        if line.rstrip() != _SEPARATOR:
-            document.append(line)
-            continue
-        if any(each.strip() for each in document):
-            texts.setdefault(_template(chart, document), []).append("".join(document))
-        document = []
-    return [(name, f"{_SEPARATOR}\n".join(documents)) for name, documents in texts.items()]
+    # Not line by line: a chart may make millions of them.
+    begins, documents_left = 0, _MOST_DOCUMENTS
+    for separator in (*_SEPARATOR.finditer(rendered), None):
+        document = rendered[begins : separator.start() if separator is not None else len(rendered)]
+        if document and not document.isspace():
+            texts.setdefault(_template(chart, document), []).append(document)
+            documents_left -= 1
+            if not documents_left:
+                raise ChartRefused(f"{chart}: the chart makes {_MOST_DOCUMENTS} documents or more; fewer expected")
+        begins = separator.end() if separator is not None else begins
+    return [(name, "---\n".join(documents)) for name, documents in texts.items()]
 
 
-def _template(chart: str, document: Sequence[str]) -> str:
-    found = next((fits for line in document if (fits := _SOURCE.match(line.rstrip()))), None)
-    return f"{chart}: {found['name']}" if found is not None else chart
+def _template(chart: str, document: str) -> str:
+    named = (found["name"].strip() for found in _SOURCE.finditer(document))
+    name = next(filter(None, named), None)
+    return f"{chart}: {name}" if name is not None else chart
