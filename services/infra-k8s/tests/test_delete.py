@@ -11,7 +11,7 @@ import pytest
 from kubevnfm_infra_k8s.adapters.documents import StoredDeletions
 from kubevnfm_infra_k8s.domain.deleting import propagation_of
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectsNotGone
-from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster, Propagation
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
@@ -134,6 +134,22 @@ async def test_a_namespace_with_another_instances_objects_stays(site: Any, clust
     await site.delete()
     assert "c2" in await named(cluster, "v1", "ConfigMap", "ours")
     assert "c1" not in await named(cluster, "v1", "ConfigMap", "ours")
+
+
+async def test_a_namespace_with_objects_of_another_vnfm_stays(site: Any, cluster: Cluster, make: Make) -> None:
+    """CR-023: or of this one, through another URL of the cluster: the inventories do not say that they are there."""
+    space = make("Namespace", "ours")
+    await site.apply({"f.yaml": [space, make("ConfigMap", "c1")]}, namespace="ours")
+    theirs = make("PersistentVolumeClaim", "data", namespace="ours", metadata={"labels": {INSTANCE_LABEL: "theirs"}})
+    theirs["spec"] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+    resource = await cluster.resource("v1", "PersistentVolumeClaim")
+    assert resource is not None
+    await cluster.apply(resource, ObjectKey("v1", "PersistentVolumeClaim", "ours", "data"), theirs)
+    await site.delete()
+    assert await named(cluster, "v1", "PersistentVolumeClaim", "ours") == ["data"]
+    assert "PersistentVolumeClaim data of another VNF instance is there" in " ".join(
+        one.message for one in site.progress
+    )
 
 
 async def test_forceful_termination_does_not_wait_for_pods(site: Any, ledger: CallLedger, workload: Make) -> None:

@@ -53,6 +53,20 @@ from kubevnfm_infra_k8s.domain.waiting import Awaited, View, viewing
 log = structlog.get_logger()
 
 _PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
+_TELLING: Final = (
+    _PODS,
+    CLAIMS,
+    *(
+        Resource(version, kind, plural, namespaced=True)
+        for version, kind, plural in (
+            ("apps/v1", "Deployment", "deployments"),
+            ("apps/v1", "StatefulSet", "statefulsets"),
+            ("v1", "ConfigMap", "configmaps"),
+            ("v1", "Secret", "secrets"),
+        )
+    ),
+)
+"""The kinds of which nearly every VNF has an object, or whose data are lost with the namespace."""
 _OWNERS: Final = frozenset(
     {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job", "CronJob", "Service"}
 )
@@ -211,6 +225,8 @@ class DeletionRun:
         if key.kind == "Namespace" and not key.is_custom:
             if await self.releases.others_in(release.cluster, key.name, than=release.id):
                 return "other VNF instances have objects there"
+            if found := await self._object_of_others(release, key.name):
+                return f"{found} of another VNF instance is there"
             if await self._has_clusters(key.name):
                 return "a Cluster of Cluster API is there"
         if key.kind == "CustomResourceDefinition" and await self.has_resources(body):
@@ -235,6 +251,24 @@ class DeletionRun:
                     log.warning("resources_not_readable", definition=f"{kind}.{group}", reason=str(error))
                     return True
         return False
+
+    async def _object_of_others(self, release: Release, namespace: str) -> str:
+        """Return an object in a namespace that has the label of another VNF instance; "" if none is found.
+
+        The inventories know others by the URL of the cluster, which can have several, and do not know those of another VNFM.
+        """
+        others = f"{INSTANCE_LABEL},{INSTANCE_LABEL}!={release.vnf_instance_id}"
+        for resource in _TELLING:
+            try:
+                found = await self.cluster.list(resource, namespace=namespace, labels=others)
+            except ObjectRefused as refusal:
+                if refusal.is_forbidden:  # unknown
+                    continue
+                raise
+            for each in found:
+                if not field_at(each, "metadata", "deletionTimestamp"):
+                    return f"{resource.kind} {field_at(each, 'metadata', 'name')}"
+        return ""
 
     async def _has_clusters(self, namespace: str) -> bool:
         """Return whether a namespace has a Cluster; with it, the machines of that would be deleted, or it would never go."""
