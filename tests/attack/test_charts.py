@@ -137,7 +137,7 @@ async def test_what_writes_to_more_memory_than_it_may_is_ended(stand_in: StandIn
 
 @pytest.mark.parametrize("length", range(1, 12))
 async def test_an_error_of_a_chart_shows_no_part_of_a_secret(stand_in: StandIn, length: int) -> None:
-    """Of a long error the end is kept, which begins within the secret here."""
+    """The end of a long error is kept, and begins within the secret here."""
     code = f"""
 sys.stderr.write("sw0rdfish11" + "x" * (2**16 - {length}))
 sys.exit(1)

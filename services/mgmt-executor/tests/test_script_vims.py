@@ -89,3 +89,15 @@ def test_a_script_may_say_which_cluster_it_has_built_or_deleted(
     change: Change, vim_id: str | None, paths: list[tuple[str, ...]]
 ) -> None:
     assert [path for path, _ in answered(change, vim_id=vim_id)] == paths
+
+
+def test_an_attribute_without_a_value_is_removed() -> None:
+    """lcm-api reads no instance in which it is null."""
+    given = {"vnf_instance": {"id": "inst-1", "metadata": {"a": 1}, "extensions": {"b": 1, "c": 2}}}
+    value = {"vnf_instance": {"id": "inst-1", "metadata": None, "extensions": {"b": None, "c": 0}}}
+    found = read_answer(value, given, RING, marked=frozenset())
+    assert {edit.path: edit.change for edit in found.edits} == {
+        ("metadata",): {},
+        ("extensions", "b"): {},
+        ("extensions", "c"): {"value": 0},
+    }

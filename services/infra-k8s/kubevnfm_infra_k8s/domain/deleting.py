@@ -53,7 +53,7 @@ from kubevnfm_infra_k8s.domain.waiting import Awaited, View, viewing
 log = structlog.get_logger()
 
 _PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
-_TELLING: Final = (
+_OF_VNFS: Final = (
     _PODS,
     CLAIMS,
     *(
@@ -258,7 +258,7 @@ class DeletionRun:
         The inventories know others by the URL of the cluster, which can have several, and do not know those of another VNFM.
         """
         others = f"{INSTANCE_LABEL},{INSTANCE_LABEL}!={release.vnf_instance_id}"
-        for resource in _TELLING:
+        for resource in _OF_VNFS:
             try:
                 found = await self.cluster.list(resource, namespace=namespace, labels=others)
             except ObjectRefused as refusal:

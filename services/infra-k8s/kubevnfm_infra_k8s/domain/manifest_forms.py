@@ -32,7 +32,7 @@ _FORMS: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("cluster.x-k8s.io", "MachinePool"): {"spec": {}},
     ("controlplane.cluster.x-k8s.io", "KubeadmControlPlane"): {"spec": {}},
 }
-"""By API group and kind: an object by its attributes, a list by its items. What is not named has any form."""
+"""By API group and kind: an object by its attributes, a list by its items. Attributes that are not named have any form."""
 
 
 def fault_of(body: Body) -> str:

@@ -546,6 +546,18 @@ def test_what_a_script_changes_is_in_the_instance_and_in_what_the_next_script_ge
     assert (metadata["vnfc-w1"] or {}).get("alarm") == 1
 
 
+@pytest.mark.parametrize(
+    "path", [("metadata",), ("extensions",), ("vnfConfigurableProperties",), ("instantiatedVnfInfo", "metadata")]
+)
+def test_an_attribute_that_a_script_sets_to_nothing_is_removed(path: tuple[str, ...]) -> None:
+    """Otherwise no instance can be read with it, at this and each later step."""
+    edit = ScriptEdit(path=path, change={"value": None})
+    draft = scripted(a_change_draft(ScaleVmDraft), "scale").with_script(ScriptAnswer(edits=(edit,)))
+    changed = draft.with_changes(INSTANCE.with_vnf(extensions={"old": 1})).vnf
+    assert changed.extensions == ({} if path == ("extensions",) else {"old": 1})
+    assert draft.instance_at("before")["id"] == INSTANCE.vnf.id
+
+
 def test_a_change_of_package_coordinates_each_changed_machine_one_after_the_other() -> None:
     draft = scripted(COORDINATED, "change_current_package")
     move, sent = run(granted(draft))

@@ -309,7 +309,8 @@ def _change_at(tree: Any, path: Path_, ring: KeyRing) -> dict[str, object]:
         if not isinstance(tree, Mapping) or name not in tree:
             return {}
         tree = tree[name]
-    return {"value": sealed(tree, ring)}
+    # Without a value it is absent, as in what the script was given.
+    return {} if tree is None else {"value": sealed(tree, ring)}
 
 
 def secrets_in(tree: Any, reveal: Callable[[Secret], str]) -> frozenset[str]:

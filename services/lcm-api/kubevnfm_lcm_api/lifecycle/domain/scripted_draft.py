@@ -116,7 +116,8 @@ def _apply(body: dict[str, Any], edit: ScriptEdit) -> None:
             place = place.setdefault(name, {})
         if place is None:
             return
-    if edit.change:
+    # None: of an executor that does not send it as removed.
+    if edit.change.get("value") is not None:
         place[last] = edit.change["value"]
     else:
         place.pop(last, None)
