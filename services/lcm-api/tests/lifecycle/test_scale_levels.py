@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from kubevnfm_csar import Flavour, ScalingAspect
+import pytest
+from kubevnfm_csar import Flavour, ScalingAspect, Vdu
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lcm_api.lifecycle.domain.scale_levels import level_steps
+from kubevnfm_lcm_api.lifecycle.requests.scale import check_amounts
 
 
 def test_the_levels_of_a_scaling_are_those_it_can_reach() -> None:
@@ -14,3 +17,12 @@ def test_the_levels_of_a_scaling_are_those_it_can_reach() -> None:
         "a": ({"vdu": 0}, {"vdu": 1}, {"vdu": 4}, {"vdu": 7}),
         "other": ({"vdu": 0},),
     }
+
+
+@pytest.mark.parametrize(("level", "says"), [(10_001, "level 10001 of aspect a"), (9_000, "leads to 26998 VNFCs")])
+def test_a_scaling_beyond_what_any_vim_holds_is_refused_at_the_request(level: int, says: str) -> None:
+    aspect = ScalingAspect(aspect_id="a", max_scale_level=2**53, deltas=({"vdu": 1}, {"vdu": 3}))
+    flavour = Flavour(flavour_id="f", file="f.yaml", vdus={"vdu": Vdu(vdu_id="vdu")}, aspects={"a": aspect})
+    with pytest.raises(InvalidInput, match=f"numberOfSteps.*{says}"):
+        check_amounts(flavour, {"a": level}, "numberOfSteps")
+    check_amounts(flavour, {"a": 3_000}, "numberOfSteps")

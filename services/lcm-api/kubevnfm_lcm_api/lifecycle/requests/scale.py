@@ -99,7 +99,7 @@ class Scale:
         version: ApiVersion,
     ) -> str:
         """``counts``: machines by VDU of an instantiation level; None: present machines and what the levels add."""
-        _check_amounts(vnf.flavour, levels, _level_field(request))
+        check_amounts(vnf.flavour, levels, _level_field(request))
         draft = (
             scaled_cnf(vnf, operation, levels, request, original, version)
             if isinstance(vnf, CnfUnderChange)
@@ -152,7 +152,7 @@ class Scale:
         check_group_sizes(field, hot, vnf.resources, present=vnf.counts, wanted=wanted, values=values)
 
 
-def _check_amounts(flavour: Flavour, levels: Mapping[str, int], field: str) -> None:
+def check_amounts(flavour: Flavour, levels: Mapping[str, int], field: str) -> None:
     """Raise InvalidInput for a level that is higher, or has more VNFCs, than is worked on."""
     for name, level in levels.items():
         if level > MOST_VNFCS:
