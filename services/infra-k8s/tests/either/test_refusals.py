@@ -24,8 +24,12 @@ def changed(body: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 TYPING_ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("unknown field", changed(a_deployment(), "spec.replica", 2), ".spec.replica: field not declared in schema"),
     ("text for a number", changed(a_deployment(), "spec.replicas", "two"), ".spec.replicas: expected numeric"),
-    ("text for a map", changed(a_deployment(), "spec.template", "x"), ".spec.template: expected map"),
-    ("number as a label", changed(a_deployment(), "metadata.labels", {"a": 1}), ".metadata.labels.a: expected string"),
+    ("text for a map", changed(a_deployment(), "spec.strategy", "x"), ".spec.strategy: expected map"),
+    (
+        "number as a label",
+        changed(a_deployment(), "spec.selector.matchLabels", {"a": 1}),
+        ".spec.selector.matchLabels.a: expected string",
+    ),
     ("unknown in metadata", changed(a_deployment(), "metadata.foo", 1), ".metadata.foo: field not declared in schema"),
     ("number in a map", an_object("ConfigMap", "c", data={"a": 1}), ".data.a: expected string"),
     ("unknown at the top", an_object("ConfigMap", "c", dat={"a": "1"}), ".dat: field not declared in schema"),
