@@ -14,6 +14,7 @@ from __future__ import annotations
 import configparser
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
@@ -72,6 +73,19 @@ def test_a_service_starts_by_the_template(service: str) -> None:
     assert settings.model_config.get("env_prefix") == f"{package_of(service).upper()}_"
     assert "run_service(SERVICE, Settings, wire)" in (folder(service) / "__main__.py").read_text(encoding="utf-8")
     assert f'SERVICE = "{service}"' in (folder(service) / "wiring.py").read_text(encoding="utf-8")
+
+
+@every_service
+def test_no_part_of_the_settings_replaces_a_check_of_another_part(service: str) -> None:
+    # Only the check of the first base runs, if two bases have one with the same name.
+    checks = Counter(
+        name
+        for part in settings_of(service).__mro__
+        if part.__module__.startswith("kubevnfm")
+        for name in vars(part)
+        if name.startswith("_") and not name.startswith("__") and callable(getattr(part, name))
+    )
+    assert [name for name, count in checks.items() if count > 1] == []
 
 
 @every_service

@@ -51,13 +51,18 @@ def _parser() -> argparse.ArgumentParser:
 def _run(_: argparse.Namespace) -> int:
     from kubevnfm_kit.logging import configure_logging
     from kubevnfm_kit.run import run_until_signal
+    from kubevnfm_kit.settings import faults_of
+    from pydantic import ValidationError
 
     from kubevnfm.settings import Settings
     from kubevnfm.single import single_node
 
     settings = Settings.read_or_exit()
     configure_logging("kubevnfm", level=settings.log_level, form="console")
-    run_until_signal(single_node(settings))
+    try:
+        run_until_signal(single_node(settings))
+    except ValidationError as error:  # of one service, which also reads the variables with its own prefix
+        sys.exit(f"kubevnfm: {faults_of(error, '')}")
     return 0
 
 

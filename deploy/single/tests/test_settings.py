@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
+from kubevnfm.cli import main
 from kubevnfm.keys import KeysDamaged, key_ring
 from kubevnfm.settings import Settings
 from kubevnfm_clients.peers import peers_of
@@ -53,6 +55,30 @@ def test_every_server_of_the_settings_is_a_peer_that_packages_may_not_reach(file
         if "url" in name or "issuer" in name
     }
     assert all("str" in text.lower() for text in texts.values()), texts
+
+
+@pytest.mark.parametrize("name", ["vnf_networks", "vnf_networks_except", "allowed_networks"])
+def test_a_wrong_network_is_refused_with_the_name_of_its_setting(name: str, file: Path) -> None:
+    file.write_text(f'{name} = "10.0.0.1/8"\n')
+    assert f"KUBEVNFM_{name.upper()}: " in _line()
+
+
+def test_a_rule_about_several_settings_begins_with_their_names(file: Path) -> None:
+    file.write_text('host = "0.0.0.0"\n')
+    assert _line().startswith("host: without authentication only loopback is served")
+
+
+def test_a_wrong_setting_of_one_part_ends_the_start_with_one_line(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(f'data_dir = "{tmp_path / "data"}"\nport = 0\n')
+    monkeypatch.setenv("KUBEVNFM_INFRA_K8S_FETCH_INNER_ADDRESSES", "true")
+    monkeypatch.setattr(sys, "argv", ["kubevnfm", "run"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    line = str(ended.value.code) + capsys.readouterr().err
+    assert "fetch_inner_addresses: replaced by allowed_networks" in line
+    assert "input_value" not in line
 
 
 def test_an_unknown_name_is_refused(file: Path) -> None:

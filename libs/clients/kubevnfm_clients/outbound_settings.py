@@ -21,7 +21,7 @@ class OutboundSettings(BaseModel):
 
     @field_validator("allowed_networks")
     @classmethod
-    def _are_networks(cls, value: str) -> str:
+    def _allowed_networks_are_networks(cls, value: str) -> str:
         AddressRules.from_text(value)
         return value
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from ipaddress import ip_network
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from kubevnfm_clients.outbound import Network
 from kubevnfm_clients.vnf_addresses import read_networks
+
+_HOST_NAME: Final = re.compile(
+    r"(?![0-9.]+$)[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?"
+)
+"""A name that can be resolved. Digits and dots alone are an address with an error."""
 
 
 class VnfNetworkSettings(BaseModel):
@@ -27,8 +34,16 @@ class VnfNetworkSettings(BaseModel):
 
     @field_validator("vnf_networks")
     @classmethod
-    def _are_networks(cls, value: str) -> str:
+    def _vnf_networks_are_networks(cls, value: str) -> str:
         read_networks(value)
+        return value
+
+    @field_validator("vnf_networks_except")
+    @classmethod
+    def _exceptions_are_networks_or_names(cls, value: str) -> str:
+        for each in _parts(value):
+            if _network(each) is None and not _HOST_NAME.fullmatch(each):
+                raise ValueError(f"{each!r}: an address, a network without host bits or a host name expected")
         return value
 
     @property
@@ -39,15 +54,16 @@ class VnfNetworkSettings(BaseModel):
     @property
     def excluded_networks(self) -> tuple[Network, ...]:
         """The networks and addresses of ``vnf_networks_except``."""
-        return tuple(found for each in self._excluded() if (found := _network(each)) is not None)
+        return tuple(found for each in _parts(self.vnf_networks_except) if (found := _network(each)) is not None)
 
     @property
     def excluded_names(self) -> tuple[str, ...]:
         """The host names of ``vnf_networks_except``."""
-        return tuple(each for each in self._excluded() if _network(each) is None)
+        return tuple(each for each in _parts(self.vnf_networks_except) if _network(each) is None)
 
-    def _excluded(self) -> Iterator[str]:
-        return (each.strip() for each in self.vnf_networks_except.split(",") if each.strip())
+
+def _parts(text: str) -> Iterator[str]:
+    return (each.strip() for each in text.split(",") if each.strip())
 
 
 def _network(text: str) -> Network | None:

@@ -110,6 +110,14 @@ def test_a_setting_that_would_grant_nothing_is_refused_at_start(text: str, probl
         VnfNetworkSettings(vnf_networks=text)
 
 
+@pytest.mark.parametrize(
+    "text", ["10.0.0.1/8", "10.0.0.1.5", "10.0.0.0/33", "two words", "http://nfvo.example", "nfvo.example:8080"]
+)
+def test_an_exception_that_names_no_address_is_refused_at_start(text: str) -> None:
+    with pytest.raises(ValidationError, match="an address, a network without host bits or a host name expected"):
+        VnfNetworkSettings(vnf_networks_except=f"10.0.0.7, {text}")
+
+
 class Service(VnfNetworkSettings):
     """Settings as those of a service."""
 

@@ -35,10 +35,23 @@ class ServiceSettings(BaseSettings):
         try:
             return cls()
         except ValidationError as error:
-            # Not the error's own text: it repeats the rejected values.
-            prefix = cls.model_config.get("env_prefix", "")
-            found = [f"{prefix}{'.'.join(map(str, one['loc']))}".upper() + f": {one['msg']}" for one in error.errors()]
-            sys.exit("; ".join(found))
+            sys.exit(faults_of(error, cls.model_config.get("env_prefix", "")))
+
+
+def faults_of(error: ValidationError, prefix: str) -> str:
+    """Return one line with each variable and its fault. Not the error's own text: it repeats the rejected values, which may be secrets.
+
+    ``prefix``: what the names of the variables begin with. A rule about several settings names them itself.
+    """
+    return "; ".join(
+        "".join(
+            (
+                f"{prefix}{'.'.join(map(str, one['loc']))}: ".upper() if one["loc"] else "",
+                one["msg"].removeprefix("Value error, "),
+            )
+        )
+        for one in error.errors()
+    )
 
 
 class ListenerTls(BaseModel):
