@@ -122,10 +122,15 @@ async def outbound_session(
         yield session
 
 
+def refused_in(error: BaseException) -> AddressNotAllowed | None:
+    """Return the refusal of a failed call's address; None: the call failed for another reason."""
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    return cause if isinstance(cause, AddressNotAllowed) else None
+
+
 def refusal_in(error: BaseException) -> str | None:
     """Return why the address of a failed call is not allowed; None: the call failed for another reason."""
-    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    return str(cause) if isinstance(cause, AddressNotAllowed) else None
+    return None if (refused := refused_in(error)) is None else str(refused)
 
 
 def trouble(error: Exception) -> str:

@@ -8,7 +8,7 @@ kubevnfm itself or of a server that kubevnfm uses.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Final
 
@@ -34,6 +34,9 @@ _NEVER: Final[Mapping[Network, str]] = {
     IPv4Network("168.63.129.16/32"): "the metadata service of a cloud (Azure)",
 }
 """Networks that are never granted, whatever the setting says, and why."""
+
+
+_EVERY_NETWORK: Final[Sequence[Network]] = (IPv4Network("0.0.0.0/0"), IPv6Network("::/0"))
 
 
 def read_networks(text: str) -> tuple[Network, ...]:
@@ -84,6 +87,11 @@ class VnfAddressRules:
             if reason:
                 return f"{address} {reason}"
         return ""
+
+    def is_unnamed(self, address: str, port: int | None = None) -> bool:
+        """Return whether an address is refused only because an operator has not named its network."""
+        whole = replace(self, networks=(*_LOOPBACK, *_EVERY_NETWORK))
+        return bool(self.refusal(address, port)) and not whole.refusal(address, port)
 
     def _refusal(self, form: Address, port: int | None) -> str:
         for network, reason in _NEVER.items():

@@ -46,6 +46,10 @@ class VnfAddressRefused(VnfmError):
     status = 422
 
 
+class AddressNotNamed(AddressNotAllowed):
+    """The address would be granted if the setting named its network."""
+
+
 class PeersUnresolved(OutsideUnavailable):
     """The name of a server that kubevnfm uses cannot be resolved now, so no address can be compared with it."""
 
@@ -163,9 +167,10 @@ class VnfNetworks:
     def opened(self, info: Any) -> socket.socket:
         """Return a socket for a resolved address. Raises AddressNotAllowed."""
         family, kind, protocol, _, address = info
-        refusal = self._rules_now().refusal(str(address[0]), int(address[1]))
+        rules, host, port = self._rules_now(), str(address[0]), int(address[1])
+        refusal = rules.refusal(host, port)
         if refusal:
-            raise AddressNotAllowed(refusal)
+            raise AddressNotNamed(refusal) if rules.is_unnamed(host, port) else AddressNotAllowed(refusal)
         return socket.socket(family, kind, protocol)
 
     async def _resolve_peers(self) -> None:
@@ -227,7 +232,9 @@ class _Resolver(AbstractResolver):
         rules = await self._networks.rules()
         refusals = [rules.refusal(each["host"], port) for each in found]
         if all(refusals):
-            raise AddressNotAllowed(_all_refused(host, refusals))
+            is_unnamed = any(rules.is_unnamed(each["host"], port) for each in found)
+            text = _all_refused(host, refusals)
+            raise AddressNotNamed(text) if is_unnamed else AddressNotAllowed(text)
         return [each for each, refusal in zip(found, refusals, strict=True) if not refusal]
 
     async def close(self) -> None:

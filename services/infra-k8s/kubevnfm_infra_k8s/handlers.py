@@ -26,7 +26,13 @@ from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
 from kubevnfm_infra_k8s.domain.capi.earlier import secrets_of_earlier
 from kubevnfm_infra_k8s.domain.capi.referring import check_references
 from kubevnfm_infra_k8s.domain.capi.topology import workload_cluster
-from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectFailed, ObjectsNotReady
+from kubevnfm_infra_k8s.domain.errors import (
+    AccessRefused,
+    AddressUnnamed,
+    ClusterUnavailable,
+    ObjectFailed,
+    ObjectsNotReady,
+)
 from kubevnfm_infra_k8s.domain.facts import facts_of, left_of
 from kubevnfm_infra_k8s.domain.manifests import FIELD
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, digest_of
@@ -158,7 +164,7 @@ class InfraK8sHandlers(Handling):
             try:
                 ended = await self._delete(command, context, release, began)
             except (ClusterUnavailable, AccessRefused, NotFound) as error:
-                if not command.force:
+                if not command.force or isinstance(error, AddressUnnamed):
                     raise
                 ended = Terminated(0, await self._give_up(release, error, context))
                 is_given_up = bool(release.entries)

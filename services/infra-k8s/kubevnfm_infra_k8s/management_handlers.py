@@ -10,7 +10,13 @@ from kubevnfm_kit.errors import NotFound
 from kubevnfm_worker import Done, Outcome, StepContext
 
 from kubevnfm_infra_k8s.domain.capi.orphans import clusters_in, orphans
-from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClustersExist, ClusterUnavailable, WebhookUnavailable
+from kubevnfm_infra_k8s.domain.errors import (
+    AccessRefused,
+    AddressUnnamed,
+    ClustersExist,
+    ClusterUnavailable,
+    WebhookUnavailable,
+)
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.handling import Handling
 
@@ -34,7 +40,7 @@ class ManagementHandlers(Handling):
                     raise ClustersExist(list(found))
                 left = await orphans(cluster, found)
         except (ClusterUnavailable, WebhookUnavailable, AccessRefused, NotFound) as error:
-            if not command.force:
+            if not command.force or isinstance(error, AddressUnnamed):
                 raise
             log.warning("clusters_not_checked", reason=str(error))
             await progress.failed(f"{error}; its Clusters are not known")

@@ -15,7 +15,14 @@ from aiohttp import web
 from kubevnfm_clients.cluster_access import read_access
 from kubevnfm_events import VimConnection
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
-from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectRefused, WebhookUnavailable
+from kubevnfm_infra_k8s.domain.errors import (
+    AccessRefused,
+    AddressRefused,
+    AddressUnnamed,
+    ClusterUnavailable,
+    ObjectRefused,
+    WebhookUnavailable,
+)
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_kit.errors import InvalidInput
@@ -223,8 +230,13 @@ async def test_each_connection_to_a_cluster_of_a_vnf_is_judged_and_to_that_of_an
         async with clusters.cluster(vim) as cluster:
             assert await cluster.get(CONFIG_MAPS, key("a")) is None
         async with clusters.cluster(of_vnf) as cluster:
-            with pytest.raises(AccessRefused, match="is a loopback address, which needs a network inside"):
+            with pytest.raises(AddressUnnamed, match="is a loopback address, which needs a network inside"):
                 await cluster.get(CONFIG_MAPS, key("a"))
+        never = a_vim("https://169.254.169.254", bearer_token=Secret("t")).model_copy(update={"of_vnf": True})
+        async with clusters.cluster(never) as cluster:
+            with pytest.raises(AddressRefused, match="is never granted") as caught:
+                await cluster.get(CONFIG_MAPS, key("a"))
+            assert not isinstance(caught.value, AddressUnnamed)
     async with KubernetesClusters.open(RING, networks()) as clusters, clusters.cluster(of_vnf) as cluster:
         assert await cluster.get(CONFIG_MAPS, key("a")) is None
 

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.documents import StoredDeletions
 from kubevnfm_infra_k8s.domain.deleting import propagation_of
-from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectsNotGone
+from kubevnfm_infra_k8s.domain.errors import AddressUnnamed, ClusterUnavailable, ObjectsNotGone
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster, Propagation
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
+from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite import SqliteStore
 from patience import until_true
 from set_clock import SetClock
+from vnf_networks import networks
 
 Make = Callable[..., dict[str, Any]]
 
@@ -192,6 +196,22 @@ async def test_an_unreachable_cluster_is_retried_and_given_up_only_by_force(
     # As after a crash between the deletion of the inventory and the answer: the command is delivered again.
     assert await site.delete(force=True) == done
     assert (await site.delete(force=True, operation="op3")).left == ()
+
+
+async def test_a_cluster_whose_network_has_to_be_named_is_not_given_up_by_force(
+    site: Any, cluster: Cluster, make: Make
+) -> None:
+    """CR-023: its objects would stay for ever, though a setting and a restart reach them."""
+    await site.apply({"f.yaml": make("ConfigMap", "c")})
+    async with KubernetesClusters.open(KeyRing.from_text(KeyRing.new_key()), networks("10.0.0.0/8")) as clusters:
+        refused = replace(
+            site.with_changes(clusters=clusters), vim=site.vim.model_copy(update={"of_vnf": True}), clusters=clusters
+        )
+        with pytest.raises(AddressUnnamed, match="in vnf_networks"):
+            await refused.delete(force=True)
+    assert "c" in await named(cluster, "v1", "ConfigMap", "default")
+    await site.delete(force=True, operation="op3")
+    assert "c" not in await named(cluster, "v1", "ConfigMap", "default")
 
 
 async def test_answers_of_deletions_are_forgotten_after_a_week(site: Any, store: SqliteStore, make: Make) -> None:

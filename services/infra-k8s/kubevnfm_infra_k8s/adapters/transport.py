@@ -20,12 +20,19 @@ from kubevnfm_clients.bounded import AnswerTooLarge, read_body
 from kubevnfm_clients.cluster_access import ClusterAccess, cluster_tls
 from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable
 from kubevnfm_clients.cluster_login import ClusterLogin, OidcTokens
-from kubevnfm_clients.outbound import refusal_in
-from kubevnfm_clients.vnf_networks import VnfNetworks
+from kubevnfm_clients.outbound import refused_in
+from kubevnfm_clients.vnf_networks import AddressNotNamed, VnfNetworks
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.printable import printable
 
-from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectRefused, WebhookUnavailable
+from kubevnfm_infra_k8s.domain.errors import (
+    AccessRefused,
+    AddressRefused,
+    AddressUnnamed,
+    ClusterUnavailable,
+    ObjectRefused,
+    WebhookUnavailable,
+)
 
 JSON: Final = "application/json"
 _PAUSES_S: Final = (0.2, 0.8)
@@ -232,9 +239,10 @@ class Transport:
             raise ClusterUnavailable(f"{self.endpoint}: {_reason(error)}") from error
 
     def _check_refusal(self, error: Exception) -> None:
-        """Raise AccessRefused if the address may not be connected to: a repeat would not either."""
-        if (refusal := refusal_in(error)) is not None:
-            raise AccessRefused(f"{self.endpoint}: {refusal}") from error
+        """Raise AddressRefused if the address may not be connected to: a repeat would not either."""
+        if (refusal := refused_in(error)) is not None:
+            kind = AddressUnnamed if isinstance(refusal, AddressNotNamed) else AddressRefused
+            raise kind(f"{self.endpoint}: {refusal}") from error
 
     @asynccontextmanager
     async def _request(

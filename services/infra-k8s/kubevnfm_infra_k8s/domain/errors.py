@@ -69,6 +69,17 @@ class AccessRefused(VnfmError):
     status = 422
 
 
+class AddressRefused(AccessRefused):
+    """The address of a cluster that a VNF has built is not one of VNFs."""
+
+    code = "cluster-address-refused"
+    title = "Address of the cluster not allowed"
+
+
+class AddressUnnamed(AddressRefused):
+    """An operator has not named the network of the address. No termination gives up on such a cluster: it answers once it is named."""
+
+
 class NotScalable(VnfmError):
     """Objects of this kind have no number of replicas (capi.md CR-086)."""
 
