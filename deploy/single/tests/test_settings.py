@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from kubevnfm.cli import main
 from kubevnfm.keys import KeysDamaged, key_ring
 from kubevnfm.settings import Settings
 from kubevnfm_clients.peers import peers_of
@@ -68,17 +69,16 @@ def test_a_rule_about_several_settings_begins_with_their_names(file: Path) -> No
     assert _line().startswith("host: without authentication only loopback is served")
 
 
-def test_a_wrong_setting_of_one_part_ends_the_start_with_one_line(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_setting_of_one_part_ends_the_start_with_one_line(file: Path, tmp_path: Path) -> None:
     file.write_text(f'data_dir = "{tmp_path / "data"}"\nport = 0\n')
-    monkeypatch.setenv("KUBEVNFM_INFRA_K8S_FETCH_INNER_ADDRESSES", "true")
-    monkeypatch.setattr(sys, "argv", ["kubevnfm", "run"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    line = str(ended.value.code) + capsys.readouterr().err
-    assert "fetch_inner_addresses: replaced by allowed_networks" in line
-    assert "input_value" not in line
+    environment = {**os.environ, "KUBEVNFM_CONFIG": str(file), "KUBEVNFM_INFRA_K8S_FETCH_INNER_ADDRESSES": "true"}
+    # A process of its own: `run` configures the log.
+    command = [sys.executable, "-m", "kubevnfm.cli", "run"]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    last = ended.stderr.strip().splitlines()[-1]
+    assert ended.returncode == 1
+    assert last.startswith("kubevnfm: fetch_inner_addresses: replaced by allowed_networks")
+    assert "input_value" not in ended.stderr
 
 
 def test_an_unknown_name_is_refused(file: Path) -> None:
