@@ -71,6 +71,13 @@ async def test_a_patch_of_a_vim_entry_needs_its_secret_again(world: World, vnf: 
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_the_mask_of_a_secret_is_no_secret_that_was_given(world: World, vnf: str) -> None:
+    for change in ({"accessInfo": {"password": "***"}}, {**ELSEWHERE, "accessInfo": {"password": "***"}}):
+        answer = await world.lcm("PATCH", vnf, {"vimConnectionInfo": {"mine": change}})
+        assert "vimConnectionInfo/mine/accessInfo/password: the value itself" in answer.problem(400)["detail"]
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_with_its_secret_the_entry_is_changed_and_the_old_secret_goes_nowhere(world: World) -> None:
     instance_id = await world.create()
     await world.reached(await world.instantiate(instance_id, vimConnectionInfo={"mine": dict(MINE)}), "COMPLETED")

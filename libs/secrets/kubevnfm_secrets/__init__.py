@@ -3,7 +3,7 @@
 from kubevnfm_secrets.keyring import KeyRing, UnknownKey
 from kubevnfm_secrets.masking import Mask
 from kubevnfm_secrets.names import is_secret_name
-from kubevnfm_secrets.secret import MASK, Secret, sealing
+from kubevnfm_secrets.secret import MASK, Secret, is_mask, sealing
 from kubevnfm_secrets.tree import (
     SECRET_NAMES,
     SecretParams,
@@ -29,6 +29,7 @@ __all__ = [
     "UnknownKey",
     "hidden_names",
     "hide",
+    "is_mask",
     "is_secret_name",
     "listed_names",
     "map_secrets",

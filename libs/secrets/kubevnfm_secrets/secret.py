@@ -39,6 +39,11 @@ def names_of(info: SerializationInfo) -> frozenset[str]:
     return names if isinstance(names, frozenset) else frozenset()
 
 
+def is_mask(value: object) -> bool:
+    """Return whether a value is what is shown in place of a secret: a client has sent back what it has read."""
+    return value == MASK or (isinstance(value, Secret) and value == Secret(MASK))
+
+
 class Secret:
     """A password, token, key or kubeconfig.
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from kubevnfm_kit.cluster_trust import NOT_VERIFIED, SYSTEM_CAS
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_secrets import Secret
+from kubevnfm_secrets import MASK, Secret, is_mask
 
 from kubevnfm_sol.vim import CREATED_BY, KUBERNETES, OPENSTACK, long_vim_type
 
@@ -106,6 +106,8 @@ def check_understood(connection: Connection, place: str) -> None:
     for name, value in connection.access_info.items():
         if not isinstance(value, str | Secret):
             raise InvalidInput(f"{place}/accessInfo/{name}", "a text expected")
+        if is_mask(value):
+            raise InvalidInput(f"{place}/accessInfo/{name}", f"the value itself expected, not {MASK}")
     if kind == OPENSTACK:
         check_openstack_extra(connection.extra, f"{place}/extra")
         certificates = connection.interface_info.get("trustedCertificates")

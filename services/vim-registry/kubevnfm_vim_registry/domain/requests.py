@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_secrets import MASK, Secret, hide
+from kubevnfm_secrets import hide, is_mask
 from kubevnfm_sol import access
 from kubevnfm_sol.vim import long_vim_type, short_vim_type
 
@@ -180,7 +180,7 @@ def vim_project(vim: Attributes, type: VimType, credentials: Attributes) -> Json
 def merged_credentials(old: Attributes, given: Attributes) -> JsonObject:
     """Return ``old`` changed by ``given``; a value of ``***`` changes nothing."""
     # Clients that edit a record send back the mask that we show.
-    changes = {name: value for name, value in given.items() if not _is_mask(value)}
+    changes = {name: value for name, value in given.items() if not is_mask(value)}
     # A new log-in replaces the old one completely: with both a token and a user name, it would be unclear which one
     # applies.
     dropped: set[str] = set()
@@ -192,7 +192,3 @@ def merged_credentials(old: Attributes, given: Attributes) -> JsonObject:
         dropped = {"password"}
     merged = {name: value for name, value in old.items() if name not in dropped} | changes
     return {name: value for name, value in merged.items() if value is not None}
-
-
-def _is_mask(value: object) -> bool:
-    return value == MASK or (isinstance(value, Secret) and value == Secret(MASK))
