@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
-import os
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,9 +33,9 @@ from kubevnfm_sandbox.process import Limits
 from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_store.sqlite import SqliteStore
 from kubevnfm_worker import Done, StepContext
+from loopback import next_address
 from vnf_networks import networks
 
-_addresses: Iterator[str] = (f"127.{60 + os.getpid() % 40}.{os.getpid() // 40 % 250}.{n}" for n in itertools.count(1))
 FILE = "Files/cnf.yaml"
 
 
@@ -126,7 +124,7 @@ async def victim(folder: Path, policy: str) -> AsyncIterator[Victim]:
     )
     await labs.start()
     try:
-        address = next(_addresses)
+        address = next_address()
         lab = await labs.create(
             address=address, version="v1.34.1", pod_cidr="10.244.0.0/16", service_cidr="10.96.0.0/12"
         )

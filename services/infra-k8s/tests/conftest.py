@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
-import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -55,11 +53,8 @@ from kubevnfm_sandbox.process import Limits
 from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_store.sqlite import SqliteStore
 from kubevnfm_worker import Done, StepContext
+from loopback import next_address
 from vnf_networks import networks
-
-_addresses: Iterator[str] = (
-    f"127.{110 + os.getpid() % 100}.{os.getpid() // 100 % 250}.{host}" for host in itertools.count(1)
-)
 
 
 @pytest.fixture
@@ -83,7 +78,7 @@ async def labs(faults: FaultBook, ledger: CallLedger) -> AsyncIterator[LabCluste
 @pytest.fixture
 async def lab(labs: LabClusters) -> LabCluster:
     """One control plane and two workers."""
-    address = next(_addresses)
+    address = next_address()
     cluster = await labs.create(
         address=address, version="v1.31.4", pod_cidr="10.244.0.0/16", service_cidr="10.96.0.0/12"
     )

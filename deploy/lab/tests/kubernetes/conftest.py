@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
-import os
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +13,9 @@ import aiohttp
 import pytest
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
+from loopback import next_address
 
 APPLY = "application/apply-patch+yaml"
-_addresses: Iterator[str] = (
-    f"127.{100 + os.getpid() % 100}.{os.getpid() // 100 % 250}.{host}" for host in itertools.count(1)
-)
 
 
 @dataclass(frozen=True)
@@ -135,7 +131,7 @@ async def clusters(faults: FaultBook, ledger: CallLedger) -> AsyncIterator[LabCl
 @pytest.fixture
 def address() -> str:
     """A loopback address that no other test uses."""
-    return next(_addresses)
+    return next_address()
 
 
 @pytest.fixture
