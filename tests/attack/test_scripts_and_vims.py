@@ -46,15 +46,8 @@ async def scripts(tmp_path: Path) -> AsyncIterator[PackageScripts]:
         yield PackageScripts(tmp_path, store, KeyRing([bytes(32)]), Limits(timeout_s=60))
 
 
-@pytest.mark.parametrize(
-    ("attack", "field"),
-    [
-        ("vims['site']['interfaceInfo']['endpoint'] = 'https://attacker.example'", "site/interfaceInfo/endpoint"),
-        ("vims['site']['vimId'] = 'vim-of-others'", "site/vimId"),
-        ("vims['aaa'] = {'vimId': 'vim-of-others', 'vimType': 'ETSINFV.OPENSTACK_KEYSTONE.V_3'}", "aaa/vimId"),
-    ],
-)
-async def test_the_step_fails_and_names_the_field(scripts: PackageScripts, attack: str, field: str) -> None:
+async def refusal_of(scripts: PackageScripts, attack: str) -> str:
+    """Run a script that does ``attack``; return why its answer is refused."""
     (scripts.package / "script.py").write_text(dedent(SCRIPT).format(attack=attack))
     given = {"operation": "scale_end", "request": {}, "vnf_instance": INSTANCE, "user_script_err_handling_data": {}}
     command = RunScript(
@@ -67,7 +60,19 @@ async def test_the_step_fails_and_names_the_field(scripts: PackageScripts, attac
     )
     with pytest.raises(AnswerRefused) as refused:
         await scripts.ask(command)
-    assert f"vimConnectionInfo/{field}" in str(refused.value)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("attack", "field"),
+    [
+        ("vims['site']['interfaceInfo']['endpoint'] = 'https://attacker.example'", "site/interfaceInfo/endpoint"),
+        ("vims['site']['vimId'] = 'vim-of-others'", "site/vimId"),
+        ("vims['aaa'] = {'vimId': 'vim-of-others', 'vimType': 'ETSINFV.OPENSTACK_KEYSTONE.V_3'}", "aaa/vimId"),
+    ],
+)
+async def test_the_step_fails_and_names_the_field(scripts: PackageScripts, attack: str, field: str) -> None:
+    assert f"vimConnectionInfo/{field}" in await refusal_of(scripts, attack)
 
 
 @pytest.mark.parametrize(
@@ -83,16 +88,4 @@ async def test_the_step_fails_and_names_the_field(scripts: PackageScripts, attac
 )
 async def test_a_script_makes_up_no_sealed_secret(scripts: PackageScripts, attack: str, place: str) -> None:
     """No key opens it: every later operation of the instance would fail, its termination too."""
-    (scripts.package / "script.py").write_text(dedent(SCRIPT).format(attack=attack))
-    given = {"operation": "scale_end", "request": {}, "vnf_instance": INSTANCE, "user_script_err_handling_data": {}}
-    command = RunScript(
-        vnf_instance_id="inst-1",
-        package=PACKAGE,
-        file="script.py",
-        task="scale_end",
-        given=hide(given),
-        folders={"tmp_csar_dir": PACKAGE},
-    )
-    with pytest.raises(AnswerRefused) as refused:
-        await scripts.ask(command)
-    assert f"{place}: a name may not begin with $" in str(refused.value)
+    assert f"{place}: a name may not begin with $" in await refusal_of(scripts, attack)
