@@ -78,8 +78,9 @@ class Kuryr:
         async def found() -> tuple[dict[str, Any], dict[str, Any]] | None:
             whole = await self._kubectl(f"get services,endpoints -n {namespace} -o json")
             named = {one["kind"]: one for one in json.loads(whole)["items"] if one["metadata"]["name"] == service}
-            endpoints = named.get("Endpoints")
-            return (named["Service"], endpoints["subsets"][0]) if endpoints and endpoints.get("subsets") else None
+            # The two kinds are listed one after the other: both may be made between the lists.
+            made, endpoints = named.get("Service"), named.get("Endpoints")
+            return (made, endpoints["subsets"][0]) if made and endpoints and endpoints.get("subsets") else None
 
         shown, subset = await until(found)
         conf = configparser.ConfigParser(interpolation=None)
