@@ -111,6 +111,12 @@ async def test_a_proxy_on_this_machine_that_is_not_configured_lets_no_stranger_i
     assert await answer_to(request_from("127.0.0.1", **{name: "for=127.0.0.1" if name == "Forwarded" else "::1" for name in said})) == 200  # fmt: skip
 
 
+@pytest.mark.parametrize("node", ["127.0.0.1", "127.0.0.1:4711", '"127.0.0.1:4711"', '"[::1]"', '"[::1]:4711"'])
+async def test_a_local_caller_of_a_proxy_is_answered_in_each_form_of_its_address(node: str) -> None:
+    assert await answer_to(request_from("127.0.0.1", Forwarded=f"by=::1;For={node};proto=http")) == 200
+    assert await answer_to(request_from("127.0.0.1", Forwarded=f"for={node}, for=10.0.0.7")) == 403
+
+
 async def test_probes_services_and_signed_call_backs_are_answered_from_everywhere() -> None:
     for method, path in (
         ("GET", "/health/ready"),

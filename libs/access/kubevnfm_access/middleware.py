@@ -142,8 +142,9 @@ def _hops(request: web.Request) -> list[str]:
 
 def _further_hops(request: web.Request) -> list[str]:
     """Return the addresses in ``X-Real-IP`` and ``Forwarded`` (RFC 7239), which are used to refuse callers only."""
-    forwarded = [each.strip('"[]') for value in request.headers.getall("Forwarded", []) for each in _FOR.findall(value)]
-    return [*request.headers.getall("X-Real-IP", []), *forwarded]
+    named = (node.strip('"') for value in request.headers.getall("Forwarded", []) for node in _FOR.findall(value))
+    # A node may have a port (RFC 7239 6): ``"[2001:db8::7]:4711"``.
+    return [*request.headers.getall("X-Real-IP", []), *(name_of(node) or node for node in named)]
 
 
 def _local_address(request: web.Request) -> tuple[str, int]:
