@@ -39,6 +39,10 @@ OIDC: dict[str, Any] = {
         "client_id": "c",
     },
 }
+CONFIDENTIAL: dict[str, Any] = {
+    **TOKEN,
+    "accessInfo": {"oidc_token_url": "https://provider.example/token", "client_id": "c", "client_secret": "hidden"},
+}
 BASIC: dict[str, Any] = {**TOKEN, "accessInfo": {"username": "u", "password": "hidden"}}
 CERTIFICATE: dict[str, Any] = {**TOKEN, "accessInfo": {"client_certificate": "PEM", "client_key": "hidden"}}
 
@@ -64,6 +68,7 @@ MOVES: list[tuple[dict[str, Any], str, str, object, str]] = [
     (PASSWORD, "accessInfo", "username", "admin", "password"),
     (PASSWORD, "accessInfo", "userId", "1", "password"),
     (PASSWORD, "accessInfo", "user_domain_name", "other", "password"),
+    (PASSWORD, "accessInfo", "userDomainId", "other", "password"),
     (PASSWORD, "accessInfo", "project", "admin", "password"),
     (PASSWORD, "accessInfo", "projectDomainId", "other", "password"),
     (CREDENTIAL, "interfaceInfo", "endpoint", "https://other.example", "application_credential_secret"),
@@ -79,6 +84,8 @@ MOVES: list[tuple[dict[str, Any], str, str, object, str]] = [
     (OIDC, "accessInfo", "oidc_token_url", None, "password"),
     (OIDC, "accessInfo", "username", "admin", "password"),
     (OIDC, "accessInfo", "client_id", "d", "password"),
+    (CONFIDENTIAL, "accessInfo", "oidc_token_url", "https://other.example/token", "client_secret"),
+    (CONFIDENTIAL, "accessInfo", "client_id", "d", "client_secret"),
     (CERTIFICATE, "accessInfo", "client_certificate", "OTHER", "client_key"),
     (CERTIFICATE, "interfaceInfo", "endpoint", None, "client_key"),
 ]
@@ -108,6 +115,13 @@ def test_a_change_of_a_destination_moves_its_secret(
         (TOKEN, "interfaceInfo", {"ssl_ca_cert": "CA\\n"}),
         (TOKEN, "extra", {"namespace": "other"}),
         (TOKEN, "accessInfo", {"certificate_key": "new"}),
+        # Attributes of other ways to log in.
+        (PASSWORD, "accessInfo", {"applicationCredentialName": "c"}),
+        (CREDENTIAL, "accessInfo", {"project": "other"}),
+        (TOKEN, "accessInfo", {"username": "other", "client_certificate": "PEM"}),
+        (BASIC, "accessInfo", {"client_certificate": "PEM"}),
+        (CONFIDENTIAL, "accessInfo", {"username": "other"}),
+        (CERTIFICATE, "accessInfo", {"username": "other", "client_id": "d"}),
     ],
 )
 def test_other_changes_keep_the_secret(body: dict[str, Any], part: str, change: dict[str, Any]) -> None:
@@ -125,4 +139,15 @@ def test_another_type_and_a_secret_outside_of_the_log_in_are_judged_too() -> Non
     )
     assert moved is not None
     assert (moved.place, moved.changed) == ("extra/helm_info/masternode_password", "interfaceInfo/endpoint")
+    assert "because interfaceInfo/endpoint changes" in moved.reason()
+    assert "because vim.auth_url changes" in moved.reason("vim.auth_url")
     assert "hidden" not in moved.reason()
+
+
+@pytest.mark.parametrize("name", ["masternode_password", "bearer_token"])
+def test_a_secret_outside_of_the_log_in_is_for_one_account_too(name: str) -> None:
+    """Nothing says which attributes it depends on, so it is for all of them, whatever its name is."""
+    before = stored({**BASIC, "extra": {name: "hidden"}})
+    moved = moved_secret(before, patched(before, accessInfo={"username": "admin", "password": "that of admin"}))
+    assert moved is not None
+    assert (moved.place, moved.changed) == (f"extra/{name}", "accessInfo/username")
