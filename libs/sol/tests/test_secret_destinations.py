@@ -30,6 +30,12 @@ TOKEN: dict[str, Any] = {
     "interfaceInfo": {"endpoint": "https://cluster.example:6443", "ssl_ca_cert": "CA"},
     "accessInfo": {"bearer_token": "hidden"},
 }
+CA_BESIDE: dict[str, Any] = {
+    "vimType": KUBERNETES,
+    "interfaceInfo": {"endpoint": "https://cluster.example:6443"},
+    "accessInfo": {"bearer_token": "hidden", "ssl_ca_cert": "CA"},
+}
+SECRET_CA: dict[str, Any] = {**CA_BESIDE, "accessInfo": {"bearer_token": "hidden", "ssl_ca_cert": Secret("CA")}}
 OIDC: dict[str, Any] = {
     **TOKEN,
     "accessInfo": {
@@ -78,6 +84,8 @@ MOVES: list[tuple[dict[str, Any], str, str, object, str]] = [
     (TOKEN, "interfaceInfo", "endpoint", "http://cluster.example:6443", "bearer_token"),
     (TOKEN, "interfaceInfo", "ssl_ca_cert", "None", "bearer_token"),
     (TOKEN, "interfaceInfo", "ssl_ca_cert", "system", "bearer_token"),
+    (CA_BESIDE, "accessInfo", "ssl_ca_cert", "OTHER", "bearer_token"),
+    (SECRET_CA, "accessInfo", "ssl_ca_cert", "OTHER", "bearer_token"),
     (TOKEN, "interfaceInfo", "skipTlsVerify", True, "bearer_token"),
     (BASIC, "accessInfo", "oidc_token_url", "https://other.example/token", "password"),
     (OIDC, "accessInfo", "oidc_token_url", "https://other.example/token", "password"),
@@ -114,6 +122,7 @@ def test_a_change_of_a_destination_moves_its_secret(
         (PASSWORD, "extra", {"interface": "internal"}),
         (TOKEN, "interfaceInfo", {"ssl_ca_cert": "CA\\n"}),
         (TOKEN, "extra", {"namespace": "other"}),
+        (SECRET_CA, "extra", {"namespace": "other"}),
         (TOKEN, "accessInfo", {"certificate_key": "new"}),
         # Attributes of other ways to log in.
         (PASSWORD, "accessInfo", {"applicationCredentialName": "c"}),
@@ -142,6 +151,28 @@ def test_another_type_and_a_secret_outside_of_the_log_in_are_judged_too() -> Non
     assert "because interfaceInfo/endpoint changes" in moved.reason()
     assert "because vim.auth_url changes" in moved.reason("vim.auth_url")
     assert "hidden" not in moved.reason()
+
+
+@pytest.mark.parametrize(
+    ("body", "change", "changed"),
+    [
+        (PASSWORD, {"trustedCertificates": "OTHER"}, "interfaceInfo/trustedCertificates"),
+        (TOKEN, {"ssl_ca_cert": "OTHER"}, "interfaceInfo/ssl_ca_cert"),
+        (TOKEN, {"skipTlsVerify": True}, "interfaceInfo/ssl_ca_cert"),
+    ],
+)
+def test_the_attribute_that_changes_is_named(body: dict[str, Any], change: dict[str, Any], changed: str) -> None:
+    before = stored(body)
+    moved = moved_secret(before, patched(before, interfaceInfo=change))
+    assert moved is not None
+    assert moved.changed == changed
+
+
+def test_a_secret_in_a_list_is_found() -> None:
+    before = stored({**TOKEN, "accessInfo": {}, "extra": {"hosts": [{"name": "a"}, {"password": "hidden"}]}})
+    moved = moved_secret(before, patched(before, interfaceInfo={"endpoint": "https://other.example"}))
+    assert moved is not None
+    assert moved.place == "extra/hosts[1]/password"
 
 
 @pytest.mark.parametrize("name", ["masternode_password", "bearer_token"])

@@ -12,11 +12,12 @@ import pytest
 from given_vims import GivenVims
 from kubevnfm_bus import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
-from kubevnfm_events import CommandFailed, Envelope, Event
+from kubevnfm_events import CommandFailed, Envelope, Event, VimConnection
+from kubevnfm_events.credentials import SendCredentials, WorkloadCluster
 from kubevnfm_events.mgmt import ForgetInstance, InstanceForgotten, PhaseDone
 from kubevnfm_mgmt_executor.settings import Settings
 from kubevnfm_mgmt_executor.wiring import MgmtExecutor, mgmt_executor
-from kubevnfm_secrets import KeyRing
+from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_store.query import Query
 from kubevnfm_worker.backends import Backends
 from mgmt_lab import MgmtLab
@@ -57,7 +58,11 @@ class Service:
 @asynccontextmanager
 async def a_service(lab: MgmtLab) -> AsyncIterator[Service]:
     settings = Settings(
-        port=0, internal_token=SecretStr(TOKEN), keys=SecretStr(KeyRing.new_key()), ssh_port=lab.machines.ssh_port
+        port=0,
+        internal_token=SecretStr(TOKEN),
+        keys=SecretStr(KeyRing.new_key()),
+        ssh_port=lab.machines.ssh_port,
+        callback_master_keys=SecretStr(KeyRing.new_key()),
     )
     async with (
         InProcessBus(lab.ring) as bus,
@@ -129,6 +134,36 @@ async def test_a_forgotten_instance_leaves_nothing_behind(service: Service) -> N
         assert isinstance(answer, InstanceForgotten)
     for collection in ("tasks", "host_keys", "node_logs"):
         assert not await service.lab.store.find(collection, Query())
+
+
+@pytest.mark.parametrize("is_of_vnf", [True, False])
+async def test_the_address_of_a_management_cluster_that_a_vnf_has_built_is_judged(
+    service: Service, is_of_vnf: bool
+) -> None:
+    """A connection to 0.0.0.0 reaches this host, and its address is never granted; that of an operator's VIM is not judged."""
+
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"no TLS\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = int(server.sockets[0].getsockname()[1])
+        vim = VimConnection(
+            vim_id="vim-1",
+            vim_type="ETSINFV.KUBERNETES.V_1",
+            interface_info={"endpoint": f"https://0.0.0.0:{port}", "ssl_ca_cert": "system"},
+            access_info={"bearer_token": Secret("t")},
+            of_vnf=is_of_vnf,
+        )
+        cluster = WorkloadCluster(name="edge", namespace="default", api_version="cluster.x-k8s.io/v1beta2")
+        failed = await service.ask(
+            SendCredentials(
+                vnf_instance_id=service.lab.instance_id, vnfd_id="d", vim=vim, cluster=cluster, vim_name="edge"
+            )
+        )
+    assert isinstance(failed, CommandFailed)
+    assert f"https://0.0.0.0:{port}" in failed.detail
+    assert ("is never granted: it is an address of this host" in failed.detail) is is_of_vnf, failed.detail
 
 
 @pytest.mark.slow
