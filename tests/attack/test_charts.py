@@ -135,6 +135,42 @@ async def test_what_writes_to_more_memory_than_it_may_is_ended(stand_in: StandIn
     assert await stand_in.run(code, CONFINED) == "MemoryError: "
 
 
+@pytest.mark.parametrize(
+    ("said", "status", "shown"),
+    [
+        ("fatal error: runtime: out of memory", 2, "the chart needs more than 512 MiB of memory"),
+        ("runtime: mmap(0xc000, 8192): cannot allocate memory", 2, "the chart needs more than 512 MiB of memory"),
+        # The chart's own words.
+        ("fatal error: runtime: out of memory", 1, "fatal error: runtime: out of memory"),
+        ("Error: fatal error: runtime: out of memory", 2, "Error: fatal error: runtime: out of memory"),
+    ],
+)
+async def test_the_last_words_of_a_program_without_memory_are_known(
+    stand_in: StandIn, said: str, status: int, shown: str
+) -> None:
+    with pytest.raises(ChartRefused) as refusal:
+        await stand_in.run(f"sys.stderr.write({said + chr(10)!r})\nsys.exit({status})", CONFINED)
+    assert str(refusal.value) == f"Files/web: {shown}"
+
+
+async def test_a_chart_gets_an_environment_without_anything_of_the_operators(stand_in: StandIn) -> None:
+    environment, arguments = await stand_in.run("result = [dict(os.environ), sys.argv[1:]]", CONFINED)
+    room = environment.pop("HOME")
+    assert {environment.pop(name) for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME")} == {room}
+    environment.pop("LC_CTYPE", None)  # Python's own
+    assert environment == {
+        "HELM_NO_PLUGINS": "1",
+        "GOMAXPROCS": "2",
+        "GODEBUG": "asyncpreemptoff=1",
+        "GOTRACEBACK": "none",
+        "GOMEMLIMIT": "409MiB",
+    }
+    assert arguments == [
+        *("template", "vnf1", "/package", "--namespace", "default", "--include-crds", "--skip-tests"),
+        *("--kube-version", "v1.34.1", "--api-versions", "v1,apps/v1", "--values", "-"),
+    ]
+
+
 @pytest.mark.parametrize("length", range(1, 12))
 async def test_an_error_of_a_chart_shows_no_part_of_a_secret(stand_in: StandIn, length: int) -> None:
     """The end of a long error is kept, and begins within the secret here."""

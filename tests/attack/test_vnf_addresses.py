@@ -9,7 +9,6 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from io import BytesIO
-from ipaddress import IPv4Address
 from pathlib import Path
 from textwrap import dedent
 from zipfile import ZipFile
@@ -18,7 +17,7 @@ import pytest
 from installations import Installation
 from kubevnfm_clients.peers import Peer
 from kubevnfm_clients.vnf_addresses import read_networks
-from kubevnfm_clients.vnf_networks import VnfNetworks, own_addresses
+from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_events.mgmt import RunScript
 from kubevnfm_mgmt_executor.adapters.ssh import SshMachines
 from kubevnfm_mgmt_executor.domain.errors import AddressRefused
@@ -31,7 +30,7 @@ from package_scripts import PACKAGE, PackageScripts
 from sandbox_kernel import needs_confinement
 from user import User
 from user_data_packages import FORMS, instantiate_body, user_data_package
-from vnf_networks import networks
+from vnf_networks import host_address, networks
 
 SCRIPT = """
 import socket, sys
@@ -70,11 +69,7 @@ resources:
 
 @pytest.fixture(scope="module")
 def own_address() -> str:
-    """An address of this host that is not loopback, as the VNFM has in an operator's network."""
-    found = sorted(each for each in own_addresses() if isinstance(each, IPv4Address) and not each.is_loopback)
-    if not found:
-        pytest.skip("this host has loopback addresses only")
-    return str(found[0])
+    return host_address()
 
 
 @pytest.fixture

@@ -154,6 +154,8 @@ def test_servers_of_clusters_are_accepted(server: str) -> None:
             "https://10.0.0.5\r\nX-A: b",
             "https://10.0.0.5/\x00",
             "https://10.0.0.5 .example.com",
+            # Signs that the parser of URLs leaves out.
+            *("https://10.0\n.0.5:6443", "https://10.0.0.5:64\t43", "https://10.0.0.5\r", " https://10.0.0.5"),
             "https://ex\u00e4mple",
         ),
         *("https://me:swordfish@10.0.0.5", "https://@10.0.0.5", "https://10.0.0.5\\@evil.example"),

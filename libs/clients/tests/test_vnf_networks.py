@@ -65,6 +65,20 @@ def test_other_addresses_are_refused_with_the_reason_in_every_form(forms: tuple[
         assert why in RULES.refusal(address), address
 
 
+def test_only_what_a_named_network_would_grant_is_unnamed() -> None:
+    """A FORCEFUL termination gives up on the others: no setting could grant them."""
+    for address in ("10.21.0.1", "fd13::1", "::ffff:8.8.8.8"):
+        assert RULES.is_unnamed(address, 6443), address
+    for address in (
+        *("10.20.0.7", "fd12::7"),  # granted
+        *("10.20.0.1", "10.20.0.2", "10.20.9.8", "169.254.169.254", "fe80::1", "0.0.0.0", "224.0.0.1", "broker"),
+    ):
+        assert not RULES.is_unnamed(address, 6443), address
+    at_loopback = VnfAddressRules((), taken_ports=frozenset({5672}))
+    assert at_loopback.is_unnamed("127.0.0.1", 6443)
+    assert not at_loopback.is_unnamed("127.0.0.1", 5672)
+
+
 def test_no_network_grants_what_is_never_granted() -> None:
     everything = VnfAddressRules(read_networks("0.0.0.0/0, ::/0"), own=frozenset({OWN}), peers={PEER: "a peer"})
     assert everything.refusal("8.8.8.8") == "" == everything.refusal("fd00::5")

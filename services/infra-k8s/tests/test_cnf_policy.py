@@ -308,6 +308,26 @@ async def test_a_warning_is_shown_once_in_each_attempt(site: Any, workload: Call
     )
 
 
+async def test_what_was_refused_once_is_refused_when_its_command_is_delivered_again(
+    site: Any, lab: LabCluster, workload: Callable[..., dict[str, Any]]
+) -> None:
+    """By the same process: it remembers the attempts that have passed."""
+    victim = strict(site)
+    before = lab.inventory()["objects"]
+    for _ in range(2):
+        with pytest.raises(PolicyViolated, match="hostNamespaces"):
+            await victim.apply({FILE: workload(**HOST)})
+        assert lab.inventory()["objects"] == before
+
+
+async def test_what_has_passed_is_judged_again_in_another_attempt(
+    site: Any, workload: Callable[..., dict[str, Any]]
+) -> None:
+    for attempt, shown in ((1, 1), (1, 1), (2, 2)):
+        await site.apply({FILE: workload(**HOST)}, attempt=attempt)
+        assert len([one for one in site.progress if one.task == "policy"]) == shown
+
+
 async def test_a_namespace_of_another_vnf_is_known(site: Any, make: Callable[..., dict[str, Any]]) -> None:
     space = make("Namespace", "cnf-a")
     await site.apply({FILE: space}, instance="i1")
