@@ -301,7 +301,8 @@ class Sandbox:
                         when_cancelled(ScriptEnded(killed, _end_of(printed), written, timed_out=False))
                     raise
                 last_printed = _end_of(printed)
-        return script_ended(ended, last_printed)
+        # In a thread, because an answer has megabytes if the package wants it so.
+        return await asyncio.to_thread(script_ended, ended, last_printed)
 
     async def state(self) -> tuple[SandboxState, str]:
         """Try the sandbox; return its state, and the reason if it is not CONFINED."""

@@ -177,7 +177,8 @@ class ScriptHandlers:
         if outcome.timed_out:
             last_output = f"; its last output:{said.end}" if said.end else ""
             raise ScriptTimedOut(f"{command.task}: {command.file} was killed after {timeout_s:g} s{last_output}")
-        answer, vim = self._judged(command, outcome, given, secrets, said, granted)
+        # In a thread, because the answer has megabytes if the package wants it so.
+        answer, vim = await asyncio.to_thread(self._judged, command, outcome, given, secrets, said, granted)
         if vim is not None and (refusal := await self._grants.refusal_of_url(vim.access.server)):
             raise ScriptFailed(command.task, f"{command.file}: create_vim: auth_url: {refusal}", remains=answer)
         return answer, vim

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -101,3 +101,32 @@ def test_an_attribute_without_a_value_is_removed() -> None:
         ("extensions", "b"): {},
         ("extensions", "c"): {"value": 0},
     }
+
+
+class Machines(list[dict[str, Any]]):
+    """Counts how often it is read from its beginning."""
+
+    reads = 0
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        self.reads += 1
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("edits", [1, 100])
+def test_the_machines_of_an_answer_are_read_once_for_all_its_edits(edits: int) -> None:
+    """Otherwise 5,000 edits beside 5,000 machines hold the service for more than half a minute."""
+    machines = Machines([{"id": "vnfc-1"}])
+    info = {"vnfcResourceInfo": machines}
+    metadata = {f"key-{number}": 1 for number in range(edits)}
+    given = {
+        "vnf_instance": {
+            "id": "inst-1",
+            "metadata": {"a": 0},
+            "instantiatedVnfInfo": {"vnfcResourceInfo": [{"id": "vnfc-1"}]},
+        }
+    }
+    value = {"vnf_instance": {**given["vnf_instance"], "metadata": {"a": 0, **metadata}, "instantiatedVnfInfo": info}}
+    found = read_answer(value, given, RING, marked=frozenset())
+    assert len(found.edits) == edits
+    assert machines.reads == 2  # in clear, and to hide its secrets

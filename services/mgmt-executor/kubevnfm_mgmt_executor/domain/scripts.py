@@ -183,17 +183,23 @@ def read_answer(
     if answered is not None:
         if not isinstance(answered, Mapping):
             raise ValueError(f"{_INSTANCE}: a dict expected")
-        hidden = _hidden(answered, marked)
-        for path in _edited(_by_id(given[_INSTANCE]), _by_id(answered)):
+        # Once for all edits: a script can make as many of them, and of machines, as its answer has room for.
+        plain, hidden = _by_id(answered), _by_id(_hidden(answered, marked))
+        entries: set[Path_] = set()
+        for path in _edited(_by_id(given[_INSTANCE]), plain):
             _check(path, answered)
+            if path[0] == _VIMS and path[:2] not in entries:
+                entries.add(path[:2])
+                _check_form(path, answered)
             if vim_id is not None and _is_entry_of(vim_id, path, answered):
                 continue
             if path[0] == _VIMS:
                 _check_entry(path, answered, given)
-            change = _change_at(_by_id(hidden), path, ring)
             _check_names(dict.fromkeys(path), (_INSTANCE,))
-            _check_names(_change_at(_by_id(answered), path, ring).get("value"), (_INSTANCE, *path))
-            edits.append(Edit(path=path, change=change))
+            _check_names(_value_at(plain, path), (_INSTANCE, *path))
+            value = _value_at(hidden, path)
+            # Without a value it is absent, as in what the script was given.
+            edits.append(Edit(path=path, change={} if value is None else {"value": sealed(value, ring)}))
     return Answer(edits=tuple(edits), data=sealed(_hidden(data, marked), ring))
 
 
@@ -258,9 +264,13 @@ def _check(path: Path_, answered: Mapping[str, Any]) -> None:
         return
     if not isinstance(answered.get(top) or {}, Mapping):
         raise ValueError(f"{_INSTANCE}/{top}: a dict expected")
-    if top == _VIMS and len(path) > 1 and path[1] in answered.get(top, {}):
+
+
+def _check_form(path: Path_, answered: Mapping[str, Any]) -> None:
+    """Raise ValueError if the entry of a VIM that the path is in has been left malformed."""
+    if len(path) > 1 and path[1] in answered.get(_VIMS, {}):
         try:
-            VimConnectionInfo.model_validate(answered[top][path[1]])
+            VimConnectionInfo.model_validate(answered[_VIMS][path[1]])
         except ValidationError:
             raise ValueError(f"{_INSTANCE}/{place_of(path[:2])}: a VimConnectionInfo expected") from None
 
@@ -304,13 +314,13 @@ def _check_names(tree: object, place: Path_) -> None:
             _check_names(value, (*place, str(name)))
 
 
-def _change_at(tree: Any, path: Path_, ring: KeyRing) -> dict[str, object]:
+def _value_at(tree: Any, path: Path_) -> Any:
+    """Return the value there; None if there is none."""
     for name in path:
         if not isinstance(tree, Mapping) or name not in tree:
-            return {}
+            return None
         tree = tree[name]
-    # Without a value it is absent, as in what the script was given.
-    return {} if tree is None else {"value": sealed(tree, ring)}
+    return tree
 
 
 def secrets_in(tree: Any, reveal: Callable[[Secret], str]) -> frozenset[str]:
