@@ -275,3 +275,28 @@ def test_only_owners_are_deleted_in_the_foreground(
 ) -> None:
     """CR-023: what a controller has touched may own objects too. CR-106: the controllers of Cluster API delete in an order."""
     assert propagation_of(key, {"metadata": metadata}) is propagation
+
+
+async def test_pods_of_others_are_not_read_for_claims_with_a_mark(
+    site: Any, ledger: CallLedger, make: Make, workload: Make
+) -> None:
+    """A namespace can have thousands of pods, and each look at a StatefulSet would list them."""
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": ""}
+    volume = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
+    volumes = [make("PersistentVolume", f"v{n}", spec={**volume, "storageClassName": ""}) for n in range(2)]
+    templates = [{"metadata": {"name": "data"}, "spec": claim}]
+
+    async def lists_of(*objects: dict[str, Any]) -> int:
+        before = listed(ledger)
+        await site.apply({"f.yaml": [*objects]})
+        return listed(ledger) - before
+
+    without = await lists_of(workload("StatefulSet", "web", serviceName="web"))
+    await site.delete()
+    sets = workload("StatefulSet", "db", serviceName="db", volumeClaimTemplates=templates)
+    assert await lists_of(*volumes, sets) == without
+
+
+def listed(ledger: CallLedger) -> int:
+    """Return the number of lists of pods so far."""
+    return sum(each["count"] for each in ledger.calls() if each["verb"] == "list pods")

@@ -10,7 +10,7 @@ claims are known from its pods, as long as there are some; so each operation rec
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -44,32 +44,46 @@ _LONGEST_ORDINAL: Final = 10
 _MARKS: Final = (("labels", INSTANCE_LABEL), ("labels", TACKER_LABEL), ("annotations", CLAIM_OF_ANNOTATION))
 
 
-@dataclass(frozen=True)
 class Surroundings:
-    """The claims and pods of a namespace."""
+    """The claims of a namespace, and the pods that use them.
 
-    claims: Sequence[Body]
-    """All claims."""
-    pods: Sequence[Body]
-    """The pods of all VNF instances."""
+    There can be thousands of pods, so they are read once, and only if they decide something: the mark or the owner of a claim
+    is proof enough.
+    """
+
+    def __init__(self, cluster: Cluster, namespace: str, claims: Sequence[Body]) -> None:
+        self._cluster, self._namespace, self.claims = cluster, namespace, claims
+        self._users: Mapping[str, Sequence[Body]] | None = None
+        """Pods of all VNF instances, by the claim that they use."""
 
     @classmethod
     async def look(cls, cluster: Cluster, namespace: str) -> Surroundings:
-        """Read them from the cluster."""
-        claims = await cluster.list(CLAIMS, namespace=namespace)
+        """Read the claims from the cluster."""
+        return cls(cluster, namespace, await cluster.list(CLAIMS, namespace=namespace))
+
+    async def users_of(self, claim: Body) -> Sequence[Body]:
+        """Return the pods of VNF instances that use a claim; none if pods may not be read."""
+        if self._users is None:
+            self._users = await self._read_users()
+        return self._users.get(_name(claim), ())
+
+    async def mounted_by_others(self, claim: Body, vnf_instance_id: str) -> str:
+        """Return a pod of another VNF instance that uses the claim; "" without one."""
+        others = (pod for pod in await self.users_of(claim) if labels_of(pod).get(INSTANCE_LABEL) != vnf_instance_id)
+        return next(map(_name, others), "")
+
+    async def _read_users(self) -> Mapping[str, Sequence[Body]]:
         try:
-            return cls(claims, await cluster.list(PODS, namespace=namespace, labels=INSTANCE_LABEL) if claims else ())
+            pods = await self._cluster.list(PODS, namespace=self._namespace, labels=INSTANCE_LABEL)
         except ObjectRefused as refusal:
             if refusal.is_forbidden:  # marks, owners and records are proof enough
-                return cls(claims, ())
+                return {}
             raise
-
-    def mounted_by_others(self, claim: Body, vnf_instance_id: str) -> str:
-        """Return a pod of another VNF instance that uses the claim; "" without one."""
-        for pod in self.pods:
-            if labels_of(pod).get(INSTANCE_LABEL) != vnf_instance_id and _name(claim) in _claims_of(pod).values():
-                return _name(pod)
-        return ""
+        users: dict[str, list[Body]] = {}
+        for pod in pods:
+            for claim in set(_claims_of(pod).values()):
+                users.setdefault(claim, []).append(pod)
+        return users
 
 
 def claim_key(claim: Body, namespace: str) -> ObjectKey:
@@ -210,7 +224,7 @@ async def _seen(cluster: Cluster, release: Release, entry: Entry, around: Surrou
         resource = await cluster.resource(entry.key.api_version, entry.key.kind)
         there = await cluster.get(resource, entry.key) if resource is not None else None
         if there is not None and _is_same(entry, there, release):
-            mine += [claim for claim in rest if _is_of_its_pods(there, claim, release, around)]
+            mine += [claim for claim in rest if await _is_of_its_pods(there, claim, release, around)]
     return tuple(sorted((OwnedClaim(_name(claim), uid_of(claim)) for claim in mine), key=lambda each: each.name))
 
 
@@ -220,7 +234,7 @@ def _is_same(entry: Entry, there: Body, release: Release) -> bool:
     return labels_of(there).get(INSTANCE_LABEL) == release.vnf_instance_id
 
 
-def _is_of_its_pods(there: Body, claim: Body, release: Release, around: Surroundings) -> bool:
+async def _is_of_its_pods(there: Body, claim: Body, release: Release, around: Surroundings) -> bool:
     """Return whether a StatefulSet without marks has made a claim: a pod of it has the claim from a template.
 
     The set can have found a claim of another owner under that name. Such a claim is older, or has other labels. A set with marks has made
@@ -239,10 +253,10 @@ def _is_of_its_pods(there: Body, claim: Body, release: Release, around: Surround
         and begun is not None
         and made is not None
         and begun <= made
-        and not around.mounted_by_others(claim, release.vnf_instance_id)
+        and not await around.mounted_by_others(claim, release.vnf_instance_id)
         and any(
             _claims_of(pod).get(template) == _name(claim)
-            for pod in around.pods
+            for pod in await around.users_of(claim)
             if owner_uid(pod) == uid_of(there)
             for template in templates
         )

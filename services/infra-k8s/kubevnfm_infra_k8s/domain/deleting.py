@@ -334,16 +334,19 @@ class DeletionRun:
         if is_staying or annotations_of(claim).get(KEEP_ANNOTATION) == "true":
             self.keep(key)
             return False
-        pod = around.mounted_by_others(claim, release.vnf_instance_id)
+        pod = await around.mounted_by_others(claim, release.vnf_instance_id)
         if pod:
             await self.leave(key, claim, f"pod {pod} of another VNF instance uses it")
         return not pod
 
     async def _is_unclear(self, entry: Entry, claim: Body, release: Release) -> bool:
         """Return whether a claim could be one of a StatefulSet and is known to be of nothing else."""
+        # First: few of the claims of a namespace have such a name.
+        if not may_be_made_by(entry, claim):
+            return False
         known = {(each.key.namespace, each.key.name) for each in release.entries if each.key.kind == CLAIMS.kind}
         known |= {(each.key.namespace, claim.name) for each in release.entries for claim in each.claims}
-        if (entry.key.namespace, str(field_at(claim, "metadata", "name"))) in known or not may_be_made_by(entry, claim):
+        if (entry.key.namespace, str(field_at(claim, "metadata", "name"))) in known:
             return False
         is_kept = annotations_of(claim).get(KEEP_ANNOTATION) == "true"
         return not is_kept and not await is_of_others(self.releases, claim, release.vnf_instance_id)
