@@ -18,8 +18,8 @@ import aiohttp
 import psutil
 import structlog
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ClientRequest
-from aiohttp.connector import Connection
 from aiohttp.resolver import ThreadedResolver
 from aiohttp.tracing import Trace
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
@@ -117,7 +117,7 @@ class VnfNetworks:
 
     async def rules(self) -> VnfAddressRules:
         """Return the rule with the facts of now. Raises PeersUnresolved."""
-        await self._resolve_peers()
+        await self.resolve_peers()
         return self._rules_now()
 
     def _rules_now(self) -> VnfAddressRules:
@@ -128,10 +128,6 @@ class VnfNetworks:
             for address in plain_addresses(self._known.get(peer.host, ()))
         }
         return VnfAddressRules(self._networks, self._own(), at, self._excluded, self._taken_ports)
-
-    async def refusal(self, address: str, port: int | None = None) -> str:
-        """See VnfAddressRules. Raises PeersUnresolved."""
-        return (await self.rules()).refusal(address, port)
 
     async def granted(self, host: str, port: int) -> Sequence[str]:
         """Return the addresses of a host to which connections are granted, at least one.
@@ -173,7 +169,8 @@ class VnfNetworks:
             raise AddressNotNamed(refusal) if rules.is_unnamed(host, port) else AddressNotAllowed(refusal)
         return socket.socket(family, kind, protocol)
 
-    async def _resolve_peers(self) -> None:
+    async def resolve_peers(self) -> None:
+        """Look the addresses of the peers up if it is time to. Raises PeersUnresolved."""
         async with self._resolving:
             if time.monotonic() < self._known_until:
                 return
@@ -210,13 +207,15 @@ class _Connector(aiohttp.TCPConnector):
         super().__init__(resolver=_Resolver(networks), socket_factory=networks.opened, **options)
         self._vnf_networks = networks
 
-    async def connect(self, req: ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout) -> Connection:
-        # Here, because the socket factory cannot wait for a look-up.
+    async def _create_connection(
+        self, req: ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> ResponseHandler:
+        # Here, because the socket factory cannot wait for a look-up; and not for a request over a connection that is open.
         try:
-            await self._vnf_networks.rules()
+            await self._vnf_networks.resolve_peers()
         except PeersUnresolved as error:
             raise aiohttp.ClientConnectionError(str(error)) from error
-        return await super().connect(req, traces, timeout)
+        return await super()._create_connection(req, traces, timeout)
 
 
 class _Resolver(AbstractResolver):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_network
 from typing import Any
 
@@ -191,6 +192,10 @@ class Names:
         return tuple(found)
 
 
+async def refusal(networks: VnfNetworks, address: str, port: int | None = None) -> str:
+    return (await networks.rules()).refusal(address, port)
+
+
 async def test_a_name_is_connected_to_at_its_granted_addresses_only() -> None:
     names = Names(machine=["169.254.169.254", "10.20.0.9", "10.20.0.1"], attack=["10.20.0.1", "127.0.0.1"])
     given = VnfNetworks(NAMED, resolve=names, own=lambda: frozenset({OWN}))
@@ -204,25 +209,25 @@ async def test_a_name_is_connected_to_at_its_granted_addresses_only() -> None:
 async def test_an_address_that_the_host_gets_later_is_refused_from_then_on() -> None:
     own: set[Any] = set()
     given = VnfNetworks(NAMED, own=lambda: frozenset(own))
-    assert await given.refusal("10.20.0.1") == ""
+    assert await refusal(given, "10.20.0.1") == ""
     own.add(OWN)
-    assert "is an address of this host" in await given.refusal("10.20.0.1")
+    assert "is an address of this host" in await refusal(given, "10.20.0.1")
 
 
 async def test_every_address_of_a_peer_is_refused_and_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
     names = Names(broker=["10.20.0.2", "fd12::2"])
     given = VnfNetworks(NAMED, [Peer("amqp_url", "broker", 5672)], resolve=names, own=frozenset)
-    assert "is an address of the setting amqp_url (broker)" in await given.refusal("10.20.0.2", 443)
-    assert "is an address of the setting amqp_url (broker)" in await given.refusal("fd12::2")
+    assert "is an address of the setting amqp_url (broker)" in await refusal(given, "10.20.0.2", 443)
+    assert "is an address of the setting amqp_url (broker)" in await refusal(given, "fd12::2")
     assert names.asked == ["broker"], "it is looked up once in a while only"
     names.answers["broker"] = ["10.20.0.3"]
     monkeypatch.setattr(vnf_networks, "_RESOLVED_FOR_S", 0.0)
     given = VnfNetworks(NAMED, [Peer("amqp_url", "broker", 5672)], resolve=names, own=frozenset)
-    assert await given.refusal("10.20.0.2") == ""
-    assert await given.refusal("10.20.0.3")
+    assert await refusal(given, "10.20.0.2") == ""
+    assert await refusal(given, "10.20.0.3")
     # A name server that fails leaves the addresses of the last time.
     names.answers["broker"] = socket.gaierror(socket.EAI_AGAIN, "no answer")
-    assert await given.refusal("10.20.0.3")
+    assert await refusal(given, "10.20.0.3")
 
 
 async def test_nothing_is_granted_before_the_addresses_of_the_peers_are_known() -> None:
@@ -230,21 +235,21 @@ async def test_nothing_is_granted_before_the_addresses_of_the_peers_are_known() 
         broker=socket.gaierror(socket.EAI_AGAIN, "no answer"), none=socket.gaierror(socket.EAI_NONAME, "none")
     )
     with pytest.raises(PeersUnresolved, match="the name broker of the settings cannot be resolved now"):
-        await VnfNetworks(NAMED, [Peer("amqp_url", "broker", 5672)], resolve=names).refusal("10.20.0.9")
+        await refusal(VnfNetworks(NAMED, [Peer("amqp_url", "broker", 5672)], resolve=names), "10.20.0.9")
     # A name that does not exist has no address.
     unknown = VnfNetworks(NAMED, [Peer("nfvo_url", "none", 443)], resolve=names, own=frozenset)
-    assert await unknown.refusal("10.20.0.9") == ""
+    assert await refusal(unknown, "10.20.0.9") == ""
     # From the moment on at which it exists, as that of a container that starts, its address is one of a peer.
     names.answers["none"] = ("10.20.0.9",)
-    assert "is an address of the setting nfvo_url" in await unknown.refusal("10.20.0.9")
+    assert "is an address of the setting nfvo_url" in await refusal(unknown, "10.20.0.9")
 
 
 async def test_excluded_names_and_networks_come_from_the_setting() -> None:
     settings = VnfNetworkSettings(vnf_networks="10.20.0.0/16", vnf_networks_except="10.20.7.0/24, 10.20.8.1, localhost")
     given = VnfNetworks.from_settings(settings)
-    assert await given.refusal("10.20.6.1") == ""
-    assert "vnf_networks_except" in await given.refusal("10.20.7.9")
-    assert "vnf_networks_except" in await given.refusal("10.20.8.1")
+    assert await refusal(given, "10.20.6.1") == ""
+    assert "vnf_networks_except" in await refusal(given, "10.20.7.9")
+    assert "vnf_networks_except" in await refusal(given, "10.20.8.1")
     assert settings.excluded_names == ("localhost",)
 
 
@@ -270,3 +275,27 @@ async def test_a_session_judges_each_connection(host: str) -> None:
                     await session.get(url)
             refusal = refusal_in(caught.value) or ""
             assert "is a loopback address" in refusal or f"port {port} is a port of kubevnfm" in refusal
+
+
+async def test_an_open_connection_is_not_judged_for_each_request() -> None:
+    """A judgement reads the interfaces of the host, and looks up peers that have no address."""
+    looks: list[int] = []
+
+    def own() -> frozenset[Any]:
+        looks.append(1)
+        return frozenset()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    names = Names(none=socket.gaierror(socket.EAI_NONAME, "none"))
+    given = VnfNetworks(read_networks("127.0.0.0/8"), [Peer("nfvo_url", "none", 443)], resolve=names, own=own)
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server, given.session() as session:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        for _ in range(3):
+            async with session.get(url) as response:
+                assert response.status == 200
+    assert (len(looks), names.asked) == (1, ["none"])
