@@ -131,4 +131,5 @@ fi
 if grep -q '^KUBEVNFM_AUTH_MODES=.*none' .env; then
     echo "make-env.sh: .env has KUBEVNFM_AUTH_MODES=none, with which the gateway does not start in a container: remove the line" >&2
 fi
+# A hint only: images without a digest work too, and .env is complete.
 deploy/base/pin-images.sh --check || true

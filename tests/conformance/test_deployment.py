@@ -318,3 +318,15 @@ def test_images_are_pinned_by_the_digests_that_their_tags_name_now(copy: Path) -
     assert references() == [f"{tag}@sha256:{'b' * 64}" for tag in tags]
     for file in dockerfiles(copy):
         assert re.search(r"^FROM \S+ AS build$", file.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_a_file_that_cannot_be_read_is_not_taken_for_one_without_images(copy: Path) -> None:
+    (copy / COMPOSE[1]).unlink()
+    check = subprocess.run(
+        [PROJECT / "deploy/base/pin-images.sh", "--check", copy],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (check.returncode, COMPOSE[1] in check.stderr) == (2, True)
