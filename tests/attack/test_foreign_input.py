@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from kubevnfm_clients.kubeconfig import check_self_contained, kubeconfig_connection
+from kubevnfm_clients.kubeconfig import kubeconfig_connection, self_contained_connection
 from kubevnfm_credentials_receiver.domain.callback_body import read_callback
 from kubevnfm_csar import PackageRefused, read_package
 from kubevnfm_csar.documents import parse_yaml
@@ -59,7 +59,7 @@ READERS: Final[dict[str, tuple[Callable[[str], object], type[Exception]]]] = {
     "a manifest": (manifest, InvalidInput),
     "a manifest with values filled in": (filled_in, InvalidInput),
     "a kubeconfig": (kubeconfig_connection, Unprocessable),
-    "a kubeconfig that is sent": (check_self_contained, Unprocessable),
+    "a kubeconfig that is sent": (self_contained_connection, Unprocessable),
     "a VNFD or HOT": (lambda text: parse_yaml(text, name="x.yaml"), PackageRefused),
     "the configuration of a cluster": (read_configuration, ValueError),
     "volumes and networks": (read_kubernetes_yaml, YamlRefused),

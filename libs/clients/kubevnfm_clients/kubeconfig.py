@@ -41,7 +41,22 @@ def kubeconfig_connection(text: str, *, field: str = "kubeconfig") -> VimConnect
 
     Raises: Unprocessable naming the place below ``field``; never with a value of the file.
     """
+    return _connection(_read(text, field), field)
+
+
+def self_contained_connection(text: str, *, field: str = "kubeconfig") -> VimConnection:
+    """As `kubeconfig_connection`, of a kubeconfig that is sent (capi.md CR-063).
+
+    Raises: Unprocessable also if it has several users, or refers to files or programs anywhere: the other function reads the current
+    context only, and ignores references beside which the data are present.
+    """
     config = _read(text, field)
+    connection = _connection(config, field)
+    _check_self_contained(config, field)
+    return connection
+
+
+def _connection(config: JsonMapping, field: str) -> VimConnection:
     context = _mapping(
         _named(config, "contexts", config.get("current-context"), field).get("context"), f"{field}.contexts[].context"
     )
@@ -61,12 +76,7 @@ def kubeconfig_connection(text: str, *, field: str = "kubeconfig") -> VimConnect
     )
 
 
-def check_self_contained(text: str, *, field: str = "kubeconfig") -> None:
-    """Raise Unprocessable if the kubeconfig has several users, or refers to files or programs anywhere (capi.md CR-063).
-
-    `kubeconfig_connection` reads the current context only, and ignores references beside which the data are present.
-    """
-    config = _read(text, field)
+def _check_self_contained(config: JsonMapping, field: str) -> None:
     for kind, one in (("users", "user"), ("clusters", "cluster")):
         entries = config.get(kind)
         listed = entries if isinstance(entries, list) else []

@@ -10,7 +10,7 @@ import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from kubevnfm_clients.kubeconfig import check_self_contained, kubeconfig_connection
+from kubevnfm_clients.kubeconfig import kubeconfig_connection, self_contained_connection
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_secrets import KeyRing, Secret
 
@@ -227,5 +227,5 @@ def test_a_ca_must_be_readable(ca: str) -> None:
 )
 def test_what_a_vim_cannot_do_is_refused_by_name(changes: dict[str, Any], field: str) -> None:
     with pytest.raises(Unprocessable) as refusal:
-        check_self_contained(a_kubeconfig(**changes))
+        self_contained_connection(a_kubeconfig(**changes))
     assert refusal.value.field == field

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -120,7 +121,8 @@ class Receiver:
         same = next((one for one in records if one.record.id == wanted_id), None)
         if callback.event == "DELETED":
             return await self._erase(callback, awaited, same, request, signed_at)
-        kubeconfig = callback.kubeconfig
+        # In a thread, because reading a large one takes a second.
+        kubeconfig = await asyncio.to_thread(lambda: callback.kubeconfig)
         # A request can be minutes on its way. The one that the sender has signed last is true; DELETED alone is always obeyed,
         # since clocks of senders differ and erasing is safe.
         if same is not None and signed_at < same.record.signed_at:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 from collections.abc import AsyncIterator, Sequence
@@ -216,7 +217,8 @@ async def _connection(management: Cluster, workload: WorkloadCluster) -> VimConn
     except (binascii.Error, ValueError) as error:
         raise KubeconfigInvalid(f"{key}: data.value: base64 of a kubeconfig expected") from error
     try:
-        connection = kubeconfig_connection(text, field="data.value")
+        # In a thread, because reading a large one takes seconds.
+        connection = await asyncio.to_thread(kubeconfig_connection, text, field="data.value")
     except InvalidInput as error:
         raise KubeconfigInvalid(f"{key}: {error}") from error
     resource = await management.resource(workload.api_version, "Cluster")

@@ -6,6 +6,7 @@ package signs call-backs, and what becomes a VIM is the decision of an operation
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -156,7 +157,8 @@ class ClusterVims:
         kubeconfig = await self._kubeconfig(credentials_id, cluster)
         # Every call-back passes here before its server is connected to. A record that an earlier version has stored
         # unchecked is refused here too.
-        return _Received(sha256_hex(kubeconfig.encode()), kubeconfig_connection(kubeconfig))
+        connection = await asyncio.to_thread(kubeconfig_connection, kubeconfig)
+        return _Received(sha256_hex(kubeconfig.encode()), connection)
 
     async def _check_not_erased(self, vim: VimRecord, cluster: str) -> None:
         """Remove the VIM and raise CredentialsMissing if the credentials were erased while they were verified.

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 from hypothesis import strategies as st
-from kubevnfm_clients.kubeconfig import check_self_contained, kubeconfig_connection
+from kubevnfm_clients.kubeconfig import kubeconfig_connection, self_contained_connection
 from kubevnfm_cluster import read_manifest
 from kubevnfm_credentials_receiver.domain.callback_body import read_callback
 from kubevnfm_csar import PackageRefused, read_package
@@ -102,7 +102,7 @@ def _read_kubeconfig(raw: bytes) -> None:
     text = _text(raw)
     connection = kubeconfig_connection(text)
     first_expiry({"ssl_ca_cert": connection.interface_info["ssl_ca_cert"]})
-    check_self_contained(text)
+    self_contained_connection(text)
 
 
 def _read_package(raw: bytes) -> None:

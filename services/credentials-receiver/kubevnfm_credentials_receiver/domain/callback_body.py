@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from kubevnfm_clients.awaited import CallbackEvent
-from kubevnfm_clients.kubeconfig import check_self_contained, kubeconfig_connection
+from kubevnfm_clients.kubeconfig import self_contained_connection
 from kubevnfm_clients.kubeconfig_values import check_server_url
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.foreign_json import read_foreign
@@ -102,8 +102,7 @@ class Callback(_Part):
             text = base64.b64decode(self.credentials.kubeconfig, validate=True).decode()
         except (binascii.Error, ValueError) as error:
             raise Unprocessable(field, "base64 of UTF-8 expected") from error
-        kubeconfig_connection(text, field=field)
-        check_self_contained(text, field=field)
+        self_contained_connection(text, field=field)
         return text
 
 

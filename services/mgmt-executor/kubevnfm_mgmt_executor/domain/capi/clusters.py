@@ -11,7 +11,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from cryptography import x509
-from kubevnfm_clients.kubeconfig import check_self_contained, kubeconfig_connection
+from kubevnfm_clients.kubeconfig import kubeconfig_connection, self_contained_connection
 from kubevnfm_events import VimConnection
 from kubevnfm_events.credentials import WorkloadCluster
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
@@ -109,8 +109,7 @@ def read_kubeconfig_secret(secret: JsonMapping, cluster: WorkloadCluster, facts:
         raise KubeconfigRefused(f"{place}: data.value", "a kubeconfig expected")
     field_name = f"{place}: data.value"
     try:
-        check_self_contained(text, field=field_name)
-        connection = kubeconfig_connection(text, field=field_name)
+        connection = self_contained_connection(text, field=field_name)
     except Unprocessable as error:
         raise KubeconfigRefused(error.field, error.reason) from None
     server = str(connection.interface_info["endpoint"])

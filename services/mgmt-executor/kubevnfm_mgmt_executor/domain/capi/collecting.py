@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeVar
@@ -108,7 +109,8 @@ class Collector:
             source = SecretFacts(
                 str(metadata.get("name")), str(metadata.get("resourceVersion")), str(secret.get("type"))
             )
-            return facts, source, read_kubeconfig_secret(secret, cluster, facts)
+            # In a thread, because reading a large one takes seconds.
+            return facts, source, await asyncio.to_thread(read_kubeconfig_secret, secret, cluster, facts)
 
         facts, secret, admin = await self.wait("the kubeconfig Secret", read, progress, retried=(NotThereYet,))
         workload = self.connect(admin.connection)
