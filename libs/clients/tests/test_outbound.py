@@ -70,7 +70,7 @@ async def test_a_connection_into_an_internal_network_is_not_made_by_address_or_b
         with pytest.raises(aiohttp.ClientConnectorError) as caught:
             await session.get(f"http://{host}:{server.port}/hello")
     assert isinstance(caught.value.os_error, AddressNotAllowed)
-    assert trouble(caught.value) == "its address is in a network that calls may not go to"
+    assert trouble(caught.value) == "its address is in a network that calls may not go to (setting allowed_networks)"
 
 
 async def test_what_is_allowed_is_reached_and_its_redirects_are_judged_like_any_address(server: BaseTestServer) -> None:

@@ -350,7 +350,8 @@ async def test_the_monitor_publishes_when_a_vim_stops_and_returns(world: World, 
 
     world.lab.faults.add(part="keystone", effect="fail", status=503)
     await world.events.has(3)
-    assert (await world.vims.get(made["id"]))["status"] == "UNREACHABLE"
+    shown = await world.vims.get(made["id"])
+    assert shown["status"] == "UNREACHABLE"
     world.lab.faults.clear()
     await world.events.has(4)
 
@@ -358,7 +359,8 @@ async def test_the_monitor_publishes_when_a_vim_stops_and_returns(world: World, 
     assert isinstance(gone, VimStatusChanged)
     assert isinstance(back, VimStatusChanged)
     assert (gone.vim_id, gone.old_status, gone.status) == (made["id"], "ACTIVE", "UNREACHABLE")
-    assert gone.reason
+    assert gone.reason == shown["status_reason"] != ""
+    assert "status_reason" not in await world.vims.get(made["id"])
     assert (back.old_status, back.status, back.reason) == ("UNREACHABLE", "ACTIVE", "")
 
 
@@ -366,7 +368,9 @@ async def test_a_cluster_that_rejects_the_token_later_is_in_error(world: World, 
     made = await world.vims.create(kubernetes(cluster))
     world.lab.faults.add(part="kubernetes", effect="fail", status=401, message="Unauthorized")
     await world.events.has(2)
-    assert (await world.vims.get(made["id"]))["status"] == "ERROR"
+    shown = await world.vims.get(made["id"])
+    assert shown["status"] == "ERROR"
+    assert "rejects the token" in shown["status_reason"]
 
 
 async def test_the_api_requires_the_internal_token(world: World) -> None:

@@ -67,7 +67,7 @@ class Downloads:
                     return await self._content(response, url)
             except aiohttp.ClientConnectorError as error:
                 if (refusal := refusal_in(error)) is not None:
-                    raise InvalidInput(FIELD, f"{_shown(url)}: {refusal} (setting allowed_networks)") from error
+                    raise InvalidInput(FIELD, f"{_shown(url)}: {refusal}") from error
                 raise OutsideUnavailable(f"{_shown(url)}: cannot be reached") from error
             # UnicodeError: a host with an empty or a long part.
             except (aiohttp.InvalidURL, UnicodeError) as error:

@@ -21,7 +21,7 @@ JsonObject = dict[str, Any]
 
 _LONG_TYPE: Final[dict[VimType, str]] = {"openstack": OPENSTACK, "kubernetes": KUBERNETES}
 _INTERNAL: Final = {
-    *("owner", "default_of", "cluster_uid", "credentials_id", "content_sha256", "kubernetes_version", "status_reason"),
+    *("owner", "default_of", "cluster_uid", "credentials_id", "content_sha256", "kubernetes_version"),
     *("expiry_reported_days", "capi_providers", "awaited_cluster", "former_cluster_uid"),
 }
 """Stored attributes that Tacker's record does not have, so they are not shown."""
@@ -86,7 +86,7 @@ class VimRecord(BaseModel):
     capi_providers: dict[str, CapiProviders] = Field(default_factory=dict)
     """The providers of Cluster API in the cluster, by the VNF instance that has installed them; shown in ``extra``."""
     status_reason: str = ""
-    """The reason why it is UNREACHABLE or in ERROR."""
+    """The reason why it is UNREACHABLE or in ERROR; shown to clients while there is one."""
 
     @model_validator(mode="before")
     @classmethod
@@ -110,6 +110,8 @@ class VimRecord(BaseModel):
     def shown(self) -> JsonObject:
         """Return the record as clients see it; every secret is ``***``."""
         record: JsonObject = mask(self.model_dump(exclude=_INTERNAL))
+        if not self.status_reason:
+            del record["status_reason"]  # Tacker's record does not have it
         if self.capi_providers:
             record["extra"] = {**record["extra"], CAPI: shown_providers(self.capi_providers.values())}
         return record

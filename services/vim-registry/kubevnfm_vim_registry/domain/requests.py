@@ -19,7 +19,7 @@ FILTERS: Final = ("id", "name", "type", "is_default", "status", "tenant_id", "de
 CHANGEABLE: Final = ("name", "description", "is_default", "vim_project", "auth_cred")
 FIXED: Final = ("type", "auth_url")
 _CREATABLE: Final = (*CHANGEABLE, *FIXED, "tenant_id", "extra")
-_IGNORED: Final = ("id", "status", "placement_attr", "created_at", "updated_at")
+_IGNORED: Final = ("id", "status", "status_reason", "placement_attr", "created_at", "updated_at")
 """Attributes that clients send back when they edit a record that they have read."""
 
 _CREDENTIALS: Final[Mapping[VimType, Sequence[str]]] = {

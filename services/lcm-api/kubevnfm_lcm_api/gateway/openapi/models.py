@@ -96,6 +96,8 @@ class Vim(_Shown):
     tenant_id: str
     type: Literal["openstack", "kubernetes"]
     status: Literal["PENDING", "ACTIVE", "UNREACHABLE", "ERROR"]
+    status_reason: str | None = None
+    """The reason why it is UNREACHABLE or in ERROR."""
     is_default: bool
     placement_attr: JsonObject
     """``regions``: OpenStack's regions, or the cluster's namespaces."""
