@@ -3,7 +3,7 @@
 Most lists are globs or are derived from the folders. A new service needs these files outside its folder, no others:
 
 1. ``pyproject.toml``: its source in ``[tool.uv.sources]``, its folder in ``mypy_path``
-2. ``.importlinter``: its package under root packages, layers, and apart from the lab
+2. ``.importlinter``: its package under root packages, layers, apart from the lab, and without a YAML reader of its own
 3. ``docker-compose.yml``: its container
 4. ``deploy/single/pyproject.toml`` and 5. ``deploy/single/kubevnfm/single.py``: its place in the single process
 6. ``deploy/base/locks/<name>.lock``: written by ``make lock``
@@ -29,6 +29,7 @@ from six_processes import SERVICES, package_of, settings_of
 LIBS: Final = sorted(path.parent.name for path in (PROJECT / "libs").glob("*/pyproject.toml"))
 MEMBERS: Final = [*(f"libs/{name}" for name in LIBS), *(f"services/{name}" for name in SERVICES)]
 NAMES: Final = [*LIBS, *SERVICES]
+ONE_READER: Final = ("importlinter:contract:yaml", "source_modules")
 LAB_ALONE: Final = ("importlinter:contract:lab-alone", "forbidden_modules")
 
 every_service = pytest.mark.parametrize("service", SERVICES)
@@ -180,6 +181,7 @@ def test_the_import_rules_know_a_package(name: str) -> None:
     assert package in words("importlinter:contract:layers", "layers")
     apart = ("importlinter:contract:lab", "modules") if name in SERVICES else LAB_ALONE
     assert package in words(*apart)
+    assert package in words(*ONE_READER)
 
 
 @pytest.mark.parametrize("lib", LIBS)
