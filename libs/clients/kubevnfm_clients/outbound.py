@@ -38,7 +38,9 @@ class AddressNotAllowed(OSError):
     The text is the same for every address, so that a name with several addresses gives one error.
     """
 
-    def __init__(self, reason: str = "its address is in a network that calls may not go to (setting allowed_networks)") -> None:
+    def __init__(
+        self, reason: str = "its address is in a network that calls may not go to (setting allowed_networks)"
+    ) -> None:
         super().__init__(reason)
 
 

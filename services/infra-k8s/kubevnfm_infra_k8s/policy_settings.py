@@ -69,7 +69,7 @@ def policies_of(setting: str) -> Policies:
         return Policies.model_validate(given)
     except ValidationError as error:
         found = [
-            f"{'.'.join(map(str, one['loc']))}: {'no such rule' if one['type'] == 'extra_forbidden' else one['msg']}"
+            f"{'.'.join(map(str, one['loc']))}: {'no such rule' if one['type'] == 'extra_forbidden' else one['msg'].removeprefix('Value error, ')}"
             for one in error.errors()
         ]
         raise ValueError(f"{setting}: {'; '.join(found)}") from error

@@ -187,12 +187,13 @@ def test_a_text_names_object_field_and_rule_and_stays_short() -> None:
 
 # --- the setting ------------------------------------------------------------------------------------------------------
 
+VIM_ID = "4f7d0b52-6f9c-4f0e-9c4d-6a0d9d0f2f11"
 DOCUMENT = f"""
 mode = "strict"
 pod_security = "restricted"
 namespaces = ["cnf-*"]
 
-[vims.lab]
+[vims.{VIM_ID}]
 mode = "warn"
 
 [vims."{URL}/"]
@@ -208,7 +209,8 @@ def test_a_file_has_rules_for_all_and_what_differs_for_some(tmp_path: Path) -> N
     path = tmp_path / "policy.toml"
     path.write_text(DOCUMENT)
     policies = policies_of(str(path))
-    by_id, whole = VimConnection(vim_id="lab"), VimConnection(vim_id="lab", access_info={"bearer_token": Secret("t")})
+    by_id = VimConnection(vim_id=VIM_ID)
+    whole = VimConnection(vim_id=VIM_ID, access_info={"bearer_token": Secret("t")})
     assert policies.for_cluster(VimConnection(vim_id="other"), "https://x").mode == "strict"
     lab = policies.for_cluster(by_id, "https://x")
     assert (lab.mode, lab.pod_security, lab.namespaces) == ("warn", "restricted", ("cnf-*",))
@@ -228,6 +230,9 @@ def test_a_file_has_rules_for_all_and_what_differs_for_some(tmp_path: Path) -> N
             "pod_security: Input should be 'privileged', 'baseline' or 'restricted'",
         ),
         ('mode = "warn"\n[vims.a]\nnamespace = ["x"]', "vims.a.namespace: no such rule"),
+        ('mode = "warn"\n[vims.nonsense]', "vims: 'nonsense': the id of a registered VIM, or the http"),
+        ('mode = "warn"\n[vims."https://h:66443"]', "vims: 'https://h:66443': the id of a registered VIM, or the http"),
+        ('mode = "warn"\n[vims."https://h"]\n[vims."https://H:443/"]', "another part names the same API server"),
         ("mode = warn", "Invalid value"),
     ],
 )

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from kubevnfm_events import VimConnection
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from kubevnfm_infra_k8s.domain.objects import Body, Wanted, field_at, labels_of
 from kubevnfm_infra_k8s.domain.pod_security import Level, pod_violations
@@ -64,6 +65,17 @@ class Policies(Rules):
     """By the id of a registered VIM, or the URL of its API server."""
     own_clusters: Override = Override()
     """For what packages put into the clusters that they build themselves with Cluster API (addons)."""
+
+    @field_validator("vims")
+    @classmethod
+    def _name_vims(cls, given: Mapping[str, Override]) -> Mapping[str, Override]:
+        servers = [_plain(name) for name in given if _is_server(name)]
+        for name in given:
+            if not _is_server(name) and not _is_id(name):
+                raise ValueError(f"{name!r}: the id of a registered VIM, or the http(s) URL of its API server expected")
+            if _is_server(name) and servers.count(_plain(name)) > 1:
+                raise ValueError(f"{name!r}: another part names the same API server")
+        return given
 
     def for_cluster(self, vim: VimConnection, endpoint: str, *, is_own: bool = False) -> Rules:
         """Return the rules for a cluster; ``endpoint``: its URL, ``is_own``: the CNF's package has built it."""
@@ -119,6 +131,22 @@ def namespaces_of(objects: Sequence[Wanted], rules: Rules) -> Sequence[str]:
     """Return the namespaces of the objects that only one VNF may use."""
     used = {_namespace(each) for each in objects}
     return sorted(name for name in used if name and not _matches(name, rules.shared_namespaces))
+
+
+def _is_id(name: str) -> bool:
+    try:
+        UUID(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_server(name: str) -> bool:
+    try:
+        scheme, host, _, _ = _plain(name)
+    except ValueError:  # a port that is no number, or too large
+        return False
+    return scheme in {"http", "https"} and bool(host)
 
 
 def _plain(url: str) -> tuple[str, str, int, str]:
