@@ -17,9 +17,11 @@ import pytest
 from kubevnfm_events.infra import HelmChart
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
-from kubevnfm_infra_k8s.domain.errors import ChartRefused
+from kubevnfm_infra_k8s.domain.errors import ChartRefused, HelmMissing
+from kubevnfm_infra_k8s.settings import Settings
 from kubevnfm_sandbox.process import Limits, SandboxUnavailable
 from kubevnfm_secrets import KeyRing, Secret
+from pydantic import ValidationError
 from sandbox_kernel import KERNELS, Kernel, needs_confinement
 
 HELM = os.environ.get("KUBEVNFM_TEST_HELM") or shutil.which("helm")
@@ -196,6 +198,17 @@ async def test_a_chart_is_not_rendered_where_the_kernel_refuses_to_confine_it(tm
     limits = Limits(without=frozenset({part}))
     with pytest.raises(SandboxUnavailable, match=f"refuses {part}.*trust_packages"):
         await StandIn(tmp_path).run("result = 1", limits)
+
+
+async def test_a_script_in_the_place_of_helm_is_refused_by_its_setting(tmp_path: Path) -> None:
+    """CR-127: it worked while helm was not confined."""
+    script = tmp_path / "helm"
+    script.write_text('#!/no/such/shell\nexec /opt/helm "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    with pytest.raises(ValidationError, match="helm is a script, which cannot run confined"):
+        Settings(internal_token="t", keys="k", helm=str(script))
+    with pytest.raises(HelmMissing, match="KUBEVNFM_INFRA_K8S_HELM must name the helm program itself"):
+        await rendered(package(tmp_path / "package", a="a: 1"), str(script), CONFINED)
 
 
 # --- helm itself ------------------------------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ from kubevnfm_sandbox.process import Program, Sandbox
 from kubevnfm_sandbox.seccomp import FilterUnavailable, compiled
 
 _HERE: Final = Path(__file__).parent
+NOT_EXECUTED: Final = 126
+"""The status of a run whose program the kernel does not execute in the sandbox: the launcher's own, as a shell's."""
 _PLACE: Final = "/program"
 _THREADS: Final = 256
 """As for code that may connect."""

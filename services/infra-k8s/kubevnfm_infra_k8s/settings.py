@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 from typing import Self
 
 from kubevnfm_clients.outbound_settings import OutboundSettings
 from kubevnfm_clients.vnf_network_settings import VnfNetworkSettings
 from kubevnfm_kit.settings import ProcessSettings
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from kubevnfm_infra_k8s.policy_settings import ChartSettings, PolicySettings
@@ -49,7 +51,21 @@ class Settings(ProcessSettings, OutboundSettings, VnfNetworkSettings, PolicySett
     fetch_inner_addresses: bool = False
     """Replaced by ``allowed_networks``: the networks from which requests may have manifests fetched, beside public addresses."""
     helm: str = "helm"
-    """The helm program (version 3), for packages with charts: its path, or its name in ``PATH``."""
+    """The helm program (version 3), for packages with charts: its path, or its name in ``PATH``; the program itself, not a script that
+    calls it, because it is run confined."""
+
+    @field_validator("helm")
+    @classmethod
+    def _is_a_program(cls, given: str) -> str:
+        # The default is tried when a chart needs it: most installations have no helm, or none for this service.
+        program = shutil.which(given)
+        if program is not None and os.access(program, os.R_OK):
+            with Path(program).open("rb") as file:
+                if file.read(2) == b"#!":
+                    raise ValueError(
+                        f"{program} is a script, which cannot run confined: the helm program itself expected"
+                    )
+        return given
 
     @model_validator(mode="after")
     def _names_networks(self) -> Self:

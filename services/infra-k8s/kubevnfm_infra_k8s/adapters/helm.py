@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubevnfm_events.infra import HelmChart
-from kubevnfm_sandbox.foreign import ForeignEnded, ForeignProgram, ProgramSandbox
+from kubevnfm_sandbox.foreign import NOT_EXECUTED, ForeignEnded, ForeignProgram, ProgramSandbox
 from kubevnfm_sandbox.process import Limits, SandboxState
 from kubevnfm_secrets import KeyRing, Mask, map_secrets
 
@@ -26,6 +26,7 @@ _SAID: Final = 4096
 """Characters of the program's own words in an error."""
 _GC_SHARE: Final = 0.8
 """The part of the memory at which Go collects garbage as often as it can."""
+_PROGRAM_EXPECTED: Final = "KUBEVNFM_INFRA_K8S_HELM must name the helm program itself, linked statically as its publisher's, not a script that calls it"
 _GO_STATUS: Final = 2
 _NO_MEMORY: Final = re.compile(r"^(fatal error|runtime): .*(out of memory|cannot allocate)", re.MULTILINE)
 """The last words of a program in Go that the kernel refuses more memory."""
@@ -70,6 +71,8 @@ class HelmProgram:
                 output_mib=_LARGEST_MIB,
             )
         )
+        if ended.status == NOT_EXECUTED:
+            raise HelmMissing(f"{program} cannot be executed confined: {_PROGRAM_EXPECTED}")
         self._check(chart, ended, secrets)
         return ended.stdout.decode(errors="replace")
 
