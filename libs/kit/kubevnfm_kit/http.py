@@ -17,10 +17,11 @@ from kubevnfm_kit.ids import is_id
 from kubevnfm_kit.tls import LOOK_EVERY_S, ServerTls, watching
 
 Ready = Callable[[], Awaitable[bool]]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def add_health(app: web.Application, ready: Ready, states: Mapping[str, object] | None = None) -> None:
-    """Add ``GET /health/live`` (200 while the event loop runs) and ``GET /health/ready`` (200, or 503 while not ready).
+def health_handlers(ready: Ready, states: Mapping[str, object] | None = None) -> tuple[Handler, Handler]:
+    """Return the handlers of ``/health/live`` (200 while the event loop runs) and ``/health/ready`` (200, or 503 while not ready).
 
     ``states`` are read at each call; the second answer contains them. They do not change its status.
     """
@@ -33,6 +34,12 @@ def add_health(app: web.Application, ready: Ready, states: Mapping[str, object] 
         body = {"status": "ready" if is_ready else "not ready", **(states or {})}
         return web.json_response(body, status=200 if is_ready else 503)
 
+    return live, readiness
+
+
+def add_health(app: web.Application, ready: Ready, states: Mapping[str, object] | None = None) -> None:
+    """Add ``GET /health/live`` and ``GET /health/ready`` (`health_handlers`)."""
+    live, readiness = health_handlers(ready, states)
     app.router.add_get("/health/live", live)
     app.router.add_get("/health/ready", readiness)
 

@@ -17,6 +17,14 @@ log = structlog.get_logger()
 PREFIX = "/internal/"
 
 
+def has_token(request: web.Request, token: str) -> bool:
+    """Return whether a request has ``Authorization: Bearer <token>``."""
+    given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    # In constant time: the time of a comparison must not reveal how much of a guess fits. As bytes, because
+    # compare_digest refuses texts beyond ASCII. A header may hold bytes that are not UTF-8, which aiohttp keeps as surrogates.
+    return hmac.compare_digest(given.encode(errors="surrogateescape"), token.encode())
+
+
 def internal_app(
     routes: Iterable[web.AbstractRouteDef], *, token: str, name: str = "internal token"
 ) -> web.Application:
@@ -31,12 +39,8 @@ def internal_app(
     async def guard(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        if request.path.startswith(PREFIX):
-            given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-            # In constant time. As bytes, because compare_digest refuses texts beyond ASCII. A header may hold bytes that
-            # are not UTF-8, which aiohttp keeps as surrogates.
-            if not hmac.compare_digest(given.encode(errors="surrogateescape"), token.encode()):
-                return _problem(401, "unauthenticated", "Unauthenticated", f"the {name} is required")
+        if request.path.startswith(PREFIX) and not has_token(request, token):
+            return _problem(401, "unauthenticated", "Unauthenticated", f"the {name} is required")
         try:
             check_ids(request)
             return await handler(request)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,14 +12,15 @@ from kubevnfm_access.audit import audited
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import PROXIES, Handler, Proxies, admitted
 from kubevnfm_clients.ports import Vims
-from kubevnfm_kit.http import Ready, add_health, check_ids
+from kubevnfm_kit.http import Ready, check_ids, health_handlers
 
-from kubevnfm_lcm_api.gateway import vims
+from kubevnfm_lcm_api.gateway import models, vims
 from kubevnfm_lcm_api.gateway.openapi import routes as documents
 from kubevnfm_lcm_api.gateway.versions import ANNOUNCED, Api, check_headers, headers_of_answers
-from kubevnfm_lcm_api.http.bodies import BODY_LIMIT, check_accept, check_query
+from kubevnfm_lcm_api.http.bodies import BODY_LIMIT
 from kubevnfm_lcm_api.http.context import CONTEXT, HttpContext, api_root
 from kubevnfm_lcm_api.http.errors import REQUEST_ID, errors_as_problems
+from kubevnfm_lcm_api.http.routes import ROUTES, Answer, Route, add_routes
 from kubevnfm_lcm_api.lifecycle.http import routes as lifecycle
 from kubevnfm_lcm_api.lifecycle.http.context import LifecycleServices
 from kubevnfm_lcm_api.notifications.http import routes as notifications
@@ -64,15 +65,13 @@ def make_app(
     app.on_response_prepare.append(headers_of_answers)
     app[CONTEXT] = context
     app[PROXIES] = proxies
-    app.add_routes([web.get("/", root)])
-    app.add_routes([web.get(f"{prefix}/api_versions", _versions(prefix, *apis)) for prefix, apis in ANNOUNCED.items()])
+    app[ROUTES] = {}
     lifecycle.add_to(app, services.lifecycle)
     packages.add_to(app, services.packages)
     notifications.add_to(app, services.notifications)
     vims.add_to(app, services.vims)
     app[documents.DOCUMENTS] = documents.Documents()
-    app.add_routes(documents.routes())
-    add_health(app, ready, states)
+    add_routes(app, [*documents.routes(), *_routes(ready, states)])
     return app
 
 
@@ -94,11 +93,24 @@ def _versions(prefix: str, *apis: Api) -> Handler:
     announced = [{"version": version, "isDeprecated": False} for api in apis for version in api.versions]
 
     async def handle(request: web.Request) -> web.Response:
-        check_accept(request, "application/json")
-        check_query(request)
         return web.json_response({"uriPrefix": prefix, "apiVersions": announced})
 
     return handle
+
+
+def _routes(ready: Ready, states: Mapping[str, object]) -> Iterator[Route]:
+    """Yield the routes that belong to no subject."""
+    tag = documents.TAG
+    served = {200: Answer("The versions", models.ServedVersions)}
+    yield Route(tag, "GET", "/", root, "Versions of the VIM API", served)
+    versions = {200: Answer("The versions", models.ApiVersionInformation)}
+    for prefix, apis in ANNOUNCED.items():
+        handler = _versions(prefix, *apis)
+        yield Route(tag, "GET", f"{prefix}/api_versions", handler, "Versions that can be asked for", versions)
+    live, readiness = health_handlers(ready, states)
+    alive, is_ready, away = (Answer(text, models.Health) for text in ("It does", "It is", "It is not"))
+    yield Route(tag, "GET", "/health/live", live, "Whether the process lives", {200: alive})
+    yield Route(tag, "GET", "/health/ready", readiness, "Whether it is ready to serve", {200: is_ready, 503: away})
 
 
 def _audit_facts(request: web.Request, response: web.StreamResponse) -> Mapping[str, object]:

@@ -9,62 +9,46 @@ from collections.abc import Mapping
 from typing import Final
 
 from aiohttp import web
-from kubevnfm_access.middleware import Handler
 from kubevnfm_clients.ports import Vims
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonMapping
 
-from kubevnfm_lcm_api.http.bodies import check_accept, check_query, read_json
+from kubevnfm_lcm_api.gateway import models
+from kubevnfm_lcm_api.http.bodies import read_json
+from kubevnfm_lcm_api.http.routes import DELETED, Answer, Parameter, Route, add_routes
 
 VIMS: Final = web.AppKey("vims", Vims)
-_FILTERS: Final = ("id", "name", "type", "is_default", "status", "tenant_id", "description")
-
-
-def in_json(handler: Handler) -> Handler:
-    """Return the handler for callers that accept JSON."""
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        check_accept(request, "application/json")
-        return await handler(request)
-
-    return handle
+_FILTERS: Final = tuple(
+    Parameter(name, "Equal to this, or to one of these", is_repeated=True)
+    for name in ("id", "name", "type", "is_default", "status", "tenant_id", "description")
+)
+_FIELDS: Final = Parameter("fields", "Only these attributes", is_repeated=True)
 
 
 async def create(request: web.Request) -> web.Response:
     """POST vims: 201 after the VIM has answered."""
-    check_query(request)
     return web.json_response({"vim": await request.app[VIMS].create(await _body(request))}, status=201)
 
 
 async def list_all(request: web.Request) -> web.Response:
     """GET vims: the VIMs that match the query's values; ``fields`` selects attributes."""
-    filters: dict[str, list[str]] = {}
-    for name in request.query:
-        if name not in {*_FILTERS, "fields"}:
-            raise InvalidInput(name, "unknown query parameter")
-        if name != "fields":
-            filters[name] = request.query.getall(name)
+    filters = {one.name: request.query.getall(one.name) for one in _FILTERS if one.name in request.query}
     found = await request.app[VIMS].list(filters)
     return web.json_response({"vims": [_selected(request, vim) for vim in found]})
 
 
 async def show(request: web.Request) -> web.Response:
     """GET vims/{id}: 200; ``fields`` selects attributes."""
-    for name in request.query:
-        if name != "fields":
-            raise InvalidInput(name, "unknown query parameter")
     return web.json_response({"vim": _selected(request, await request.app[VIMS].get(_id(request)))})
 
 
 async def update(request: web.Request) -> web.Response:
     """PUT vims/{id}: 200 with the changed record."""
-    check_query(request)
     return web.json_response({"vim": await request.app[VIMS].update(_id(request), await _body(request))})
 
 
 async def delete(request: web.Request) -> web.Response:
     """DELETE vims/{id}: 204."""
-    check_query(request)
     await request.app[VIMS].delete(_id(request))
     return web.Response(status=204)
 
@@ -89,14 +73,21 @@ def _selected(request: web.Request, vim: JsonMapping) -> JsonMapping:
 def add_to(app: web.Application, vims: Vims) -> None:
     """Add the VIM API to an application."""
     app[VIMS] = vims
-    collection = ("/v1.0/vims", "/v1.0/vims.json")
-    one = "/v1.0/vims/{id}"
-    app.add_routes(
+    tag, one = "VIMs", "/v1.0/vims/{id}"
+    refused = {409: "There is a VIM of that name, or another default", 422: "The VIM cannot be used"}
+    used = {**refused, 409: f"{refused[409]}; or instances use it"}
+    made, changed = Answer("Registered", models.VimCreated), Answer("The VIM as it is now", models.VimCreated)
+    found, shown = Answer("Those that fit", models.VimsAnswer), Answer("The VIM", models.VimAnswer)
+    for many in ("/v1.0/vims", "/v1.0/vims.json"):
+        register = Route(tag, "POST", many, create, "Register a VIM", {201: made}, models.CreateVim, refusals=refused)
+        listed = Route(tag, "GET", many, list_all, "List VIMs", {200: found}, query=(*_FILTERS, _FIELDS))
+        add_routes(app, [register, listed])
+    in_use = {409: "Instances use it"}
+    add_routes(
+        app,
         [
-            *(web.post(path, in_json(create)) for path in collection),
-            *(web.get(path, in_json(list_all)) for path in collection),
-            web.get(one, in_json(show)),
-            web.put(one, in_json(update)),
-            web.delete(one, in_json(delete)),
-        ]
+            Route(tag, "GET", one, show, "Show a VIM", {200: shown}, query=(_FIELDS,)),
+            Route(tag, "PUT", one, update, "Change a VIM", {200: changed}, models.UpdateVim, refusals=used),
+            Route(tag, "DELETE", one, delete, "Delete a VIM", DELETED, refusals=in_use),
+        ],
     )

@@ -49,12 +49,15 @@ def check_accept(request: web.Request, *media_types: str) -> None:
         raise NotAcceptable(f"Accept: this resource answers with {' or '.join(media_types)}")
 
 
-def check_query(request: web.Request, known: Collection[str] = ()) -> None:
-    """Raise InvalidInput for a query parameter that the resource does not know, or that is given twice (api.md 1.7)."""
+def check_query(request: web.Request, known: Mapping[str, bool]) -> None:
+    """Raise InvalidInput for a query parameter that the resource does not know, or that is given twice (api.md 1.7).
+
+    ``known``: whether each parameter that it knows may be given more than once.
+    """
     for name in request.query:
         if name not in known:
             raise InvalidInput(name, "unknown query parameter")
-        if len(request.query.getall(name)) > 1:
+        if len(request.query.getall(name)) > 1 and not known[name]:
             raise InvalidInput(name, "given more than once")
 
 

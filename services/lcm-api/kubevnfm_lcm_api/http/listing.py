@@ -17,8 +17,8 @@ from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import KeyRing, UnknownKey
 from kubevnfm_store.query import AllOf, Filter, Query, Sort
 
-from kubevnfm_lcm_api.http.bodies import check_query
 from kubevnfm_lcm_api.http.context import api_root, context
+from kubevnfm_lcm_api.http.routes import Parameter
 from kubevnfm_lcm_api.http.sol013.filters import parse_filter
 from kubevnfm_lcm_api.http.sol013.selectors import Selectors, project, read_selectors
 from kubevnfm_lcm_api.http.sol013.shapes import Shape
@@ -27,8 +27,19 @@ EVERYTHING: Final = AllOf()
 View = Callable[[JsonMapping], JsonObject | Awaitable[JsonObject]]
 
 _MARKER: Final = "nextpage_opaque_marker"
-_SELECTORS: Final = ("all_fields", "fields", "exclude_fields", "exclude-fields", "exclude_default")
-_KNOWN: Final = ("filter", *_SELECTORS, _MARKER, "all_records")
+_FILTER_AND_SELECTORS: Final = (
+    Parameter("filter", "SOL013 5.2: (op,path,value), joined by semicolons"),
+    Parameter("all_fields", "Everything", is_flag=True),
+    Parameter("fields", "Names of attributes to show, by commas; simple and required ones are always shown"),
+    Parameter("exclude_fields", "Names of attributes to leave out, by commas"),
+    Parameter("exclude-fields", "The same, as existing clients spell it"),
+    Parameter("exclude_default", "Without what is left out unless asked", is_flag=True),
+)
+PARAMETERS: Final = (
+    *_FILTER_AND_SELECTORS,
+    Parameter(_MARKER, "Where the next page begins: from the Link header of the page before"),
+    Parameter("all_records", "Everything in one answer", values=("yes",)),
+)
 _ALL_RECORDS: Final = 10_000
 """The most that ``all_records`` returns in one answer (api.md 5.3: bounded)."""
 _MARKERS_LIVE: Final = timedelta(hours=24)
@@ -57,7 +68,6 @@ class _Page:
 
 async def list_page(request: web.Request, collection: str, listed: Listed, view: View) -> web.Response:
     """Answer a list request with one page; the ``Link`` header has the next one (SOL013 5.4)."""
-    check_query(request, _KNOWN)
     shared = context(request)
     now = shared.clock.now()
     raw, after = _asked(request, listed, shared.ring, now)
@@ -88,7 +98,7 @@ def _asked(
     request: web.Request, listed: Listed, ring: KeyRing, now: datetime
 ) -> tuple[dict[str, str], tuple[str, str] | None]:
     """Return filter and selectors as given or from the marker, and the position at which the page starts."""
-    given = {name: request.query[name] for name in ("filter", *_SELECTORS) if name in request.query}
+    given = {one.name: request.query[one.name] for one in _FILTER_AND_SELECTORS if one.name in request.query}
     if _MARKER not in request.query:
         return given, None
     try:

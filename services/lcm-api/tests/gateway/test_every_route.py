@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from kubevnfm_lcm_api.gateway.openapi.operations import DESCRIBED
+from documented import an_app
+from kubevnfm_lcm_api.http.routes import ROUTES
 from lcm_world import TOKEN, World
 from yarl import URL
 
+DESCRIBED = an_app()[ROUTES]
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 PATHS = sorted({path for _, path in DESCRIBED})

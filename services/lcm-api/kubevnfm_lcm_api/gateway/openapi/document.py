@@ -1,7 +1,8 @@
-"""Makes the OpenAPI 3.1 document: from the router, and from what the table says of each of its routes."""
+"""Makes the OpenAPI 3.1 document of the routes, from what each says of its requests and answers."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
@@ -11,13 +12,15 @@ from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.problem import ProblemDetails
 from pydantic import BaseModel
 
-from kubevnfm_lcm_api.gateway.openapi import models
-from kubevnfm_lcm_api.gateway.openapi.operations import DESCRIBED, Answer, Described, Parameter
+from kubevnfm_lcm_api.gateway import models
 from kubevnfm_lcm_api.gateway.openapi.schemas import component_schemas, reference, used_by
 from kubevnfm_lcm_api.gateway.versions import api_of
+from kubevnfm_lcm_api.http.bodies import JSON
+from kubevnfm_lcm_api.http.models import Link
+from kubevnfm_lcm_api.http.routes import ROUTES, Answer, Parameter, Route, is_for_probes
 
 _PROBLEM: Final = "application/problem+json"
-_JSON: Final = "application/json"
+_JSON: Final = JSON[0]
 _ANY: Final = {
     400: "Malformed: the request, a parameter, the body",
     401: "Credentials are missing, or not known",
@@ -33,6 +36,18 @@ _OF_A_BODY: Final = {413: "The body is too large", 415: "Not a media type of thi
 _KNOWN: Final = "The caller has it already"
 _UNCHANGED: Final = "The resource is not as the caller has seen it"
 _TEXT: Final = {"type": "string"}
+_TAGS: Final = (
+    "VNF instances",
+    "Operation occurrences",
+    "Subscriptions",
+    "VNF packages",
+    "VNF packages by VNFD",
+    "VIMs",
+    "Progress",
+    "Versions and health",
+    "Between the services",
+)
+"""The headings of the page, in their order."""
 _SECURITY: Final[JsonObject] = {
     "basic": {"type": "http", "scheme": "basic"},
     "bearer": {"type": "http", "scheme": "bearer"},
@@ -43,23 +58,14 @@ _SECURITY: Final[JsonObject] = {
 _WAYS_IN: Final[list[JsonObject]] = [{name: []} for name in ("basic", "bearer", "keystone", "certificate")]
 
 
-def served(app: web.Application) -> Iterator[tuple[str, str]]:
-    """Yield method and path of every route; HEAD goes with GET."""
-    for route in app.router.routes():
-        if route.resource is not None and route.method not in {"HEAD", "*"}:
-            yield route.method, route.resource.canonical
-
-
 def make_document(app: web.Application, *, version: str) -> JsonObject:
-    """Return the document of what the application serves. Raises KeyError for a route that the table does not have."""
-    routes = sorted(set(served(app)), key=lambda route: (route[1], route[0]))
-    described = {route: DESCRIBED[route] for route in routes}
-    schemas, name_in_v1 = component_schemas(_answers(described.values()), _requests(described.values()))
+    """Return the document of what the application serves."""
+    routes = dict(sorted(app[ROUTES].items(), key=lambda item: (item[0][1], item[0][0])))
+    schemas, name_in_v1 = component_schemas(_answers(routes.values()), _requests(routes.values()))
     paths: dict[str, JsonObject] = {}
-    for (method, path), each in described.items():
+    for (method, path), route in routes.items():
         names: Mapping[str, str] = name_in_v1 if path.startswith("/vnflcm/v1/") else {}
-        paths.setdefault(path, {})[method.lower()] = _operation(method, path, each, names)
-    tags = dict.fromkeys(each.tag for each in DESCRIBED.values() if each in described.values())
+        paths.setdefault(path, {})[method.lower()] = _operation(method, path, route, names)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -68,7 +74,7 @@ def make_document(app: web.Application, *, version: str) -> JsonObject:
             "summary": "ETSI NFV SOL003 life-cycle management, VNF packages, VIMs",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "tags": [{"name": tag} for tag in tags],
+        "tags": [{"name": tag} for tag in _TAGS],
         # The empty entry is for a gateway without authentication: the document does not depend on the settings.
         "security": [*_WAYS_IN, {}],
         "paths": paths,
@@ -76,34 +82,34 @@ def make_document(app: web.Application, *, version: str) -> JsonObject:
     }
 
 
-def _answers(described: Iterable[Described]) -> Iterator[type[BaseModel]]:
-    yield from (ProblemDetails, models.TackerError, models.Link)
-    for each in described:
+def _answers(routes: Iterable[Route]) -> Iterator[type[BaseModel]]:
+    yield from (ProblemDetails, models.TackerError, Link)
+    for each in routes:
         yield from (answer.model for answer in each.answers.values() if answer.model is not None)
 
 
-def _requests(described: Iterable[Described]) -> Iterator[type[BaseModel]]:
-    return (each.body for each in described if each.body is not None)
+def _requests(routes: Iterable[Route]) -> Iterator[type[BaseModel]]:
+    return (each.body for each in routes if each.body is not None)
 
 
-def _operation(method: str, path: str, described: Described, name_in_v1: Mapping[str, str]) -> JsonObject:
+def _operation(method: str, path: str, route: Route, name_in_v1: Mapping[str, str]) -> JsonObject:
     operation: JsonObject = {
-        "tags": [described.tag],
-        "summary": described.summary,
+        "tags": [route.tag],
+        "summary": route.summary,
         "operationId": _name(method, path),
-        "parameters": list(_parameters(path, described)),
+        "parameters": list(_parameters(path, route)),
         "responses": {
-            **{str(status): _response(answer, name_in_v1) for status, answer in described.answers.items()},
-            **({"304": {"description": _KNOWN}} if _has_etag(described) else {}),
+            **{str(status): _response(answer, name_in_v1) for status, answer in route.answers.items()},
+            **({"304": {"description": _KNOWN}} if _has_etag(route) else {}),
             **{
                 str(status): _refusal(path, text)
-                for status, text in sorted(_refusals(path, described).items())
-                if status not in described.answers
+                for status, text in sorted(_refusals(path, route).items())
+                if status not in route.answers
             },
             "default": _refusal(path, "Anything else that goes wrong"),
         },
     }
-    body = _body(described, name_in_v1)
+    body = _body(route, name_in_v1)
     if body is not None:
         operation["requestBody"] = body
     if path.startswith("/internal/"):
@@ -119,10 +125,9 @@ def _name(method: str, path: str) -> str:
     return "_".join([method.lower(), *(word for word in words if word)])
 
 
-def _parameters(path: str, described: Described) -> Iterator[JsonObject]:
-    for name in ("id", "vnfdId", "path"):
-        if f"{{{name}}}" in path:
-            yield {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+def _parameters(path: str, route: Route) -> Iterator[JsonObject]:
+    for name in re.findall(r"\{(\w+)\}", path):
+        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
     api = api_of(path)
     if api is not None and not path.endswith("/api_versions"):
         yield {
@@ -131,18 +136,18 @@ def _parameters(path: str, described: Described) -> Iterator[JsonObject]:
             "required": api.is_version_required,
             "schema": {"type": "string", "enum": [*api.also_accepted, *api.versions]},
         }
-    if described.conditions:
+    if route.conditions:
         for name in ("If-Match", "If-Unmodified-Since"):
             yield {"name": name, "in": "header", "schema": _TEXT}
-    if _has_etag(described):
+    if _has_etag(route):
         yield {"name": "If-None-Match", "in": "header", "schema": _TEXT}
-    if 206 in described.answers:
+    if 206 in route.answers:
         yield {"name": "Range", "in": "header", "schema": _TEXT, "description": "One range of bytes"}
-    yield from map(_query, described.query)
+    yield from map(_query, route.query)
 
 
-def _has_etag(described: Described) -> bool:
-    return any(answer.has_etag for answer in described.answers.values())
+def _has_etag(route: Route) -> bool:
+    return any(answer.has_etag for answer in route.answers.values())
 
 
 def _query(parameter: Parameter) -> JsonObject:
@@ -158,14 +163,14 @@ def _query(parameter: Parameter) -> JsonObject:
     return shown
 
 
-def _body(described: Described, name_in_v1: Mapping[str, str]) -> JsonObject | None:
-    if described.body is not None:
-        content = {"schema": _schema_of(described.body, name_in_v1)}
-    elif described.body_types != (_JSON,):
-        content = {"schema": {"type": "string", "contentMediaType": described.body_types[0]}}
+def _body(route: Route, name_in_v1: Mapping[str, str]) -> JsonObject | None:
+    if route.body is not None:
+        content = {"schema": _schema_of(route.body, name_in_v1)}
+    elif route.body_types != JSON:
+        content = {"schema": {"type": "string", "contentMediaType": route.body_types[0]}}
     else:
         return None
-    return {"required": described.is_body_required, "content": dict.fromkeys(described.body_types, content)}
+    return {"required": route.is_body_required, "content": dict.fromkeys(route.body_types, content)}
 
 
 def _schema_of(model: type[BaseModel], name_in_v1: Mapping[str, str]) -> JsonObject:
@@ -187,26 +192,26 @@ def _response(answer: Answer, name_in_v1: Mapping[str, str]) -> JsonObject:
         schema = _schema_of(answer.model, name_in_v1)
         content: JsonObject = {"schema": {"type": "array", "items": schema} if answer.is_list else schema}
         response["content"] = {_JSON: content}
-    elif answer.media_types != (_JSON,):
+    elif answer.media_types != JSON:
         response["content"] = {media_type: {"schema": _TEXT} for media_type in answer.media_types}
     elif answer.is_any_object:
         response["content"] = {_JSON: {"schema": {"type": "object"}}}
     return response
 
 
-def _refusals(path: str, described: Described) -> dict[int, str]:
+def _refusals(path: str, route: Route) -> dict[int, str]:
     refusals: dict[int, str] = dict(_ANY)
-    if path == "/" or path.startswith("/health/"):
+    if is_for_probes(path):
         refusals = {500: _ANY[500]}
     if "{" in path:
         refusals[404] = _OF_A_RESOURCE
-    if described.body is not None or described.body_types != (_JSON,):
+    if route.body is not None or route.body_types != JSON:
         refusals |= _OF_A_BODY
-    if described.conditions:
+    if route.conditions:
         refusals[412] = _UNCHANGED
     if path.startswith("/v1.0/"):
         refusals[504] = "The VIM does not answer in time"
-    return {**refusals, **described.refusals}
+    return {**refusals, **route.refusals}
 
 
 def _refusal(path: str, description: str) -> JsonObject:

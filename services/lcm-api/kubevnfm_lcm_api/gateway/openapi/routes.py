@@ -9,9 +9,11 @@ from aiohttp import web
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_lcm_api.gateway.openapi.document import make_document
-from kubevnfm_lcm_api.gateway.openapi.operations import HTML
 from kubevnfm_lcm_api.gateway.openapi.page import POLICY, make_page
-from kubevnfm_lcm_api.http.bodies import check_accept, check_query
+from kubevnfm_lcm_api.http.routes import Answer, Route
+
+TAG: Final = "Versions and health"
+_HTML: Final = "text/html"
 
 
 class Documents:
@@ -39,19 +41,19 @@ DOCUMENTS: Final = web.AppKey("documents", Documents)
 
 async def show(request: web.Request) -> web.Response:
     """GET /openapi.json: 200."""
-    check_query(request)
-    check_accept(request, "application/json")
     return web.json_response(request.app[DOCUMENTS].document(request.app))
 
 
 async def read(request: web.Request) -> web.Response:
     """GET /docs: 200, one page that needs nothing else."""
-    check_query(request)
-    check_accept(request, HTML)
     text = request.app[DOCUMENTS].page(request.app)
-    return web.Response(text=text, content_type=HTML, headers={"Content-Security-Policy": POLICY})
+    return web.Response(text=text, content_type=_HTML, headers={"Content-Security-Policy": POLICY})
 
 
-def routes() -> list[web.RouteDef]:
+def routes() -> list[Route]:
     """Return the routes of the document."""
-    return [web.get("/openapi.json", show), web.get("/docs", read)]
+    document, page = Answer("OpenAPI 3.1", is_any_object=True), Answer("A page to read", media_types=(_HTML,))
+    return [
+        Route(TAG, "GET", "/openapi.json", show, "This document", {200: document}),
+        Route(TAG, "GET", "/docs", read, "This document for people", {200: page}),
+    ]

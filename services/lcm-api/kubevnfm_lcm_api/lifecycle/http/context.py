@@ -11,8 +11,11 @@ from typing import Final, Protocol
 from aiohttp import web
 from kubevnfm_clients.ports import NodeLogs
 
+from kubevnfm_lcm_api.http.context import api_root
+from kubevnfm_lcm_api.http.routes import Answer
 from kubevnfm_lcm_api.lifecycle.awaited_callbacks import AwaitedCallbacks
 from kubevnfm_lcm_api.lifecycle.engine import Engine, InstanceChanged
+from kubevnfm_lcm_api.lifecycle.http.render import base_url
 from kubevnfm_lcm_api.lifecycle.instances import Instances
 from kubevnfm_lcm_api.lifecycle.progress import Progress
 from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
@@ -77,6 +80,10 @@ def repeated(handler: Handler) -> Handler:
     return handle
 
 
-def accepted(location: str) -> web.Response:
+ACCEPTED: Final = {202: Answer("Accepted; Location is the operation occurrence", has_location=True)}
+
+
+def accepted(request: web.Request, occurrence_id: str) -> web.Response:
     """Return 202 without a body (SOL003 tasks): existing clients print their message only if the body is empty."""
-    return web.Response(status=202, headers={"Location": location})
+    base = base_url(api_version(request), api_root(request))
+    return web.Response(status=202, headers={"Location": f"{base}/vnf_lcm_op_occs/{occurrence_id}"})

@@ -1,28 +1,26 @@
-"""``/vnflcm/{v1,v2}/vnf_instances`` and their tasks (SOL003 clauses 5.4.2 to 5.4.9)."""
+"""``/vnflcm/{v1,v2}/vnf_instances`` (SOL003 clauses 5.4.2 and 5.4.3)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from aiohttp import web
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
-from kubevnfm_sol.lcm import CreateVnfRequest, InstantiateVnfRequest, TerminateVnfRequest
+from kubevnfm_sol.lcm import CreateVnfRequest, VnfInstance
 from kubevnfm_store.query import Stored
 
-from kubevnfm_lcm_api.http.bodies import check_accept, check_query, parse, read_json
+from kubevnfm_lcm_api.http.bodies import parse, read_json
 from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.context import api_root
-from kubevnfm_lcm_api.http.listing import list_page
+from kubevnfm_lcm_api.http.listing import PARAMETERS, list_page
+from kubevnfm_lcm_api.http.routes import DELETED, Answer, Route, page_of
 from kubevnfm_lcm_api.lifecycle.domain import instance as instances
-from kubevnfm_lcm_api.lifecycle.http.context import accepted, api_version, repeated, services
-from kubevnfm_lcm_api.lifecycle.http.render import INSTANTIATE_FORM, base_url, instance_view, long_types
+from kubevnfm_lcm_api.lifecycle.http.context import api_version, services
+from kubevnfm_lcm_api.lifecycle.http.render import instance_view
 from kubevnfm_lcm_api.lifecycle.http.shapes import INSTANCES
+from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 
 
 async def create(request: web.Request) -> web.Response:
     """POST vnf_instances: 201 with the instance."""
-    check_query(request)
-    check_accept(request, "application/json")
     wanted = parse(CreateVnfRequest, await read_json(request))
     stored = await services(request).instances.create(wanted)
     view = instance_view(stored.body, api_version(request), api_root(request))
@@ -31,7 +29,6 @@ async def create(request: web.Request) -> web.Response:
 
 async def list_all(request: web.Request) -> web.StreamResponse:
     """GET vnf_instances: a page, filtered."""
-    check_accept(request, "application/json")
     version, root = api_version(request), api_root(request)
 
     def view(document: JsonMapping) -> JsonObject:
@@ -42,8 +39,6 @@ async def list_all(request: web.Request) -> web.StreamResponse:
 
 async def show(request: web.Request) -> web.Response:
     """GET vnf_instances/{id}: 200 with ETag, or 304."""
-    check_query(request)
-    check_accept(request, "application/json")
     version = api_version(request)
     stored = await services(request).instances.get(request.match_info["id"])
     view = instance_view(stored.body, version, api_root(request))
@@ -52,7 +47,6 @@ async def show(request: web.Request) -> web.Response:
 
 async def delete(request: web.Request) -> web.Response:
     """DELETE vnf_instances/{id}: 204, or 412 when it is not as the caller has seen it."""
-    check_query(request)
 
     def as_seen(stored: Stored) -> None:
         check_unchanged(request, entity_tag(api_version(request), stored), stored.body["updatedAt"])
@@ -61,42 +55,20 @@ async def delete(request: web.Request) -> web.Response:
     return web.Response(status=204)
 
 
-async def instantiate(request: web.Request) -> web.Response:
-    """POST .../instantiate: 202 with the occurrence's Location."""
-    check_query(request)
-    version = api_version(request)
-    original = await read_json(request)
-    document = INSTANTIATE_FORM[version](original) if isinstance(original, Mapping) else original
-    if isinstance(document, dict) and isinstance(document.get("vimConnectionInfo"), dict):
-        document["vimConnectionInfo"] = long_types(document["vimConnectionInfo"])
-    wanted = parse(InstantiateVnfRequest, document)
-    occurrence = await services(request).instantiate.accept(request.match_info["id"], wanted, original, version)
-    return _accepted(request, occurrence)
-
-
-async def terminate(request: web.Request) -> web.Response:
-    """POST .../terminate: 202 with the occurrence's Location."""
-    check_query(request)
-    original = await read_json(request)
-    wanted = parse(TerminateVnfRequest, original)
-    occurrence = await services(request).terminate.accept(
-        request.match_info["id"], wanted, original, api_version(request)
-    )
-    return _accepted(request, occurrence)
-
-
-def _accepted(request: web.Request, occurrence_id: str) -> web.Response:
-    return accepted(f"{base_url(api_version(request), api_root(request))}/vnf_lcm_op_occs/{occurrence_id}")
-
-
-def routes(version: str) -> list[web.RouteDef]:
+def routes(version: ApiVersion) -> list[Route]:
     """Return the routes of one API version."""
-    base = f"/vnflcm/{version}/vnf_instances"
+    base, one = f"/vnflcm/{version}/vnf_instances", f"/vnflcm/{version}/vnf_instances/{{id}}"
+    made = {201: Answer("Made; NOT_INSTANTIATED", VnfInstance, has_location=True)}
+    unusable = {422: "The package of vnfdId is missing, or not ENABLED"}
+    shown = {200: Answer("The instance", VnfInstance, has_etag=True)}
+    in_use = {409: "INSTANTIATED, or busy"}
     return [
-        web.post(base, create),
-        web.get(base, list_all),
-        web.get(f"{base}/{{id}}", show),
-        web.delete(f"{base}/{{id}}", delete),
-        web.post(f"{base}/{{id}}/instantiate", repeated(instantiate)),
-        web.post(f"{base}/{{id}}/terminate", repeated(terminate)),
+        Route(
+            "VNF instances", "POST", base, create, "Create a VNF instance", made, CreateVnfRequest, refusals=unusable
+        ),
+        Route("VNF instances", "GET", base, list_all, "List VNF instances", page_of(VnfInstance), query=PARAMETERS),
+        Route("VNF instances", "GET", one, show, "Show a VNF instance", shown),
+        Route(
+            "VNF instances", "DELETE", one, delete, "Delete a VNF instance", DELETED, conditions=True, refusals=in_use
+        ),
     ]

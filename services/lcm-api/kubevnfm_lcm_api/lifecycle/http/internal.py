@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from kubevnfm_lcm_api.http.internal import for_services
+from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.http.context import services
+from kubevnfm_lcm_api.lifecycle.http.models import AwaitedCallbacks, InstanceExists, VimUsers
 
 
 async def vim_users(request: web.Request) -> web.Response:
@@ -28,10 +29,15 @@ async def awaited_callbacks(request: web.Request) -> web.Response:
     return web.json_response({"awaited": [] if found is None else [found.model_dump(mode="json", exclude_none=True)]})
 
 
-def routes() -> list[web.RouteDef]:
+def routes() -> list[Route]:
     """Return the internal routes of the life cycle."""
+    tag, base = "Between the services", "/internal/v1"
+    users, exists = {200: Answer("Their ids", VimUsers)}, {200: Answer("It exists", InstanceExists)}
+    awaited = {200: Answer("It, if there is one", AwaitedCallbacks)}
+    about = (Parameter("vnfInstanceId", "The instance"), Parameter("operation", "What the call-back names"))
+    summary = "Ask which call-back of a workload cluster an instance awaits"
     return [
-        web.get("/internal/v1/vims/{id}/users", for_services(vim_users)),
-        web.get("/internal/v1/instances/{id}", for_services(instance)),
-        web.get("/internal/v1/awaited-callbacks", for_services(awaited_callbacks)),
+        Route(tag, "GET", f"{base}/vims/{{id}}/users", vim_users, "Ask which instances live on a VIM", users),
+        Route(tag, "GET", f"{base}/instances/{{id}}", instance, "Ask whether an instance exists", exists),
+        Route(tag, "GET", f"{base}/awaited-callbacks", awaited_callbacks, summary, awaited, query=about),
     ]

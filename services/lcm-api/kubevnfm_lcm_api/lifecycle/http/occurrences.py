@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from aiohttp import web
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
-from kubevnfm_sol.lcm import CancelMode
+from kubevnfm_sol.lcm import CancelMode, VnfLcmOpOcc
 
-from kubevnfm_lcm_api.http.bodies import check_accept, check_query, parse, read_json
+from kubevnfm_lcm_api.http.bodies import parse, read_json
 from kubevnfm_lcm_api.http.conditions import answer, entity_tag
 from kubevnfm_lcm_api.http.context import api_root, context
-from kubevnfm_lcm_api.http.listing import list_page
+from kubevnfm_lcm_api.http.listing import PARAMETERS, list_page
+from kubevnfm_lcm_api.http.routes import Answer, Route, page_of
 from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
-from kubevnfm_lcm_api.lifecycle.http.context import accepted, api_version, services
-from kubevnfm_lcm_api.lifecycle.http.render import base_url, occurrence_view
+from kubevnfm_lcm_api.lifecycle.http.context import ACCEPTED, accepted, api_version, services
+from kubevnfm_lcm_api.lifecycle.http.render import occurrence_view
 from kubevnfm_lcm_api.lifecycle.http.shapes import OCCURRENCES
+from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.finalizers import removing_finalizers, retried_with
+
+_TAG: Final = "Operation occurrences"
+_REFUSALS: Final = {404: "No such occurrence, or this operation has not got it", 409: "Not in a state for it"}
 
 
 async def list_all(request: web.Request) -> web.StreamResponse:
     """GET vnf_lcm_op_occs: a page, filtered."""
-    check_accept(request, "application/json")
     version, root = api_version(request), api_root(request)
 
     def view(document: JsonMapping) -> JsonObject:
@@ -31,8 +37,6 @@ async def list_all(request: web.Request) -> web.StreamResponse:
 
 async def show(request: web.Request) -> web.Response:
     """GET vnf_lcm_op_occs/{id}: 200 with ETag, or 304."""
-    check_query(request)
-    check_accept(request, "application/json")
     occurrence_id = request.match_info["id"]
     stored = await context(request).store.get(occurrences.COLLECTION, occurrence_id)
     if stored is None or stored.body["internal"]["isInternal"]:
@@ -44,22 +48,19 @@ async def show(request: web.Request) -> web.Response:
 
 async def retry(request: web.Request) -> web.Response:
     """POST .../retry: 202. SOL003 has no body; ours may ask to remove finalizers (capi.md CR-109)."""
-    check_query(request)
     force = retried_with(await read_json(request, is_required=False))
     await services(request).engine.retry(request.match_info["id"], change=removing_finalizers if force else None)
-    return accepted(_me(request))
+    return accepted(request, request.match_info["id"])
 
 
 async def rollback(request: web.Request) -> web.Response:
     """POST .../rollback: 202."""
-    check_query(request)
     await services(request).engine.rollback(request.match_info["id"])
-    return accepted(_me(request))
+    return accepted(request, request.match_info["id"])
 
 
 async def fail(request: web.Request) -> web.Response:
     """POST .../fail: 200 with the FAILED occurrence."""
-    check_query(request)
     record = await services(request).engine.fail(request.match_info["id"])
     document = record.document(context(request).ring)
     return web.json_response(occurrence_view(document, api_version(request), api_root(request)))
@@ -67,24 +68,31 @@ async def fail(request: web.Request) -> web.Response:
 
 async def cancel(request: web.Request) -> web.Response:
     """POST .../cancel: 202."""
-    check_query(request)
     mode = parse(CancelMode, await read_json(request))
     await services(request).engine.cancel(request.match_info["id"], mode.cancel_mode)
-    return accepted(_me(request))
+    return accepted(request, request.match_info["id"])
 
 
-def _me(request: web.Request) -> str:
-    return f"{base_url(api_version(request), api_root(request))}/vnf_lcm_op_occs/{request.match_info['id']}"
-
-
-def routes(version: str) -> list[web.RouteDef]:
+def routes(version: ApiVersion) -> list[Route]:
     """Return the routes of one API version."""
-    base = f"/vnflcm/{version}/vnf_lcm_op_occs"
+    base, one = f"/vnflcm/{version}/vnf_lcm_op_occs", f"/vnflcm/{version}/vnf_lcm_op_occs/{{id}}"
+    shown = {200: Answer("The occurrence", VnfLcmOpOcc, has_etag=True)}
+    failed = {200: Answer("The occurrence, FAILED", VnfLcmOpOcc)}
+    retry_summary = "Retry a failed operation; a termination also with additionalParams.capi.force_remove_finalizers"
     return [
-        web.get(base, list_all),
-        web.get(f"{base}/{{id}}", show),
-        web.post(f"{base}/{{id}}/cancel", cancel),
-        web.post(f"{base}/{{id}}/retry", retry),
-        web.post(f"{base}/{{id}}/rollback", rollback),
-        web.post(f"{base}/{{id}}/fail", fail),
+        Route(_TAG, "GET", base, list_all, "List operation occurrences", page_of(VnfLcmOpOcc), query=PARAMETERS),
+        Route(_TAG, "GET", one, show, "Show an operation occurrence", shown),
+        Route(_TAG, "POST", f"{one}/cancel", cancel, "Cancel an operation", ACCEPTED, CancelMode, refusals=_REFUSALS),
+        Route(_TAG, "POST", f"{one}/retry", retry, retry_summary, ACCEPTED, refusals=_REFUSALS),
+        Route(_TAG, "POST", f"{one}/rollback", rollback, "Roll a failed operation back", ACCEPTED, refusals=_REFUSALS),
+        Route(
+            _TAG,
+            "POST",
+            f"{one}/fail",
+            fail,
+            "Give a failed operation up",
+            failed,
+            refusals=_REFUSALS,
+            checks_accept=False,
+        ),
     ]

@@ -7,13 +7,15 @@ from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.lcm import OperationState
 
-from kubevnfm_lcm_api.http.bodies import EVENT_STREAM, check_accept, check_query
+from kubevnfm_lcm_api.http.bodies import EVENT_STREAM, check_accept
 from kubevnfm_lcm_api.http.context import api_root, context
+from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.domain.clean_ups import clean_up_occurrence_id
 from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.domain.views import step_views
 from kubevnfm_lcm_api.lifecycle.http.context import services
+from kubevnfm_lcm_api.lifecycle.http.models import OperationView
 
 
 async def show(request: web.Request) -> web.StreamResponse:
@@ -21,7 +23,6 @@ async def show(request: web.Request) -> web.StreamResponse:
 
     Asked for ``text/event-stream`` (as a browser's EventSource does), the operation's events follow.
     """
-    check_query(request)
     check_accept(request, "application/json", EVENT_STREAM)
     record = await _record(request)
     if EVENT_STREAM in request.headers.get("Accept", ""):
@@ -58,7 +59,6 @@ async def _view(request: web.Request, record: OccurrenceRecord) -> JsonObject:
 
 async def log(request: web.Request) -> web.StreamResponse:
     """GET operations/{id}/log[?node=]: what the machines printed, as text, secrets masked."""
-    check_query(request, ("node",))
     record = await _record(request)
     response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
     chunks = services(request).node_logs.log(record.occ.id, node=request.query.get("node"))
@@ -99,9 +99,22 @@ async def _clean_up(request: web.Request, failed: OccurrenceRecord) -> JsonObjec
     }
 
 
-def routes() -> list[web.RouteDef]:
+def routes() -> list[Route]:
     """Return the routes of our own views."""
+    one = "/kubevnfm/v1/operations/{id}"
+    view = {200: Answer("Steps, nodes, tasks and times", OperationView)}
+    printed = {200: Answer("Text as it is printed, secrets masked", media_types=("text/plain",))}
+    node = Parameter("node", "Of this machine only")
     return [
-        web.get("/kubevnfm/v1/operations/{id}", show),
-        web.get("/kubevnfm/v1/operations/{id}/log", log),
+        Route("Progress", "GET", one, show, "Show how an operation goes", view, checks_accept=False),
+        Route(
+            "Progress",
+            "GET",
+            f"{one}/log",
+            log,
+            "Read what the machines printed",
+            printed,
+            query=(node,),
+            checks_accept=False,
+        ),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from kubevnfm_kit.errors import InvalidInput
@@ -138,14 +138,13 @@ def request_in_v2_form(document: Any, version: ApiVersion) -> Any:
     """Return a request with its lists as maps and VIM types by their long names; what is no object as it is."""
     if not isinstance(document, Mapping):
         return document
-    body = INSTANTIATE_FORM[version](document)
+    body = _from_v1(document) if version == "v1" else dict(document)
     if isinstance(body.get("vimConnectionInfo"), dict):
-        body["vimConnectionInfo"] = long_types(body["vimConnectionInfo"])
+        body["vimConnectionInfo"] = _long_types(body["vimConnectionInfo"])
     return body
 
 
-def instantiate_from_v1(document: JsonMapping) -> JsonObject:
-    """Return a v1 InstantiateVnfRequest in v2 form: lists become maps, VIM types their long names."""
+def _from_v1(document: JsonMapping) -> JsonObject:
     body: JsonObject = dict(document)
     if body.get("vimConnectionInfo") is not None:
         body["vimConnectionInfo"] = _map_of(body["vimConnectionInfo"])
@@ -202,18 +201,7 @@ def _cp_from_v1(cp: Any, place: str) -> Any:
     return {**cp, "cpConfig": by_id}
 
 
-def as_is(document: JsonMapping) -> JsonObject:
-    """Return a v2 request as it is."""
-    return dict(document)
-
-
-INSTANTIATE_FORM: Final[Mapping[ApiVersion, Callable[[JsonMapping], JsonObject]]] = {
-    "v1": instantiate_from_v1,
-    "v2": as_is,
-}
-
-
-def long_types(connections: JsonMapping) -> JsonObject:
+def _long_types(connections: JsonMapping) -> JsonObject:
     """Return the map with every vimType in its ETSINFV spelling; input takes either (api.md 3.2)."""
     return {
         key: {**value, "vimType": long_vim_type(value["vimType"])}

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from kubevnfm_lcm_api.http.routes import add_routes
 from kubevnfm_lcm_api.lifecycle.http import instances, internal, occurrences, operations, tasks
 from kubevnfm_lcm_api.lifecycle.http.context import SERVICES, LifecycleServices
+from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 
 
 def add_to(app: web.Application, services: LifecycleServices) -> None:
     """Add the resources of the life cycle to an application, those of SOL003 in both API versions."""
     app[SERVICES] = services
-    for version in ("v1", "v2"):
-        app.add_routes([*instances.routes(version), *occurrences.routes(version), *tasks.routes(version)])
-    app.add_routes([*operations.routes(), *internal.routes()])
+    versions: tuple[ApiVersion, ...] = ("v1", "v2")
+    for version in versions:
+        add_routes(app, [*instances.routes(version), *occurrences.routes(version), *tasks.routes(version)])
+    add_routes(app, [*operations.routes(), *internal.routes()])

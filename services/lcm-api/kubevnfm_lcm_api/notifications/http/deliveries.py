@@ -6,16 +6,15 @@ from aiohttp import web
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import shown_url
 
-from kubevnfm_lcm_api.http.bodies import check_accept, check_query
 from kubevnfm_lcm_api.http.context import api_root
+from kubevnfm_lcm_api.http.routes import Answer, Route
 from kubevnfm_lcm_api.notifications.http.context import services
+from kubevnfm_lcm_api.notifications.http.models import DeliveriesView
 from kubevnfm_lcm_api.notifications.http.subscriptions import subscription_url
 
 
 async def show(request: web.Request) -> web.Response:
     """GET subscriptions/{id}: 200."""
-    check_query(request)
-    check_accept(request, "application/json")
     state = await services(request).subscriptions.delivery_state(request.match_info["id"])
     document = state.subscription
     record: JsonObject = document.get("delivery", {})
@@ -47,6 +46,8 @@ async def show(request: web.Request) -> web.Response:
     )
 
 
-def routes() -> list[web.RouteDef]:
+def routes() -> list[Route]:
     """Return the route."""
-    return [web.get("/kubevnfm/v1/subscriptions/{id}", show)]
+    state = {200: Answer("What is pending, what failed, when it is tried again", DeliveriesView)}
+    path, summary = "/kubevnfm/v1/subscriptions/{id}", "Show how notifications are delivered"
+    return [Route("Progress", "GET", path, show, summary, state)]

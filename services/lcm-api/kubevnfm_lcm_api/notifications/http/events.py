@@ -13,13 +13,13 @@ from kubevnfm_access.middleware import ADMISSION, CALLER
 from kubevnfm_bus.routing import fits
 from kubevnfm_kit.errors import InvalidInput
 
-from kubevnfm_lcm_api.http.bodies import EVENT_STREAM, check_accept, check_query
+from kubevnfm_lcm_api.http.bodies import EVENT_STREAM
 from kubevnfm_lcm_api.http.context import context
+from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.notifications.event_feed import Missed, Silence, Wanted
 from kubevnfm_lcm_api.notifications.event_log import LoggedEvent
 from kubevnfm_lcm_api.notifications.http.context import SERVICES, services
 
-_KNOWN: Final = ("vnfInstanceId", "instance", "operation", "type")
 _HEARTBEAT_S: Final = 15.0
 _RECONNECT_MS: Final = 2000
 _WRITE_TIMEOUT_S: Final = 30.0
@@ -29,8 +29,6 @@ _MAX_PATTERNS: Final = 20
 
 async def events(request: web.Request) -> web.StreamResponse:
     """GET events[?vnfInstanceId=][&operation=][&type=]: events as they happen, with heartbeats."""
-    check_query(request, _KNOWN)
-    check_accept(request, EVENT_STREAM)
     return await _stream(request, _filter(request.query))
 
 
@@ -128,6 +126,13 @@ async def end_streams(app: web.Application) -> None:
     app[SERVICES].feed.close()
 
 
-def routes() -> list[web.RouteDef]:
+def routes() -> list[Route]:
     """Return the route of the stream."""
-    return [web.get("/kubevnfm/v1/events", events)]
+    about = (
+        Parameter("vnfInstanceId", "Of this VNF instance only"),
+        Parameter("instance", "Another name of vnfInstanceId"),
+        Parameter("operation", "Of this operation occurrence only"),
+        Parameter("type", "Of these types only: routing keys with * and #, divided by commas"),
+    )
+    endless = {200: Answer("Server-sent events as they happen, without end", media_types=(EVENT_STREAM,))}
+    return [Route("Progress", "GET", "/kubevnfm/v1/events", events, "Watch events", endless, query=about)]

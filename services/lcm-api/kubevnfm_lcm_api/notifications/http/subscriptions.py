@@ -12,13 +12,15 @@ from aiohttp import web
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import shown_url
 
-from kubevnfm_lcm_api.http.bodies import check_accept, check_query, parse, read_json
+from kubevnfm_lcm_api.http.bodies import parse, read_json
 from kubevnfm_lcm_api.http.context import api_root
-from kubevnfm_lcm_api.http.listing import list_page
+from kubevnfm_lcm_api.http.listing import PARAMETERS, list_page
+from kubevnfm_lcm_api.http.routes import DELETED, Answer, Route, page_of
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LccnSubscriptionRequest
 from kubevnfm_lcm_api.notifications.domain.packages import PkgmSubscriptionRequest
 from kubevnfm_lcm_api.notifications.domain.subscription import APIS, COLLECTION, ApiName, SubscriptionRequest
 from kubevnfm_lcm_api.notifications.http.context import services
+from kubevnfm_lcm_api.notifications.http.models import LccnSubscription, PkgmSubscription
 from kubevnfm_lcm_api.notifications.http.shapes import SUBSCRIPTIONS
 
 _REQUESTS: Final[Mapping[ApiName, type[SubscriptionRequest]]] = {
@@ -51,37 +53,40 @@ class _OfApi:
 
     async def create(self, request: web.Request) -> web.Response:
         """POST subscriptions: 201, its callback tested."""
-        check_query(request)
-        check_accept(request, "application/json")
         wanted = parse(_REQUESTS[self.api], await read_json(request))
         shown = view(await services(request).subscriptions.create(wanted, self.api), api_root(request))
         return web.json_response(shown, status=201, headers={"Location": shown["_links"]["self"]["href"]})
 
     async def list_all(self, request: web.Request) -> web.StreamResponse:
         """GET subscriptions: a page, filtered."""
-        check_accept(request, "application/json")
         root = api_root(request)
         return await list_page(request, COLLECTION, SUBSCRIPTIONS[self.api], lambda document: view(document, root))
 
     async def show(self, request: web.Request) -> web.Response:
         """GET subscriptions/{id}: 200."""
-        check_query(request)
-        check_accept(request, "application/json")
         stored = await services(request).subscriptions.get(request.match_info["id"], self.api)
         return web.json_response(view(stored.body, api_root(request)))
 
     async def delete(self, request: web.Request) -> web.Response:
         """DELETE subscriptions/{id}: 204."""
-        check_query(request)
         await services(request).subscriptions.delete(request.match_info["id"], self.api)
         return web.Response(status=204)
 
 
-def routes() -> Iterator[web.RouteDef]:
+def routes() -> Iterator[Route]:
     """Yield the routes of every API's subscriptions."""
+    tag, refusals = "Subscriptions", {422: "The test of the callback failed"}
     for name, api in APIS.items():
-        base, handlers = f"{api.prefix}/subscriptions", _OfApi(name)
-        yield web.post(base, handlers.create)
-        yield web.get(base, handlers.list_all)
-        yield web.get(f"{base}/{{id}}", handlers.show)
-        yield web.delete(f"{base}/{{id}}", handlers.delete)
+        base, of = f"{api.prefix}/subscriptions", _OfApi(name)
+        model, subject = (
+            (PkgmSubscription, "news of VNF packages")
+            if name == "vnfpkgm"
+            else (LccnSubscription, "life-cycle changes")
+        )
+        made = {201: Answer("Subscribed", model, has_location=True)}
+        shown = {200: Answer("The subscription", model)}
+        one, wanted = f"{base}/{{id}}", _REQUESTS[name]
+        yield Route(tag, "POST", base, of.create, f"Subscribe to {subject}", made, wanted, refusals=refusals)
+        yield Route(tag, "GET", base, of.list_all, "List subscriptions", page_of(model), query=PARAMETERS)
+        yield Route(tag, "GET", one, of.show, "Show a subscription", shown)
+        yield Route(tag, "DELETE", one, of.delete, "End a subscription", DELETED)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final, Literal, Self
 
 from aiohttp import ClientPayloadError, web
+from kubevnfm_access.middleware import Handler
 from kubevnfm_csar import inside
 from kubevnfm_kit.errors import InvalidInput, NotFound
 from kubevnfm_kit.json_types import JsonObject
@@ -16,19 +17,28 @@ from kubevnfm_store.query import Stored
 from pydantic import model_validator
 from yarl import URL
 
-from kubevnfm_lcm_api.http.bodies import accepts, check_accept, check_query, parse, read_json
+from kubevnfm_lcm_api.http.bodies import accepts, check_accept, parse, read_json
 from kubevnfm_lcm_api.http.errors import BodyTooLarge, NotAcceptable, UnsupportedMediaType
 from kubevnfm_lcm_api.http.file_answers import answer_file
+from kubevnfm_lcm_api.http.routes import ANY_TYPE, Answer, Parameter, Route
 from kubevnfm_lcm_api.packages.domain.contents import ArtifactSelection, PackageContents
-from kubevnfm_lcm_api.packages.http.context import ADDRESSES, PACKAGES, package_of, services
+from kubevnfm_lcm_api.packages.http.context import ADDRESSES, PACKAGES, TAGS, package_of, services
 
 ZIP: Final = "application/zip"
 TEXT: Final = "text/plain"
+_CONTENT_TYPES: Final = (ZIP, "application/octet-stream")
 _CHUNK: Final = 256 * 1024
 _SIGNATURES: Final = "include_signatures"
 _NO_MANO, _NO_NON_MANO = "exclude_all_mano_artifacts", "exclude_all_non_mano_artifacts"
 _SETS: Final = "select_non_mano_artifact_sets"
 _EXTERNAL: Final = "include_external_artifacts"
+_PARAMETERS: Final = (
+    Parameter(_SIGNATURES, "With signatures and certificates, as an archive", is_flag=True),
+    Parameter(_NO_MANO, "Without those that the VNFM uses", is_flag=True),
+    Parameter(_NO_NON_MANO, "Without those that the VNFM does not use", is_flag=True),
+    Parameter(_SETS, "Of those only these sets, by commas"),
+    Parameter(_EXTERNAL, "Taken, and without effect: none are fetched", is_flag=True),
+)
 
 
 class UploadBroken(InvalidInput):
@@ -43,8 +53,7 @@ class UploadBroken(InvalidInput):
 
 async def upload(request: web.Request) -> web.Response:
     """PUT .../package_content: 202 once the archive is on disk; it is checked in the background."""
-    check_query(request)
-    if request.content_type not in {ZIP, "application/octet-stream"}:
+    if request.content_type not in _CONTENT_TYPES:
         raise UnsupportedMediaType(f"Content-Type: {ZIP} expected, got {request.content_type}")
     limit_bytes = services(request).limit_bytes
     # Before the package becomes UPLOADING. A body without a length is limited while it arrives.
@@ -109,7 +118,6 @@ class UploadFromUriRequest(SolRequest):
 
 async def upload_from_uri(request: web.Request) -> web.Response:
     """POST .../package_content/upload_from_uri: 202; the content is fetched and checked in the background."""
-    check_query(request)
     document = await read_json(request)
     _check_addresses(document)
     wanted = parse(UploadFromUriRequest, document)
@@ -184,8 +192,6 @@ async def _archive(request: web.Request, stored: Stored, names: tuple[str, ...],
 
 async def content(request: web.Request) -> web.StreamResponse:
     """GET .../package_content: the uploaded bytes."""
-    check_query(request)
-    check_accept(request, ZIP)
     stored, _ = await _opened(request)
     path = services(request).files.content(stored.id)
     tag = f'"{stored.body["checksum"]["hash"]}"'
@@ -194,8 +200,6 @@ async def content(request: web.Request) -> web.StreamResponse:
 
 async def vnfd(request: web.Request) -> web.StreamResponse:
     """GET .../vnfd: the one file of the VNFD as text, or its files as an archive."""
-    check_query(request, {_SIGNATURES})
-    check_accept(request, TEXT, ZIP)
     signatures = _flag(request, _SIGNATURES)
     stored, contents = await _opened(request)
     is_one_file = len(contents.vnfd_files) == 1 and not signatures
@@ -209,8 +213,6 @@ async def vnfd(request: web.Request) -> web.StreamResponse:
 
 async def manifest(request: web.Request) -> web.StreamResponse:
     """GET .../manifest: the manifest as text; as an archive with its certificate, or if the caller accepts nothing else."""
-    check_query(request, {_SIGNATURES})
-    check_accept(request, TEXT, ZIP)
     signatures = _flag(request, _SIGNATURES)
     stored, contents = await _opened(request)
     if contents.manifest is None:
@@ -226,8 +228,6 @@ async def manifest(request: web.Request) -> web.StreamResponse:
 
 async def artifacts(request: web.Request) -> web.StreamResponse:
     """GET .../artifacts: an archive of the artifacts without images."""
-    check_query(request, {_SIGNATURES, _NO_MANO, _NO_NON_MANO, _SETS, _EXTERNAL})
-    check_accept(request, ZIP)
     sets = request.query.get(_SETS)
     selection = ArtifactSelection(
         signatures=_flag(request, _SIGNATURES),
@@ -242,7 +242,6 @@ async def artifacts(request: web.Request) -> web.StreamResponse:
 
 async def artifact(request: web.Request) -> web.StreamResponse:
     """GET .../artifacts/{path}: any file of the package, images too, with its own media type; Accept is ignored."""
-    check_query(request, {_SIGNATURES})
     signatures = _flag(request, _SIGNATURES)
     if signatures:
         check_accept(request, ZIP)
@@ -260,18 +259,56 @@ async def artifact(request: web.Request) -> web.StreamResponse:
     return await _file(request, stored, name, content_type)
 
 
-def routes() -> list[web.RouteDef]:
-    """Return the routes below a package: uploads at its own address, downloads at both."""
-    found = [
-        web.put(f"{PACKAGES}/{{id}}/package_content", upload),
-        web.post(f"{PACKAGES}/{{id}}/package_content/upload_from_uri", upload_from_uri),
+def _uploads() -> list[Route]:
+    tag, path = TAGS[0], f"{PACKAGES}/{{id}}/package_content"
+    taken = {202: Answer("Accepted; onboardingState shows the result of its check")}
+    again = {409: "The package has content already, or is receiving it"}
+    uri = f"{path}/upload_from_uri"
+    return [
+        Route(tag, "PUT", path, upload, "Upload the content", taken, body_types=_CONTENT_TYPES, refusals=again),
+        Route(
+            tag, "POST", uri, upload_from_uri, "Have the content fetched", taken, UploadFromUriRequest, refusals=again
+        ),
     ]
-    for one in ADDRESSES:
-        found += [
-            web.get(f"{one}/package_content", content),
-            web.get(f"{one}/vnfd", vnfd),
-            web.get(f"{one}/manifest", manifest),
-            web.get(f"{one}/artifacts", artifacts),
-            web.get(f"{one}/artifacts/{{path:.+}}", artifact),
-        ]
-    return found
+
+
+def _downloads(tag: str, one: str, not_ready: Mapping[int, str]) -> list[Route]:
+    """Return the downloads below one package. ``not_ready``: how packages without content are refused there."""
+    ranges = {**not_ready, 416: "The range begins behind the end"}
+    uploaded = Answer("The uploaded bytes", media_types=(ZIP,), has_etag=True)
+    part = Answer("A part of it", media_types=(ZIP,), has_etag=True)
+    text = Answer("One file as text, else an archive", media_types=(TEXT, ZIP), has_etag=True)
+    signed = Answer("The manifest as text; with its certificate an archive", media_types=(TEXT, ZIP), has_etag=True)
+    archive = Answer("An archive of them", media_types=(ZIP,), has_etag=True)
+    file, piece = (Answer(which, media_types=(ANY_TYPE,), has_etag=True) for which in ("The file", "A part of it"))
+
+    def download(
+        path: str,
+        handler: Handler,
+        summary: str,
+        answers: Mapping[int, Answer],
+        query: tuple[Parameter, ...],
+        refusals: Mapping[int, str],
+    ) -> Route:
+        return Route(tag, "GET", f"{one}/{path}", handler, summary, answers, query=query, refusals=refusals)
+
+    with_signatures = _PARAMETERS[:1]
+    return [
+        download("package_content", content, "Download the content", {200: uploaded, 206: part}, (), ranges),
+        download("vnfd", vnfd, "Read the VNFD", {200: text}, with_signatures, not_ready),
+        download("manifest", manifest, "Read the manifest", {200: signed}, with_signatures, not_ready),
+        download("artifacts", artifacts, "Read all artifacts", {200: archive, 206: part}, _PARAMETERS, ranges),
+        download(
+            "artifacts/{path:.+}", artifact, "Read one artifact", {200: file, 206: piece}, with_signatures, ranges
+        ),
+    ]
+
+
+def routes() -> list[Route]:
+    """Return the routes below a package: uploads at its own address, downloads at both."""
+    (of_id, of_vnfd), (by_id, by_vnfd) = TAGS, ADDRESSES
+    return [
+        *_uploads(),
+        *_downloads(of_id, by_id, {409: "The package is not ONBOARDED"}),
+        *_downloads(of_vnfd, by_vnfd, {}),
+    ]

@@ -29,6 +29,8 @@ ONBOARDED: Final = "/vnfpkgm/v1/onboarded_vnf_packages"
 """Reads the packages of the other address by the ids of their VNFDs (SOL003 V3.7.1 clause 10.4)."""
 ADDRESSES: Final = (f"{PACKAGES}/{{id}}", f"{ONBOARDED}/{{vnfdId}}")
 """Where one package is read. Handlers of both use `package_of`."""
+TAGS: Final = ("VNF packages", "VNF packages by VNFD")
+"""The headings of the two addresses in the OpenAPI document."""
 
 SERVICES: Final = web.AppKey("packages", PackageServices)
 

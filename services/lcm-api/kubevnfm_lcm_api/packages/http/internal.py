@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput, NotFound
 
-from kubevnfm_lcm_api.http.internal import for_services
+from kubevnfm_lcm_api.http.routes import ANY_TYPE, Answer, Route
 from kubevnfm_lcm_api.packages.http.context import services
 
 
@@ -28,10 +28,12 @@ async def file(request: web.Request) -> web.StreamResponse:
     return web.FileResponse(folder / path, headers={"Content-Type": "application/octet-stream"})
 
 
-def routes() -> list[web.RouteDef]:
+def routes() -> list[Route]:
     """Return the internal routes of packages."""
-    base = "/internal/v1/packages/{id}"
+    tag, base = "Between the services", "/internal/v1/packages/{id}"
+    zipped = {200: Answer("The package without its VM images", media_types=("application/zip",))}
+    found = {200: Answer("The file", media_types=(ANY_TYPE,))}
     return [
-        web.get(f"{base}/archive", for_services(archive)),
-        web.get(f"{base}/files/{{path:.+}}", for_services(file)),
+        Route(tag, "GET", f"{base}/archive", archive, "Read a package", zipped),
+        Route(tag, "GET", f"{base}/files/{{path:.+}}", file, "Read a file of a package", found),
     ]

@@ -11,17 +11,23 @@ from urllib.parse import quote
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
-from kubevnfm_sol.packages import VnfPkgInfoModificationRequest
+from kubevnfm_sol.packages import (
+    CreateVnfPkgInfoRequest,
+    VnfPkgInfo,
+    VnfPkgInfoModificationRequest,
+    VnfPkgInfoModifications,
+)
 from kubevnfm_store.query import Stored
 
-from kubevnfm_lcm_api.http.bodies import PATCH, check_accept, check_query, parse, read_json
+from kubevnfm_lcm_api.http.bodies import PATCH, parse, read_json
 from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.context import api_root
-from kubevnfm_lcm_api.http.listing import list_page
+from kubevnfm_lcm_api.http.listing import PARAMETERS, list_page
+from kubevnfm_lcm_api.http.routes import DELETED, Answer, Route, page_of
 from kubevnfm_lcm_api.http.secret_free import without_secret_leaves
 from kubevnfm_lcm_api.packages import catalogue as packages
 from kubevnfm_lcm_api.packages.domain.facts import files_as_shown
-from kubevnfm_lcm_api.packages.http.context import ADDRESSES, ONBOARDED, PACKAGES, is_by_vnfd, package_of, services
+from kubevnfm_lcm_api.packages.http.context import ONBOARDED, PACKAGES, TAGS, is_by_vnfd, package_of, services
 from kubevnfm_lcm_api.packages.http.shapes import EVERY_PACKAGE, ONBOARDED_PACKAGES
 from kubevnfm_lcm_api.packages.usable import COLLECTION
 
@@ -54,8 +60,6 @@ def _tag(stored: Stored, usage_state: str) -> str:
 
 async def create(request: web.Request) -> web.Response:
     """POST vnf_packages: 201 with the package in state CREATED."""
-    check_query(request)
-    check_accept(request, "application/json")
     body = await read_json(request, is_required=False)
     user_data = body.get("userDefinedData", {}) if isinstance(body, Mapping) else None
     if not isinstance(user_data, Mapping):
@@ -67,7 +71,6 @@ async def create(request: web.Request) -> web.Response:
 
 async def list_all(request: web.Request) -> web.StreamResponse:
     """GET vnf_packages, GET onboarded_vnf_packages: a page, filtered."""
-    check_accept(request, "application/json")
     listed = ONBOARDED_PACKAGES if is_by_vnfd(request) else EVERY_PACKAGE
 
     async def shown(document: JsonMapping) -> JsonObject:
@@ -78,8 +81,6 @@ async def list_all(request: web.Request) -> web.StreamResponse:
 
 async def show(request: web.Request) -> web.Response:
     """GET vnf_packages/{id}, GET onboarded_vnf_packages/{vnfdId}: 200 with ETag, or 304."""
-    check_query(request)
-    check_accept(request, "application/json")
     stored = await package_of(request)
     shown = await view(request, stored.body)
     shown |= {name.lower(): shown[name] for name in _ALSO_LOWER_CASE if name in shown}
@@ -88,8 +89,6 @@ async def show(request: web.Request) -> web.Response:
 
 async def modify(request: web.Request) -> web.Response:
     """PATCH vnf_packages/{id}: 200 with only the changed attributes, or 412 if it has changed since the caller read it."""
-    check_query(request)
-    check_accept(request, "application/json")
     body = await read_json(request, PATCH)
     parse(VnfPkgInfoModificationRequest, body)
 
@@ -103,17 +102,45 @@ async def modify(request: web.Request) -> web.Response:
 
 async def delete(request: web.Request) -> web.Response:
     """DELETE vnf_packages/{id}: 204."""
-    check_query(request)
     await services(request).catalogue.delete(request.match_info["id"])
     return web.Response(status=204)
 
 
-def routes() -> list[web.RouteDef]:
+def routes() -> list[Route]:
     """Return the routes of package management."""
+    one, (of_id, of_vnfd) = f"{PACKAGES}/{{id}}", TAGS
+    made = {201: Answer("Made; CREATED, without content", VnfPkgInfo, has_location=True)}
+    shown = {200: Answer("The package", VnfPkgInfo, has_etag=True)}
+    changed = {200: Answer("What was changed", VnfPkgInfoModifications)}
+    modify_summary = "Enable, disable, or change the user-defined data of a VNF package"
+    busy = {409: "ENABLED, IN_USE, UPLOADING or PROCESSING"}
+    pages = page_of(VnfPkgInfo)
     return [
-        web.post(PACKAGES, create),
-        *(web.get(many, list_all) for many in (PACKAGES, ONBOARDED)),
-        *(web.get(one, show) for one in ADDRESSES),
-        web.patch(f"{PACKAGES}/{{id}}", modify),
-        web.delete(f"{PACKAGES}/{{id}}", delete),
+        Route(
+            of_id,
+            "POST",
+            PACKAGES,
+            create,
+            "Create a VNF package resource",
+            made,
+            CreateVnfPkgInfoRequest,
+            is_body_required=False,
+        ),
+        Route(of_id, "GET", PACKAGES, list_all, "List VNF packages", pages, query=PARAMETERS),
+        Route(of_vnfd, "GET", ONBOARDED, list_all, "List the onboarded VNF packages", pages, query=PARAMETERS),
+        Route(of_id, "GET", one, show, "Show a VNF package", shown),
+        Route(of_vnfd, "GET", f"{ONBOARDED}/{{vnfdId}}", show, "Show the VNF package of a VNFD", shown),
+        Route(
+            of_id,
+            "PATCH",
+            one,
+            modify,
+            modify_summary,
+            changed,
+            VnfPkgInfoModificationRequest,
+            PATCH,
+            conditions=True,
+            refusals={409: "It is so already, or the package is not ONBOARDED"},
+        ),
+        Route(of_id, "DELETE", one, delete, "Delete a VNF package", DELETED, refusals=busy),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from kubevnfm_lcm_api.http.routes import add_routes
 from kubevnfm_lcm_api.packages.http import content, internal, packages
 from kubevnfm_lcm_api.packages.http.context import SERVICES, PackageServices
 
@@ -11,4 +12,4 @@ from kubevnfm_lcm_api.packages.http.context import SERVICES, PackageServices
 def add_to(app: web.Application, services: PackageServices) -> None:
     """Add the resources of VNF packages to an application."""
     app[SERVICES] = services
-    app.add_routes([*packages.routes(), *content.routes(), *internal.routes()])
+    add_routes(app, [*packages.routes(), *content.routes(), *internal.routes()])
