@@ -9,7 +9,7 @@ from pydantic import Field
 from kubevnfm_events.base import Command, Event, Facts
 from kubevnfm_events.common import PackageRef, VimConnection
 from kubevnfm_events.credentials import WorkloadCluster
-from kubevnfm_events.infra import LeftObject, ObjectsApplied, Variables, VduTarget
+from kubevnfm_events.infra import LeftObject, ObjectsApplied, ObjectsOrder, Variables, VduTarget
 
 ClusterStage = Literal["initialized", "available"]
 
@@ -172,11 +172,10 @@ class ClusterUpdated(ObjectsApplied, kind="infra.cluster.updated"):
     """The Kubernetes version that the cluster is brought to; None if it keeps the one that it has."""
 
 
-class UpdateCluster(Command, kind="infra.k8s.update_cluster", service="infra-k8s", reply=ClusterUpdated):
+class UpdateCluster(ObjectsOrder, Command, kind="infra.k8s.update_cluster", service="infra-k8s", reply=ClusterUpdated):
     """Bring the objects of a workload cluster to the manifests of another package; a repeat continues."""
 
     vnf_instance_id: str
-    package: PackageRef
     vim: VimConnection
     """The management cluster."""
     cluster: WorkloadCluster
@@ -184,11 +183,6 @@ class UpdateCluster(Command, kind="infra.k8s.update_cluster", service="infra-k8s
     """Package paths or URLs, in order: all that describes the cluster from now on."""
     namespace: str
     """The namespace of objects that name none."""
-    multi_namespace: bool = False
-    vdus: tuple[VduTarget, ...] = ()
-    """The owners of Machines with their replicas at the present scale levels."""
-    variables: Variables | None = None
-    """None: the manifests have no placeholders."""
     part: UpdatePart
     """``check``: send nothing, only find out whether the update is possible; ``control_plane``: apply all but the workers
     whose Kubernetes version changes; ``all``: apply everything; ``prune``: delete what the manifests lack."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from kubevnfm_kit.error_text import ErrorText
 from kubevnfm_secrets import Secret, SecretParams
 from pydantic import Field
 
 from kubevnfm_events.base import EVERY_WORKER, Command, Event, Facts
+
+ApiVersion = Literal["v1", "v2"]
+"""A version of the API of VNF lifecycle management (SOL003)."""
 
 
 class PackageRef(Facts):

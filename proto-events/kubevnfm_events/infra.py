@@ -10,7 +10,7 @@ from kubevnfm_secrets import Secret, SecretParams
 from pydantic import Field
 
 from kubevnfm_events.base import Command, Event, Facts
-from kubevnfm_events.common import CancelStep, CapiProviders, PackageRef, ServiceFacts, VimConnection
+from kubevnfm_events.common import ApiVersion, CancelStep, CapiProviders, PackageRef, ServiceFacts, VimConnection
 
 # --- Heat -------------------------------------------------------------------------------------------------------------
 
@@ -105,30 +105,46 @@ class ResourcesCreated(Event, kind="infra.resources.created"):
     resources: StackResources
 
 
-class CreateResources(
-    Command, kind="infra.openstack.create_resources", service="infra-openstack", reply=ResourcesCreated
-):
-    """Create the VNF's stack from its package, or continue with the one of an earlier delivery."""
+class TaggedCommand(Command):
+    """The attributes by which every command on a VNF's stack finds it."""
 
     vnf_instance_id: str
     tag: str
-    """Stack tag by which a repeated command finds the stack that it created: the instance id."""
+    """Stack tag by which a repeated command finds the stack: the instance id."""
+
+
+class StackOrder(Facts):
+    """How a VNF's stack is to be made or changed: commands carry it, and lcm-api keeps it with the operation."""
+
     stack_name: str
     package: PackageRef
     vim: VimConnection
     flavour_id: str
     instantiation_level_id: str | None = None
-    api_version: Literal["v1", "v2"] = "v2"
+    api_version: ApiVersion = "v2"
     """The version of the API of the request: decides how user data without a base class of its own is called."""
-    request: SecretParams
-    """InstantiateVnfRequest in the form of that API version (SOL003), secrets sealed."""
+    request: SecretParams = Field(default_factory=dict)
+    """The operation's request in the form of that API version (SOL003), secrets sealed."""
     grant: SecretParams = Field(default_factory=dict)
     """Grant in SOL003 v3 form."""
     grant_request: SecretParams = Field(default_factory=dict)
     instance: SecretParams = Field(default_factory=dict)
-    """VnfInstance in SOL003 v3 form, for user data."""
+    """VnfInstance in SOL003 v3 form before the operation, for user data."""
     user_data: UserData | None = None
-    """None: the built-in default user data."""
+    """The class whose method named after the operation is called, if it has one; None: the built-in default."""
+
+
+class CreateResources(
+    StackOrder,
+    TaggedCommand,
+    kind="infra.openstack.create_resources",
+    service="infra-openstack",
+    reply=ResourcesCreated,
+):
+    """Create the VNF's stack from its package, or continue with the one of an earlier delivery."""
+
+    request: SecretParams
+    """InstantiateVnfRequest in the form of that API version (SOL003), secrets sealed."""
     timeout_s: float = 1200.0
     """Heat's own deadline for the stack."""
 
@@ -140,12 +156,10 @@ class ResourcesDeleted(Event, kind="infra.resources.deleted"):
 
 
 class DeleteResources(
-    Command, kind="infra.openstack.delete_resources", service="infra-openstack", reply=ResourcesDeleted
+    TaggedCommand, kind="infra.openstack.delete_resources", service="infra-openstack", reply=ResourcesDeleted
 ):
     """Delete everything that carries the tag: the stack, complete or not, and the images created for it."""
 
-    vnf_instance_id: str
-    tag: str
     stack_name: str
     vim: VimConnection
     graceful_wait_s: float = 0.0
@@ -160,31 +174,12 @@ class ResourcesChanged(Event, kind="infra.resources.changed"):
     """The answer to RestoreResources if the stack does not exist: there was nothing to restore, ``resources`` is empty."""
 
 
-class StackCommand(Command, service="infra-openstack", reply=ResourcesChanged):
+class StackCommand(StackOrder, TaggedCommand, service="infra-openstack", reply=ResourcesChanged):
     """The attributes of every command that changes a VNF's stack.
 
     The commands give the wanted state, not the difference to it, so that a repeat changes nothing more.
     """
 
-    vnf_instance_id: str
-    tag: str
-    """Stack tag by which the stack is found: the instance id."""
-    stack_name: str
-    package: PackageRef
-    vim: VimConnection
-    flavour_id: str
-    instantiation_level_id: str | None = None
-    api_version: Literal["v1", "v2"] = "v2"
-    """The version of the API of the request: decides how user data without a base class of its own is called."""
-    request: SecretParams = Field(default_factory=dict)
-    """The operation's request in the form of that API version (SOL003), secrets sealed."""
-    grant: SecretParams = Field(default_factory=dict)
-    """Grant in SOL003 v3 form."""
-    grant_request: SecretParams = Field(default_factory=dict)
-    instance: SecretParams = Field(default_factory=dict)
-    """VnfInstance in SOL003 v3 form before the operation, for user data."""
-    user_data: UserData | None = None
-    """The class whose method named after the operation is called, if it has one; None: the built-in default."""
     counts: dict[str, int] = Field(default_factory=dict)
     """The wanted number of instances by VDU."""
     connections: SecretParams = Field(default_factory=dict)
@@ -448,23 +443,35 @@ class ObjectsApplied(Event, kind="infra.resources.applied"):
     """The providers of Cluster API among the objects; None: there are none."""
 
 
-class ApplyObjects(Command, kind="infra.k8s.apply_objects", service="infra-k8s", reply=ObjectsApplied):
-    """Apply the manifests of a CNF in order and wait until all are ready; a repeat continues where it stopped."""
+class ObjectsOrder(Facts):
+    """The Kubernetes objects that are to exist: commands carry it, and lcm-api keeps it with the operation."""
 
-    vnf_instance_id: str
     package: PackageRef
     vim: VimConnection
     def_files: tuple[str, ...]
-    """``lcm-kubernetes-def-files``: package paths or URLs, in order. Empty if there is a chart."""
-    chart: HelmChart | None = None
+    """Package paths or URLs of the manifests, in order. Empty if there is a chart."""
     namespace: str | None = None
+    """The namespace of objects that name none."""
     multi_namespace: bool = False
-    adopt: bool = False
     vdus: tuple[VduTarget, ...] = ()
-    parameters: SecretParams = Field(default_factory=dict)
-    """additionalParams."""
+    """The workloads of VDUs, with their replicas at the present scale levels."""
     variables: Variables | None = None
     """None: the manifests have no placeholders."""
+
+
+class ChartOrder(ObjectsOrder):
+    """The same, where a Helm chart can take the place of manifests."""
+
+    chart: HelmChart | None = None
+
+
+class ApplyObjects(ChartOrder, Command, kind="infra.k8s.apply_objects", service="infra-k8s", reply=ObjectsApplied):
+    """Apply the manifests of a CNF in order and wait until all are ready; a repeat continues where it stopped."""
+
+    vnf_instance_id: str
+    adopt: bool = False
+    parameters: SecretParams = Field(default_factory=dict)
+    """additionalParams."""
     wait_timeout_s: float | None = None
     cluster_apart: bool = False
     """Whether objects of Cluster API are applied and not awaited: AwaitCluster waits for their cluster."""
@@ -482,17 +489,13 @@ class ObjectsUpdated(ObjectsApplied, kind="infra.resources.updated"):
     """The files that describe the CNF from now on, in order."""
 
 
-class UpdateObjects(Command, kind="infra.k8s.update_objects", service="infra-k8s", reply=ObjectsUpdated):
+class UpdateObjects(ObjectsOrder, Command, kind="infra.k8s.update_objects", service="infra-k8s", reply=ObjectsUpdated):
     """Give a CNF's ConfigMaps, Secrets and containers the contents and images that the files of a package have.
 
     Workloads with a new image or a changed ConfigMap or Secret restart; all other objects stay. A repeat continues.
     """
 
     vnf_instance_id: str
-    package: PackageRef
-    vim: VimConnection
-    def_files: tuple[str, ...]
-    """Package paths or URLs of the CNF's manifests, in order."""
     config_files: tuple[str, ...] = ()
     """Files of ``package`` with ConfigMaps and Secrets; each takes the place of the file with the same objects."""
     before: PackageRef
@@ -502,10 +505,6 @@ class UpdateObjects(Command, kind="infra.k8s.update_objects", service="infra-k8s
     contents and images of all objects."""
     namespace: str
     """The namespace of objects that name none."""
-    multi_namespace: bool = False
-    vdus: tuple[VduTarget, ...] = ()
-    variables: Variables | None = None
-    """None: the manifests have no placeholders."""
     wait_timeout_s: float | None = None
 
 
@@ -542,26 +541,17 @@ class ObjectsHealed(ObjectsApplied, kind="infra.resources.healed"):
     """The pods were replaced by as many new ones, which are ready."""
 
 
-class HealObjects(Command, kind="infra.k8s.heal_objects", service="infra-k8s", reply=ObjectsHealed):
+class HealObjects(ChartOrder, Command, kind="infra.k8s.heal_objects", service="infra-k8s", reply=ObjectsHealed):
     """Delete pods and wait for as many new ready ones; a pod without a workload is created again from its manifest.
 
     A repeat replaces those that are left: a pod with another uid is a new one.
     """
 
     vnf_instance_id: str
-    package: PackageRef
-    vim: VimConnection
-    def_files: tuple[str, ...]
-    """Package paths or URLs of the CNF's manifests, in order. Empty if there is a chart."""
-    chart: HelmChart | None = None
     namespace: str
     """The namespace of objects that name none."""
-    multi_namespace: bool = False
-    vdus: tuple[VduTarget, ...] = ()
     pods: tuple[PodFacts, ...]
     """The pods to replace."""
-    variables: Variables | None = None
-    """None: the manifests have no placeholders."""
     wait_timeout_s: float | None = None
 
 
@@ -572,25 +562,15 @@ class ObjectsRepaired(ObjectsApplied, kind="infra.resources.repaired"):
     """How many were missing or changed; 0: there was nothing to do."""
 
 
-class RepairObjects(Command, kind="infra.k8s.repair_objects", service="infra-k8s", reply=ObjectsRepaired):
+class RepairObjects(ChartOrder, Command, kind="infra.k8s.repair_objects", service="infra-k8s", reply=ObjectsRepaired):
     """Apply the objects of an instance again that others have deleted or changed, and wait until all are ready.
 
     A repeat continues.
     """
 
     vnf_instance_id: str
-    package: PackageRef
-    vim: VimConnection
-    def_files: tuple[str, ...]
-    """Package paths or URLs of the manifests, in order. Empty if there is a chart."""
-    chart: HelmChart | None = None
     namespace: str
     """The namespace of objects that name none."""
-    multi_namespace: bool = False
-    vdus: tuple[VduTarget, ...] = ()
-    """With their replicas at the present scale levels."""
-    variables: Variables | None = None
-    """None: the manifests have no placeholders."""
     wait_timeout_s: float | None = None
     cluster_apart: bool = False
     """Whether objects of Cluster API are not awaited: AwaitCluster waits for their cluster."""
@@ -600,20 +580,16 @@ class ObjectsReplaced(ObjectsApplied, kind="infra.resources.replaced"):
     """Every object of the wanted manifests is ready, and what they lack is deleted."""
 
 
-class ReplaceObjects(Command, kind="infra.k8s.replace_objects", service="infra-k8s", reply=ObjectsReplaced):
+class ReplaceObjects(
+    ObjectsOrder, Command, kind="infra.k8s.replace_objects", service="infra-k8s", reply=ObjectsReplaced
+):
     """Apply other manifests of a CNF in order, wait until all are ready, then delete what they lack; a repeat continues."""
 
     vnf_instance_id: str
-    package: PackageRef
-    vim: VimConnection
     def_files: tuple[str, ...]
     """Package paths or URLs, in order: all that describes the CNF from now on."""
     namespace: str
     """The namespace of objects that name none."""
-    multi_namespace: bool = False
-    vdus: tuple[VduTarget, ...] = ()
-    variables: Variables | None = None
-    """None: the manifests have no placeholders."""
     wait_timeout_s: float | None = None
 
 

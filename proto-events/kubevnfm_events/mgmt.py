@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from kubevnfm_cluster import ClusterParameters
 from kubevnfm_kit.error_text import ErrorText
@@ -19,6 +19,15 @@ Phase = Literal[
     "scale_rollback_start", "scale_rollback_end", "heal_start", "heal_end", "change_external_connectivity_start", "change_external_connectivity_end",
     "modify_information_start", "modify_information_end", "read_admin",
 ]  # fmt: skip
+
+KUBERNETES_DRIVER: Final = "kubernetes"
+KURYR_DRIVER: Final = "kuryr-kubernetes"
+CLUSTER_DRIVERS: Final = frozenset({KUBERNETES_DRIVER, "mgmt-drivers-kubernetes", KURYR_DRIVER})
+"""Drivers that make machines a Kubernetes cluster; the second name is that of packages for older managers."""
+REGISTRY_DRIVERS: Final = frozenset({"mgmt-drivers-private-registry", "private-registry"})
+"""Names of the driver that makes a machine a private registry."""
+NODE_PORTS_DRIVER: Final = "mgmt-drivers-cnf-nodeport"
+"""Tacker's driver that has a load balancer forward to a CNF's node ports, after instantiate and until terminate."""
 
 
 class ManagedNode(Facts):
