@@ -23,8 +23,8 @@ from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.domain.errors import PolicyViolated
-from kubevnfm_infra_k8s.handlers import InfraK8sHandlers
-from kubevnfm_infra_k8s.policy_gate import PolicyGate
+from kubevnfm_infra_k8s.handlers.applying import InfraK8sHandlers
+from kubevnfm_infra_k8s.handlers.policy_gate import PolicyGate
 from kubevnfm_infra_k8s.policy_settings import policies_of
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lab.faults import CallLedger, FaultBook

@@ -14,10 +14,10 @@ from kubevnfm_credentials_receiver.domain.callback_body import read_callback
 from kubevnfm_csar import PackageRefused, read_package
 from kubevnfm_csar.documents import parse_yaml
 from kubevnfm_events import InvalidMessage, decode
-from kubevnfm_infra_k8s.domain.applied import applied_part
-from kubevnfm_infra_k8s.domain.ca_bundles import webhooks_without_ca
-from kubevnfm_infra_k8s.domain.manifests import read_manifests
+from kubevnfm_infra_k8s.domain.changing.applied_fields import applied_part
 from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, ObjectKey
+from kubevnfm_infra_k8s.domain.reading.ca_bundles import webhooks_without_ca
+from kubevnfm_infra_k8s.domain.reading.manifests import read_manifests
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.foreign_yaml import YamlRefused, read_kubernetes_yaml
 from kubevnfm_mgmt_executor.domain.kubernetes.built import read_configuration

@@ -28,10 +28,10 @@ from kubevnfm_events.capi import (
 )
 from kubevnfm_events.credentials import WorkloadCluster
 from kubevnfm_events.infra import ObjectCount, ObjectFacts, VduTarget
-from kubevnfm_infra_k8s.capi_handlers import CapiHandlers
-from kubevnfm_infra_k8s.domain.capi.watching import ClusterWatches
-from kubevnfm_infra_k8s.machine_handlers import MachineHandlers
-from kubevnfm_infra_k8s.update_handlers import UpdateHandlers
+from kubevnfm_infra_k8s.domain.workload_clusters.cluster_watches import ClusterWatches
+from kubevnfm_infra_k8s.handlers.cluster_updates import UpdateHandlers
+from kubevnfm_infra_k8s.handlers.clusters import CapiHandlers
+from kubevnfm_infra_k8s.handlers.machines import MachineHandlers
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_lab.kubernetes.controllers.capi.objects import add_finalizer
 from kubevnfm_lab.kubernetes.objects import Key, value_at

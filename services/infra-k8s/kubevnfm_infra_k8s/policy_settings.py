@@ -8,7 +8,7 @@ from pathlib import Path
 from kubevnfm_sandbox.process import Limits
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from kubevnfm_infra_k8s.domain.cnf_policy import Policies
+from kubevnfm_infra_k8s.domain.planning.cnf_policy import Policies
 
 _MODES = ("warn", "strict")
 

@@ -38,19 +38,19 @@ from kubevnfm_infra_k8s.adapters.cloud_logins import RegisteredLogins
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
-from kubevnfm_infra_k8s.capi_handlers import CapiHandlers
-from kubevnfm_infra_k8s.change_handlers import ChangeHandlers
-from kubevnfm_infra_k8s.comparison_handler import ComparisonHandler
-from kubevnfm_infra_k8s.domain.capi.watching import ClusterWatches
-from kubevnfm_infra_k8s.domain.object_watches import ObjectWatches
-from kubevnfm_infra_k8s.handlers import InfraK8sHandlers
-from kubevnfm_infra_k8s.machine_handlers import MachineHandlers
-from kubevnfm_infra_k8s.management_handlers import ManagementHandlers
-from kubevnfm_infra_k8s.policy_gate import PolicyGate
+from kubevnfm_infra_k8s.domain.watching.object_watches import ObjectWatches
+from kubevnfm_infra_k8s.domain.workload_clusters.cluster_watches import ClusterWatches
+from kubevnfm_infra_k8s.handlers.applying import InfraK8sHandlers
+from kubevnfm_infra_k8s.handlers.changing import ChangeHandlers
+from kubevnfm_infra_k8s.handlers.cluster_updates import UpdateHandlers
+from kubevnfm_infra_k8s.handlers.clusters import CapiHandlers
+from kubevnfm_infra_k8s.handlers.comparison import ComparisonHandler
+from kubevnfm_infra_k8s.handlers.machines import MachineHandlers
+from kubevnfm_infra_k8s.handlers.management import ManagementHandlers
+from kubevnfm_infra_k8s.handlers.policy_gate import PolicyGate
+from kubevnfm_infra_k8s.handlers.watches import WatchHandler
 from kubevnfm_infra_k8s.policy_settings import policies_of
 from kubevnfm_infra_k8s.settings import Settings
-from kubevnfm_infra_k8s.update_handlers import UpdateHandlers
-from kubevnfm_infra_k8s.watch_handler import WatchHandler
 
 SERVICE = "infra-k8s"
 LAYER = "Kubernetes"

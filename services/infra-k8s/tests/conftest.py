@@ -41,10 +41,10 @@ from kubevnfm_infra_k8s.adapters.cloud_logins import RegisteredLogins
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
-from kubevnfm_infra_k8s.change_handlers import ChangeHandlers
 from kubevnfm_infra_k8s.domain.ports import Cluster
-from kubevnfm_infra_k8s.handlers import InfraK8sHandlers
-from kubevnfm_infra_k8s.policy_gate import PolicyGate
+from kubevnfm_infra_k8s.handlers.applying import InfraK8sHandlers
+from kubevnfm_infra_k8s.handlers.changing import ChangeHandlers
+from kubevnfm_infra_k8s.handlers.policy_gate import PolicyGate
 from kubevnfm_infra_k8s.policy_settings import policies_of
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lab.faults import CallLedger, FaultBook

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from capi_management import ADDON, Management, files_of, managed
 from kubevnfm_events import PackageRef
-from kubevnfm_infra_k8s.domain.cnf_policy import Override, Policies
 from kubevnfm_infra_k8s.domain.errors import PolicyViolated
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.planning.cnf_policy import Override, Policies
 from kubevnfm_infra_k8s.domain.release import ADDONS
-from kubevnfm_infra_k8s.policy_gate import PolicyGate
+from kubevnfm_infra_k8s.handlers.policy_gate import PolicyGate
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Key
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from kubevnfm_events.capi import ClusterStage
-from kubevnfm_infra_k8s.domain.capi.assessment import ClusterObjects, Goal, assess
 from kubevnfm_infra_k8s.domain.capi.contract import Conditions, Contract, contract_of, is_paused
 from kubevnfm_infra_k8s.domain.capi.readiness import RULES
-from kubevnfm_infra_k8s.domain.readiness import judge
+from kubevnfm_infra_k8s.domain.reading.readiness import judge
 from kubevnfm_infra_k8s.domain.verdicts import Observation, Status
+from kubevnfm_infra_k8s.domain.workload_clusters.assessment import ClusterObjects, Goal, assess
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 OK, WAIT, BAD = Status.CURRENT, Status.IN_PROGRESS, Status.FAILED

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from capi_management import CLASS_VDUS, Management, files_of, managed
 from kubevnfm_events.capi import ClusterReached, UpdatePart
-from kubevnfm_infra_k8s.domain.capi.classes import earlier_class
-from kubevnfm_infra_k8s.domain.capi.referring import references
-from kubevnfm_infra_k8s.domain.capi.templates import renamed
-from kubevnfm_infra_k8s.domain.capi.waiting import kinds_of, objects_now
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsRefused
+from kubevnfm_infra_k8s.domain.workload_clusters.classes import earlier_class
+from kubevnfm_infra_k8s.domain.workload_clusters.cluster_wait import kinds_of, objects_now
+from kubevnfm_infra_k8s.domain.workload_clusters.references import references
+from kubevnfm_infra_k8s.domain.workload_clusters.templates import renamed
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster

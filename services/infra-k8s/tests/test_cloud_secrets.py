@@ -11,10 +11,10 @@ import yaml
 from capi_management import VDUS, Management, files_of, managed
 from given_identities import OPENSTACK, GivenIdentities
 from kubevnfm_events.capi import UpdateCluster, UpdatePart
-from kubevnfm_infra_k8s.domain.capi.cloud_secrets import FIELD
 from kubevnfm_infra_k8s.domain.errors import ObjectsRefused
 from kubevnfm_infra_k8s.domain.ports import CloudLogin
-from kubevnfm_infra_k8s.update_handlers import UpdateHandlers
+from kubevnfm_infra_k8s.domain.workload_clusters.cloud_secrets import FIELD
+from kubevnfm_infra_k8s.handlers.cluster_updates import UpdateHandlers
 from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Key

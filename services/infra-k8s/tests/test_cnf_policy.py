@@ -10,11 +10,11 @@ import pytest
 from kubevnfm_events import VimConnection
 from kubevnfm_events.infra import VduTarget
 from kubevnfm_infra_k8s.adapters import documents
-from kubevnfm_infra_k8s.domain.cnf_policy import Finding, Policies, Rules, findings, namespaces_of
 from kubevnfm_infra_k8s.domain.errors import PolicyViolated
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, Wanted, group_of
-from kubevnfm_infra_k8s.domain.policy_report import described
-from kubevnfm_infra_k8s.policy_gate import PolicyGate
+from kubevnfm_infra_k8s.domain.planning.cnf_policy import Finding, Policies, Rules, findings, namespaces_of
+from kubevnfm_infra_k8s.domain.planning.policy_report import described
+from kubevnfm_infra_k8s.handlers.policy_gate import PolicyGate
 from kubevnfm_infra_k8s.policy_settings import policies_of
 from kubevnfm_infra_k8s.settings import Settings
 from kubevnfm_lab.kubernetes import LabCluster

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.documents import StoredDeletions
-from kubevnfm_infra_k8s.domain.deleting import propagation_of
 from kubevnfm_infra_k8s.domain.errors import AddressUnnamed, ClusterUnavailable, ObjectsNotGone
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster, Propagation
+from kubevnfm_infra_k8s.domain.removing.deleting import propagation_of
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_secrets import KeyRing

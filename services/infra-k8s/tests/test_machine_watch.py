@@ -12,7 +12,7 @@ from kubevnfm_bus import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope
 from kubevnfm_events.capi import ClusterReached, ExpectedMachines, MachinesChanged, MachinesFinding, WatchMachines
-from kubevnfm_infra_k8s.watch_handler import WatchHandler
+from kubevnfm_infra_k8s.handlers.watches import WatchHandler
 from kubevnfm_lab.faults import CallLedger
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_lab.kubernetes.objects import Key

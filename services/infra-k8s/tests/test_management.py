@@ -16,7 +16,7 @@ from kubevnfm_infra_k8s.domain.errors import (
     ObjectFailed,
     ObjectsNotReady,
 )
-from kubevnfm_infra_k8s.management_handlers import ManagementHandlers
+from kubevnfm_infra_k8s.handlers.management import ManagementHandlers
 from kubevnfm_lab.faults import FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Key, value_at

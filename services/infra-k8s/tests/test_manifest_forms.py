@@ -11,16 +11,16 @@ from typing import Any, Final, cast
 
 import pytest
 from kubevnfm_events.infra import VduTarget
+from kubevnfm_infra_k8s.domain.changing.dry_run import webhooks_of
 from kubevnfm_infra_k8s.domain.charts import templates_of
-from kubevnfm_infra_k8s.domain.cnf_policy import Rules, findings, namespaces_of
-from kubevnfm_infra_k8s.domain.manifests import check_hooks, read_manifests
 from kubevnfm_infra_k8s.domain.objects import Resource
-from kubevnfm_infra_k8s.domain.order import waves
-from kubevnfm_infra_k8s.domain.planning import plan
-from kubevnfm_infra_k8s.domain.pod_security import Level
-from kubevnfm_infra_k8s.domain.policy_report import described
+from kubevnfm_infra_k8s.domain.planning.cnf_policy import Rules, findings, namespaces_of
+from kubevnfm_infra_k8s.domain.planning.order import waves
+from kubevnfm_infra_k8s.domain.planning.plan import plan
+from kubevnfm_infra_k8s.domain.planning.pod_security import Level
+from kubevnfm_infra_k8s.domain.planning.policy_report import described
 from kubevnfm_infra_k8s.domain.ports import Cluster
-from kubevnfm_infra_k8s.domain.rehearsing import webhooks_of
+from kubevnfm_infra_k8s.domain.reading.manifests import check_hooks, read_manifests
 from kubevnfm_infra_k8s.domain.release import Release
 from kubevnfm_kit.errors import VnfmError
 

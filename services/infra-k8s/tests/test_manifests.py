@@ -10,11 +10,11 @@ import pytest
 import yaml
 from kubevnfm_events.infra import VduTarget
 from kubevnfm_infra_k8s.domain.capi.autoscaling import Limits
-from kubevnfm_infra_k8s.domain.claims import asks_for
-from kubevnfm_infra_k8s.domain.manifests import Manifest, defined_kinds, namespace_of_all, read_manifests
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, Wanted
-from kubevnfm_infra_k8s.domain.preparing import prepared
-from kubevnfm_infra_k8s.domain.vdus import replicas_of, vdus_without_workload, workload_of_vdus
+from kubevnfm_infra_k8s.domain.planning.preparing import prepared
+from kubevnfm_infra_k8s.domain.reading.claims import asks_for
+from kubevnfm_infra_k8s.domain.reading.manifests import Manifest, defined_kinds, namespace_of_all, read_manifests
+from kubevnfm_infra_k8s.domain.reading.vdus import replicas_of, vdus_without_workload, workload_of_vdus
 from kubevnfm_kit.errors import InvalidInput
 
 Make = Callable[..., dict[str, Any]]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, Wanted
-from kubevnfm_infra_k8s.domain.order import Wave, deletion_stages, rank, waves
+from kubevnfm_infra_k8s.domain.planning.order import Wave, deletion_stages, rank, waves
 
 Make = Callable[..., dict[str, Any]]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_infra_k8s.domain.objects import POD_TEMPLATES
-from kubevnfm_infra_k8s.domain.pod_security import OVERRIDING, POD_CHECKS, Level, pod_violations
+from kubevnfm_infra_k8s.domain.planning.pod_security import OVERRIDING, POD_CHECKS, Level, pod_violations
 
 _LINES = (Path(__file__).parent / "pod_security" / "examples-v1.34.jsonl").read_text(encoding="utf-8").splitlines()
 EXAMPLES: list[dict[str, Any]] = [json.loads(line) for line in _LINES]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
-from kubevnfm_infra_k8s.domain.readiness import judge, last_condition
-from kubevnfm_infra_k8s.domain.report import describe
+from kubevnfm_infra_k8s.domain.reading.readiness import judge, last_condition
 from kubevnfm_infra_k8s.domain.verdicts import Observation, Status, Verdict
+from kubevnfm_infra_k8s.domain.watching.not_ready_report import describe
 from kubevnfm_lab.kubernetes.pki import Authority
 
 NOW = datetime(2025, 6, 1, 12, 0, tzinfo=UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubevnfm_infra_k8s.domain.ready_when import parse
+from kubevnfm_infra_k8s.domain.reading.ready_when import parse
 
 BODY: dict[str, Any] = {
     "status": {

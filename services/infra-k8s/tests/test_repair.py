@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from capi_management import VDUS, Management, files_of, managed
 from kubevnfm_events.capi import UpdateCluster
-from kubevnfm_infra_k8s.domain.comparing import differences
-from kubevnfm_infra_k8s.domain.drift import is_compared
 from kubevnfm_infra_k8s.domain.errors import ClusterLost, ObjectMissing, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Propagation
-from kubevnfm_infra_k8s.update_handlers import UpdateHandlers
+from kubevnfm_infra_k8s.domain.watching.comparing import differences
+from kubevnfm_infra_k8s.domain.watching.drift import is_compared
+from kubevnfm_infra_k8s.handlers.cluster_updates import UpdateHandlers
 from kubevnfm_lab.faults import FaultBook
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_lab.kubernetes.objects import Key

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, named, version_of
+from kubevnfm_infra_k8s.domain.changing.updating import _configs_of, _content, _pod_spec
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, annotations_of, labels_of, uid_of
-from kubevnfm_infra_k8s.domain.readiness import judge, last_condition
-from kubevnfm_infra_k8s.domain.updating import _configs_of, _content, _pod_spec
+from kubevnfm_infra_k8s.domain.reading.readiness import judge, last_condition
 from kubevnfm_infra_k8s.domain.verdicts import Observation
 
 SEEN = Observation(now=datetime(2026, 1, 1, tzinfo=UTC))

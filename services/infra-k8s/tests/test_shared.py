@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from kubevnfm_infra_k8s.domain.errors import SharedObjectDiffers
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
+from kubevnfm_infra_k8s.domain.planning.preparing import instance_labels
 from kubevnfm_infra_k8s.domain.ports import Cluster
-from kubevnfm_infra_k8s.domain.preparing import instance_labels
 
 Make = Callable[..., dict[str, Any]]
 RBAC = "rbac.authorization.k8s.io/v1"

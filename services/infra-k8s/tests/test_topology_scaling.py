@@ -9,11 +9,16 @@ from typing import Any
 import pytest
 from capi_management import CLASS_VDUS, Management, files_of, managed
 from kubevnfm_events.capi import ClusterReached
-from kubevnfm_infra_k8s.domain.applied import applied_part, applied_version
-from kubevnfm_infra_k8s.domain.capi.topology import part_of, topology_vdus, with_part_count, with_topology_replicas
-from kubevnfm_infra_k8s.domain.drift import Sighting, judge
+from kubevnfm_infra_k8s.domain.capi.topology import (
+    part_of,
+    topology_vdus,
+    with_part_count,
+    with_topology_replicas,
+)
+from kubevnfm_infra_k8s.domain.changing.applied_fields import applied_part, applied_version
 from kubevnfm_infra_k8s.domain.errors import MachinesMissing, OutsideAutoscaler
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.watching.drift import Sighting, judge
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_lab.kubernetes.objects import value_at

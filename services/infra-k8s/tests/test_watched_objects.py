@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from kubevnfm_infra_k8s.domain.capi.watching import WatchedObjects
 from kubevnfm_infra_k8s.domain.ports import Seen
+from kubevnfm_infra_k8s.domain.workload_clusters.cluster_watches import WatchedObjects
 
 
 def machine(name: str, cluster: str | None = None, *, labelled: bool = False, kind: str = "Machine") -> dict[str, Any]:

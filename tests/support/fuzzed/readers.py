@@ -20,7 +20,7 @@ from kubevnfm_csar.capi_providers import providers_of
 from kubevnfm_csar.documents import parse_documents
 from kubevnfm_csar.placeholders import fill_in
 from kubevnfm_events import InvalidMessage, decode
-from kubevnfm_infra_k8s.domain.manifests import read_manifests
+from kubevnfm_infra_k8s.domain.reading.manifests import read_manifests
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.foreign_yaml import YamlRefused, read_kubernetes_yaml, read_tosca_yaml

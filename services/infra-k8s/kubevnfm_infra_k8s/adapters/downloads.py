@@ -17,7 +17,7 @@ import aiohttp
 from kubevnfm_clients.outbound import AddressRules, outbound_session, refusal_in
 from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable
 
-from kubevnfm_infra_k8s.domain.manifests import FIELD
+from kubevnfm_infra_k8s.domain.reading.manifests import FIELD
 
 _LARGEST: Final = 10 * 2**20
 _TIMEOUT_S: Final = 30.0

@@ -24,7 +24,7 @@ from kubevnfm_store.query import Index, by
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.domain.charts import ChartTarget, templates_of
-from kubevnfm_infra_k8s.domain.manifests import FIELD
+from kubevnfm_infra_k8s.domain.reading.manifests import FIELD
 
 FETCHED: Final = "k8s_fetched_files"
 INDEXES: Final = [Index(["vnfInstanceId"])]

@@ -18,11 +18,11 @@ from kubevnfm_bus import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope
 from kubevnfm_events.infra import CompareObjects, ExpectedObjects, ObjectsCompared, ObjectsDrift, ObjectsFinding
-from kubevnfm_infra_k8s.comparison_handler import ComparisonHandler
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ForeignObjects
-from kubevnfm_infra_k8s.domain.object_watches import ObjectWatches
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Propagation
+from kubevnfm_infra_k8s.domain.watching.object_watches import ObjectWatches
+from kubevnfm_infra_k8s.handlers.comparison import ComparisonHandler
 from kubevnfm_lab.faults import CallLedger
 from kubevnfm_secrets import KeyRing
 from patience import until, until_true

@@ -1,1 +1,1 @@
-"""Cluster API: its contracts, conditions and readiness, and the wait for workload clusters."""
+"""The objects of Cluster API: contracts, conditions, topology."""

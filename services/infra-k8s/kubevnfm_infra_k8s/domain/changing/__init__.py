@@ -1,0 +1,1 @@
+"""Applies, updates, scales, heals and repairs objects."""

@@ -1,0 +1,145 @@
+"""Applies a plan to a cluster: checks that no object of others is overwritten, then sends all objects in order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from kubevnfm_infra_k8s.domain.changing.dry_run import rehearse, webhooks_of
+from kubevnfm_infra_k8s.domain.changing.sending import Sender
+from kubevnfm_infra_k8s.domain.concurrency import each_of
+from kubevnfm_infra_k8s.domain.errors import ForeignObjects, ObjectRefused
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, Wanted, field_at, labels_of
+from kubevnfm_infra_k8s.domain.planning.order import Wave, waves
+from kubevnfm_infra_k8s.domain.planning.plan import Plan
+from kubevnfm_infra_k8s.domain.ports import Releases, SharedObjects
+from kubevnfm_infra_k8s.domain.progress import Progress
+from kubevnfm_infra_k8s.domain.reading.claims import taken_claims
+from kubevnfm_infra_k8s.domain.reading.existing import look
+from kubevnfm_infra_k8s.domain.release import Release
+from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
+from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class ApplyRun:
+    """The application of one instance's objects in one step."""
+
+    wait: ReadinessWait
+    releases: Releases
+    shared: SharedObjects
+    progress: Progress
+    adopt: bool
+    rehearses: bool = False
+    """Whether a set that changes existing objects is checked by a dry run too."""
+    only: Collection[ObjectKey] | None = None
+    """The objects to apply again, of a set that was applied before; None: all. Those that others share are among them."""
+
+    async def apply(self, plan: Plan, release: Release, *, applied_by: str) -> Release:
+        """Send all objects and store the release; return it with the uids.
+
+        Nothing is sent if the check or the dry run rejects an object.
+        """
+        objects = [each for each in plan.objects if self.only is None or each.key in self.only]
+        persistent = [each for each in objects if each.resource.is_persistent]
+        is_first = not any(entry.uid for entry in release.entries)
+        # Stored before any object is sent, so that after a crash termination finds all of them. Entries that were never
+        # sent are harmless: termination deletes no object without our label.
+        if self.only is None:
+            release = await self.releases.save(release.planned(persistent, namespace=plan.namespace))
+        sharers = await self._hold(persistent)
+        there = await self._find_existing(persistent)
+        foreign = self._foreign(there, sharers, release)
+        taken = await taken_claims(
+            self.wait.cluster, self.releases, persistent, there.keys(), self.wait.vnf_instance_id
+        )
+        if taken:
+            # Not taken over either: two instances would write the same data.
+            raise ForeignObjects(taken, way_out="rename the StatefulSets or their claim templates")
+        if foreign and not self.adopt:
+            raise ForeignObjects(foreign, way_out="delete or rename them" if self.only is not None else "")
+        # Before its definition is applied, a custom resource would be rejected. For objects that exist already, the dry
+        # run was done when they were created, unless their manifests are others now.
+        if plan.all_served and (is_first or self.rehearses):
+            await rehearse(self.wait.cluster, objects)
+        keys = {each.key for each in persistent}
+        release = await self.releases.save(release.sharing(sharers, among=keys).adopting(foreign))
+        await self.progress.started(f"{len(objects)} objects", total=len(objects))
+        for vdu in plan.without_workload if self.only is None else ():
+            message = f"no workload named {vdu.name} in the files, so it has no VNFC"
+            await self.progress.on(f"VDU {vdu.vdu_id}", message, done=0, total=len(objects))
+        # A Job that has ended must not run again because a later object has failed. It may have been collected.
+        left = [each for each in objects if each.key not in release.complete]
+        sender = Sender(
+            self.wait, self.progress, there, sharers, webhooks_of(plan.objects), is_again=self.only is not None
+        )
+        unsent = {each.key for each in left}
+        postponed: list[Wanted] = []
+        for wave in waves(left):
+            await self._wait_for(wave, plan)
+            sent = await sender.send([*postponed, *wave.objects], unsent=unsent)
+            # Stored now: a rollback after a crash then knows which objects are ours.
+            release = await self.releases.save(release.written(sent.written))
+            postponed = [each for each, _ in sent.refused]
+            unsent -= sent.written.keys()
+        rest = await sender.send_rest(postponed)
+        log.info("objects_applied", namespace=plan.namespace, objects=len(objects))
+        return await self.releases.save(release.confirmed(rest, applied_by=applied_by))
+
+    async def _hold(self, objects: Sequence[Wanted]) -> Mapping[ObjectKey, Sequence[str]]:
+        """Join the holders of the cluster-scoped objects; return the other instances by object.
+
+        Raises SharedObjectDiffers.
+        """
+        mine, cluster = self.wait.vnf_instance_id, self.wait.cluster.endpoint
+        scoped = [each for each in objects if not each.resource.namespaced]
+        others = await each_of(scoped, lambda each: self.shared.hold(cluster, each.key, each.digest, mine))
+        return {each.key: holders for each, holders in zip(scoped, others, strict=True) if holders}
+
+    async def _find_existing(self, objects: Sequence[Wanted]) -> Mapping[ObjectKey, Body]:
+        """Return the objects that exist already."""
+        return await look(self.wait.cluster, [(each.resource, each.key) for each in objects], self._look)
+
+    def _foreign(
+        self, there: Mapping[ObjectKey, Body], sharers: Mapping[ObjectKey, Sequence[str]], release: Release
+    ) -> Sequence[ObjectKey]:
+        """Return those of the existing objects that belong neither to this instance nor to one that shares them."""
+        mine = self.wait.vnf_instance_id
+        return [
+            key
+            for key, body in there.items()
+            if labels_of(body).get(INSTANCE_LABEL) not in {mine, *sharers.get(key, ())}
+            and not release.has_lost_label(key, body)
+        ]
+
+    async def _look(self, resource: Resource, key: ObjectKey) -> Body | None:
+        try:
+            return await self.wait.cluster.get(resource, key)
+        except ObjectRefused as refusal:
+            if refusal.is_forbidden:  # unknown; the API server decides when the object is applied
+                return None
+            raise
+
+    async def _wait_for(self, wave: Wave, plan: Plan) -> None:
+        needed = [Awaited(each.key, each.resource) for each in plan.objects if each.key in wave.after_ready]
+        await self.wait.until_ready(needed, self.progress)
+
+
+def awaited(plan: Plan, release: Release) -> Sequence[Awaited]:
+    """Return the objects that have to become ready; Jobs that have ended already are not among them."""
+    entries = {entry.key: entry for entry in release.entries}
+    return [
+        Awaited(
+            each.key,
+            each.resource,
+            is_shared=entries[each.key].is_shared,
+            uid=entries[each.key].uid,
+            is_collected_at_end=field_at(each.body, "spec", "ttlSecondsAfterFinished") is not None,
+        )
+        for each in plan.objects
+        if each.resource.is_persistent and not entries[each.key].is_complete
+    ]

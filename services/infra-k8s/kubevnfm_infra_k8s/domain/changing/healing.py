@@ -1,0 +1,126 @@
+"""Replaces pods of an instance, and waits for as many new ones (capi.md CR-034).
+
+The pods to replace are known by uid. The cluster shows which of them are gone, so that a call that was interrupted
+anywhere can be repeated: a pod of the same name with another uid is the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from kubevnfm_events.infra import PodFacts
+
+from kubevnfm_infra_k8s.domain.changing.relabelling import is_ours
+from kubevnfm_infra_k8s.domain.errors import ForeignObjects, ObjectMissing, ObjectsNotReady
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, Wanted, field_at, uid_of
+from kubevnfm_infra_k8s.domain.ports import Releases
+from kubevnfm_infra_k8s.domain.progress import Progress
+from kubevnfm_infra_k8s.domain.reading.instance_facts import PODS, instance_pods
+from kubevnfm_infra_k8s.domain.reading.readiness import judge
+from kubevnfm_infra_k8s.domain.reading.vdus import is_running, owned_pods
+from kubevnfm_infra_k8s.domain.release import Entry, Release, Written
+from kubevnfm_infra_k8s.domain.verdicts import Observation
+from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
+from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
+
+log = structlog.get_logger()
+
+BARE: Final = "Pod"
+"""The owner kind of a pod that is a workload itself."""
+
+
+@dataclass(frozen=True)
+class HealRun:
+    """The replacement of some of one instance's pods in one step."""
+
+    wait: ReadinessWait
+    releases: Releases
+    progress: Progress
+    pods: Sequence[PodFacts]
+    """The pods to replace."""
+
+    async def end(self) -> bool:
+        """Begin to delete the pods; return whether all of them are gone. Raises ObjectsNotReady at the deadline."""
+        left = []
+        for pod in self.pods:
+            key = ObjectKey("v1", "Pod", pod.namespace, pod.name)
+            body = await self.wait.cluster.get(PODS, key)
+            if body is None or uid_of(body) != pod.uid:
+                continue
+            left.append(str(key))
+            if not field_at(body, "metadata", "deletionTimestamp"):
+                await self.wait.cluster.delete(PODS, key, uid=pod.uid)
+                log.info("pod_deleted", pod=str(key))
+            await self.progress.on(str(key), "ends", done=len(self.pods) - len(left), total=len(self.pods))
+        if left and self.wait.left_s() <= 0:
+            raise ObjectsNotReady(f"pods did not end in time: {', '.join(left)}")
+        return not left
+
+    async def create_bare(self, wanted: Mapping[ObjectKey, Wanted], release: Release) -> Release:
+        """Create the deleted pods that no workload creates again; return the release with their uids.
+
+        ``wanted``: the objects of the manifests. Raises ObjectMissing if the manifests no longer have the pod.
+        """
+        created: dict[ObjectKey, Written] = {}
+        for pod in self.pods:
+            if pod.owner_kind != BARE:
+                continue
+            key = ObjectKey("v1", "Pod", pod.namespace, pod.name)
+            body = await self.wait.cluster.get(PODS, key)
+            if body is None:
+                if key not in wanted:
+                    raise ObjectMissing(key)
+                body = await self.wait.cluster.apply(PODS, key, wanted[key].body)
+            created[key] = Written.from_body(body)
+        after = release.written(created)
+        return release if after == release else await self.releases.save(after)
+
+    async def is_whole(self, release: Release, *, within_s: float) -> bool:
+        """Return whether the workloads of the pods are ready and have as many ready pods as they want.
+
+        Raises: ObjectMissing for a workload that does not exist; ObjectFailed, ObjectsNotReady.
+        """
+        vdu_ids = {pod.vdu_id for pod in self.pods}
+        entries = [entry for entry in release.entries if entry.vdu_id in vdu_ids]
+        awaited = [Awaited(entry.key, await self._resource(entry, release)) for entry in entries]
+        bodies = await self.wait.until_ready(awaited, self.progress, within_s=within_s)
+        if bodies is None:
+            return False
+        # A workload's own status can still count the pods that were deleted just now.
+        lacking = await self._lacking(entries, bodies)
+        for subject, message in lacking:
+            await self.progress.on(subject, message, done=len(entries) - len(lacking), total=len(entries))
+        if lacking and self.wait.left_s() <= 0:
+            raise ObjectsNotReady("; ".join(f"{subject}: {message}" for subject, message in lacking))
+        return not lacking
+
+    async def _resource(self, entry: Entry, release: Release) -> Resource:
+        cluster, key = self.wait.cluster, entry.key
+        resource = await cluster.resource(key.api_version, key.kind)
+        body = await cluster.get(resource, key) if resource is not None else None
+        if resource is None or body is None:
+            raise ObjectMissing(key)
+        if not await is_ours(cluster, resource, key, body, release):
+            raise ForeignObjects([key])
+        return resource
+
+    async def _lacking(self, entries: Sequence[Entry], bodies: Mapping[ObjectKey, Body]) -> Sequence[tuple[str, str]]:
+        found = await instance_pods(self.wait.cluster, self.wait.vnf_instance_id, [entry.key for entry in entries])
+        uids = {uid_of(bodies[entry.key]): entry.key for entry in entries}
+        ready = dict.fromkeys(uids.values(), 0)
+        seen = Observation(now=self.wait.clock.now())
+        for pod, owner in owned_pods(uids, pods=found.pods, replica_sets=found.replica_sets):
+            ready[uids[owner]] += is_running(pod) and judge(pod, seen).is_current
+        counts = [(key, count, _wanted(bodies[key])) for key, count in ready.items()]
+        return [(str(key), f"{count} of {wanted} pods ready") for key, count, wanted in counts if count < wanted]
+
+
+def _wanted(body: Body) -> int:
+    """Return the number of pods that a workload wants."""
+    if body.get("kind") == "DaemonSet":
+        return int(field_at(body, "status", "desiredNumberScheduled") or 0)
+    replicas = field_at(body, "spec", "replicas")
+    return replicas if isinstance(replicas, int) else 1

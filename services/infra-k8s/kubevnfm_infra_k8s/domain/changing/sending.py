@@ -1,0 +1,153 @@
+"""Sends the objects of a set to the API server, wave by wave; what another object of the set must cure is sent later."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from kubevnfm_kit.clock import rfc3339
+
+from kubevnfm_infra_k8s.domain.changing.applied_fields import applied_version
+from kubevnfm_infra_k8s.domain.changing.dry_run import may_be_cured
+from kubevnfm_infra_k8s.domain.concurrency import each_of
+from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotReady, ObjectsRefused, WebhookUnavailable
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, field_at, labels_of
+from kubevnfm_infra_k8s.domain.planning.preparing import instance_labels, labelled
+from kubevnfm_infra_k8s.domain.progress import Progress
+from kubevnfm_infra_k8s.domain.release import Written
+from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
+from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
+
+log = structlog.get_logger()
+
+_WEBHOOK_PAUSES_S: Final = (1.0, 2.0, 4.0, 8.0)
+"""capi.md CR-016; the last pause is repeated until the deadline."""
+_FIRST_LOOK_S: Final = 0.05
+_LONGEST_LOOK_S: Final = 1.0
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The result of sending one group of objects."""
+
+    written: Mapping[ObjectKey, Written]
+    refused: Sequence[tuple[Wanted, ObjectRefused]]
+    """The objects that may be accepted once others of the set exist."""
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Sends objects of one instance in one step."""
+
+    wait: ReadinessWait
+    progress: Progress
+    there: Mapping[ObjectKey, Body]
+    """The objects that existed before."""
+    sharers: Mapping[ObjectKey, Sequence[str]]
+    """The other instances that hold a cluster-scoped object."""
+    webhooks: Collection[str]
+    """The names of the admission webhooks of the set."""
+    is_again: bool = False
+    """Whether objects that other instances have created are applied too: another party has changed them."""
+
+    async def send(self, objects: Sequence[Wanted], *, unsent: Collection[ObjectKey]) -> Sent:
+        """Send the objects, a few at a time; definitions are served when it returns.
+
+        ``unsent``: the objects of the set that were not accepted yet. Raises ObjectRefused for an object that none
+        of them can cure.
+        """
+        refused: list[tuple[Wanted, ObjectRefused]] = []
+
+        async def send(each: Wanted) -> Body | None:
+            try:
+                return await self._send_one(each)
+            except ObjectRefused as refusal:
+                if not may_be_cured(refusal, each.key, set(unsent) - {each.key}, self.webhooks):
+                    raise
+                log.info("object_postponed", object=str(each.key), reason=str(refusal))
+                refused.append((each, refusal))
+                return None
+
+        bodies = await each_of(objects, send)
+        definitions = [each for each in objects if each.key.kind == "CustomResourceDefinition"]
+        if definitions:
+            found = [
+                Awaited(each.key, each.resource, is_shared=each.key in self.sharers, only_served=True)
+                for each in definitions
+            ]
+            await self.wait.until_ready(found, self.progress)
+            await self._until_served(definitions)
+        written = {
+            each.key: Written.from_body(body) for each, body in zip(objects, bodies, strict=True) if body is not None
+        }
+        return Sent(written, refused)
+
+    async def send_rest(self, objects: Sequence[Wanted]) -> Mapping[ObjectKey, Written]:
+        """Send what other objects had to cure, as long as that gets one more of them accepted.
+
+        Raises ObjectRefused or ObjectsRefused.
+        """
+        written: dict[ObjectKey, Written] = {}
+        left = objects
+        while left:
+            sent = await self.send(left, unsent={each.key for each in left})
+            if not sent.written:
+                raise ObjectsRefused([refusal for _, refusal in sent.refused])
+            written |= sent.written
+            left = [each for each, _ in sent.refused]
+        return written
+
+    async def _until_served(self, definitions: Sequence[Wanted]) -> None:
+        """Return when discovery shows the defined kinds, which takes a moment after a definition is established."""
+        cluster = self.wait.cluster
+        cluster.forget_kinds()
+        for each in definitions:
+            for version in field_at(each.body, "spec", "versions") or []:
+                api_version = f"{field_at(each.body, 'spec', 'group')}/{version.get('name')}"
+                pause_s = _FIRST_LOOK_S
+                while version.get("served") and not await cluster.resource(api_version, _kind(each)):
+                    if self.wait.left_s() <= pause_s:
+                        raise ObjectsNotReady(f"{each.key}: established, but {api_version} is not served")
+                    await asyncio.sleep(pause_s)
+                    pause_s = min(pause_s * 2, _LONGEST_LOOK_S)
+
+    async def _send_one(self, wanted: Wanted) -> Body:
+        body, there, sharers = wanted.body, self.there.get(wanted.key), self.sharers.get(wanted.key, ())
+        if sharers:
+            if there is not None and not self.is_again:  # another instance has created it with the same content
+                return there
+            # Both instances may apply it at the same time; with the same label the order does not matter.
+            body = labelled(body, instance_labels(self._label(there, sharers)))
+        tries, since = 0, self.wait.clock.now()
+        while True:
+            try:
+                applied = await self.wait.cluster.apply(wanted.resource, wanted.key, body)
+                if there is not None and applied_version(there) not in (None, wanted.key.api_version):
+                    # The API server has compared the two sets of our fields by conversions, which can lose some. Now both
+                    # are in one version (capi.md CR-038).
+                    applied = await self.wait.cluster.apply(wanted.resource, wanted.key, body)
+                    log.info(
+                        "object_applied_in_another_version", object=str(wanted.key), version=wanted.key.api_version
+                    )
+                return applied
+            # Retried here and not by the worker, because the webhook's own pods may be among the objects just sent.
+            except WebhookUnavailable as error:
+                pause_s = _WEBHOOK_PAUSES_S[min(tries, len(_WEBHOOK_PAUSES_S) - 1)]
+                if self.wait.left_s() <= pause_s:
+                    raise ObjectsNotReady(f"{wanted.key} ({wanted.file}): {error}") from error
+                message = f"waiting since {rfc3339(since)} for a webhook: {error}"
+                await self.progress.on(str(wanted.key), message, done=0, total=1)
+                await asyncio.sleep(pause_s)
+                tries += 1
+
+    def _label(self, there: Body | None, sharers: Sequence[str]) -> str:
+        """Return the instance whose label a shared object has: the present one, if it still holds it."""
+        present = labels_of(there).get(INSTANCE_LABEL) if there is not None else None
+        return present if present is not None and present in {*sharers, self.wait.vnf_instance_id} else sharers[0]
+
+
+def _kind(definition: Wanted) -> str:
+    return str(field_at(definition.body, "spec", "names", "kind"))

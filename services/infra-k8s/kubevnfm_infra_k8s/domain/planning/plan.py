@@ -1,0 +1,121 @@
+"""Makes the objects to apply from a command's files: resolves kinds and namespaces, finds VDUs, adds labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kubevnfm_events.infra import VduTarget
+
+from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
+from kubevnfm_infra_k8s.domain.capi.topology import topology_vdus, with_topology_replicas
+from kubevnfm_infra_k8s.domain.errors import UnknownKinds
+from kubevnfm_infra_k8s.domain.objects import Body, Resource, Wanted, digest_of
+from kubevnfm_infra_k8s.domain.planning.preparing import placed, prepared
+from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.reading.claims import with_present_marks
+from kubevnfm_infra_k8s.domain.reading.manifests import Manifest, check_names, defined_kinds, namespace_of_all
+from kubevnfm_infra_k8s.domain.reading.vdus import replicas_of, vdus_without_workload, workload_of_vdus
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The objects to apply."""
+
+    namespace: str
+    """The namespace of objects that name none."""
+    objects: Sequence[Wanted]
+    """In the order of the files."""
+    all_served: bool
+    """Whether the cluster serves all kinds before any of these objects is applied."""
+    without_workload: Sequence[VduTarget] = ()
+    """VDUs that none of the files implements: they have no VNFCs."""
+
+    @property
+    def has_cluster(self) -> bool:
+        """Whether the objects create a cluster with Cluster API, which takes longer."""
+        return any(is_cluster(each.key) for each in self.objects)
+
+
+class Described(Protocol):
+    """A command with what manifests alone do not say."""
+
+    @property
+    def vnf_instance_id(self) -> str: ...
+
+    @property
+    def namespace(self) -> str | None: ...
+
+    @property
+    def multi_namespace(self) -> bool: ...
+
+    @property
+    def vdus(self) -> Sequence[VduTarget]: ...
+
+
+async def plan(command: Described, manifests: Sequence[Manifest], cluster: Cluster, *, operation_id: str) -> Plan:
+    """Return the plan.
+
+    Raises: InvalidInput for an object without a name, for namespaces that differ, and for a workload that the request
+    maps to a VDU and no file has; UnknownKinds naming every unknown kind.
+    """
+    vdus = workload_of_vdus(manifests, command.vdus)
+    served = await _served(manifests, cluster)
+    defined = defined_kinds(manifests)
+    resources = {
+        each: served[kind] or defined.get(kind) for each in manifests for kind in [(each.api_version, each.kind)]
+    }
+    unknown = [each.kind_in_full for each, resource in resources.items() if resource is None]
+    if unknown:
+        raise UnknownKinds(unknown)
+    known: Mapping[Manifest, Resource] = {each: found for each, found in resources.items() if found is not None}
+    check_names(known)
+    namespaced = [each for each in manifests if known[each].namespaced]
+    namespace = namespace_of_all(namespaced, asked=command.namespace, multi=command.multi_namespace)
+    objects: list[Wanted] = []
+    implemented = list(vdus.values())
+    for each in manifests:
+        own = each.namespace if command.multi_namespace and each.namespace else namespace
+        place = own if known[each].namespaced else ""
+        vdu = vdus.get(each)
+        body: Body = (
+            prepared(
+                each,
+                namespace=place,
+                vnf_instance_id=command.vnf_instance_id,
+                operation_id=operation_id,
+                replicas=replicas_of(each, vdu),
+            )
+            if known[each].is_persistent
+            else placed(each, namespace=place)
+        )
+        in_topology: Sequence[VduTarget] = ()
+        if is_cluster(each.key(place)):
+            body = with_topology_replicas(body, command.vdus)
+            in_topology = topology_vdus(body, command.vdus)
+            implemented += in_topology
+        # The digest of the manifest as written: the prepared object contains the instance's id, so no two would be equal.
+        digest = digest_of(each.body)
+        objects.append(
+            Wanted(
+                each.key(place),
+                body,
+                known[each],
+                each.file,
+                digest,
+                vdu.vdu_id if vdu else None,
+                topology_vdus=tuple(one.vdu_id for one in in_topology),
+            )
+        )
+    return Plan(
+        namespace,
+        await with_present_marks(cluster, objects),
+        all_served=all(served.values()),
+        without_workload=vdus_without_workload(implemented, command.vdus),
+    )
+
+
+async def _served(manifests: Sequence[Manifest], cluster: Cluster) -> Mapping[tuple[str, str], Resource | None]:
+    kinds = {(each.api_version, each.kind) for each in manifests}
+    return {kind: await cluster.resource(*kind) for kind in sorted(kinds)}

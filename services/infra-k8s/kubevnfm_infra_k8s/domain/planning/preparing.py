@@ -1,0 +1,92 @@
+"""Prepares a manifest for the API server: namespace, labels, annotations, replicas (capi.md CR-018, CR-031)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from kubevnfm_infra_k8s.domain.capi.autoscaling import Limits
+from kubevnfm_infra_k8s.domain.objects import (
+    CLAIM_OF_ANNOTATION,
+    INSTANCE_LABEL,
+    MANAGED_BY,
+    OPERATION_ANNOTATION,
+    POD_TEMPLATES,
+    TACKER_LABEL,
+    Body,
+    group_of,
+)
+from kubevnfm_infra_k8s.domain.reading.ca_bundles import without_others_bundles
+from kubevnfm_infra_k8s.domain.reading.manifests import Manifest
+
+
+def instance_labels(vnf_instance_id: str) -> dict[str, str]:
+    """Return the labels that select all objects of an instance."""
+    return {INSTANCE_LABEL: vnf_instance_id, TACKER_LABEL: vnf_instance_id}
+
+
+def prepared(
+    manifest: Manifest, *, namespace: str, vnf_instance_id: str, operation_id: str, replicas: int | None = None
+) -> dict[str, Any]:
+    """Return the object to apply; ``namespace`` is "" for a cluster-scoped kind.
+
+    Selectors do not change, because the API server refuses new selectors for existing workloads.
+    """
+    body = placed(manifest, namespace=namespace)
+    metadata = body["metadata"]
+    own = instance_labels(vnf_instance_id)
+    metadata["labels"] = {**(metadata.get("labels") or {}), **own, **MANAGED_BY}
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), OPERATION_ANNOTATION: operation_id}
+    # Pods inherit only the labels of the template, and they are found by label.
+    path = POD_TEMPLATES.get((group_of(manifest.api_version), manifest.kind))
+    template = _object_at(body, path) if path else None
+    if template is not None:
+        inner = template.get("metadata") or {}
+        template["metadata"] = {**inner, "labels": {**(inner.get("labels") or {}), **own}}
+    if (manifest.api_version.rpartition("/")[0], manifest.kind) == ("apps", "StatefulSet"):
+        _mark_claims(body, own)
+    if Limits.from_object(body).are_complete:
+        # Otherwise each apply would take the number back that the autoscaler has chosen.
+        body["spec"] = {name: value for name, value in (body.get("spec") or {}).items() if name != "replicas"}
+    elif replicas is not None:
+        body["spec"] = {**(body.get("spec") or {}), "replicas": replicas}
+    return without_others_bundles(body)
+
+
+def placed(manifest: Manifest, *, namespace: str) -> dict[str, Any]:
+    """Return the object in its namespace, otherwise as it was written: the form of a kind that is not stored.
+
+    The API server refuses access reviews whose metadata has more than a namespace.
+    """
+    body: dict[str, Any] = deepcopy(dict(manifest.body))
+    # Manifests that were exported from a cluster have one. It belongs to the controllers.
+    body.pop("status", None)
+    metadata = {name: value for name, value in (body.get("metadata") or {}).items() if name != "namespace"}
+    body["metadata"] = {**metadata, **({"namespace": namespace} if namespace else {})}
+    return body
+
+
+def labelled(body: Body, labels: Mapping[str, str]) -> Body:
+    """Return the object with these labels added."""
+    metadata = body["metadata"]
+    return {**body, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}}
+
+
+def _mark_claims(stateful_set: dict[str, Any], own: Mapping[str, str]) -> None:
+    """Have each claim say whose it is: the StatefulSet controller copies labels and annotations of the template into it."""
+    spec = _object_at(stateful_set, ("spec",)) or {}
+    templates = spec.get("volumeClaimTemplates")
+    for template in templates if isinstance(templates, list) else ():
+        inner = template.get("metadata") if isinstance(template, dict) else None
+        if isinstance(inner, dict):
+            inner["labels"] = {**(inner.get("labels") or {}), **own}
+            annotations = inner.get("annotations") or {}
+            inner["annotations"] = {**annotations, CLAIM_OF_ANNOTATION: stateful_set["metadata"].get("name")}
+
+
+def _object_at(body: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any] | None:
+    node: object = body
+    for name in path:
+        node = node.get(name) if isinstance(node, dict) else None
+    return node if isinstance(node, dict) else None

@@ -1,0 +1,1 @@
+"""Reads manifests, and the objects of an instance in a cluster."""

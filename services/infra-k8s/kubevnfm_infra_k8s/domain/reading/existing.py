@@ -1,0 +1,50 @@
+"""Finds which objects of a set exist: many of one kind by one list of metadata, others one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
+from kubevnfm_infra_k8s.domain.concurrency import each_of
+from kubevnfm_infra_k8s.domain.errors import ObjectRefused
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at
+from kubevnfm_infra_k8s.domain.ports import Cluster
+
+Place = tuple[Resource, ObjectKey]
+MANY: Final = 8
+"""From so many objects of a kind in a namespace on, a list costs less than a request for each."""
+_MOST: Final = 2000
+"""The most objects of a kind in a namespace that are listed, those of others included; about 2 MB of metadata."""
+
+
+async def look(
+    cluster: Cluster, wanted: Sequence[Place], get: Callable[[Resource, ObjectKey], Awaitable[Body | None]]
+) -> Mapping[ObjectKey, Body]:
+    """Return the objects that exist, some of them only with their metadata; ``get`` reads a single one.
+
+    Cluster-scoped objects and those that describe a workload cluster are complete.
+    """
+    groups: dict[tuple[Resource, str], list[ObjectKey]] = {}
+    for resource, key in wanted:
+        if resource.namespaced and key.namespace and not is_cluster(key):
+            groups.setdefault((resource, key.namespace), []).append(key)
+    found: dict[ObjectKey, Body] = {}
+    listed: set[ObjectKey] = set()
+    for (resource, namespace), keys in groups.items():
+        bodies = await _listed(cluster, resource, namespace) if len(keys) >= MANY else None
+        if bodies is not None:
+            listed.update(keys)
+            found |= {key: bodies[key.name] for key in keys if key.name in bodies}
+    single = [(resource, key) for resource, key in wanted if key not in listed]
+    read = await each_of(single, lambda each: get(*each))
+    return found | {key: body for (_, key), body in zip(single, read, strict=True) if body is not None}
+
+
+async def _listed(cluster: Cluster, resource: Resource, namespace: str) -> Mapping[str, Body] | None:
+    """Return the objects of a kind by name; None if there are too many, or the credentials do not permit a list."""
+    try:
+        bodies = await cluster.list_metadata(resource, namespace=namespace, most=_MOST)
+    except ObjectRefused:
+        return None
+    return None if bodies is None else {str(field_at(body, "metadata", "name")): body for body in bodies}

@@ -1,0 +1,209 @@
+"""Reads manifests: YAML texts from a package or a URL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kubevnfm_csar.placeholders import VARIABLES
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.foreign_yaml import Budget, YamlRefused, YamlTooLarge, read_kubernetes_yaml
+
+from kubevnfm_infra_k8s.domain.errors import ChartRefused
+from kubevnfm_infra_k8s.domain.objects import (
+    READY_WHEN_ANNOTATION,
+    Body,
+    ObjectKey,
+    Resource,
+    annotations_of,
+    field_at,
+    group_of,
+)
+from kubevnfm_infra_k8s.domain.reading.manifest_forms import fault_of
+from kubevnfm_infra_k8s.domain.reading.ready_when import parse
+
+FIELD = "additionalParams.lcm-kubernetes-def-files"
+HOOK_ANNOTATION = "helm.sh/hook"
+_MOST_NODES = 1_000_000
+_MOST_CHARACTERS = 64 * 2**20
+_LONGEST_S = 20.0
+"""Limits of all files together: twice those of one text (foreign_yaml)."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One document of one file."""
+
+    file: str
+    document: int
+    """Its position in the file, from 1."""
+    body: Body = field(repr=False, compare=False)
+
+    @property
+    def api_version(self) -> str:
+        return str(self.body["apiVersion"])
+
+    @property
+    def kind(self) -> str:
+        return str(self.body["kind"])
+
+    @property
+    def name(self) -> str:
+        """``metadata.name``; "" if it has none, which only a kind that is not stored allows (`check_names`)."""
+        return str(field_at(self.body, "metadata", "name") or "")
+
+    @property
+    def namespace(self) -> str:
+        """The manifest's own namespace; "" if it names none."""
+        return str(field_at(self.body, "metadata", "namespace") or "")
+
+    @property
+    def place(self) -> str:
+        """File and document, for messages."""
+        return f"{self.file}, document {self.document}"
+
+    @property
+    def kind_in_full(self) -> str:
+        """Kind, version and file, for messages."""
+        return f"{self.kind} in {self.api_version} ({self.file})"
+
+    def key(self, namespace: str) -> ObjectKey:
+        """Return the object's key in this namespace ("" for a cluster-scoped kind)."""
+        return ObjectKey(self.api_version, self.kind, namespace, self.name)
+
+
+def read_manifests(files: Sequence[tuple[str, str]], *, is_filled_in: bool = False) -> Sequence[Manifest]:
+    """Read (name, YAML text) pairs, in order. Raises InvalidInput naming file and document.
+
+    ``is_filled_in``: whether the texts contain values of the request, which no error shows.
+    """
+    budget = Budget(_MOST_NODES, _MOST_CHARACTERS, _LONGEST_S)
+    manifests = [manifest for name, text in files for manifest in _read(name, text, budget, is_filled_in)]
+    if not manifests:
+        raise InvalidInput(FIELD, "no Kubernetes object in any of the files")
+    seen: dict[tuple[str, str, str, str], Manifest] = {}
+    for each in manifests:
+        # Without the version: the API server stores one object for all versions of a group.
+        same = (group_of(each.api_version), each.kind, each.namespace, each.name)
+        if same in seen and each.name:
+            raise InvalidInput(FIELD, f"{each.kind} {each.name}: defined in both {seen[same].file} and {each.file}")
+        seen[same] = each
+    return manifests
+
+
+def _read(name: str, text: str, budget: Budget, is_filled_in: bool) -> Iterator[Manifest]:
+    try:
+        documents = read_kubernetes_yaml(text, budget)
+    except YamlRefused as error:
+        place = f" in line {error.line}" if error.line is not None else ""
+        if isinstance(error, YamlTooLarge):
+            raise InvalidInput(FIELD, f"{name}: {error.problem}{place}") from None
+        if is_filled_in:
+            raise InvalidInput(VARIABLES, f"{name}: invalid YAML{place}, with the values filled in") from None
+        raise InvalidInput(FIELD, f"{name}: invalid YAML: {error.problem}{place}") from error
+    number = 0
+    for document in documents:
+        if document is None:
+            continue
+        for body in _members(document):
+            number += 1
+            yield _checked(name, number, body)
+
+
+def _members(document: object) -> Sequence[Body]:
+    """Return the objects of a ``List`` or of the list of one kind (``ConfigMapList``); otherwise the document itself."""
+    items = field_at(document, "items")
+    kind = field_at(document, "kind")
+    if not isinstance(document, Mapping) or not isinstance(kind, str) or not kind.endswith("List"):
+        return [document]  # type: ignore[list-item] # _checked refuses what is no object
+    if not isinstance(items, list):
+        return [] if kind == "List" and items is None else [document]
+    # The items of a kind's list have neither kind nor version of their own.
+    known = {} if kind == "List" else {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
+    return [{**known, **item} if isinstance(item, Mapping) else item for item in items]
+
+
+def _checked(file: str, number: int, body: Body) -> Manifest:
+    for path in (("apiVersion",), ("kind",)):
+        value = field_at(body, *path)
+        if not isinstance(value, str) or not value:
+            raise InvalidInput(FIELD, f"{file}, document {number}: {'.'.join(path)} expected in a Kubernetes manifest")
+    if fault := fault_of(body):
+        raise InvalidInput(FIELD, f"{file}, document {number}: {fault}")
+    # Whether a name may be missing depends on the kind, so `check_names` decides when the cluster's kinds are known.
+    name = field_at(body, "metadata", "name")
+    if name is not None and (not isinstance(name, str) or not name):
+        raise InvalidInput(FIELD, f"{file}, document {number}: metadata.name expected as a text")
+    for attribute in ("name", "namespace"):
+        # The API server has the same rule for a name that becomes a part of a path (IsValidPathSegmentName).
+        text = field_at(body, "metadata", attribute)
+        if isinstance(text, str) and (text in {".", ".."} or "/" in text or "%" in text):
+            raise InvalidInput(
+                FIELD, f"{file}, document {number}: metadata.{attribute}: a name without / and %, not . or .., expected"
+            )
+    # A wrong expression is reported now, not after the objects have been applied.
+    expression = annotations_of(body).get(READY_WHEN_ANNOTATION)
+    if expression is not None:
+        try:
+            parse(expression)
+        except ValueError as error:
+            raise InvalidInput(FIELD, f"{file}, document {number}: {READY_WHEN_ANNOTATION}: {error}") from error
+    return Manifest(file, number, body)
+
+
+def check_names(resources: Mapping[Manifest, Resource]) -> None:
+    """Raise InvalidInput for an object without a name, unless its kind is a question that the cluster does not store.
+
+    A SubjectAccessReview has no name, and the API server refuses one that has.
+    """
+    for manifest, resource in resources.items():
+        if resource.is_persistent and not manifest.name:
+            raise InvalidInput(FIELD, f"{manifest.place}: metadata.name expected in a {manifest.kind}")
+
+
+def check_hooks(manifests: Sequence[Manifest]) -> None:
+    """Raise ChartRefused if a chart has hooks: Helm runs these at other times than it applies objects."""
+    hooks = [each for each in manifests if HOOK_ANNOTATION in annotations_of(each.body)]
+    if hooks:
+        named = ", ".join(f"{each.kind} {each.name} ({annotations_of(each.body)[HOOK_ANNOTATION]})" for each in hooks)
+        raise ChartRefused(f"hooks of charts are not run: {named}; switch them off by values of the chart")
+
+
+def defined_kinds(manifests: Sequence[Manifest]) -> Mapping[tuple[str, str], Resource]:
+    """Return the kinds that the set's CustomResourceDefinitions define, by (apiVersion, kind)."""
+    kinds: dict[tuple[str, str], Resource] = {}
+    for crd in manifests:
+        if crd.kind != "CustomResourceDefinition":
+            continue
+        spec = crd.body.get("spec") or {}
+        for version in spec.get("versions") or []:
+            api_version = f"{spec.get('group')}/{version.get('name')}"
+            kind = str(field_at(spec, "names", "kind") or "")
+            kinds[api_version, kind] = Resource(
+                api_version=api_version,
+                kind=kind,
+                plural=str(field_at(spec, "names", "plural") or ""),
+                namespaced=spec.get("scope") != "Cluster",
+                subresources=frozenset(version.get("subresources") or {}),
+            )
+    return kinds
+
+
+def namespace_of_all(manifests: Sequence[Manifest], *, asked: str | None, multi: bool) -> str:
+    """Return the namespace for objects that name none.
+
+    ``manifests`` are the namespaced ones. The request's namespace takes precedence. Otherwise it is that of the
+    manifests, which must agree unless ``multi``. Raises InvalidInput (capi.md CR-005, CR-006).
+    """
+    own = sorted({each.namespace for each in manifests if each.namespace})
+    if multi:
+        return asked or "default"
+    if asked:
+        return asked
+    if len(own) > 1 or (own and any(not each.namespace for each in manifests) and own != ["default"]):
+        found = ", ".join([*own, *([] if all(each.namespace for each in manifests) else ["none"])])
+        raise InvalidInput(
+            "additionalParams.namespace",
+            f"required, because the manifests name several namespaces ({found}); or set multi_namespace to true",
+        )
+    return own[0] if own else "default"

@@ -1,0 +1,321 @@
+"""Decides whether an object is ready: one pure function for all kinds, like kstatus (capi.md CR-026 to CR-029).
+
+The rules of Cluster API are in `capi.readiness`.
+
+Source: kstatus (sigs.k8s.io/cli-utils) for the verdicts and the generic rules; the API reference for status fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from kubevnfm_infra_k8s.domain.capi import readiness as capi
+from kubevnfm_infra_k8s.domain.objects import (
+    BUILT_IN_GROUPS,
+    READY_WHEN_ANNOTATION,
+    Body,
+    annotations_of,
+    condition,
+    conditions,
+    field_at,
+    group_of,
+)
+from kubevnfm_infra_k8s.domain.reading.ca_bundles import webhooks_without_ca
+from kubevnfm_infra_k8s.domain.reading.ready_when import parse
+from kubevnfm_infra_k8s.domain.verdicts import CURRENT, NOT_FOUND, Observation, Status, Verdict, in_progress
+
+_GRACE_S: Final = 60.0
+"""A pod that crashes, lacks its image or finds no node counts as failed only after this time."""
+_TROUBLES: Final = frozenset(
+    {
+        "CrashLoopBackOff",
+        "ImagePullBackOff",
+        "ErrImagePull",
+        "ErrImageNeverPull",
+        "InvalidImageName",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "RunContainerError",
+    }
+)
+
+
+def judge(body: Body | None, seen: Observation) -> Verdict:
+    """Return the verdict for an object as the API server shows it; ``body`` is None if it does not exist."""
+    if body is None:
+        return NOT_FOUND
+    if field_at(body, "metadata", "deletionTimestamp"):
+        return Verdict(Status.TERMINATING, "is being deleted")
+    generation, observed = field_at(body, "metadata", "generation"), field_at(body, "status", "observedGeneration")
+    # Until the controller has seen the latest change, the rest of the status describes the previous version.
+    if observed is not None and generation is not None and observed != generation:
+        return in_progress(f"generation {observed} of {generation} observed")
+    if _is_true(body, "Stalled"):
+        return _failed(body, "Stalled")
+    if _is_true(body, "Reconciling"):
+        return in_progress(_in_words(body, "Reconciling"))
+    own = annotations_of(body).get(READY_WHEN_ANNOTATION)
+    if own is not None:
+        return CURRENT if parse(own)(body) else in_progress(f"waits for {own}")
+    kind = group_of(str(body.get("apiVersion"))), str(body.get("kind"))
+    rule = _RULES.get(kind) or capi.rule_of(*kind)
+    if rule is not None:
+        return rule(body, seen)
+    return _by_ready_condition(body, seen)
+
+
+def _by_ready_condition(body: Body, seen: Observation) -> Verdict:
+    if condition(body, "Ready") is not None:
+        return CURRENT if _is_true(body, "Ready") else in_progress(_in_words(body, "Ready"))
+    is_custom = group_of(str(body.get("apiVersion"))) not in BUILT_IN_GROUPS
+    left_s = seen.settle_s - seen.unchanged_s
+    # A new custom resource has no status until its controller has seen it; some controllers never write one.
+    if is_custom and seen.has_status and not body.get("status") and left_s > 0:
+        return Verdict(Status.IN_PROGRESS, "no status yet", again_in_s=left_s)
+    return CURRENT
+
+
+# --- helpers of the rules ---------------------------------------------------------------------------------------------
+
+
+def _is(body: Body, type: str, status: str) -> bool:
+    found = condition(body, type)
+    return found is not None and str(found.get("status")) == status
+
+
+def _is_true(body: Body, type: str) -> bool:
+    return _is(body, type, "True")
+
+
+def _in_words(body: Body, type: str) -> str:
+    """Return a condition as text: ``Ready False, Waiting: for a node``."""
+    found = condition(body, type) or {}
+    reason = ": ".join(str(found[name]) for name in ("reason", "message") if found.get(name))
+    return f"{type} {found.get('status', 'unknown')}" + (f", {reason}" if reason else "")
+
+
+def _failed(body: Body, type: str) -> Verdict:
+    return Verdict(Status.FAILED, _in_words(body, type), is_final=True)
+
+
+def _count(body: Body, name: str) -> int:
+    value = field_at(body, "status", name)
+    return value if isinstance(value, int) else 0
+
+
+def _wanted(body: Body) -> int:
+    replicas = field_at(body, "spec", "replicas")
+    return replicas if isinstance(replicas, int) else 1
+
+
+def _is_unobserved(body: Body) -> bool:
+    return field_at(body, "status", "observedGeneration") is None
+
+
+_UNOBSERVED: Final = in_progress("not observed yet")
+
+# --- the rules of the kinds -------------------------------------------------------------------------------------------
+
+
+def _deployment(body: Body, _: Observation) -> Verdict:
+    progressing = condition(body, "Progressing") or {}
+    # The manifest's own progressDeadlineSeconds: the author has decided that a longer wait is useless.
+    if progressing.get("status") == "False" and progressing.get("reason") == "ProgressDeadlineExceeded":
+        return _failed(body, "Progressing")
+    if _is_unobserved(body):
+        return _UNOBSERVED
+    wanted = _wanted(body)
+    updated, ready, available = (
+        _count(body, name) for name in ("updatedReplicas", "readyReplicas", "availableReplicas")
+    )
+    if updated < wanted:
+        return in_progress(f"{updated} of {wanted} updated")
+    if _count(body, "replicas") > updated:
+        return in_progress(f"{_count(body, 'replicas') - updated} old replicas left")
+    # Ready pods become available after minReadySeconds.
+    if min(ready, available) < wanted:
+        return in_progress(f"{min(ready, available)} of {wanted} ready")
+    return CURRENT
+
+
+def _stateful_set(body: Body, _: Observation) -> Verdict:
+    if _is_unobserved(body):
+        return _UNOBSERVED
+    wanted, ready = _wanted(body), _count(body, "readyReplicas")
+    if ready < wanted or _count(body, "replicas") != wanted:
+        return in_progress(f"{ready} of {wanted} ready")
+    strategy = field_at(body, "spec", "updateStrategy") or {}
+    # The controller replaces no pod by itself, so old pods stay until an operator deletes them.
+    if strategy.get("type") == "OnDelete":
+        return CURRENT
+    # Pods below the partition keep the old revision on purpose.
+    to_update = wanted - min(int(field_at(strategy, "rollingUpdate", "partition") or 0), wanted)
+    updated = _count(body, "updatedReplicas")
+    is_whole = field_at(body, "status", "currentRevision") == field_at(body, "status", "updateRevision")
+    if updated < to_update and not is_whole:
+        return in_progress(f"{updated} of {to_update} updated")
+    return CURRENT
+
+
+def _replica_set(body: Body, _: Observation) -> Verdict:
+    if _is_unobserved(body):
+        return _UNOBSERVED
+    wanted, ready = _wanted(body), min(_count(body, "readyReplicas"), _count(body, "availableReplicas"))
+    return CURRENT if ready >= wanted else in_progress(f"{ready} of {wanted} ready")
+
+
+def _daemon_set(body: Body, _: Observation) -> Verdict:
+    if _is_unobserved(body):
+        return _UNOBSERVED
+    wanted = _count(body, "desiredNumberScheduled")
+    ready = min(_count(body, "numberReady"), _count(body, "numberAvailable"))
+    updated = _count(body, "updatedNumberScheduled")
+    if field_at(body, "spec", "updateStrategy", "type") != "OnDelete" and updated < wanted:
+        return in_progress(f"{updated} of {wanted} updated")
+    return CURRENT if ready >= wanted else in_progress(f"{ready} of {wanted} ready")
+
+
+def _pod(body: Body, seen: Observation) -> Verdict:
+    phase = field_at(body, "status", "phase")
+    if phase == "Succeeded" or _is_true(body, "Ready"):
+        return CURRENT
+    if phase == "Failed":
+        reason = field_at(body, "status", "message") or field_at(body, "status", "reason") or "its containers failed"
+        return Verdict(Status.FAILED, str(reason), is_final=True)
+    trouble = trouble_of_pod(body)
+    if trouble is None:
+        return in_progress(f"phase {phase or 'unknown'}")
+    # A container often fails a few times until the objects that it needs exist.
+    left_s = _GRACE_S - _age_s(body, seen)
+    if left_s > 0:
+        return Verdict(Status.IN_PROGRESS, trouble, again_in_s=left_s)
+    return Verdict(Status.FAILED, trouble)
+
+
+def trouble_of_pod(body: Body) -> str | None:
+    """Return why a pod does not start: the reason of its waiting container, or that no node fits; None otherwise."""
+    for name in ("initContainerStatuses", "containerStatuses"):
+        for container in field_at(body, "status", name) or []:
+            waiting = field_at(container, "state", "waiting") or {}
+            if waiting.get("reason") in _TROUBLES:
+                message = waiting.get("message") or waiting["reason"]
+                return f"container {container.get('name')}: {waiting['reason']}: {message}"
+    scheduled = condition(body, "PodScheduled") or {}
+    if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
+        return f"unschedulable: {scheduled.get('message', '')}".rstrip(": ")
+    return None
+
+
+def _age_s(body: Body, seen: Observation) -> float:
+    created = field_at(body, "metadata", "creationTimestamp")
+    if not created:
+        return 0.0
+    return (seen.now - datetime.fromisoformat(str(created)).astimezone(UTC)).total_seconds()
+
+
+def is_complete_job(body: Body) -> bool:
+    """Return whether the object is a Job that has ended well, which no later change can take back."""
+    return (group_of(str(body.get("apiVersion"))), body.get("kind")) == ("batch", "Job") and _is_true(body, "Complete")
+
+
+def _job(body: Body, _: Observation) -> Verdict:
+    if _is_true(body, "Complete"):
+        return CURRENT
+    if _is_true(body, "Failed"):
+        return _failed(body, "Failed")
+    return in_progress(f"{_count(body, 'succeeded')} of {field_at(body, 'spec', 'completions') or 1} completed")
+
+
+def _service(body: Body, _: Observation) -> Verdict:
+    if field_at(body, "spec", "type") != "LoadBalancer" or field_at(body, "status", "loadBalancer", "ingress"):
+        return CURRENT
+    return in_progress("no load balancer address yet")
+
+
+def _claim(body: Body, seen: Observation) -> Verdict:
+    phase = field_at(body, "status", "phase")
+    if phase == "Bound":
+        return CURRENT
+    if phase == "Lost":
+        return Verdict(Status.FAILED, "its volume is lost", is_final=True)
+    if seen.waits_for_consumer is None:
+        return CURRENT
+    # "" asks for no class at all; only a missing class stands for the default one.
+    storage_class = field_at(body, "spec", "storageClassName")
+    if ("" if storage_class is None else storage_class or None) in seen.waits_for_consumer:
+        return CURRENT
+    return in_progress("not bound yet")
+
+
+def _phase(good: frozenset[str]) -> Callable[[Body, Observation], Verdict]:
+    def rule(body: Body, _: Observation) -> Verdict:
+        phase = field_at(body, "status", "phase")
+        if phase == "Failed":
+            return Verdict(Status.FAILED, str(field_at(body, "status", "message") or "phase Failed"), is_final=True)
+        return CURRENT if phase in good else in_progress(f"phase {phase or 'unknown'}")
+
+    return rule
+
+
+def _definition(body: Body, seen: Observation) -> Verdict:
+    if _is(body, "NamesAccepted", "False"):
+        return _failed(body, "NamesAccepted")
+    if not _is_true(body, "Established"):
+        return in_progress("not established yet")
+    return CURRENT if seen.only_served else _webhooks(body, seen)
+
+
+def _webhooks(body: Body, _: Observation) -> Verdict:
+    lacking = webhooks_without_ca(body)
+    return in_progress(f"no CA bundle yet for webhook {', '.join(lacking)}") if lacking else CURRENT
+
+
+def _by_condition(type: str) -> Callable[[Body, Observation], Verdict]:
+    return lambda body, _: CURRENT if _is_true(body, type) else in_progress(_in_words(body, type))
+
+
+def _autoscaler(body: Body, _: Observation) -> Verdict:
+    # Its controller writes the first condition after 15 s, and nothing of the set waits for that.
+    is_refused = _is(body, "AbleToScale", "False")
+    return in_progress(_in_words(body, "AbleToScale")) if is_refused else CURRENT
+
+
+def _observed(body: Body, _: Observation) -> Verdict:
+    return _UNOBSERVED if _is_unobserved(body) else CURRENT
+
+
+_RULES: Final[Mapping[tuple[str, str], Callable[[Body, Observation], Verdict]]] = {
+    ("apps", "Deployment"): _deployment,
+    ("apps", "StatefulSet"): _stateful_set,
+    ("apps", "ReplicaSet"): _replica_set,
+    ("apps", "DaemonSet"): _daemon_set,
+    ("", "Pod"): _pod,
+    ("batch", "Job"): _job,
+    ("", "Service"): _service,
+    ("", "PersistentVolumeClaim"): _claim,
+    ("", "PersistentVolume"): _phase(frozenset({"Available", "Bound"})),
+    ("", "Namespace"): _phase(frozenset({"Active"})),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _webhooks,
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _webhooks,
+    ("apiregistration.k8s.io", "APIService"): _by_condition("Available"),
+    # Not by the rule for custom resources: cert-manager may take longer than the settling time to write a status.
+    ("cert-manager.io", "Certificate"): _by_condition("Ready"),
+    ("cert-manager.io", "Issuer"): _by_condition("Ready"),
+    ("cert-manager.io", "ClusterIssuer"): _by_condition("Ready"),
+    ("policy", "PodDisruptionBudget"): _observed,
+    ("autoscaling", "HorizontalPodAutoscaler"): _autoscaler,
+    # Many clusters have no Ingress controller that reports an address.
+    ("networking.k8s.io", "Ingress"): lambda body, seen: CURRENT,
+}
+
+
+def last_condition(body: Body) -> str:
+    """Return the condition that changed last, as text; "" if there is none (capi.md CR-025)."""
+    listed = [each for each in conditions(body) if each.get("type")]
+    if not listed:
+        return ""
+    newest = max(listed, key=lambda each: str(each.get("lastTransitionTime") or ""))
+    return _in_words(body, str(newest["type"]))

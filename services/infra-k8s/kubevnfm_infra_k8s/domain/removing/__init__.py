@@ -1,0 +1,1 @@
+"""Deletes objects: at the end of an instance, and those that other manifests lack."""

@@ -1,0 +1,456 @@
+"""Deletes the objects of an inventory in reverse order, by uid, and waits for their deletion (capi.md CR-023)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+import structlog
+from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.errors import VnfmError
+
+from kubevnfm_infra_k8s.domain.capi.clusters import clusters_in
+from kubevnfm_infra_k8s.domain.capi.contract import (
+    GROUPS,
+    PAUSED_ANNOTATION,
+    is_cluster,
+    is_of_management,
+    is_paused,
+)
+from kubevnfm_infra_k8s.domain.concurrency import each_of
+from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotGone, WebhookUnavailable
+from kubevnfm_infra_k8s.domain.objects import (
+    FIELD_MANAGER,
+    INSTANCE_LABEL,
+    KEEP_ANNOTATION,
+    MANAGED_BY,
+    OPERATION_ANNOTATION,
+    Body,
+    ObjectKey,
+    Resource,
+    annotations_of,
+    field_at,
+    labels_of,
+    uid_of,
+)
+from kubevnfm_infra_k8s.domain.planning.order import deletion_stages
+from kubevnfm_infra_k8s.domain.planning.preparing import instance_labels
+from kubevnfm_infra_k8s.domain.ports import Cluster, Propagation, Releases, SharedObjects, Sharing
+from kubevnfm_infra_k8s.domain.progress import Progress
+from kubevnfm_infra_k8s.domain.reading.claims import (
+    CLAIMS,
+    Surroundings,
+    claim_key,
+    is_made_by,
+    is_of_others,
+    may_be_made_by,
+    save_claims,
+)
+from kubevnfm_infra_k8s.domain.reading.existing import look
+from kubevnfm_infra_k8s.domain.release import Entry, Release
+from kubevnfm_infra_k8s.domain.removing.deletion_state import deleting, holding
+from kubevnfm_infra_k8s.domain.removing.finalizers import Held, Stripping
+from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited, View, viewing
+
+log = structlog.get_logger()
+
+_PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
+_OF_VNFS: Final = (
+    _PODS,
+    CLAIMS,
+    *(
+        Resource(version, kind, plural, namespaced=True)
+        for version, kind, plural in (
+            ("apps/v1", "Deployment", "deployments"),
+            ("apps/v1", "StatefulSet", "statefulsets"),
+            ("v1", "ConfigMap", "configmaps"),
+            ("v1", "Secret", "secrets"),
+        )
+    ),
+)
+"""The kinds of which nearly every VNF has an object, or whose data are lost with the namespace."""
+_OWNERS: Final = frozenset(
+    {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job", "CronJob", "Service"}
+)
+"""The built-in kinds whose controllers make objects that they own: pods, and a Service's EndpointSlices."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """An object to delete."""
+
+    entry: Entry
+    resource: Resource
+    body: Body
+
+    @property
+    def key(self) -> ObjectKey:
+        return self.entry.key
+
+
+@dataclass(frozen=True)
+class DeletionRun:
+    """The deletion of one instance's objects in one step."""
+
+    cluster: Cluster
+    releases: Releases
+    shared: SharedObjects
+    progress: Progress
+    clock: Clock
+    deadline: datetime
+    grace_period_s: int | None
+    stripping: Stripping | None = field(default=None, kw_only=True)
+    """None: no finalizer is ever removed."""
+
+    async def delete(self, release: Release, *, within_s: float) -> int | None:
+        """Delete the whole inventory; return its number of objects, or None after ``within_s``.
+
+        Raises ObjectsNotGone at the deadline, naming the remaining objects and what blocks their deletion.
+        """
+        loop = asyncio.get_running_loop()
+        look_until = loop.time() + within_s
+        entries = {entry.key: entry for entry in release.entries}
+        for stage in deletion_stages(list(entries), webhooks_first=is_of_management(entries)):
+            mine = [entries[key] for key in stage]
+            for find in (self._targets, self._claims):
+                targets = await find(release, mine)
+                await each_of(targets, self.begin)
+                if targets and not await self.until_gone(release, targets, look_until):
+                    return None
+                await each_of(
+                    [each.key for each in targets if is_cluster_scoped(each.key)],
+                    lambda key: self.shared.forget(release.cluster, key),
+                )
+        log.info("objects_deleted", objects=len(release.entries))
+        return len(release.entries)
+
+    async def with_claims(self, release: Release) -> Release:
+        """Return the whole release with the claims of its StatefulSets, while their pods exist. Raises RevisionConflict."""
+        return await save_claims(self.cluster, self.releases, release)
+
+    async def _targets(self, release: Release, entries: Sequence[Entry]) -> Sequence[Target]:
+        """Return the objects of those entries that exist, belong only to this instance, and are not to be kept."""
+
+        there = await self._there(entries)
+
+        async def judge(entry: Entry) -> Target | None:
+            resource, body = there.get(entry.key, (None, None))
+            if resource is not None and body is not None and await self.is_to_go(release, entry, resource, body):
+                return Target(entry, resource, body)
+            if is_cluster_scoped(entry.key):
+                # Deleted by someone else. An instance that declares it again must not find us among its holders.
+                if body is None:
+                    await self.shared.release(release.cluster, entry.key, release.vnf_instance_id)
+                await self.shared.forget(release.cluster, entry.key)
+            return None
+
+        return [target for target in await each_of(entries, judge) if target is not None]
+
+    async def _there(self, entries: Sequence[Entry]) -> Mapping[ObjectKey, tuple[Resource, Body]]:
+        """Return the objects of those entries that exist."""
+        kinds = {(entry.key.api_version, entry.key.kind) for entry in entries}
+        served = {kind: await self.cluster.resource(*kind) for kind in sorted(kinds)}
+        resources = {entry.key: served[entry.key.api_version, entry.key.kind] for entry in entries}
+        planned = {entry.key for entry in entries if not entry.uid}
+        known = {key: resource for key, resource in resources.items() if resource is not None}
+        bodies = await look(
+            self.cluster,
+            [(resource, key) for key, resource in known.items()],
+            lambda resource, key: self._look(resource, key, is_planned=key in planned),
+        )
+        return {key: (known[key], body) for key, body in bodies.items()}
+
+    async def _look(self, resource: Resource, key: ObjectKey, *, is_planned: bool) -> Body | None:
+        try:
+            return await self.cluster.get(resource, key)
+        except ObjectRefused as refusal:
+            # Credentials that may not read the object were not able to create it either: it was only planned.
+            if refusal.is_forbidden and is_planned:
+                log.info("planned_object_not_readable", object=str(key), reason=str(refusal))
+                return None
+            raise
+
+    async def is_to_go(self, release: Release, entry: Entry, resource: Resource, body: Body) -> bool:
+        """Return whether an object that exists is deleted; leave the holders of a cluster-scoped one."""
+        if entry.is_kept or annotations_of(body).get(KEEP_ANNOTATION) == "true":
+            return False
+        mine = release.vnf_instance_id
+        if entry.is_adopted:
+            await self._give_back(release, entry, resource, body)
+            return False
+        owners: Sequence[str] = [mine]
+        was_shared = False
+        if is_cluster_scoped(entry.key):
+            sharing = await self._let_go(release, entry.key, resource)
+            if sharing.holders:
+                return False
+            # If several instances leave at the same time, the label can be that of any of them.
+            owners = sharing.former
+            was_shared = len(owners) > 1
+            reason = await self.need_of_others(release, entry.key, body)
+            if reason:
+                await self.leave(entry.key, body, reason)
+                return False
+        # An object of the same name with another uid was created by someone else after ours was deleted; one that was
+        # shared may have been created again by another holder.
+        is_same = not entry.uid or entry.uid == uid_of(body) or was_shared
+        is_ours = labels_of(body).get(INSTANCE_LABEL) in owners or release.has_lost_label(entry.key, body)
+        return is_same and is_ours
+
+    async def _give_back(self, release: Release, entry: Entry, resource: Resource, body: Body) -> None:
+        """Take our labels off an object that existed before the VNF (capi.md CR-020)."""
+        if is_cluster_scoped(entry.key):
+            await self.shared.release(release.cluster, entry.key, release.vnf_instance_id)
+            await self.shared.forget(release.cluster, entry.key)
+        if labels_of(body).get(INSTANCE_LABEL) != release.vnf_instance_id:
+            return
+        labels = dict.fromkeys([*instance_labels(release.vnf_instance_id), *MANAGED_BY])
+        change = {"metadata": {"labels": labels, "annotations": {OPERATION_ANNOTATION: None}}}
+        await self.cluster.patch(resource, entry.key, change)
+        log.info("adopted_object_given_back", object=str(entry.key))
+
+    async def _let_go(self, release: Release, key: ObjectKey, resource: Resource) -> Sharing:
+        """Leave the holders of a cluster-scoped object. If others remain, give it the label of one of them.
+
+        The label is checked after leaving and again after each change. The instance that it names either leaves later,
+        and then passes the label on itself, or has left already, which the second check finds.
+        """
+        while True:
+            sharing = await self.shared.release(release.cluster, key, release.vnf_instance_id)
+            body = await self.cluster.get(resource, key) if sharing.holders else None
+            if body is None or labels_of(body).get(INSTANCE_LABEL) not in sharing.former:
+                return sharing
+            await self.cluster.patch(resource, key, {"metadata": {"labels": instance_labels(sharing.holders[0])}})
+
+    async def need_of_others(self, release: Release, key: ObjectKey, body: Body) -> str:
+        """Return why a cluster-scoped object stays at the end of the instance; "" if nothing else needs it."""
+        if key.kind == "Namespace" and not key.is_custom:
+            if await self.releases.others_in(release.cluster, key.name, than=release.id):
+                return "other VNF instances have objects there"
+            if found := await self._object_of_others(release, key.name):
+                return f"{found} of another VNF instance is there"
+            if await self._has_clusters(key.name):
+                return "a Cluster of Cluster API is there"
+        if key.kind == "CustomResourceDefinition" and await self.has_resources(body):
+            return "custom resources of it exist"
+        if key.kind == "PersistentVolume" and await self._is_claimed(body):
+            return "its claim is kept, or another's"
+        return ""
+
+    async def has_resources(self, definition: Body) -> bool:
+        """Return whether there are custom resources of a definition."""
+        group, kind = field_at(definition, "spec", "group"), field_at(definition, "spec", "names", "kind")
+        versions = field_at(definition, "spec", "versions") or []
+        # The version in which they are stored needs no conversion webhook, whose pods may be deleted by now.
+        for version in sorted(versions, key=lambda each: not each.get("storage")):
+            resource = await self.cluster.resource(f"{group}/{version.get('name')}", str(kind))
+            if resource is not None:
+                try:
+                    listed = await self.cluster.list_metadata(resource, namespace="", most=1)
+                    return listed is None or bool(listed)
+                except WebhookUnavailable as error:
+                    # Only what exists is converted: it was stored in an earlier version.
+                    log.warning("resources_not_readable", definition=f"{kind}.{group}", reason=str(error))
+                    return True
+        return False
+
+    async def _object_of_others(self, release: Release, namespace: str) -> str:
+        """Return an object in a namespace that has the label of another VNF instance; "" if none is found.
+
+        The inventories know others by the URL of the cluster, which can have several, and do not know those of another VNFM.
+        """
+        others = f"{INSTANCE_LABEL},{INSTANCE_LABEL}!={release.vnf_instance_id}"
+        for resource in _OF_VNFS:
+            try:
+                found = await self.cluster.list(resource, namespace=namespace, labels=others)
+            except ObjectRefused as refusal:
+                if refusal.is_forbidden:  # unknown
+                    continue
+                raise
+            for each in found:
+                if not field_at(each, "metadata", "deletionTimestamp"):
+                    return f"{resource.kind} {field_at(each, 'metadata', 'name')}"
+        return ""
+
+    async def _has_clusters(self, namespace: str) -> bool:
+        """Return whether a namespace has a Cluster; with it, the machines of that would be deleted, or it would never go."""
+        try:
+            return bool(await clusters_in(self.cluster, namespace))
+        except WebhookUnavailable:  # as above
+            return True
+        except ObjectRefused as refusal:
+            if refusal.is_forbidden:  # unknown; credentials without this right have installed no Cluster API
+                return False
+            raise
+
+    async def _is_claimed(self, volume: Body) -> bool:
+        """Return whether the volume's claim still exists. All claims of this instance are deleted by now."""
+        reference = field_at(volume, "spec", "claimRef") or {}
+        if not reference.get("name"):
+            return False
+        key = ObjectKey("v1", "PersistentVolumeClaim", str(reference.get("namespace")), str(reference["name"]))
+        claim = await self.cluster.get(CLAIMS, key)
+        return claim is not None and uid_of(claim) == reference.get("uid")
+
+    async def begin(self, target: Target) -> None:
+        """Ask for the deletion of an object, unless that was done."""
+        if is_cluster(target.key) and is_paused(target.body):
+            # Otherwise its controllers would never delete it (capi.md CR-110).
+            change = {"spec": {"paused": None}, "metadata": {"annotations": {PAUSED_ANNOTATION: None}}}
+            await self.cluster.patch(target.resource, target.key, change)
+            await self.progress.on(str(target.key), "was paused, which is removed", done=0, total=1)
+        if field_at(target.body, "metadata", "deletionTimestamp"):
+            return
+        # Other kinds ignore the period; the pods of workloads get it from _shorten_grace_periods().
+        grace_period_s = self.grace_period_s if target.key.kind == "Pod" else None
+        uid = uid_of(target.body)
+        await self.cluster.delete(
+            target.resource,
+            target.key,
+            uid=uid,
+            grace_period_s=grace_period_s,
+            propagation=propagation_of(target.key, target.body),
+        )
+
+    async def _claims(self, release: Release, entries: Sequence[Entry]) -> Sequence[Target]:
+        """Return the volume claims that deleted StatefulSets have made from their templates, as far as that is proven."""
+        sets = [entry for entry in entries if entry.claim_templates]
+        targets: dict[ObjectKey, Target] = {}
+        for namespace in sorted({entry.key.namespace for entry in sets}):
+            around = await Surroundings.look(self.cluster, namespace)
+            for entry in (each for each in sets if each.key.namespace == namespace):
+                is_staying = entry.is_kept or entry.is_adopted or await self._exists(entry)
+                for claim in around.claims:
+                    key = claim_key(claim, namespace)
+                    if is_made_by(entry, claim, release):
+                        if await self._is_claim_to_go(release, key, claim, around, is_staying=is_staying):
+                            targets[key] = Target(Entry(key, entry.file, ""), CLAIMS, claim)
+                    elif not is_staying and await self._is_unclear(entry, claim, release):
+                        await self.leave(key, claim, f"nothing proves that {entry.key} has made it")
+        return list(targets.values())
+
+    async def _is_claim_to_go(
+        self, release: Release, key: ObjectKey, claim: Body, around: Surroundings, *, is_staying: bool
+    ) -> bool:
+        """Return whether a claim of the instance is deleted; ``is_staying``: its StatefulSet is not."""
+        if is_staying or annotations_of(claim).get(KEEP_ANNOTATION) == "true":
+            self.keep(key)
+            return False
+        pod = await around.mounted_by_others(claim, release.vnf_instance_id)
+        if pod:
+            await self.leave(key, claim, f"pod {pod} of another VNF instance uses it")
+        return not pod
+
+    async def _is_unclear(self, entry: Entry, claim: Body, release: Release) -> bool:
+        """Return whether a claim could be one of a StatefulSet and is known to be of nothing else."""
+        # First: few of the claims of a namespace have such a name.
+        if not may_be_made_by(entry, claim):
+            return False
+        known = {(each.key.namespace, each.key.name) for each in release.entries if each.key.kind == CLAIMS.kind}
+        known |= {(each.key.namespace, claim.name) for each in release.entries for claim in each.claims}
+        if (entry.key.namespace, str(field_at(claim, "metadata", "name"))) in known:
+            return False
+        is_kept = annotations_of(claim).get(KEEP_ANNOTATION) == "true"
+        return not is_kept and not await is_of_others(self.releases, claim, release.vnf_instance_id)
+
+    def keep(self, key: ObjectKey) -> None:
+        """Note that an object of the instance is not deleted."""
+
+    async def leave(self, key: ObjectKey, body: Body, reason: str) -> None:
+        """Report an object that is not deleted although an operator could expect it."""
+        log.warning("object_stays", object=str(key), reason=reason)
+        await self.progress.on(str(key), f"stays: {reason}", done=0, total=1)
+
+    async def _exists(self, entry: Entry) -> bool:
+        """Return whether an object of this name exists: one that was kept, or that another owner has created."""
+        resource = await self.cluster.resource(entry.key.api_version, entry.key.kind)
+        return resource is not None and await self.cluster.get(resource, entry.key) is not None
+
+    async def until_gone(self, release: Release, targets: Sequence[Target], look_until: float) -> bool:
+        """Return True when all are deleted, or replaced by objects of other owners; False after ``look_until``."""
+        loop = asyncio.get_running_loop()
+        awaited = [Awaited(each.key, each.resource, is_shared=not _has_label(each, release)) for each in targets]
+        hurry = asyncio.create_task(self._shorten_grace_periods(release, targets), name="shorten-grace-periods")
+        try:
+            async with viewing(self.cluster, awaited, vnf_instance_id=release.vnf_instance_id) as view:
+                while left := self._left(targets, view):
+                    gone = len(targets) - len(left)
+                    for each in left:
+                        message = deleting(each.key, view.bodies[each.key])
+                        await self.progress.on(str(each.key), message, done=gone, total=len(targets))
+                    left_s = (self.deadline - self.clock.now()).total_seconds()
+                    if self.stripping is not None:
+                        held = [Held(each.entry, each.resource, view.bodies[each.key]) for each in left]
+                        await self.stripping.strip(held, left_s=left_s)
+                    if left_s <= 0:
+                        raise ObjectsNotGone("; ".join(holding(each.key, view.bodies[each.key]) for each in left))
+                    patience_s = min(left_s, look_until - loop.time())
+                    if self.stripping is not None and left_s > self.stripping.margin_s:
+                        patience_s = min(patience_s, left_s - self.stripping.margin_s)
+                    changed = await view.change(within_s=patience_s)
+                    if not changed and loop.time() >= look_until:
+                        return False
+                return True
+        finally:
+            hurry.cancel()
+            await asyncio.gather(hurry, return_exceptions=True)
+
+    @staticmethod
+    def _left(targets: Sequence[Target], view: View) -> Sequence[Target]:
+        return [
+            each for each in targets if each.key in view.bodies and uid_of(view.bodies[each.key]) == uid_of(each.body)
+        ]
+
+    async def _shorten_grace_periods(self, release: Release, targets: Sequence[Target]) -> None:
+        """Apply the requested grace period to the instance's pods; the deletion of their owners cannot carry it."""
+        if self.grace_period_s is None:
+            return
+        namespaces = sorted({each.key.namespace for each in targets if each.key.namespace})
+        await asyncio.gather(*(self._shorten_in(release, namespace) for namespace in namespaces))
+
+    async def _shorten_in(self, release: Release, namespace: str) -> None:
+        assert self.grace_period_s is not None
+        shortened: set[str] = set()
+        selector = f"{INSTANCE_LABEL}={release.vnf_instance_id}"
+        try:
+            async with aclosing(self.cluster.follow(_PODS, namespace=namespace, labels=selector)) as following:
+                async for seen in following:
+                    for pod in seen.found.values():
+                        own_s = field_at(pod, "metadata", "deletionGracePeriodSeconds")
+                        if own_s is None or own_s <= self.grace_period_s or uid_of(pod) in shortened:
+                            continue
+                        shortened.add(uid_of(pod))
+                        key = ObjectKey("v1", "Pod", namespace, str(field_at(pod, "metadata", "name")))
+                        await self.cluster.delete(_PODS, key, uid=uid_of(pod), grace_period_s=self.grace_period_s)
+        except VnfmError as error:  # the wait for the deletion continues, and raises if the cluster is unreachable
+            log.warning("grace_period_not_shortened", namespace=namespace, reason=str(error))
+
+
+def propagation_of(key: ObjectKey, body: Body) -> Propagation:
+    """Return how to delete the object: in the foreground if it may own others (capi.md CR-023).
+
+    The garbage collector learns of a new custom kind after up to 30 s, and a deletion in the foreground waits for it. So a
+    custom resource that no controller has touched is not deleted in that way. Neither is an object of Cluster API: its
+    controllers delete what it owns in an order, and need the infrastructure and the kubeconfig until the Machines are gone,
+    which a garbage collector that deletes in the foreground takes from them.
+    """
+    if key.group in GROUPS:
+        return Propagation.BACKGROUND
+    if not key.is_custom:
+        return Propagation.FOREGROUND if key.kind in _OWNERS else Propagation.BACKGROUND
+    writers = {each.get("manager") for each in field_at(body, "metadata", "managedFields") or []}
+    is_touched = bool(writers - {FIELD_MANAGER}) or bool(field_at(body, "metadata", "finalizers"))
+    return Propagation.FOREGROUND if is_touched else Propagation.BACKGROUND
+
+
+def is_cluster_scoped(key: ObjectKey) -> bool:
+    """Return whether the object is in no namespace."""
+    return not key.namespace
+
+
+def _has_label(target: Target, release: Release) -> bool:
+    return labels_of(target.body).get(INSTANCE_LABEL) == release.vnf_instance_id

@@ -1,0 +1,151 @@
+"""Deletes all that an instance has in a cluster: its inventory, and what else carries its label (capi.md CR-111)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+from kubevnfm_events.infra import LeftObject
+
+from kubevnfm_infra_k8s.domain.concurrency import each_of
+from kubevnfm_infra_k8s.domain.errors import ObjectRefused, WebhookUnavailable
+from kubevnfm_infra_k8s.domain.object_facts import left_object
+from kubevnfm_infra_k8s.domain.objects import (
+    INSTANCE_LABEL,
+    KEEP_ANNOTATION,
+    Body,
+    ObjectKey,
+    Resource,
+    annotations_of,
+    field_at,
+    uid_of,
+)
+from kubevnfm_infra_k8s.domain.reading.claims import CLAIMS
+from kubevnfm_infra_k8s.domain.release import Entry, Release
+from kubevnfm_infra_k8s.domain.removing.deleting import DeletionRun, Target, is_cluster_scoped
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Terminated:
+    """The end of an instance's objects."""
+
+    count: int
+    """The objects of the inventory."""
+    left: tuple[LeftObject, ...]
+    """Those that stay because others need them."""
+
+
+@dataclass(frozen=True)
+class TerminationRun(DeletionRun):
+    """The deletion of all objects of one instance in one step."""
+
+    _staying: dict[ObjectKey, LeftObject | None] = field(default_factory=dict, kw_only=True)
+    """The objects that are not deleted; with what is reported if others need them."""
+
+    async def terminate(self, release: Release, *, within_s: float) -> Terminated | None:
+        """Delete the inventory, then what else carries the instance's label; None after ``within_s``: call again.
+
+        Raises ObjectsNotGone at the deadline.
+        """
+        look_until = asyncio.get_running_loop().time() + within_s
+        release = await self.with_claims(release)
+        count = await self.delete(release, within_s=within_s)
+        if count is None or not await self._clear(release, look_until):
+            return None
+        return Terminated(count, tuple(each for each in self._staying.values() if each is not None))
+
+    async def is_to_go(self, release: Release, entry: Entry, resource: Resource, body: Body) -> bool:
+        """As for any deletion; what stays is remembered."""
+        is_to_go = await super().is_to_go(release, entry, resource, body)
+        if not is_to_go:
+            self.keep(entry.key)
+        return is_to_go
+
+    def keep(self, key: ObjectKey) -> None:
+        """See the base class. It is not deleted by its label either."""
+        self._staying.setdefault(key)
+
+    async def leave(self, key: ObjectKey, body: Body, reason: str) -> None:
+        """See the base class. It is in the answer too."""
+        await super().leave(key, body, reason)
+        self._staying[key] = left_object(key, uid_of(body), cluster=self.cluster.endpoint)
+
+    async def _clear(self, release: Release, look_until: float) -> bool:
+        """Delete what carries the label until there is nothing more; False after ``look_until``.
+
+        It comes from a worker that had lost this instance and wrote once more, or from a controller that copies labels.
+        """
+        while found := await self._labelled(release):
+            for each in found:
+                log.warning("object_found_by_label", object=str(each.key))
+                await self.progress.on(str(each.key), "still has the label of this VNF", done=0, total=len(found))
+            # The garbage collector deletes what belongs to another object.
+            await each_of(
+                [each for each in found if not field_at(each.body, "metadata", "ownerReferences")], self.begin
+            )
+            if not await self.until_gone(release, found, look_until):
+                return False
+        return True
+
+    async def _labelled(self, release: Release) -> Sequence[Target]:
+        """Return the objects with the label, of the kinds and in the namespaces of the inventory, that are to go."""
+        listed = await each_of(await self._scopes(release), lambda scope: self._list(release, *scope))
+        targets: list[Target] = []
+        for target in (each for some in listed for each in some):
+            is_kept = annotations_of(target.body).get(KEEP_ANNOTATION) == "true"
+            if is_kept or target.key in self._staying:
+                continue
+            # Others may share or need an object that is in no namespace.
+            if is_cluster_scoped(target.key) and not await self.is_to_go(
+                release, target.entry, target.resource, target.body
+            ):
+                continue
+            targets.append(target)
+        return targets
+
+    async def _scopes(self, release: Release) -> Sequence[tuple[Resource, str]]:
+        """Return the kinds of the inventory that are still served, each with the namespaces that may have objects of it."""
+        namespaces: dict[tuple[str, str], set[str]] = {}
+        for entry in release.entries:
+            namespaces.setdefault((entry.key.api_version, entry.key.kind), set()).add(entry.key.namespace)
+            if entry.claim_templates:
+                namespaces.setdefault((CLAIMS.api_version, CLAIMS.kind), set()).add(entry.key.namespace)
+        everywhere = {entry.key.namespace for entry in release.entries if entry.key.namespace}
+        gone = {
+            entry.key.name
+            for entry in release.entries
+            if entry.key.kind == "Namespace" and not entry.key.is_custom and entry.key not in self._staying
+        }
+        served: Mapping[tuple[str, str], Resource | None] = {
+            kind: await self.cluster.resource(*kind) for kind in sorted(namespaces)
+        }
+        return [
+            (resource, place)
+            for resource in served.values()
+            if resource is not None and "list" in resource.verbs
+            for place in (sorted(everywhere - gone) if resource.namespaced else [""])
+        ]
+
+    async def _list(self, release: Release, resource: Resource, namespace: str) -> Sequence[Target]:
+        selector = f"{INSTANCE_LABEL}={release.vnf_instance_id}"
+        try:
+            bodies = await self.cluster.list(resource, namespace=namespace, labels=selector)
+        except ObjectRefused as refusal:
+            if refusal.is_forbidden:  # credentials that may not list a kind were able to create objects of it by name
+                log.info("label_not_checked", kind=resource.kind, namespace=namespace, reason=str(refusal))
+                return []
+            raise
+        except WebhookUnavailable as error:  # of the custom resources of others, which stay with their definition
+            log.info("label_not_checked", kind=resource.kind, namespace=namespace, reason=str(error))
+            return []
+        return [_target(resource, body) for body in bodies]
+
+
+def _target(resource: Resource, body: Body) -> Target:
+    place = str(field_at(body, "metadata", "namespace") or "")
+    key = ObjectKey(resource.api_version, resource.kind, place, str(field_at(body, "metadata", "name")))
+    return Target(Entry(key, "", "", uid=uid_of(body)), resource, body)

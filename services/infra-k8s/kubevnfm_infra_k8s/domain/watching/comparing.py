@@ -1,0 +1,73 @@
+"""Looks at objects of an inventory, and says what other parties have done to them (capi.md CR-121)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kubevnfm_infra_k8s.domain.errors import ObjectRefused
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.ports import Cluster, SharedObjects
+from kubevnfm_infra_k8s.domain.reading.existing import look
+from kubevnfm_infra_k8s.domain.release import Entry, Release
+from kubevnfm_infra_k8s.domain.watching.drift import Deviation, Sighting, judge
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An object that is not as kubevnfm has left it."""
+
+    what: Deviation
+    there: Body | None
+    """The metadata of the object of that name; None if there is none."""
+
+
+async def served_kinds(cluster: Cluster, entries: Sequence[Entry]) -> Mapping[tuple[str, str], Resource | None]:
+    """Return how the cluster serves the kinds of these entries, by apiVersion and kind; None: no longer."""
+    kinds = {(entry.key.api_version, entry.key.kind) for entry in entries}
+    return {kind: await cluster.resource(*kind) for kind in sorted(kinds)}
+
+
+async def differences(
+    cluster: Cluster, shared: SharedObjects, release: Release, entries: Sequence[Entry]
+) -> Mapping[ObjectKey, Difference]:
+    """Return what has become of those of the entries that are not as kubevnfm has left them.
+
+    Objects that the credentials may not read are not among them.
+    """
+    served = await served_kinds(cluster, entries)
+    unreadable: set[ObjectKey] = set()
+
+    async def get(resource: Resource, key: ObjectKey) -> Body | None:
+        try:
+            return await cluster.get_metadata(resource, key)
+        except ObjectRefused as refusal:
+            if not refusal.is_forbidden:
+                raise
+            unreadable.add(key)
+            return None
+
+    places = [
+        (resource, entry.key)
+        for entry in entries
+        if (resource := served[entry.key.api_version, entry.key.kind]) is not None
+    ]
+    bodies = await look(cluster, places, get)
+    found: dict[ObjectKey, Difference] = {}
+    for entry in entries:
+        body = bodies.get(entry.key)
+        seen = Sighting.from_body(body) if body is not None else None
+        what = judge(entry, seen) if entry.key not in unreadable else None
+        if what == "replaced" and seen is not None and await _is_of_a_holder(shared, release, entry, seen):
+            # Another instance that holds it has made it again, with the same content.
+            what = judge(entry, Sighting(entry.uid, seen.fields, seen.instance, seen.is_going))
+        if what is not None:
+            found[entry.key] = Difference(what, body)
+    return found
+
+
+async def _is_of_a_holder(shared: SharedObjects, release: Release, entry: Entry, seen: Sighting) -> bool:
+    if entry.key.namespace:
+        return False
+    holders = await shared.holders(release.cluster, entry.key)
+    return len(holders) > 1 and seen.instance in holders

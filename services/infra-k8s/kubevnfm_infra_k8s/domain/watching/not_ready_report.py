@@ -1,0 +1,96 @@
+"""Describes objects that did not become ready, with last condition and newest warning (capi.md CR-025)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from kubevnfm_kit.errors import VnfmError
+
+from kubevnfm_infra_k8s.domain.concurrency import each_of
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at, uid_of
+from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.reading.instance_facts import instance_pods
+from kubevnfm_infra_k8s.domain.reading.readiness import last_condition
+from kubevnfm_infra_k8s.domain.reading.vdus import owned_pods, owner_uid
+from kubevnfm_infra_k8s.domain.verdicts import Verdict
+
+EVENTS: Final = Resource("v1", "Event", "events", namespaced=True)
+
+
+async def not_ready(
+    cluster: Cluster, vnf_instance_id: str, verdicts: Mapping[ObjectKey, Verdict], bodies: Mapping[ObjectKey, Body]
+) -> str:
+    """Return one text about all objects that are not ready; without warnings if the cluster does not show events."""
+    left = [key for key, verdict in verdicts.items() if not verdict.is_current]
+    warnings = await _warnings(cluster, sorted({key.namespace or "default" for key in left}))
+    made = await _made_by(cluster, vnf_instance_id, {key: bodies[key] for key in left if key in bodies})
+    return "; ".join(
+        f"{key}: {cluster.masked(describe(key, verdicts[key], bodies.get(key), warnings, made.get(key, ())))}"
+        for key in left
+    )
+
+
+async def _made_by(
+    cluster: Cluster, vnf_instance_id: str, workloads: Mapping[ObjectKey, Body]
+) -> Mapping[ObjectKey, Collection[str]]:
+    """Return the uids of the pods and ReplicaSets of each workload."""
+    by_uid = {uid_of(body): key for key, body in workloads.items()}
+    try:
+        found = await instance_pods(cluster, vnf_instance_id, [key for key in workloads if key.namespace])
+    except VnfmError:  # the report is useful without their warnings too
+        return {}
+    made: dict[ObjectKey, set[str]] = {key: set() for key in workloads}
+    for replica_set in found.replica_sets:
+        if owner_uid(replica_set) in by_uid:
+            made[by_uid[owner_uid(replica_set)]].add(uid_of(replica_set))
+    for pod, owner in owned_pods(by_uid, pods=found.pods, replica_sets=found.replica_sets):
+        made[by_uid[owner]].add(uid_of(pod))
+    return made
+
+
+def describe(
+    key: ObjectKey, verdict: Verdict, body: Body | None, warnings: Sequence[Body], made: Collection[str] = ()
+) -> str:
+    """Return what is known about one object; ``made``: the uids of its pods and ReplicaSets."""
+    parts = [verdict.message or verdict.status]
+    said = last_condition(body) if body is not None else ""
+    if said and said not in parts[0]:
+        parts.append(said)
+    newest = max((each for each in warnings if _is_about(each, key, body, made)), key=_age_order, default=None)
+    if newest is not None:
+        parts.append(f"warning {newest.get('reason', '')}: {newest.get('message', '')}".strip())
+    return ", ".join(parts)
+
+
+def _is_about(event: Body, key: ObjectKey, body: Body | None, made: Collection[str]) -> bool:
+    """Return whether the event is about the object, or about a pod of it."""
+    about = event.get("involvedObject") or {}
+    if about.get("uid") in made or (body is not None and about.get("uid") == uid_of(body)):
+        return True
+    return bool(about.get("kind") == key.kind and about.get("name") == key.name)
+
+
+def _age_order(event: Body) -> tuple[str, int]:
+    """Return the sort key for events: the time, then the length of the message."""
+    # Times are in seconds, and of two events in the same second the longer message is more useful.
+    time = str(
+        field_at(event, "series", "lastObservedTime")
+        or event.get("lastTimestamp")
+        or event.get("eventTime")
+        or field_at(event, "metadata", "creationTimestamp")
+        or ""
+    )
+    return time, len(str(event.get("message") or ""))
+
+
+async def _warnings(cluster: Cluster, namespaces: Sequence[str]) -> Sequence[Body]:
+    async def events_in(namespace: str) -> Sequence[Body]:
+        try:
+            return await cluster.list(EVENTS, namespace=namespace)
+        except VnfmError:  # the report is useful without warnings too
+            return []
+
+    return [
+        event for events in await each_of(namespaces, events_in) for event in events if event.get("type") == "Warning"
+    ]

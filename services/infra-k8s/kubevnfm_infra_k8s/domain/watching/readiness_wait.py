@@ -1,0 +1,140 @@
+"""Waits until objects are ready: judges each object after each change, with one deadline for all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from kubevnfm_kit.clock import Clock
+
+from kubevnfm_infra_k8s.domain.errors import ObjectFailed, ObjectRefused, ObjectsNotReady
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, annotations_of, field_at
+from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.progress import Progress
+from kubevnfm_infra_k8s.domain.reading.readiness import judge
+from kubevnfm_infra_k8s.domain.verdicts import CURRENT, Observation, Status, Verdict
+from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited, View, soonest, viewing
+from kubevnfm_infra_k8s.domain.watching.ended_jobs import verdicts_on_collected
+from kubevnfm_infra_k8s.domain.watching.not_ready_report import not_ready
+from kubevnfm_infra_k8s.domain.watching.stuck_pods import LOOK_EVERY_S, StuckPods
+
+_STORAGE_CLASSES: Final = Resource("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
+_DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+_LONGEST_LOOK_S: Final = 3600.0
+
+
+@dataclass(frozen=True)
+class ReadinessWait:
+    """The wait of one step for objects of one instance."""
+
+    cluster: Cluster
+    vnf_instance_id: str
+    clock: Clock
+    deadline: datetime
+    settle_s: float
+    complete: set[ObjectKey] = field(default_factory=set)
+    """The Jobs that were seen complete, in all waits of this step."""
+
+    async def until_ready(
+        self, awaited: Sequence[Awaited], progress: Progress, *, within_s: float | None = None
+    ) -> Mapping[ObjectKey, Body] | None:
+        """Return the objects when all are ready; None after ``within_s``.
+
+        Raises ObjectFailed if one cannot become ready, and ObjectsNotReady at the deadline.
+        """
+        if not awaited:
+            return {}
+        loop = asyncio.get_running_loop()
+        # Two limits: the worker gets its place back after ``within_s``, the step fails at its deadline.
+        look_until = loop.time() + (_LONGEST_LOOK_S if within_s is None else within_s)
+        classes = await self._waiting_classes(awaited)
+        pods = StuckPods(self.cluster, self.vnf_instance_id)
+        async with viewing(self.cluster, awaited, vnf_instance_id=self.vnf_instance_id) as view:
+            while True:
+                verdicts = {each.key: self._judge(each, view, classes) for each in awaited}
+                verdicts |= await self._judge_collected(awaited, verdicts)
+                ready = sum(verdict.is_current for verdict in verdicts.values())
+                if ready == len(awaited):
+                    return dict(view.bodies)
+                left_s = self.left_s()
+                is_last = left_s <= 0 or any(verdict.is_final for verdict in verdicts.values())
+                verdicts |= await pods.explain(verdicts, view.bodies, is_last=is_last)
+                verdicts = {
+                    key: replace(each, message=self.cluster.masked(each.message)) for key, each in verdicts.items()
+                }
+                for key, verdict in verdicts.items():
+                    if not verdict.is_current:
+                        await progress.on(str(key), verdict.message or verdict.status, done=ready, total=len(awaited))
+                self._check_failures(verdicts)
+                if left_s <= 0:
+                    raise ObjectsNotReady(await not_ready(self.cluster, self.vnf_instance_id, verdicts, view.bodies))
+                patience_s = min(left_s, look_until - loop.time(), soonest(verdicts.values()) or left_s, LOOK_EVERY_S)
+                changed = await view.change(within_s=patience_s)
+                if not changed and loop.time() >= look_until:
+                    return None
+
+    def left_s(self) -> float:
+        """Return the seconds until the deadline."""
+        return (self.deadline - self.clock.now()).total_seconds()
+
+    async def _judge_collected(
+        self, awaited: Sequence[Awaited], verdicts: Mapping[ObjectKey, Verdict]
+    ) -> Mapping[ObjectKey, Verdict]:
+        """Return the verdicts on the missing Jobs that may have ended before they were seen complete."""
+        missing = [
+            each
+            for each in awaited
+            if each.is_collected_at_end and each.uid and verdicts[each.key].status is Status.NOT_FOUND
+        ]
+        if not missing:
+            return {}
+        found = await verdicts_on_collected(self.cluster, missing)
+        self.complete.update(key for key, verdict in found.items() if verdict.is_current)
+        return found
+
+    def _judge(self, each: Awaited, view: View, classes: frozenset[str] | None) -> Verdict:
+        self.complete.update(view.complete)
+        if each.key in self.complete:
+            return CURRENT
+        seen = Observation(
+            now=self.clock.now(),
+            unchanged_s=view.unchanged_s(each.key),
+            has_status=each.resource.has_status,
+            waits_for_consumer=classes,
+            settle_s=self.settle_s,
+            only_served=each.only_served,
+        )
+        return judge(view.bodies.get(each.key), seen)
+
+    @staticmethod
+    def _check_failures(verdicts: Mapping[ObjectKey, Verdict]) -> None:
+        # Other failures (a crashing pod) can end by themselves, so the wait goes on until the deadline.
+        final = [
+            f"{key}: {each.message}" for key, each in verdicts.items() if each.status is Status.FAILED and each.is_final
+        ]
+        if final:
+            raise ObjectFailed("; ".join(final))
+
+    async def _waiting_classes(self, awaited: Sequence[Awaited]) -> frozenset[str] | None:
+        """Return the storage classes that bind a claim only when a pod uses it; "" stands for the default class.
+
+        None if the credentials do not permit to read them, as those of a namespace do not.
+        """
+        if not any(each.key.kind == "PersistentVolumeClaim" for each in awaited):
+            return frozenset()
+        names: set[str] = set()
+        try:
+            classes = await self.cluster.list(_STORAGE_CLASSES)
+        except ObjectRefused as refusal:
+            if refusal.is_forbidden:
+                return None
+            raise
+        for each in classes:
+            if each.get("volumeBindingMode") == "WaitForFirstConsumer":
+                names.add(str(field_at(each, "metadata", "name")))
+                if annotations_of(each).get(_DEFAULT_CLASS) == "true":
+                    names.add("")
+        return frozenset(names)

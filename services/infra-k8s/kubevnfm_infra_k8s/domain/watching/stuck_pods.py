@@ -1,0 +1,71 @@
+"""Adds to the verdicts on workloads why a pod of theirs does not start, which only the pod says (capi.md CR-025)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from kubevnfm_kit.errors import VnfmError
+
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, field_at, uid_of
+from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.reading.instance_facts import instance_pods
+from kubevnfm_infra_k8s.domain.reading.readiness import trouble_of_pod
+from kubevnfm_infra_k8s.domain.reading.vdus import is_running, owned_pods
+from kubevnfm_infra_k8s.domain.verdicts import Verdict
+
+LOOK_EVERY_S: Final = 5.0
+"""A pod that fails changes nothing in its Deployment, so the watch of that shows nothing."""
+_OWNERS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"})
+
+
+@dataclass
+class StuckPods:
+    """The reasons of the pods of an instance that do not start, as last read."""
+
+    cluster: Cluster
+    vnf_instance_id: str
+    _reasons: Mapping[ObjectKey, str] = field(default_factory=dict)
+    _read_at: float | None = None
+
+    async def explain(
+        self, verdicts: Mapping[ObjectKey, Verdict], bodies: Mapping[ObjectKey, Body], *, is_last: bool
+    ) -> Mapping[ObjectKey, Verdict]:
+        """Return the verdicts on workloads that are not ready, each with a pod that does not start and its reason.
+
+        The pods are read every `LOOK_EVERY_S` seconds, and when this is the last look.
+        """
+        waiting = {
+            key: bodies[key]
+            for key, verdict in verdicts.items()
+            if key.kind in _OWNERS and not verdict.is_current and key in bodies
+        }
+        now = asyncio.get_running_loop().time()
+        if waiting and (is_last or self._read_at is None or now - self._read_at >= LOOK_EVERY_S):
+            self._reasons, self._read_at = await self._read(waiting), now
+        return {
+            key: replace(verdicts[key], message=f"{verdicts[key].message or verdicts[key].status}, {reason}")
+            for key, reason in self._reasons.items()
+            if key in waiting
+        }
+
+    async def _read(self, workloads: Mapping[ObjectKey, Body]) -> Mapping[ObjectKey, str]:
+        try:
+            found = await instance_pods(self.cluster, self.vnf_instance_id, workloads)
+        except VnfmError:  # credentials may not permit to read pods; the verdict is useful without them too
+            return {}
+        by_uid = {uid_of(body): key for key, body in workloads.items()}
+        owned = owned_pods(by_uid, pods=found.pods, replica_sets=found.replica_sets)
+        # The newest pod shows what is wrong now; older ones can belong to an earlier version of the workload.
+        reasons: dict[ObjectKey, str] = {}
+        for pod, owner in sorted(owned, key=lambda each: _created(each[0]), reverse=True):
+            trouble = trouble_of_pod(pod) if is_running(pod) else None
+            if trouble is not None:
+                reasons.setdefault(by_uid[owner], f"pod {pod['metadata']['name']}: {trouble}")
+        return reasons
+
+
+def _created(pod: Body) -> str:
+    return str(field_at(pod, "metadata", "creationTimestamp") or "")

@@ -1,0 +1,1 @@
+"""Works on workload clusters of Cluster API, and waits for them."""

@@ -1,0 +1,1 @@
+"""The handlers of infra-k8s: one method for each command."""
