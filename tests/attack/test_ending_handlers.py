@@ -13,7 +13,7 @@ from typing import Any, Final
 import ending_process
 from engine_world import EngineWorld
 from kubevnfm_events import CommandFailed, Envelope, Message, from_document
-from kubevnfm_lcm_api.lifecycle.domain.steps.stacks import CreateVnfResources
+from kubevnfm_lcm_api.lifecycle.machines.stack_steps import CreateVnfResources
 from kubevnfm_sol.lcm import OperationState
 from lcm_builders import KEY, RING, an_instance, an_instantiate_draft, an_operation
 

@@ -9,7 +9,7 @@ from hostile import ATTACKS, Hostile, answers, endless, flat_memory, hostile_ser
 from kubevnfm_clients.client_tokens import Client, ClientTokens, NoToken
 from kubevnfm_clients.outbound import AddressRules, outbound_session
 from kubevnfm_lcm_api.granting.adapters.nfvo import HttpNfvo, NfvoCredentials
-from kubevnfm_lcm_api.lifecycle.domain.granting import Granted, Refused, Unanswered
+from kubevnfm_lcm_api.lifecycle.core.granting import Granted, Refused, Unanswered
 from kubevnfm_lcm_api.notifications.adapters.callbacks import HttpSubscriber
 from kubevnfm_lcm_api.notifications.domain.callback import Callback, Taken, Untaken
 from kubevnfm_lcm_api.notifications.domain.callback import Refused as NotificationRefused

@@ -21,8 +21,8 @@ from kubevnfm_events.infra import (
 )
 from kubevnfm_events.lcm import InstanceDrifted
 from kubevnfm_kit.clock import SystemClock
-from kubevnfm_lcm_api.lifecycle.domain.drift import KEY
-from kubevnfm_lcm_api.lifecycle.drift_watch import DriftWatch
+from kubevnfm_lcm_api.lifecycle.core.drift import KEY
+from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
 from kubevnfm_worker import Outbox, OutboxRelay
 from lcm_world import RING, World, lcm_world
 

@@ -21,13 +21,13 @@ from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_events.contract import commands
 from kubevnfm_events.lcm import AdvanceOperation, OperationChanged, RemoveRemains, StepChanged
 from kubevnfm_events.queues import REPLIES
-from kubevnfm_lcm_api.lifecycle.domain import instance as instances
-from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
-from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
-from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.domain.states import Task
-from kubevnfm_lcm_api.lifecycle.engine import Engine
-from kubevnfm_lcm_api.lifecycle.instances import Instances
+from kubevnfm_lcm_api.lifecycle.core import instance as instances
+from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
+from kubevnfm_lcm_api.lifecycle.core.engine import Engine
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.instances import Instances
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.states import Task
 from kubevnfm_store.query import Stored
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import CommandWorker, Outbox, OutboxRelay

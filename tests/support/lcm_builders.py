@@ -40,42 +40,35 @@ from kubevnfm_events.kuryr import KuryrLogin, KuryrNetwork, KuryrPrepared, Kuryr
 from kubevnfm_events.lcm import OrphansMarked, RemainsRemoved
 from kubevnfm_events.mgmt import InstanceForgotten, PhaseDone, ScriptDone
 from kubevnfm_events.vim import CapiProvidersRecorded, VimDeregistered, VimRegistered, VimReleased
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
-    ChangeVmDraft,
-    ConnectVmDraft,
-    ModifyCnfDraft,
-    ModifyScriptedDraft,
-    OperateVmDraft,
-    ReplaceVmDraft,
-)
-from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ChangeCnfDraft, HealCnfDraft, ScaleCnfDraft
-from kubevnfm_lcm_api.lifecycle.domain.cnf_replacement import ReplaceCnfDraft
-from kubevnfm_lcm_api.lifecycle.domain.drafts import (
-    InstantiateCnfDraft,
-    InstantiateVmDraft,
-    TerminateCnfDraft,
-    TerminateVmDraft,
-)
-from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
-from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
-from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.workload import CapiParameters, WorkloadInternals
-from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import (
+from kubevnfm_lcm_api.lifecycle import kinds
+from kubevnfm_lcm_api.lifecycle.containers.changing import ChangeCnfDraft, HealCnfDraft, ScaleCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft, TerminateCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft, ConnectVmDraft, OperateVmDraft, ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.scripts.modifying import ModifyScriptedDraft
+from kubevnfm_lcm_api.lifecycle.workloads.cluster import CapiParameters, WorkloadInternals
+from kubevnfm_lcm_api.lifecycle.workloads.drafts import (
     InstantiateWorkloadDraft,
     RollOutWorkloadDraft,
     ScaleWorkloadDraft,
     TerminateWorkloadDraft,
 )
-from kubevnfm_lcm_api.lifecycle.domain.workload_healing import HealWorkloadDraft, RepairWorkloadDraft
-from kubevnfm_lcm_api.lifecycle.domain.workload_recreation import RecreateWorkloadDraft
-from kubevnfm_lcm_api.lifecycle.domain.workload_replacement import ReplaceWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.workloads.healing import HealWorkloadDraft, RepairWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.workloads.recreating import RecreateWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.workloads.replacing import ReplaceWorkloadDraft
 from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfInstance, VnfLcmOpOcc
 from kubevnfm_sol.vim import VimConnectionInfo
 
 KEY = b"0" * 32
+assert kinds.KINDS, "their import fills SEQUENCES"
 RING = KeyRing([KEY])
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 PACKAGE = PackageRef(package_id="pkg-1", vnfd_id="vnfd-1", checksum="00")

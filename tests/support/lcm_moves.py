@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kubevnfm_events import Envelope, Message
-from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.domain.saga import Move, Saga
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.saga import Move, Saga
 from lcm_builders import NOW, RING, an_operation, later
 
 SAGA: Final = Saga(RING)

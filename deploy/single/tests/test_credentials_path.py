@@ -35,7 +35,7 @@ from kubevnfm_events.credentials import (
 from kubevnfm_events.vim import RegisterReceived, ReleaseVim, VimDeregistered, VimRegistered, VimReleased
 from kubevnfm_kit.ids import derived_id, new_id
 from kubevnfm_kit.tls import ClientTls
-from kubevnfm_lcm_api.lifecycle.domain.awaited_callbacks import awaited_by
+from kubevnfm_lcm_api.lifecycle.workloads.callbacks import awaited_by
 from kubevnfm_mgmt_executor.settings import Settings as MgmtExecutorSettings
 from kubevnfm_mgmt_executor.wiring import mgmt_executor
 from kubevnfm_secrets import KeyRing, revealed

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.domain.plan import StepState
-from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.plan import StepState
+from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_sol.lcm import OperationState
 from stored_operations import FIXTURES, NEXT, OPERATIONS, Case, StoryFile, key_ring, read_story, story_paths, versions
 from stored_replay import cancel, differences, is_cancellable, replay, service_commands

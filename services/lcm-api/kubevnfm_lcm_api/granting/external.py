@@ -26,11 +26,9 @@ from kubevnfm_sol.problem import ProblemDetails
 
 from kubevnfm_lcm_api.granting.domain.grant_request import nfvo_grant_request
 from kubevnfm_lcm_api.granting.domain.granted_drafts import granted
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ChangeCnfDraft
-from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateDraft
-from kubevnfm_lcm_api.lifecycle.domain.event_refs import state_event
-from kubevnfm_lcm_api.lifecycle.domain.granting import (
+from kubevnfm_lcm_api.lifecycle.containers.changing import ChangeCnfDraft
+from kubevnfm_lcm_api.lifecycle.core.event_refs import state_event
+from kubevnfm_lcm_api.lifecycle.core.granting import (
     Answer,
     Granted,
     Granting,
@@ -40,10 +38,12 @@ from kubevnfm_lcm_api.lifecycle.domain.granting import (
     Undecided,
     read_grant,
 )
-from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
-from kubevnfm_lcm_api.lifecycle.domain.ports import Change
-from kubevnfm_lcm_api.lifecycle.domain.saga import Move, Saga
+from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.ports import Change
+from kubevnfm_lcm_api.lifecycle.core.saga import Move, Saga
+from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft
 
 log = structlog.get_logger()
 
@@ -80,7 +80,7 @@ class Announcements(Protocol):
 
 
 class ExternalGrants:
-    """Gets grants from an NFVO (`lifecycle.domain.ports.Grants`)."""
+    """Gets grants from an NFVO (`lifecycle.core.ports.Grants`)."""
 
     def __init__(
         self,

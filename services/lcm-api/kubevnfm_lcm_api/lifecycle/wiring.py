@@ -16,24 +16,24 @@ from kubevnfm_store.query import Index
 from kubevnfm_worker import CommandWorker, Outbox
 from kubevnfm_worker.backends import Backends
 
-from kubevnfm_lcm_api.lifecycle import progress
-from kubevnfm_lcm_api.lifecycle.awaited_callbacks import AwaitedCallbacks
-from kubevnfm_lcm_api.lifecycle.dependencies import OrphanMarks
-from kubevnfm_lcm_api.lifecycle.domain import instance, occurrence
-from kubevnfm_lcm_api.lifecycle.domain.ports import Grants, PackageCatalogue
-from kubevnfm_lcm_api.lifecycle.drift_watch import DriftWatch
-from kubevnfm_lcm_api.lifecycle.engine import Engine
+from kubevnfm_lcm_api.lifecycle import kinds
+from kubevnfm_lcm_api.lifecycle.core import instance, occurrence, progress
+from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
+from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
+from kubevnfm_lcm_api.lifecycle.core.engine import Engine
+from kubevnfm_lcm_api.lifecycle.core.instances import Instances
+from kubevnfm_lcm_api.lifecycle.core.orphan_marks import OrphanMarks
+from kubevnfm_lcm_api.lifecycle.core.ports import Grants, PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.progress import Progress
+from kubevnfm_lcm_api.lifecycle.core.rounds import Rounds
 from kubevnfm_lcm_api.lifecycle.http.context import LifecycleServices, OperationEvents
-from kubevnfm_lcm_api.lifecycle.instances import Instances
-from kubevnfm_lcm_api.lifecycle.machine_watch import MachineWatch
-from kubevnfm_lcm_api.lifecycle.progress import Progress
-from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.requests.instantiate import Instantiate
 from kubevnfm_lcm_api.lifecycle.requests.tasks import Tasks
 from kubevnfm_lcm_api.lifecycle.requests.terminate import Terminate
-from kubevnfm_lcm_api.lifecycle.rotations import STEP as ROTATION_STEP
-from kubevnfm_lcm_api.lifecycle.rotations import Rotations
-from kubevnfm_lcm_api.lifecycle.rounds import Rounds
+from kubevnfm_lcm_api.lifecycle.workloads.awaited_callbacks import AwaitedCallbacks
+from kubevnfm_lcm_api.lifecycle.workloads.machine_watch import MachineWatch
+from kubevnfm_lcm_api.lifecycle.workloads.rotations import STEP as ROTATION_STEP
+from kubevnfm_lcm_api.lifecycle.workloads.rotations import Rotations
 
 OUTBOXES = (instance.COLLECTION, occurrence.COLLECTION)
 """Collections whose documents carry messages to send."""
@@ -112,6 +112,7 @@ async def lifecycle_parts(
     ``grants``: None if everything is granted; ``drift_every_s``: 0 if no changes by others are looked for;
     ``has_vnf_networks``: whether an operator has named networks of VNFs.
     """
+    assert kinds.KINDS, "their import fills SEQUENCES"
     store, ring, clock = backends.store, backends.key_ring, backends.clock
     engine = Engine(store=store, outbox=outbox, ring=ring, clock=clock, grants=grants)
     instances = Instances(store=store, outbox=outbox, engine=engine, packages=packages, ring=ring, clock=clock)

@@ -9,7 +9,7 @@ from kubevnfm_events import CommandFailed
 from kubevnfm_events.capi import CheckClusters, ClustersChecked
 from kubevnfm_events.infra import ApplyObjects, DeleteObjects, LeftObject, ObjectsDeleted, ReplaceObjects
 from kubevnfm_events.vim import RecordCapiProviders
-from kubevnfm_lcm_api.lifecycle.domain.dependencies import KEY
+from kubevnfm_lcm_api.lifecycle.core.dependencies import KEY
 from lcm_world import World
 from management_world import (
     OTHER_MANAGEMENT,

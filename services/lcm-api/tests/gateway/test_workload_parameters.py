@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kubevnfm_events.capi import AwaitCluster
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_lcm_api.lifecycle.requests.capi import capi_parameters
+from kubevnfm_lcm_api.lifecycle.workloads.capi import capi_parameters
 from lcm_world import World
 from workload_world import built, sent
 

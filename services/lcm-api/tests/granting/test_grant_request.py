@@ -8,13 +8,13 @@ from kubevnfm_csar import Flavour
 from kubevnfm_csar.vnfd.model import AffinityRule, Cp, Vdu, VirtualLink
 from kubevnfm_events.infra import StorageFacts, VduTarget
 from kubevnfm_lcm_api.granting.domain.grant_request import nfvo_grant_request
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ReplaceVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import HealCnfDraft, ScaleCnfDraft
-from kubevnfm_lcm_api.lifecycle.domain.cnf_replacement import ReplaceCnfDraft
-from kubevnfm_lcm_api.lifecycle.domain.grant_request import package_grant_request
-from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.instance import Release, VnfFacts
-from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft, ScaleCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
+from kubevnfm_lcm_api.lifecycle.core.instance import Release, VnfFacts
+from kubevnfm_lcm_api.lifecycle.machines.changing import ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.grant_request import package_grant_request
+from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import OperationType
 from lcm_builders import (

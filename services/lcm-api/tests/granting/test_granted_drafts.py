@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from kubevnfm_lcm_api.granting.domain.granted_drafts import granted
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ConnectVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.granting import GrantUnusable, read_grant
-from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.steps.changes import ScaleVnf
-from kubevnfm_lcm_api.lifecycle.domain.steps.scripts import RunScriptPhase
+from kubevnfm_lcm_api.lifecycle.core.granting import GrantUnusable, read_grant
+from kubevnfm_lcm_api.lifecycle.machines.change_steps import ScaleVnf
+from kubevnfm_lcm_api.lifecycle.machines.changing import ConnectVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.scripts.steps import RunScriptPhase
 from kubevnfm_secrets import Secret
 from kubevnfm_sol.granting import Grant
 from lcm_builders import (

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from kubevnfm_events import CancelStep, CommandFailed, Envelope, Message, from_document
 from kubevnfm_events.lcm import AdvanceOperation
-from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.domain.saga import CancelModeName, Move, Saga
-from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.states import CancelPending, IllegalTransition
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.saga import CancelModeName, Move, Saga
+from kubevnfm_lcm_api.lifecycle.core.states import CancelPending, IllegalTransition
+from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_secrets import sealed
 from kubevnfm_sol.lcm import OperationState as S
 from lcm_builders import (

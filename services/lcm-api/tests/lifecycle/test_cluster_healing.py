@@ -17,8 +17,8 @@ from cluster_heals import (
 from cluster_moves import INSTANCE, phase_of, run, shown_names, with_limits
 from kubevnfm_events.mgmt import RunPhase
 from kubevnfm_events.vim import RegisterVim
-from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided
-from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided
+from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_sol.lcm import OperationState
 from lcm_builders import ACCESS, RESOURCES, later
 from lcm_moves import SAGA, granted, reread

@@ -12,8 +12,8 @@ from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events.infra import PortFacts, ResourcesChanged, ResourcesCreated, ServerFacts, StackResources
 from kubevnfm_events.lcm import InstanceOrphaned
 from kubevnfm_kit.json_types import JsonMapping
-from kubevnfm_lcm_api.lifecycle.domain.dependencies import KEY
-from kubevnfm_lcm_api.lifecycle.domain.instance import COLLECTION
+from kubevnfm_lcm_api.lifecycle.core.dependencies import KEY
+from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION
 from kubevnfm_store.query import Stored
 from lcm_world import FragileStore, Storage, World, lcm_world, sample_request
 

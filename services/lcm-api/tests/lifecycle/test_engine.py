@@ -14,10 +14,10 @@ from cluster_heals import HA, Machines, a_mixed_heal, a_whole_heal, with_storage
 from cluster_moves import GROWN, INSTANCE, Stacks, a_scaling
 from engine_world import COLLECTIONS, EngineWorld, Living
 from kubevnfm_events import Envelope, Message
-from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.domain.saga import REPLY_GRACE_S
-from kubevnfm_lcm_api.lifecycle.domain.states import IllegalTransition
-from kubevnfm_lcm_api.lifecycle.domain.steps.stacks import CreateVnfResources
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.saga import REPLY_GRACE_S
+from kubevnfm_lcm_api.lifecycle.core.states import IllegalTransition
+from kubevnfm_lcm_api.lifecycle.machines.stack_steps import CreateVnfResources
 from kubevnfm_sol.lcm import InstantiationState, OperationState
 from kubevnfm_store.query import Query
 from lcm_builders import (

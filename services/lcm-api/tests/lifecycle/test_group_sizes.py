@@ -8,7 +8,7 @@ import pytest
 from kubevnfm_csar import BaseHot, Template
 from kubevnfm_events.infra import StackResources
 from kubevnfm_kit.errors import Unprocessable
-from kubevnfm_lcm_api.lifecycle.domain.group_sizes import check_group_sizes, stack_values
+from kubevnfm_lcm_api.lifecycle.machines.group_sizes import check_group_sizes, stack_values
 from lcm_builders import RESOURCES
 
 MEMBER = Template(

@@ -12,11 +12,11 @@ from kubevnfm_csar import BaseHot, Vnfd, open_csar, read_base_hot, read_vnfd
 from kubevnfm_events.infra import StackResources
 from kubevnfm_events.kuryr import AwaitTrunks
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
-from kubevnfm_lcm_api.lifecycle.domain.cluster_parameters import CheckedCluster, check_cluster_parameters
-from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.plan import Plan
-from kubevnfm_lcm_api.lifecycle.domain.plans import instantiate_vm, terminate_vm
-from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.clusters.parameters import CheckedCluster, check_cluster_parameters
+from kubevnfm_lcm_api.lifecycle.core.plan import Plan
+from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.plans import instantiate_vm, terminate_vm
+from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_secrets import hide
 from lcm_builders import CLUSTER_PARAMETERS, KURYR_NETWORK, RESOURCES, a_server, a_terminate_draft, an_instantiate_draft
 from lcm_moves import granted

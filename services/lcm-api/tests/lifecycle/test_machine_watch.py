@@ -9,7 +9,7 @@ import pytest
 from kubevnfm_events import Envelope
 from kubevnfm_events.capi import MachinesChanged, MachinesFinding, WatchMachines
 from kubevnfm_kit.clock import SystemClock
-from kubevnfm_lcm_api.lifecycle.machine_watch import MachineWatch
+from kubevnfm_lcm_api.lifecycle.workloads.machine_watch import MachineWatch
 from lcm_world import RING, World, lcm_world
 from workload_world import built, machines, sent, shown
 

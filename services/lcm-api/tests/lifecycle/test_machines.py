@@ -7,10 +7,10 @@ from kubevnfm_cluster import read_cluster_parameters
 from kubevnfm_events.mgmt import RunPhase
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lcm_api.granting.domain.granted_drafts import granted
-from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.granting import GrantUnusable
-from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
-from kubevnfm_lcm_api.lifecycle.domain.steps.machines import INSTANTIATE_END, TERMINATE_START, RunDriverPhase
+from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import INSTANTIATE_END, TERMINATE_START, RunDriverPhase
+from kubevnfm_lcm_api.lifecycle.core.granting import GrantUnusable
+from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft
 from kubevnfm_secrets import hide
 from kubevnfm_sol.granting import Grant
 from lcm_builders import CLUSTER_PARAMETERS, RESOURCES, RING, a_terminate_draft, an_instantiate_draft

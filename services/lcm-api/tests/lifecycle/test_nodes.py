@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kubevnfm_cluster import ClusterParameters, SharedAddress
 from kubevnfm_events.infra import PortFacts, ServerFacts, StackResources, StorageFacts
-from kubevnfm_lcm_api.lifecycle.domain.nodes import NodeNotFound, connection_address, find_nodes
+from kubevnfm_lcm_api.lifecycle.clusters.nodes import NodeNotFound, connection_address, find_nodes
 
 FLOATING_IP = "OS::Neutron::FloatingIP"
 

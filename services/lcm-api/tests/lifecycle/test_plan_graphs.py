@@ -18,12 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kubevnfm_events import Command, CommandFailed, Envelope, Event, Message
 from kubevnfm_events.infra import OperateServers, ServersOperated
-from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
-from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.domain.plan import Plan, PlanInvalid, PlannedStep, StepState
-from kubevnfm_lcm_api.lifecycle.domain.saga import Move, Saga
-from kubevnfm_lcm_api.lifecycle.domain.sequences import Operation, Sequences
-from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.plan import Plan, PlanInvalid, PlannedStep, StepState
+from kubevnfm_lcm_api.lifecycle.core.saga import Move, Saga
+from kubevnfm_lcm_api.lifecycle.core.sequences import Sequences
+from kubevnfm_lcm_api.lifecycle.core.step import Step, StepKinds
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
 from lcm_builders import NOW, RING, VIM, later
 
@@ -43,8 +43,12 @@ class GraphDraft(Draft):
     made: tuple[str, ...] = ()
 
 
+KINDS: StepKinds = {}
+SEQUENCES = Sequences(KINDS)
+
+
 @dataclass(frozen=True)
-class Make(Step[GraphDraft, ServersOperated]):
+class Make(Step[GraphDraft, ServersOperated], registry=KINDS):
     """Make one thing; its compensation removes it."""
 
     name: str
@@ -71,7 +75,7 @@ class Make(Step[GraphDraft, ServersOperated]):
 
 
 @dataclass(frozen=True)
-class Find(Make):
+class Find(Make, registry=KINDS):
     """Make one thing, and find nodes that each need two steps before the joining one."""
 
     joining: str = ""
@@ -84,6 +88,7 @@ class Find(Make):
             plan.add(Make(f"label/{node}"), id=f"label/{node}", after=[joined], before=[self.joining])
 
 
+@SEQUENCES.sequence(GraphDraft)
 def planned(draft: GraphDraft) -> Plan[GraphDraft]:
     plan = Plan[GraphDraft]()
     last = f"make/{len(draft.graph)}"
@@ -95,7 +100,6 @@ def planned(draft: GraphDraft) -> Plan[GraphDraft]:
     return plan
 
 
-SEQUENCES = Sequences([Operation(GraphDraft, planned)], [Make, Find])
 SAGA = Saga(RING, SEQUENCES)
 
 

@@ -11,9 +11,9 @@ from kubevnfm_cluster import ClusterParameters
 from kubevnfm_events import PackageRef
 from kubevnfm_events.infra import PortFacts, ServerFacts, StackResources
 from kubevnfm_kit.errors import Unprocessable
-from kubevnfm_lcm_api.lifecycle.domain.nodes import NodeNotFound, find_registry
-from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
-from kubevnfm_lcm_api.lifecycle.requests.registries import check_certificates
+from kubevnfm_lcm_api.lifecycle.clusters.nodes import NodeNotFound, find_registry
+from kubevnfm_lcm_api.lifecycle.clusters.registries import check_certificates
+from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 
 LOGIN = {"ssh_cp_name": "CP1", "username": "ubuntu", "password": "x"}
 

@@ -16,16 +16,16 @@ from kubevnfm_bus.port import Ack, Again, Delivery
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.capi import KubeconfigFinding, KubeconfigsChanged, WatchKubeconfigs
 from kubevnfm_events.credentials import CredentialsSent, SendCredentials
-from kubevnfm_lcm_api.lifecycle.domain.instance import (
+from kubevnfm_lcm_api.lifecycle.core.instance import (
     COLLECTION,
     InstanceInternals,
     InstanceRecord,
     Release,
     ReleaseDeployment,
 )
-from kubevnfm_lcm_api.lifecycle.domain.rotation import Rotation
-from kubevnfm_lcm_api.lifecycle.domain.workload import CapiParameters, WorkloadInternals
-from kubevnfm_lcm_api.lifecycle.rotations import Rotations
+from kubevnfm_lcm_api.lifecycle.workloads.cluster import CapiParameters, WorkloadInternals
+from kubevnfm_lcm_api.lifecycle.workloads.rotation import Rotation
+from kubevnfm_lcm_api.lifecycle.workloads.rotations import Rotations
 from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import Outbox, OutboxRelay

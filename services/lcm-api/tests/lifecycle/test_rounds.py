@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from kubevnfm_clients.ports import Vims
 from kubevnfm_kit.clock import SystemClock
-from kubevnfm_lcm_api.lifecycle.domain.instance import COLLECTION
-from kubevnfm_lcm_api.lifecycle.drift_watch import DriftWatch
-from kubevnfm_lcm_api.lifecycle.machine_watch import MachineWatch
+from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
+from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION
 from kubevnfm_lcm_api.lifecycle.wiring import INDEXES
+from kubevnfm_lcm_api.lifecycle.workloads.machine_watch import MachineWatch
 from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Stored
 from kubevnfm_worker import Outbox, OutboxRelay
 from lcm_world import RING, FragileStore, Storage, lcm_world

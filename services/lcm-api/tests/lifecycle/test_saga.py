@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_events.lcm import OperationChanged, StepChanged
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ConnectVmDraft, ReplaceVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import HealCnfDraft, ScaleCnfDraft
-from kubevnfm_lcm_api.lifecycle.domain.cnf_replacement import ReplaceCnfDraft
-from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
-from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, Release
-from kubevnfm_lcm_api.lifecycle.domain.plan import StepState
-from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
-from kubevnfm_lcm_api.lifecycle.domain.saga import Move
-from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.states import IllegalTransition, RollbackUnsupported
-from kubevnfm_lcm_api.lifecycle.domain.steps.base import Step
-from kubevnfm_lcm_api.lifecycle.domain.workload import CapiParameters
+from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft, ScaleCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
+from kubevnfm_lcm_api.lifecycle.core.plan import StepState
+from kubevnfm_lcm_api.lifecycle.core.saga import Move
+from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.core.states import IllegalTransition, RollbackUnsupported
+from kubevnfm_lcm_api.lifecycle.core.step import Step
+from kubevnfm_lcm_api.lifecycle.machines.changing import ConnectVmDraft, ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.workloads.cluster import CapiParameters
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import InstantiationState, OperationState
 from lcm_builders import (

@@ -18,21 +18,18 @@ from kubevnfm_events.infra import (
 )
 from kubevnfm_events.mgmt import DriverVim, RunPhase, RunScript, ScriptAnswer, ScriptDone, ScriptEdit
 from kubevnfm_events.vim import DeregisterVim, RegisterVim
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
-    ConnectVmDraft,
-    ModifyScriptedDraft,
-    ReplaceVmDraft,
-)
-from kubevnfm_lcm_api.lifecycle.domain.dependencies import Provided
-from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.instance import Release
-from kubevnfm_lcm_api.lifecycle.domain.plan import StepState
-from kubevnfm_lcm_api.lifecycle.domain.plans import SEQUENCES
-from kubevnfm_lcm_api.lifecycle.domain.saga import Move
-from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
-from kubevnfm_lcm_api.lifecycle.domain.steps.scripts import addresses
-from kubevnfm_lcm_api.lifecycle.domain.views import step_views
+from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided
+from kubevnfm_lcm_api.lifecycle.core.instance import Release
+from kubevnfm_lcm_api.lifecycle.core.plan import StepState
+from kubevnfm_lcm_api.lifecycle.core.saga import Move
+from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
+from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.core.views import step_views
+from kubevnfm_lcm_api.lifecycle.machines.changing import ConnectVmDraft, ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.scripts.modifying import ModifyScriptedDraft
+from kubevnfm_lcm_api.lifecycle.scripts.steps import addresses
 from kubevnfm_secrets import Secret, hide, sealed
 from kubevnfm_sol.lcm import OperationState
 from kubevnfm_sol.vim import VimConnectionInfo

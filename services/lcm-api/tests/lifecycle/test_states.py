@@ -5,13 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kubevnfm_lcm_api.lifecycle.domain.states import (
-    TRANSITIONS,
-    IllegalTransition,
-    allowed_tasks,
-    next_state,
-)
-from kubevnfm_lcm_api.lifecycle.domain.states_page import page
+from kubevnfm_lcm_api.lifecycle.core.states import TRANSITIONS, IllegalTransition, allowed_tasks, next_state
+from kubevnfm_lcm_api.lifecycle.core.states_page import page
 from kubevnfm_sol.lcm import TERMINAL, OperationType
 from kubevnfm_sol.lcm import OperationState as S
 
@@ -44,5 +39,5 @@ def test_tasks_by_state_and_operation() -> None:
 
 
 def test_the_page_in_the_documentation_matches_the_table() -> None:
-    """To write it: python -m kubevnfm_lcm_api.lifecycle.domain.states_page > docs/operation-states.md."""
+    """To write it: python -m kubevnfm_lcm_api.lifecycle.core.states_page > docs/operation-states.md."""
     assert (Path(__file__).parents[4] / "docs/operation-states.md").read_text(encoding="utf-8") == page()

@@ -14,7 +14,7 @@ from kubevnfm_clients.client_tokens import Client, ClientTokens, NoToken
 from kubevnfm_clients.outbound import trouble
 from kubevnfm_sol.problem import ProblemDetails
 
-from kubevnfm_lcm_api.lifecycle.domain.granting import Answer, Granted, Refused, Unanswered, Undecided
+from kubevnfm_lcm_api.lifecycle.core.granting import Answer, Granted, Refused, Unanswered, Undecided
 
 log = structlog.get_logger()
 
@@ -43,7 +43,7 @@ class _Response:
 
 
 class HttpNfvo:
-    """`lifecycle.domain.granting.Nfvo`.
+    """`lifecycle.core.granting.Nfvo`.
 
     Redirects are not followed, and a Location gives only the grant's id: the credentials go to the configured URL only.
     """

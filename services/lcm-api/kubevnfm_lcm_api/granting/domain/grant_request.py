@@ -7,9 +7,9 @@ from typing import Any
 from kubevnfm_csar import Flavour
 from kubevnfm_secrets import without_secrets
 
-from kubevnfm_lcm_api.lifecycle.domain import grant_request
-from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
-from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.machines import grant_request
 
 
 def nfvo_grant_request(record: OccurrenceRecord, draft: Draft, flavour: Flavour | None, *, root: str) -> dict[str, Any]:

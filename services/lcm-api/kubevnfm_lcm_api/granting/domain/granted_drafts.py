@@ -13,12 +13,13 @@ from kubevnfm_sol.access import check_login, check_understood
 from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.vim import VimConnectionInfo, long_vim_type
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeVmDraft, OperateVmDraft, ReplaceVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.cnf_changes import ChangeCnfDraft
-from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
-from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateDraft, InstantiateVmDraft, TerminateDraft
-from kubevnfm_lcm_api.lifecycle.domain.granting import GrantUnusable, merged
-from kubevnfm_lcm_api.lifecycle.domain.scripted_draft import ScriptedDraft
+from kubevnfm_lcm_api.lifecycle.containers.changing import ChangeCnfDraft
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.granting import GrantUnusable, merged
+from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, TerminateDraft
+from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
+from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft, OperateVmDraft, ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft
 
 Json = dict[str, Any]
 

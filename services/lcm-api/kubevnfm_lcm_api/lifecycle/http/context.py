@@ -13,15 +13,15 @@ from kubevnfm_clients.ports import NodeLogs
 
 from kubevnfm_lcm_api.http.context import api_root
 from kubevnfm_lcm_api.http.routes import Answer
-from kubevnfm_lcm_api.lifecycle.awaited_callbacks import AwaitedCallbacks
-from kubevnfm_lcm_api.lifecycle.engine import Engine, InstanceChanged
+from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
+from kubevnfm_lcm_api.lifecycle.core.engine import Engine, InstanceChanged
+from kubevnfm_lcm_api.lifecycle.core.instances import Instances
+from kubevnfm_lcm_api.lifecycle.core.progress import Progress
 from kubevnfm_lcm_api.lifecycle.http.render import base_url
-from kubevnfm_lcm_api.lifecycle.instances import Instances
-from kubevnfm_lcm_api.lifecycle.progress import Progress
-from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.requests.instantiate import Instantiate
 from kubevnfm_lcm_api.lifecycle.requests.tasks import Tasks
 from kubevnfm_lcm_api.lifecycle.requests.terminate import Terminate
+from kubevnfm_lcm_api.lifecycle.workloads.awaited_callbacks import AwaitedCallbacks
 
 
 class OperationEvents(Protocol):

@@ -12,11 +12,11 @@ from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.context import api_root
 from kubevnfm_lcm_api.http.listing import PARAMETERS, list_page
 from kubevnfm_lcm_api.http.routes import DELETED, Answer, Route, page_of
-from kubevnfm_lcm_api.lifecycle.domain import instance as instances
+from kubevnfm_lcm_api.lifecycle.core import instance as instances
+from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.http.context import api_version, services
 from kubevnfm_lcm_api.lifecycle.http.render import instance_view
 from kubevnfm_lcm_api.lifecycle.http.shapes import INSTANCES
-from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 
 
 async def create(request: web.Request) -> web.Response:

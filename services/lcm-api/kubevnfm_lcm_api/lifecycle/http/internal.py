@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
-from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.http.context import services
 from kubevnfm_lcm_api.lifecycle.http.models import AwaitedCallbacks, InstanceExists, VimUsers
 

@@ -10,10 +10,10 @@ from kubevnfm_sol.lcm import OperationState
 from kubevnfm_lcm_api.http.bodies import EVENT_STREAM, check_accept
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
-from kubevnfm_lcm_api.lifecycle.domain import occurrence as occurrences
-from kubevnfm_lcm_api.lifecycle.domain.clean_ups import clean_up_occurrence_id
-from kubevnfm_lcm_api.lifecycle.domain.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.domain.views import step_views
+from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
+from kubevnfm_lcm_api.lifecycle.core.clean_ups import clean_up_occurrence_id
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.views import step_views
 from kubevnfm_lcm_api.lifecycle.http.context import services
 from kubevnfm_lcm_api.lifecycle.http.models import OperationView
 

@@ -12,8 +12,8 @@ from kubevnfm_sol.lcm import OperationState, OperationType
 from kubevnfm_sol.vim import long_vim_type, short_vim_type
 
 from kubevnfm_lcm_api.http.secret_free import without_secret_leaves
-from kubevnfm_lcm_api.lifecycle.domain.states import allowed_tasks
-from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
+from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
+from kubevnfm_lcm_api.lifecycle.core.states import allowed_tasks
 
 _LINK_BY_TASK: Final = {
     "terminate": "terminate",

@@ -26,6 +26,7 @@ from pydantic import BaseModel
 from kubevnfm_lcm_api.http.bodies import PATCH, parse, read_json
 from kubevnfm_lcm_api.http.conditions import check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.routes import Route
+from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.http.context import (
     ACCEPTED,
     LifecycleServices,
@@ -35,7 +36,6 @@ from kubevnfm_lcm_api.lifecycle.http.context import (
     services,
 )
 from kubevnfm_lcm_api.lifecycle.http.render import request_in_v2_form
-from kubevnfm_lcm_api.lifecycle.requests.acceptance import ApiVersion
 
 B = TypeVar("B", bound=BaseModel)
 Accept = Callable[[str, B, JsonMapping, ApiVersion], Awaitable[str]]

@@ -10,20 +10,20 @@ from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import HealVnfRequest, InstantiationState, OperationType
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields
-from kubevnfm_lcm_api.lifecycle.domain.draft import Draft
-from kubevnfm_lcm_api.lifecycle.domain.drift import check_stack_exists, is_stack_missing
-from kubevnfm_lcm_api.lifecycle.domain.heal_draft import HealVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.registry_vnf import RegistryVnf
-from kubevnfm_lcm_api.lifecycle.domain.steps.healing import HEAL_END
-from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.cluster_healing import healed_cluster
-from kubevnfm_lcm_api.lifecycle.requests.cnf_healing import healed_cnf
-from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
-from kubevnfm_lcm_api.lifecycle.requests.repair import ALL, check_no_repair
-from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import HEAL, ChangeableVnfs, VnfUnderChange
-from kubevnfm_lcm_api.lifecycle.requests.vnfcs import resource_ids
-from kubevnfm_lcm_api.lifecycle.requests.workload_healing import healed_workload
+from kubevnfm_lcm_api.lifecycle.clusters.heal_steps import HEAL_END
+from kubevnfm_lcm_api.lifecycle.clusters.healing import healed_cluster
+from kubevnfm_lcm_api.lifecycle.clusters.registry_vnf import RegistryVnf
+from kubevnfm_lcm_api.lifecycle.containers.healing import healed_cnf
+from kubevnfm_lcm_api.lifecycle.containers.repair import ALL, check_no_repair
+from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
+from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.drift import check_stack_exists, is_stack_missing
+from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeFields
+from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.under_change import HEAL, ChangeableVnfs, VnfUnderChange
+from kubevnfm_lcm_api.lifecycle.machines.vnfcs import resource_ids
+from kubevnfm_lcm_api.lifecycle.workloads.requested_healing import healed_workload
 
 _WITH_STORAGE: Final = "tacker_extension_heal_include_block_storage"
 _KEEP: Final = "x_keep_volume"

@@ -12,20 +12,20 @@ from kubevnfm_sol.lcm import InstantiateVnfRequest, InstantiationState, Operatio
 from kubevnfm_sol.resources import ScaleInfo
 from kubevnfm_sol.vim import KUBERNETES, VimConnectionInfo
 
-from kubevnfm_lcm_api.lifecycle.domain.drafts import InstantiateDraft, InstantiateFields
-from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
-from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
-from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import InstantiateWorkloadDraft
-from kubevnfm_lcm_api.lifecycle.engine import Engine
-from kubevnfm_lcm_api.lifecycle.instances import Instances
-from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.capi import CAPI, OPENSTACK_VIM
-from kubevnfm_lcm_api.lifecycle.requests.cnf import cnf_draft
-from kubevnfm_lcm_api.lifecycle.requests.providers import ProviderChecks
-from kubevnfm_lcm_api.lifecycle.requests.variables import check_filled_in
-from kubevnfm_lcm_api.lifecycle.requests.vim_choice import VimEntries
-from kubevnfm_lcm_api.lifecycle.requests.vm import VmDrafts
-from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import supported_tasks
+from kubevnfm_lcm_api.lifecycle.containers.instantiating import cnf_draft
+from kubevnfm_lcm_api.lifecycle.containers.providers import ProviderChecks
+from kubevnfm_lcm_api.lifecycle.containers.variables import check_filled_in
+from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.core.engine import Engine
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.instances import Instances
+from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, InstantiateFields
+from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
+from kubevnfm_lcm_api.lifecycle.machines.instantiating import VmDrafts
+from kubevnfm_lcm_api.lifecycle.machines.under_change import supported_tasks
+from kubevnfm_lcm_api.lifecycle.workloads.capi import CAPI, OPENSTACK_VIM
+from kubevnfm_lcm_api.lifecycle.workloads.drafts import InstantiateWorkloadDraft
 
 
 class Instantiate:

@@ -15,27 +15,23 @@ from kubevnfm_sol.vim import VimConnectionInfo, long_vim_type
 from kubevnfm_store.query import Stored
 from pydantic import ValidationError
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import (
-    ModifyCnfDraft,
-    ModifyDraft,
-    ModifyFields,
-    ModifyScriptedDraft,
-    ModifyScriptedFields,
-)
-from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord
-from kubevnfm_lcm_api.lifecycle.domain.own_metadata import check_not_given, own_part
-from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
-from kubevnfm_lcm_api.lifecycle.domain.scale_levels import declared_counts, levels_of
-from kubevnfm_lcm_api.lifecycle.engine import Engine
-from kubevnfm_lcm_api.lifecycle.instances import Instances
-from kubevnfm_lcm_api.lifecycle.requests.acceptance import NO_CLAIMS, Acceptance, ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.charts import CHART
-from kubevnfm_lcm_api.lifecycle.requests.cnf import DEF_FILES, manifest_files, vdu_targets
-from kubevnfm_lcm_api.lifecycle.requests.drivers import CONTAINER_UPDATE, driven_phases, scripts_of
+from kubevnfm_lcm_api.lifecycle.clusters.drivers import CONTAINER_UPDATE, driven_phases, scripts_of
+from kubevnfm_lcm_api.lifecycle.containers.charts import CHART
+from kubevnfm_lcm_api.lifecycle.containers.instantiating import DEF_FILES, manifest_files, vdu_targets
+from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.variables import stored_variables
+from kubevnfm_lcm_api.lifecycle.core.acceptance import NO_CLAIMS, Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.core.engine import Engine
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.instances import Instances
+from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft, ModifyFields
+from kubevnfm_lcm_api.lifecycle.core.own_metadata import check_not_given, own_part
+from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries, checked
+from kubevnfm_lcm_api.lifecycle.machines.scale_levels import declared_counts, levels_of
 from kubevnfm_lcm_api.lifecycle.requests.replacement import identity
-from kubevnfm_lcm_api.lifecycle.requests.scripts import script_request
-from kubevnfm_lcm_api.lifecycle.requests.variables import stored_variables
-from kubevnfm_lcm_api.lifecycle.requests.vim_choice import VimEntries, checked
+from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
+from kubevnfm_lcm_api.lifecycle.scripts.modifying import ModifyScriptedDraft, ModifyScriptedFields
 
 CONFIG_FILES: Final = "configmap_secret_paths"
 """In a modification's metadata, as Tacker names it: the files with changed ConfigMaps and Secrets."""

@@ -16,28 +16,28 @@ from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, ChangeVnfFlavourRequest, OperationType
 from kubevnfm_sol.resources import ScaleInfo
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import Age, ChangeFields, ReplaceVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.inventory import part_of
-from kubevnfm_lcm_api.lifecycle.domain.nodes import NodeNotFound, connection_address
-from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
-from kubevnfm_lcm_api.lifecycle.domain.scale_levels import scale_status
-from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.cnf_replacement import replaced_cnf
-from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
-from kubevnfm_lcm_api.lifecycle.requests.connectivity import check_points, merged_links
-from kubevnfm_lcm_api.lifecycle.requests.drivers import check_machine_drivers, machine_phases, scripts_of
-from kubevnfm_lcm_api.lifecycle.requests.package_fit import check_placement
-from kubevnfm_lcm_api.lifecycle.requests.providers import ProviderChecks
-from kubevnfm_lcm_api.lifecycle.requests.scripts import script_request
-from kubevnfm_lcm_api.lifecycle.requests.variables import check_filled_in
-from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
+from kubevnfm_lcm_api.lifecycle.clusters.drivers import check_machine_drivers, machine_phases, scripts_of
+from kubevnfm_lcm_api.lifecycle.clusters.nodes import NodeNotFound, connection_address
+from kubevnfm_lcm_api.lifecycle.containers.providers import ProviderChecks
+from kubevnfm_lcm_api.lifecycle.containers.requested_replacement import replaced_cnf
+from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
+from kubevnfm_lcm_api.lifecycle.containers.variables import check_filled_in
+from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.machines.changing import Age, ChangeFields, ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.connectivity import check_points, merged_links
+from kubevnfm_lcm_api.lifecycle.machines.inventory import part_of
+from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_placement
+from kubevnfm_lcm_api.lifecycle.machines.scale_levels import scale_status
+from kubevnfm_lcm_api.lifecycle.machines.under_change import (
     CHANGE_FLAVOUR,
     CHANGE_VNFPKG,
     ChangeableVnfs,
     VnfUnderChange,
     supported_tasks,
 )
-from kubevnfm_lcm_api.lifecycle.requests.workload_replacement import (
+from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
+from kubevnfm_lcm_api.lifecycle.workloads.requested_replacement import (
     asks_for_roll_out,
     replaced_workload,
     rolled_out_workload,

@@ -12,21 +12,16 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import OperationType, ScaleVnfRequest, ScaleVnfToLevelRequest
 
-from kubevnfm_lcm_api.lifecycle.domain.change_drafts import ChangeFields
-from kubevnfm_lcm_api.lifecycle.domain.group_sizes import check_group_sizes, stack_values
-from kubevnfm_lcm_api.lifecycle.domain.inventory import index_of
-from kubevnfm_lcm_api.lifecycle.domain.scale_draft import ScaleVmDraft
-from kubevnfm_lcm_api.lifecycle.domain.scale_levels import level_steps, scale_status
-from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.cluster_scaling import cluster_fields
-from kubevnfm_lcm_api.lifecycle.requests.cnf_scaling import scaled_cnf
-from kubevnfm_lcm_api.lifecycle.requests.cnf_under_change import CnfUnderChange
-from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import (
-    SCALE,
-    SCALE_TO_LEVEL,
-    ChangeableVnfs,
-    VnfUnderChange,
-)
+from kubevnfm_lcm_api.lifecycle.clusters.scaling import cluster_fields
+from kubevnfm_lcm_api.lifecycle.containers.scaling import scaled_cnf
+from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
+from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeFields
+from kubevnfm_lcm_api.lifecycle.machines.group_sizes import check_group_sizes, stack_values
+from kubevnfm_lcm_api.lifecycle.machines.inventory import index_of
+from kubevnfm_lcm_api.lifecycle.machines.scale_levels import level_steps, scale_status
+from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.under_change import SCALE, SCALE_TO_LEVEL, ChangeableVnfs, VnfUnderChange
 
 
 class Scale:

@@ -7,18 +7,18 @@ from typing import Self
 
 from kubevnfm_clients.ports import Vims
 
-from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
-from kubevnfm_lcm_api.lifecycle.engine import Engine
-from kubevnfm_lcm_api.lifecycle.instances import Instances
-from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance
-from kubevnfm_lcm_api.lifecycle.requests.connectivity import ChangeConnectivity
+from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
+from kubevnfm_lcm_api.lifecycle.core.engine import Engine
+from kubevnfm_lcm_api.lifecycle.core.instances import Instances
+from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
+from kubevnfm_lcm_api.lifecycle.machines.connectivity import ChangeConnectivity
+from kubevnfm_lcm_api.lifecycle.machines.operate import Operate
+from kubevnfm_lcm_api.lifecycle.machines.under_change import ChangeableVnfs
 from kubevnfm_lcm_api.lifecycle.requests.heal import Heal
 from kubevnfm_lcm_api.lifecycle.requests.modify import Modify
-from kubevnfm_lcm_api.lifecycle.requests.operate import Operate
 from kubevnfm_lcm_api.lifecycle.requests.replacement import ChangeFlavour, ChangePackage
 from kubevnfm_lcm_api.lifecycle.requests.scale import Scale
-from kubevnfm_lcm_api.lifecycle.requests.vim_choice import VimEntries
-from kubevnfm_lcm_api.lifecycle.requests.vnf_under_change import ChangeableVnfs
 
 
 @dataclass(frozen=True)

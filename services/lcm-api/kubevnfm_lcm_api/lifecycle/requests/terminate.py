@@ -12,23 +12,20 @@ from kubevnfm_kit.errors import NotFound
 from kubevnfm_sol.lcm import InstantiationState, OperationType, TerminateVnfRequest
 from kubevnfm_sol.vim import VimConnectionInfo
 
-from kubevnfm_lcm_api.lifecycle.domain.drafts import (
-    TerminateCnfDraft,
-    TerminateDraft,
-    TerminateFields,
-    TerminateVmDraft,
-)
-from kubevnfm_lcm_api.lifecycle.domain.drift import is_stack_missing
-from kubevnfm_lcm_api.lifecycle.domain.instance import InstanceRecord, ReleaseDeployment
-from kubevnfm_lcm_api.lifecycle.domain.ports import PackageCatalogue
-from kubevnfm_lcm_api.lifecycle.domain.workload_drafts import TerminateWorkloadDraft
-from kubevnfm_lcm_api.lifecycle.engine import Engine
-from kubevnfm_lcm_api.lifecycle.instances import Instances
-from kubevnfm_lcm_api.lifecycle.requests.acceptance import Acceptance, ApiVersion
-from kubevnfm_lcm_api.lifecycle.requests.cnf import check_load_balancer
-from kubevnfm_lcm_api.lifecycle.requests.drivers import has_scripts, scripts_of
-from kubevnfm_lcm_api.lifecycle.requests.finalizers import removes_finalizers
-from kubevnfm_lcm_api.lifecycle.requests.scripts import script_request
+from kubevnfm_lcm_api.lifecycle.clusters.drivers import has_scripts, scripts_of
+from kubevnfm_lcm_api.lifecycle.containers.drafts import TerminateCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.instantiating import check_load_balancer
+from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.core.drift import is_stack_missing
+from kubevnfm_lcm_api.lifecycle.core.engine import Engine
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, ReleaseDeployment
+from kubevnfm_lcm_api.lifecycle.core.instances import Instances
+from kubevnfm_lcm_api.lifecycle.core.instantiation import TerminateDraft, TerminateFields
+from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.machines.drafts import TerminateVmDraft
+from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
+from kubevnfm_lcm_api.lifecycle.workloads.drafts import TerminateWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.workloads.finalizers import removes_finalizers
 
 DEFAULT_GRACEFUL_S: Final = 10
 """The wait of a GRACEFUL request without a timeout; Tacker v2 has the same default."""

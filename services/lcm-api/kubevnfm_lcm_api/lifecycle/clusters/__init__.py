@@ -1,0 +1,1 @@
+"""Machines that become a Kubernetes cluster, or a registry for one."""

@@ -1,0 +1,262 @@
+"""Steps of clusters with Kuryr-Kubernetes: infra-openstack prepares their network and empties it, mgmt-executor installs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from kubevnfm_cluster import ClusterParameters, read_cluster_parameters
+from kubevnfm_events import Command, PackageRef
+from kubevnfm_events.infra import StackResources
+from kubevnfm_events.kuryr import (
+    AwaitTrunks,
+    KuryrNetwork,
+    KuryrPrepared,
+    KuryrRemoved,
+    PrepareKuryr,
+    RemoveKuryr,
+    TrunksReady,
+)
+from kubevnfm_events.mgmt import ForgetInstance, ManagedNode, PhaseDone, RunPhase
+from kubevnfm_secrets import SecretParams
+
+from kubevnfm_lcm_api.lifecycle.clusters.kuryr import KURYR_DRIVER
+from kubevnfm_lcm_api.lifecycle.clusters.node_steps import NeedsNodes, cluster_phase, nodes_in
+from kubevnfm_lcm_api.lifecycle.clusters.nodes import find_nodes
+from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import INSTANTIATE_END, DriverPhase, NeedsDriver, RunDriverPhase
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.needs import NeedsStackName, NeedsVim
+from kubevnfm_lcm_api.lifecycle.core.step import Step
+
+PREPARE_TIMEOUT_S = 600.0
+"""Octavia takes minutes to make a load balancer, but the stack has waited for it already."""
+REMOVE_TIMEOUT_S = 900.0
+"""Octavia deletes many load balancers one after another."""
+
+
+def _with_trunks(nodes: Iterable[ManagedNode]) -> tuple[str, ...]:
+    """Return the Nova ids of the nodes on which pods run: no pod runs on a storage server."""
+    return tuple(node.server_id for node in nodes if node.role in ("master", "worker"))
+
+
+class NeedsKuryrNetwork(NeedsStackName, Protocol):
+    """An operation that builds a cluster with Kuryr."""
+
+    @property
+    def cluster_parameters(self) -> ClusterParameters | None: ...
+
+    @property
+    def resources(self) -> StackResources | None: ...
+
+    def with_kuryr_network(self, network: KuryrNetwork) -> Draft:
+        """Return the draft with the network entities."""
+        ...
+
+
+@dataclass(frozen=True)
+class PrepareKuryrNetwork(Step[NeedsKuryrNetwork, KuryrPrepared]):
+    """Find and check the network entities of the cluster, and wait for the nodes' trunks (sequences.md B5, 2).
+
+    Adds: the network entities, and Kuryr's login.
+    Again: safe; a new application credential replaces the earlier one.
+    Fails: an entity that is missing or does not fit names the parameter.
+    """
+
+    kind: ClassVar[str] = "prepare_kuryr_network"
+    command: ClassVar[type[Command]] = PrepareKuryr
+    label: ClassVar[str] = "Prepare the network for Kuryr"
+    base_timeout_s: ClassVar[float] = PREPARE_TIMEOUT_S
+
+    def ask(self, draft: NeedsKuryrNetwork) -> PrepareKuryr:
+        """Ask for the entities that the request names."""
+        cluster = draft.cluster_parameters
+        assert cluster is not None
+        assert cluster.kuryr_param is not None
+        assert draft.resources is not None
+        return PrepareKuryr(
+            vnf_instance_id=draft.vnf_instance_id,
+            tag=draft.vnf_instance_id,
+            stack_name=draft.stack_name,
+            vim=draft.vim,
+            kuryr=cluster.kuryr_param,
+            service_cidr=str(cluster.master_node.cluster_cidr),
+            servers=_with_trunks(find_nodes(draft.resources, cluster).nodes),
+        )
+
+    def fold(self, draft: NeedsKuryrNetwork, reply: KuryrPrepared) -> Draft:
+        """Keep the network."""
+        return draft.with_kuryr_network(reply.network)
+
+    def undo(self, draft: NeedsKuryrNetwork) -> RemoveKuryr:
+        """Remove what Kuryr has made since, so that the networks of the stack can be deleted."""
+        return RemoveKuryr(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim)
+
+
+class NeedsKuryr(NeedsDriver, Protocol):
+    """An operation that installs Kuryr."""
+
+    @property
+    def kuryr_network(self) -> KuryrNetwork | None: ...
+
+
+@dataclass(frozen=True)
+class InstallKuryrCluster(DriverPhase[NeedsKuryr]):
+    """Install the cluster with Kuryr in place of a pod network (sequences.md B5).
+
+    Adds: the cluster's access data and node names.
+    Again: safe; continues from the journal.
+    Fails: as `RunDriverPhase`.
+    """
+
+    phase: str = INSTANTIATE_END
+
+    kind: ClassVar[str] = "install_kuryr_cluster"
+
+    def ask(self, draft: NeedsKuryr) -> RunPhase:
+        """Ask for the phase, with the network entities."""
+        phase = RunDriverPhase(self.phase).ask(draft)
+        return phase.model_copy(update={"kuryr": draft.kuryr_network})
+
+    def fold(self, draft: NeedsKuryr, reply: PhaseDone) -> Draft:
+        """Keep the facts that the driver reported."""
+        return draft.after_phase(reply)
+
+    def undo(self, draft: NeedsKuryr) -> ForgetInstance:
+        """Purge the records of machines that are deleted with the stack."""
+        return ForgetInstance(vnf_instance_id=draft.vnf_instance_id)
+
+
+class NeedsKuryrStop(NeedsVim, Protocol):
+    """The termination of a cluster with Kuryr."""
+
+    @property
+    def package(self) -> PackageRef: ...
+
+    @property
+    def parameters(self) -> SecretParams: ...
+
+    @property
+    def resources(self) -> StackResources | None: ...
+
+    @property
+    def phases(self) -> Mapping[str, str]: ...
+
+    @property
+    def is_forceful(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class StopKuryr(Step[NeedsKuryrStop, PhaseDone]):
+    """Delete the Services that have load balancers for the outside, and stop Kuryr: it must not make anything again.
+
+    Again: safe; what is gone already is left alone.
+    Fails: a master that cannot be reached; FORCEFUL goes on without.
+    """
+
+    kind: ClassVar[str] = "stop_kuryr"
+    command: ClassVar[type[Command]] = RunPhase
+    label: ClassVar[str] = "Stop Kuryr"
+    base_timeout_s: ClassVar[float] = 1800.0
+
+    def ask(self, draft: NeedsKuryrStop) -> RunPhase:
+        """Ask for the phase on the cluster's nodes."""
+        cluster = read_cluster_parameters(draft.parameters)
+        assert draft.resources is not None
+        found = find_nodes(draft.resources, cluster)
+        return RunPhase(
+            vnf_instance_id=draft.vnf_instance_id,
+            driver=KURYR_DRIVER,
+            phase="terminate_start",
+            package=draft.package,
+            nodes=found.nodes,
+            parameters=draft.parameters,
+            cluster=cluster,
+            cluster_address=found.cluster_address,
+            cluster_public_address=found.cluster_public_address,
+            force=draft.is_forceful,
+        )
+
+    def fold(self, draft: NeedsKuryrStop, reply: PhaseDone) -> None:
+        """Nothing to keep."""
+
+    def undo(self, draft: NeedsKuryrStop) -> None:
+        """Terminate has no rollback (api.md 4.3)."""
+
+
+@dataclass(frozen=True)
+class RemoveKuryrResources(Step[NeedsVim, KuryrRemoved]):
+    """Delete the load balancers and ports that Kuryr has made: they would keep the stack's networks in use (B5).
+
+    Again: safe; what is deleted already is left alone.
+    """
+
+    kind: ClassVar[str] = "remove_kuryr_resources"
+    command: ClassVar[type[Command]] = RemoveKuryr
+    label: ClassVar[str] = "Delete the load balancers and ports of Kuryr"
+    base_timeout_s: ClassVar[float] = REMOVE_TIMEOUT_S
+
+    def ask(self, draft: NeedsVim) -> RemoveKuryr:
+        """Ask for the removal."""
+        return RemoveKuryr(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim)
+
+    def fold(self, draft: NeedsVim, reply: KuryrRemoved) -> None:
+        """Nothing to keep."""
+
+    def undo(self, draft: NeedsVim) -> None:
+        """Terminate has no rollback (api.md 4.3)."""
+
+
+class NeedsNewTrunks(NeedsNodes, NeedsVim, Protocol):
+    """A change by which machines join a cluster with Kuryr."""
+
+
+@dataclass(frozen=True)
+class AwaitNewTrunks(Step[NeedsNewTrunks, TrunksReady]):
+    """Wait until the trunks of the new machines are ACTIVE: the pods on them get no ports before (sequences.md 1.11, C2k).
+
+    Again: safe; it changes nothing.
+    Fails: a machine whose ports are no trunks is named.
+    """
+
+    kind: ClassVar[str] = "await_new_trunks"
+    command: ClassVar[type[Command]] = AwaitTrunks
+    label: ClassVar[str] = "Wait for the trunks of the new machines"
+    base_timeout_s: ClassVar[float] = PREPARE_TIMEOUT_S
+
+    def ask(self, draft: NeedsNewTrunks) -> AwaitTrunks:
+        """Ask for the nodes that were not there before. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
+        old = {server.server_id for server in draft.before.servers}
+        nodes = nodes_in(draft, draft.resources or draft.before).nodes
+        new = _with_trunks(node for node in nodes if node.server_id not in old)
+        return AwaitTrunks(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim, servers=new)
+
+    def fold(self, draft: NeedsNewTrunks, reply: TrunksReady) -> None:
+        """Nothing to keep."""
+
+    def undo(self, draft: NeedsNewTrunks) -> None:
+        """Nothing was changed."""
+
+
+@dataclass(frozen=True)
+class StopIllKuryr(Step[NeedsNodes, PhaseDone]):
+    """Stop Kuryr before all machines of its cluster are replaced, as far as the cluster still answers.
+
+    Again: safe; what is gone already is left alone.
+    """
+
+    kind: ClassVar[str] = "stop_ill_kuryr"
+    command: ClassVar[type[Command]] = RunPhase
+    label: ClassVar[str] = "Stop Kuryr, if its cluster answers"
+    base_timeout_s: ClassVar[float] = StopKuryr.base_timeout_s
+
+    def ask(self, draft: NeedsNodes) -> RunPhase:
+        """Ask for the phase on the old nodes; a cluster that does not answer does not hold the heal up."""
+        phase = cluster_phase(draft, "terminate_start", nodes_in(draft, draft.before))
+        return phase.model_copy(update={"force": True})
+
+    def fold(self, draft: NeedsNodes, reply: PhaseDone) -> None:
+        """Nothing to keep."""
+
+    def undo(self, draft: NeedsNodes) -> None:
+        """A heal has no rollback (api.md 4.3)."""

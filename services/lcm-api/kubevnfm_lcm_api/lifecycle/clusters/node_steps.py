@@ -1,0 +1,99 @@
+"""Common to the steps that work on the nodes of a cluster that exists: which nodes there are, and the command about them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from kubevnfm_cluster import ClusterParameters
+from kubevnfm_events import PackageRef
+from kubevnfm_events.infra import StackResources
+from kubevnfm_events.mgmt import ManagedNode, Phase, RunPhase
+from kubevnfm_secrets import SecretParams
+
+from kubevnfm_lcm_api.lifecycle.clusters.nodes import FoundNodes, find_nodes
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.needs import NeedsInstance
+
+
+class NeedsNodes(NeedsInstance, Protocol):
+    """An operation that changes the nodes of a cluster."""
+
+    @property
+    def package(self) -> PackageRef: ...
+
+    @property
+    def driver(self) -> str | None: ...
+
+    @property
+    def parameters(self) -> SecretParams: ...
+
+    @property
+    def cluster_parameters(self) -> ClusterParameters | None: ...
+
+    @property
+    def granted_zones(self) -> Mapping[str, tuple[str, ...]]: ...
+
+    @property
+    def node_names(self) -> Mapping[str, str]:
+        """Kubernetes node by VNFC id."""
+        ...
+
+    @property
+    def before(self) -> StackResources: ...
+
+    @property
+    def resources(self) -> StackResources | None:
+        """The stack now; None: as before."""
+        ...
+
+    def with_node_names(self, names: Mapping[str, str]) -> Draft:
+        """Return the draft with the names that the driver has reported."""
+        ...
+
+
+def nodes_in(draft: NeedsNodes, stack: StackResources) -> FoundNodes:
+    """Return the nodes, with the names that are known. Raises NodeNotFound, SharedAddress of `find_nodes`."""
+    assert draft.cluster_parameters is not None
+    found = find_nodes(stack, draft.cluster_parameters, draft.granted_zones)
+    named = [node.model_copy(update={"name": draft.node_names.get(node.vnfc_id)}) for node in found.nodes]
+    return replace(found, nodes=tuple(named))
+
+
+def added(draft: NeedsNodes, stack: StackResources) -> list[str]:
+    """Return the VNFC ids that the stack did not have before (sequences.md 3.3)."""
+    old = {server.vnfc_id for server in draft.before.servers}
+    return [server.vnfc_id for server in stack.servers if server.vnfc_id not in old]
+
+
+def without(nodes: Iterable[ManagedNode], stack: StackResources) -> tuple[ManagedNode, ...]:
+    """Return the nodes that are not in the stack."""
+    present = {server.vnfc_id for server in stack.servers}
+    return tuple(node for node in nodes if node.vnfc_id not in present)
+
+
+def cluster_phase(
+    draft: NeedsNodes,
+    phase: Phase,
+    found: FoundNodes,
+    *,
+    targets: Collection[str] = (),
+    gone: Iterable[ManagedNode] = (),
+) -> RunPhase:
+    """Return the command of a phase that works on the ``targets`` (VNFC ids); the other nodes are there for reference."""
+    assert draft.driver is not None
+    return RunPhase(
+        vnf_instance_id=draft.vnf_instance_id,
+        driver=draft.driver,
+        phase=phase,
+        package=draft.package,
+        nodes=tuple(node.model_copy(update={"is_target": node.vnfc_id in targets}) for node in found.nodes),
+        gone=tuple(node.model_copy(update={"is_target": False}) for node in gone),
+        parameters=draft.parameters,
+        cluster=draft.cluster_parameters,
+        cluster_address=found.cluster_address,
+        cluster_public_address=found.cluster_public_address,
+        volumes=dict(found.volumes),
+        nfs_addresses=dict(found.nfs_addresses),
+    )

@@ -1,0 +1,234 @@
+"""Steps that mgmt-executor does: the phases of a management driver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal, Protocol
+
+from kubevnfm_cluster import CLUSTER, ClusterParameters, read_cluster_parameters
+from kubevnfm_events import Command, PackageRef
+from kubevnfm_events.infra import StackResources
+from kubevnfm_events.mgmt import ForgetInstance, InstanceForgotten, PhaseDone, RunPhase
+from kubevnfm_secrets import SecretParams
+
+from kubevnfm_lcm_api.lifecycle.clusters.nodes import FoundNodes, find_nodes
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.instance import Release
+from kubevnfm_lcm_api.lifecycle.core.needs import NeedsInstance
+from kubevnfm_lcm_api.lifecycle.core.step import N, Step
+
+INSTALL_TIMEOUT_S: Final = 7200.0
+"""The measured worst case of a highly available cluster over a slow mirror (sequences.md 1.4) with a reserve."""
+INSTANTIATE_START: Final = "instantiate_start"
+INSTANTIATE_END: Final = "instantiate_end"
+TERMINATE_START: Final = "terminate_start"
+TERMINATE_END: Final = "terminate_end"
+_BEFORE_MACHINES: Final = frozenset({INSTANTIATE_START})
+"""Phases that run before any machine exists."""
+READ_ADMIN: Final = "read_admin"
+"""The phase of the native driver that reads the access data of a cluster that a script of the package has built (6.7)."""
+_NATIVE: Final = "kubernetes"
+_BUILDING: Final = frozenset({INSTANTIATE_END, READ_ADMIN})
+"""Phases whose work a rollback removes: the machines go with the stack; journal, host keys and logs are purged."""
+
+
+class NeedsDriver(NeedsInstance, Protocol):
+    """An operation whose VNFD maps phases to management drivers."""
+
+    @property
+    def package(self) -> PackageRef: ...
+
+    @property
+    def phases(self) -> Mapping[str, str]:
+        """Management driver by phase."""
+        ...
+
+    @property
+    def parameters(self) -> SecretParams:
+        """AdditionalParams."""
+        ...
+
+    @property
+    def cluster_parameters(self) -> ClusterParameters | None:
+        """The parameters of the cluster, as they were read when the request was accepted."""
+        ...
+
+    @property
+    def resources(self) -> StackResources | None: ...
+
+    @property
+    def granted_zones(self) -> Mapping[str, tuple[str, ...]]:
+        """By VDU, in the order of the GrantRequest's resources."""
+        ...
+
+    @property
+    def max_nodes(self) -> int | None: ...
+
+    def after_phase(self, reply: PhaseDone) -> Draft:
+        """Return the draft with the facts that the driver's phase reported."""
+        ...
+
+
+@dataclass(frozen=True)
+class DriverPhase(Step[N, PhaseDone]):
+    """Common to the steps that run one phase of a management driver on machines, for as long as the plan lets it."""
+
+    phase: str
+    limit_s: float = INSTALL_TIMEOUT_S
+    """How long the phase may take: a task's own limit, whose error names node and task, must come before it."""
+
+    command: ClassVar[type[Command]] = RunPhase
+    label: ClassVar[str] = "Management driver: {phase}"
+    base_timeout_s: ClassVar[float] = INSTALL_TIMEOUT_S
+
+    @property
+    def timeout_s(self) -> float:
+        """The limit that the plan gives it."""
+        return self.limit_s
+
+
+@dataclass(frozen=True)
+class RunDriverPhase(DriverPhase[NeedsDriver]):
+    """Run one phase of the management driver on the instance's machines (sequences.md 1.10).
+
+    Adds: a cluster's access data and node names.
+    Again: safe; continues from the journal, nodes that are Ready are left alone.
+    Fails: an address, login or script error names the node and the task.
+    """
+
+    kind: ClassVar[str] = "run_driver_phase"
+
+    def ask(self, draft: NeedsDriver) -> RunPhase:
+        """Ask for the phase on the nodes that the request's names refer to.
+
+        Raises: NodeNotFound, SharedAddress of `nodes`.
+        """
+        cluster = _cluster(draft)
+        # Addresses are read at each attempt: machines that a retry created again have others.
+        found = FoundNodes(nodes=())
+        if self.phase not in _BEFORE_MACHINES:
+            assert draft.resources is not None
+            found = find_nodes(draft.resources, cluster, draft.granted_zones)
+        is_built = self.phase == READ_ADMIN
+        return RunPhase(
+            vnf_instance_id=draft.vnf_instance_id,
+            driver=_NATIVE if is_built else draft.phases[self.phase],
+            phase=self.phase,
+            package=draft.package,
+            nodes=tuple(node.model_copy(update={"is_target": not is_built}) for node in found.nodes),
+            parameters=draft.parameters,
+            cluster=cluster,
+            cluster_address=found.cluster_address,
+            cluster_public_address=found.cluster_public_address,
+            max_nodes=draft.max_nodes,
+            volumes=dict(found.volumes),
+            nfs_addresses=dict(found.nfs_addresses),
+        )
+
+    def fold(self, draft: NeedsDriver, reply: PhaseDone) -> Draft:
+        """Keep the facts that the driver reported."""
+        return draft.after_phase(reply)
+
+    def undo(self, draft: NeedsDriver) -> ForgetInstance | None:
+        """Purge the records of machines that are deleted with the stack; other phases leave no records."""
+        return ForgetInstance(vnf_instance_id=draft.vnf_instance_id) if self.phase in _BUILDING else None
+
+
+class NeedsBalancer(NeedsInstance, Protocol):
+    """An operation on a CNF whose VNFD maps phases to a driver of mgmt-executor."""
+
+    @property
+    def package(self) -> PackageRef | None: ...
+
+    @property
+    def phases(self) -> Mapping[str, str]:
+        """Management driver by phase."""
+        ...
+
+    @property
+    def parameters(self) -> SecretParams:
+        """AdditionalParams."""
+        ...
+
+    @property
+    def release(self) -> Release | None: ...
+
+    @property
+    def is_forceful(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class RunCnfPhase(Step[NeedsBalancer, PhaseDone]):
+    """Run one phase of a CNF's management driver, outside of the cluster.
+
+    Again: safe; continues from the journal.
+    Fails: an address, login or script error names the machine and the task.
+    """
+
+    phase: Literal["instantiate_end", "terminate_end"]
+
+    kind: ClassVar[str] = "run_cnf_phase"
+    command: ClassVar[type[Command]] = RunPhase
+    label: ClassVar[str] = "Management driver: {phase}"
+    base_timeout_s: ClassVar[float] = 1200.0
+
+    def ask(self, draft: NeedsBalancer) -> RunPhase:
+        """Ask for the phase, with the CNF's node ports."""
+        return self._command(draft, self.phase, force=draft.is_forceful)
+
+    def fold(self, draft: NeedsBalancer, reply: PhaseDone) -> None:
+        """Nothing to keep."""
+
+    def undo(self, draft: NeedsBalancer) -> RunPhase | None:
+        """Ask for the opposite, as far as it can be reached: the failure may be that it cannot."""
+        if self.phase != INSTANTIATE_END:
+            return None  # Terminate has no rollback (api.md 4.3).
+        return self._command(draft, "terminate_end", force=True)
+
+    def _command(
+        self, draft: NeedsBalancer, phase: Literal["instantiate_end", "terminate_end"], *, force: bool
+    ) -> RunPhase:
+        assert draft.package is not None
+        return RunPhase(
+            vnf_instance_id=draft.vnf_instance_id,
+            driver=draft.phases[self.phase],
+            phase=phase,
+            package=draft.package,
+            nodes=(),
+            parameters=draft.parameters,
+            services=draft.release.services if draft.release is not None else (),
+            force=force,
+        )
+
+
+def _cluster(draft: NeedsDriver) -> ClusterParameters | None:
+    """Return the parameters of the cluster; None: the VNF is not a cluster."""
+    if draft.cluster_parameters is not None:
+        return draft.cluster_parameters
+    # Operations of version 0.1.0, and instances of every version, store additionalParams alone.
+    is_cluster = INSTANTIATE_END in draft.phases and draft.parameters.get(CLUSTER) is not None
+    return read_cluster_parameters(draft.parameters) if is_cluster else None
+
+
+@dataclass(frozen=True)
+class ForgetMachines(Step[NeedsInstance, InstanceForgotten]):
+    """Purge the journal, host keys and logs of deleted machines: ``terminate_end`` of the sequence (sequences.md D1).
+
+    Again: safe.
+    """
+
+    kind: ClassVar[str] = "forget_machines"
+    command: ClassVar[type[Command]] = ForgetInstance
+    label: ClassVar[str] = "Forget the machines' keys and journal"
+    base_timeout_s: ClassVar[float] = 300.0
+
+    def ask(self, draft: NeedsInstance) -> ForgetInstance:
+        """Ask for the purge."""
+        return ForgetInstance(vnf_instance_id=draft.vnf_instance_id)
+
+    def fold(self, draft: NeedsInstance, reply: InstanceForgotten) -> None:
+        """Nothing to keep."""
+
+    def undo(self, draft: NeedsInstance) -> None:
+        """Terminate has no rollback (api.md 4.3)."""

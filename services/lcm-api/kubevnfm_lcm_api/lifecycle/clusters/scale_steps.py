@@ -1,0 +1,107 @@
+"""Steps that let workers of a cluster join and leave while the VNF is scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal, Protocol
+
+from kubevnfm_events import Command, Event
+from kubevnfm_events.infra import StackResources
+from kubevnfm_events.mgmt import PhaseDone, RunPhase
+from kubevnfm_kit.errors import VnfmError
+
+from kubevnfm_lcm_api.lifecycle.clusters.node_steps import NeedsNodes, added, cluster_phase, nodes_in, without
+from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import INSTALL_TIMEOUT_S, DriverPhase
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.step import Step
+
+SCALE_START: Final = "scale_start"
+SCALE_END: Final = "scale_end"
+SCALE_ROLLBACK_END: Final = "scale_rollback_end"
+
+
+class NeedsWorkers(NeedsNodes, Protocol):
+    """An operation that changes the number of workers of a cluster."""
+
+    @property
+    def leaving(self) -> Collection[str]:
+        """Nova ids of the servers that are removed."""
+        ...
+
+    @property
+    def grown(self) -> StackResources | None:
+        """The stack when it had more machines than before."""
+        ...
+
+
+@dataclass(frozen=True)
+class RunScalePhase(DriverPhase[NeedsWorkers]):
+    """Run the driver before the stack shrinks, or after the change of the stack (sequences.md 1.11: C1, C2, C3).
+
+    ``scale_start`` takes the workers that leave out of the cluster; ``scale_end`` joins the new ones, and removes what is
+    stored about those that are gone.
+    Adds: the names of the nodes.
+    Again: safe; continues from the journal, nodes that are Ready or gone are left alone.
+    Fails: an address, login or script error names node and task; a drain names the pods that it waits for.
+    """
+
+    phase: Literal["scale_start", "scale_end"]
+
+    kind: ClassVar[str] = "run_scale_phase"
+
+    def ask(self, draft: NeedsWorkers) -> RunPhase:
+        """Ask for the phase. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
+        if self.phase == SCALE_START:
+            leaving = [server.vnfc_id for server in draft.before.servers if server.server_id in draft.leaving]
+            return cluster_phase(draft, SCALE_START, nodes_in(draft, draft.before), targets=leaving)
+        now = draft.resources or draft.before
+        gone = without(nodes_in(draft, draft.before).nodes, now)
+        return cluster_phase(draft, SCALE_END, nodes_in(draft, now), targets=added(draft, now), gone=gone)
+
+    def fold(self, draft: NeedsWorkers, reply: PhaseDone) -> Draft:
+        """Keep the names of the nodes."""
+        return draft.with_node_names(reply.node_names)
+
+    def undo(self, draft: NeedsWorkers) -> RunPhase | None:
+        """Take the new workers out of the cluster, before the stack shrinks to what it was."""
+        if self.phase == SCALE_START or draft.grown is None:
+            return None  # A scale in has no rollback: a machine that is deleted cannot be restored (api.md 4.3).
+        try:
+            found = nodes_in(draft, draft.grown)
+        except VnfmError:
+            return None  # Nodes that cannot be found could not be asked to join.
+        return cluster_phase(draft, "scale_rollback_start", found, targets=added(draft, draft.grown))
+
+
+@dataclass(frozen=True)
+class ForgetNewWorkers(Step[NeedsWorkers, PhaseDone]):
+    """In a rollback, after the stack is as before, remove what is left of the machines that were to be added.
+
+    Again: safe. Forwards it does nothing.
+    """
+
+    kind: ClassVar[str] = "forget_new_workers"
+    command: ClassVar[type[Command]] = RunPhase
+    label: ClassVar[str] = "In a rollback, management driver: scale_rollback_end"
+    base_timeout_s: ClassVar[float] = INSTALL_TIMEOUT_S
+    only_undo: ClassVar[bool] = True
+
+    def ask(self, draft: NeedsWorkers) -> None:
+        """Nothing is to be done forwards."""
+
+    def fold(self, draft: NeedsWorkers, reply: PhaseDone) -> None:
+        """Nothing to keep."""
+
+    def undone(self, draft: NeedsWorkers, reply: Event) -> None:
+        """Nothing to keep: the names are those of the nodes that were there before."""
+
+    def undo(self, draft: NeedsWorkers) -> RunPhase | None:
+        """Ask for the phase; None if no machine was added, or none of them could be found."""
+        if draft.grown is None:
+            return None
+        try:
+            gone = without(nodes_in(draft, draft.grown).nodes, draft.before)
+        except VnfmError:
+            return None
+        return cluster_phase(draft, SCALE_ROLLBACK_END, nodes_in(draft, draft.before), gone=gone) if gone else None

@@ -1,0 +1,105 @@
+"""Steps that vim-registry does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from kubevnfm_events import ClusterAccess, Command, VimConnection
+from kubevnfm_events.vim import DeregisterVim, RegisterVim, VimDeregistered, VimRegistered
+from kubevnfm_sol.vim import KUBERNETES
+
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.needs import NeedsInstance
+from kubevnfm_lcm_api.lifecycle.core.step import Step
+
+
+class NeedsCluster(NeedsInstance, Protocol):
+    """An operation that builds a cluster."""
+
+    @property
+    def cluster(self) -> ClusterAccess | None: ...
+
+    @property
+    def cluster_vim_name(self) -> str | None: ...
+
+    @property
+    def wanted_vim_id(self) -> str | None:
+        """The id that a driver class was given for its VIM; None: vim-registry makes one."""
+        ...
+
+    def with_cluster_vim(self, vim: VimRegistered) -> Draft:
+        """Return the draft with the VIM that the cluster was registered as."""
+        ...
+
+
+@dataclass(frozen=True)
+class RegisterClusterVim(Step[NeedsCluster, VimRegistered]):
+    """Register the finished cluster as a VIM (sequences.md M18, first half; the second is the draft's ``completed``).
+
+    Adds: the VIM.
+    Again: safe; upsert by (instance, name).
+    Fails: the name belongs to another VIM; the cluster does not answer.
+    """
+
+    kind: ClassVar[str] = "register_vim"
+    command: ClassVar[type[Command]] = RegisterVim
+    label: ClassVar[str] = "Register the cluster as a VIM"
+    base_timeout_s: ClassVar[float] = 600.0
+
+    def ask(self, draft: NeedsCluster) -> RegisterVim:
+        """Ask for the registration with the service account's token."""
+        assert draft.cluster is not None
+        assert draft.cluster_vim_name is not None
+        cluster = draft.cluster
+        access: dict[str, object] = {"bearer_token": cluster.bearer_token, "ssl_ca_cert_hash": cluster.ssl_ca_cert_hash}
+        if cluster.certificate_key is not None:
+            access["certificate_key"] = cluster.certificate_key
+        return RegisterVim(
+            vnf_instance_id=draft.vnf_instance_id,
+            name=draft.cluster_vim_name,
+            connection=VimConnection(
+                vim_type=KUBERNETES,
+                interface_info={"endpoint": cluster.server, "ssl_ca_cert": cluster.ssl_ca_cert},
+                access_info=access,
+            ),
+            # The owner: terminate and rollback remove the VIMs with this id.
+            extra={"vnf_instance_id": draft.vnf_instance_id},
+            vim_id=draft.wanted_vim_id,
+        )
+
+    def fold(self, draft: NeedsCluster, reply: VimRegistered) -> Draft:
+        """Keep the VIM's id."""
+        return draft.with_cluster_vim(reply)
+
+    def undo(self, draft: NeedsCluster) -> DeregisterVim:
+        """Remove the VIM by owner and name, as its id is unknown if the registration was not answered."""
+        # Forced, also if another instance uses the VIM: the machines of the cluster are deleted next.
+        return DeregisterVim(vnf_instance_id=draft.vnf_instance_id, name=draft.cluster_vim_name, force=True)
+
+
+@dataclass(frozen=True)
+class DeregisterClusterVim(Step[NeedsInstance, VimDeregistered]):
+    """Remove the cluster's VIM and its access data, after the machines were deleted (sequences.md D1, SEQ-035).
+
+    Again: safe.
+    Fails: another instance uses the VIM and the termination is GRACEFUL.
+    """
+
+    is_forced: bool = False
+    """FORCEFUL: also if another instance uses the VIM."""
+
+    kind: ClassVar[str] = "deregister_vim"
+    command: ClassVar[type[Command]] = DeregisterVim
+    label: ClassVar[str] = "Remove the cluster's VIM"
+    base_timeout_s: ClassVar[float] = 300.0
+
+    def ask(self, draft: NeedsInstance) -> DeregisterVim:
+        """Ask for the removal of every VIM whose owner is the instance."""
+        return DeregisterVim(vnf_instance_id=draft.vnf_instance_id, force=self.is_forced)
+
+    def fold(self, draft: NeedsInstance, reply: VimDeregistered) -> None:
+        """Nothing to keep."""
+
+    def undo(self, draft: NeedsInstance) -> None:
+        """Terminate has no rollback (api.md 4.3)."""

@@ -1,0 +1,1 @@
+"""VNFs of containers (CNFs): Kubernetes objects in a cluster."""

@@ -1,0 +1,208 @@
+"""The drafts of the operations that change a CNF's objects: their facts, and their result for the instance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import ClassVar, Self, TypedDict
+
+from kubevnfm_events import CapiProviders, PackageRef, VimConnection
+from kubevnfm_events.infra import HelmChart, LeftObject, ObjectCount, PodFacts, Variables, VduTarget
+from kubevnfm_secrets import SecretParams
+from kubevnfm_sol.resources import ResourceChanges, ScaleInfo
+from pydantic import Field
+
+from kubevnfm_lcm_api.lifecycle.containers.releases import changes_between, metadata_of_repair, showing
+from kubevnfm_lcm_api.lifecycle.core.drift import marked
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
+from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
+from kubevnfm_lcm_api.lifecycle.machines.changing import scale_status_of
+from kubevnfm_lcm_api.lifecycle.machines.scale_levels import reached_levels
+
+
+class ChangeCnfFields(TypedDict):
+    """The fields that a request gives `ChangeCnfDraft`."""
+
+    vnf_instance_id: str
+    package: PackageRef
+    vim_key: str
+    vim: VimConnection
+    flavour_id: str
+    def_files: tuple[str, ...]
+    before: Release
+    wait_timeout_s: float | None
+    scripts: dict[str, str]
+    script_request: SecretParams
+    instance: SecretParams
+
+
+class ChangeCnfDraft(ScriptedDraft):
+    """The common part: the objects and pods as they were, and as they are now."""
+
+    package: PackageRef
+    vim_key: str
+    vim: VimConnection
+    flavour_id: str
+    def_files: tuple[str, ...]
+    """The files that describe the CNF, in order."""
+    before: Release
+    wait_timeout_s: float | None = None
+
+    release: Release | None = None
+    """The objects and pods that exist now; None until they are reported."""
+
+    @property
+    def stacks(self) -> tuple[None, None]:
+        """Containers have no stack."""
+        return None, None
+
+    @property
+    def providers(self) -> CapiProviders | None:
+        """The providers of Cluster API that the CNF has now."""
+        return (self.release or self.before).providers
+
+    @property
+    def providers_before(self) -> CapiProviders | None:
+        """Those that it had before."""
+        return self.before.providers
+
+    def with_release(self, release: Release | None) -> Self:
+        """Return the draft with what exists now."""
+        return self.model_copy(update={"release": release})
+
+    def changes(self) -> ResourceChanges:
+        """Return the pods that were added and removed."""
+        return changes_between(self.before, self.release, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key)
+
+    def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance with the pods that run after the reversal."""
+        return showing(instance, self.release, self.package, self.vim_key, self.def_files)
+
+    def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+        """Return the instance with the pods that were reported last."""
+        return showing(instance, self.release, self.package, self.vim_key, self.def_files)
+
+
+class ScaleCnfDraft(ChangeCnfDraft):
+    """SCALE, SCALE_TO_LEVEL of a CNF."""
+
+    plan: ClassVar[str] = "scale_cnf"
+
+    counts: tuple[ObjectCount, ...]
+    """The objects that are scaled, with their wanted numbers of replicas."""
+    counts_before: tuple[ObjectCount, ...]
+    """The same objects with the numbers of replicas that they had by the scale levels before."""
+    vdu_counts: dict[str, int] = Field(default_factory=dict)
+    """The difference of VNFCs by VDU."""
+    scale_status: tuple[ScaleInfo, ...] = ()
+    """The wanted scale levels."""
+    instantiation_level_id: str | None = None
+    """The instantiation level that the VNF is scaled to; None: scaled by aspects."""
+    steps_of: dict[str, tuple[dict[str, int], ...]] = Field(default_factory=dict)
+    """By aspect: for each level, the VNFCs by VDU in addition to those of level 0."""
+
+    @property
+    def is_reversible(self) -> bool:
+        """Whether no VNFC is removed: Kubernetes creates others in their place, with other names."""
+        return all(difference >= 0 for difference in self.vdu_counts.values())
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance at its new scale levels."""
+        done = showing(
+            instance,
+            self.release,
+            self.package,
+            self.vim_key,
+            self.def_files,
+            scale_status=self.scale_status or None,
+        )
+        if self.instantiation_level_id is None:
+            return done
+        return done.with_internals(instantiation_level_id=self.instantiation_level_id)
+
+    def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+        """Return the instance at the scale levels that the pods amount to that were reported last."""
+        if self.release is None:
+            return instance
+        reached = reached_levels(
+            self.scale_status,
+            scale_status_of(instance),
+            self.steps_of,
+            now=Counter(pod.vdu_id for pod in self.release.pods),
+            before=Counter(pod.vdu_id for pod in self.before.pods),
+        )
+        return showing(instance, self.release, self.package, self.vim_key, self.def_files, scale_status=reached or None)
+
+
+class HealCnfDraft(ChangeCnfDraft):
+    """HEAL of a CNF."""
+
+    plan: ClassVar[str] = "heal_cnf"
+
+    namespace: str
+    """The namespace of objects that name none."""
+    multi_namespace: bool = False
+    chart: HelmChart | None = None
+    vdus: tuple[VduTarget, ...] = ()
+    """The workloads of the VDUs, with their replicas at the present scale levels."""
+    parameters: SecretParams = Field(default_factory=dict)
+    """additionalParams of the instantiate request."""
+    variables: Variables | None = None
+    """The values of placeholders in the manifests; None: they have none."""
+    phases: dict[str, str] = Field(default_factory=dict)
+    """Management driver by phase, as far as mgmt-executor runs it."""
+    pods: tuple[PodFacts, ...] = ()
+    """The pods to replace; their uids distinguish the old ones from the new ones."""
+    is_whole: bool = False
+    """All objects are deleted and created again."""
+    is_gone: bool = False
+    """Whether the old objects are deleted."""
+    is_repair: bool = False
+    """Objects that others have deleted or changed are applied again, and all else stays."""
+    repaired: int | None = None
+    """The number of objects that a repair has applied; None until it is reported."""
+
+    @property
+    def adopt(self) -> bool:
+        """Never: what is of others by now stays theirs."""
+        return False
+
+    @property
+    def is_forceful(self) -> bool:
+        """Only a termination is."""
+        return False
+
+    @property
+    def is_reversible(self) -> bool:
+        """Never: a deleted pod cannot be restored."""
+        return False
+
+    @property
+    def force_remove_finalizers(self) -> bool:
+        """Never: only a termination does."""
+        return False
+
+    def without_release(self, _: tuple[LeftObject, ...]) -> Self:
+        """Return the draft once nothing is left of the old objects; a heal gives up none."""
+        nothing = Release(namespace=self.before.namespace)
+        return self.model_copy(update={"is_gone": True, "release": nothing})
+
+    def with_repaired(self, release: Release, repaired: int | None) -> Self:
+        """Return the draft with what exists now, and the number of objects that were applied; None: not known yet."""
+        return self.model_copy(update={"release": release, "repaired": repaired})
+
+    def changes(self) -> ResourceChanges:
+        """As for every change; of a repair also the number of objects that were applied."""
+        return super().changes().model_copy(update={"metadata": metadata_of_repair(self.repaired)})
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance with the pods that run now; every object is as it was applied."""
+        shown = showing(instance, self.release, self.package, self.vim_key, self.def_files)
+        return marked(shown, None) if self.is_repair or self.is_whole else shown
+
+    def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+        """Return the instance with the pods that were reported last."""
+        if not self.is_repair or self.release is None:
+            return super().failed(instance, occurrence_id)
+        # With the node ports that a load balancer has: the next repair sees that they differ.
+        release = self.release.model_copy(update={"services": self.before.services})
+        return showing(instance, release, self.package, self.vim_key, self.def_files)

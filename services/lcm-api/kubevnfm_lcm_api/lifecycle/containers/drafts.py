@@ -1,0 +1,145 @@
+"""The drafts of instantiate and terminate: their facts while they run, and their result for the instance."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+from kubevnfm_events import CapiProviders
+from kubevnfm_events.infra import HelmChart, LeftObject, Variables, VduTarget
+from kubevnfm_secrets import SecretParams
+from kubevnfm_sol.resources import ResourceChanges
+from pydantic import Field
+
+from kubevnfm_lcm_api.lifecycle.containers.releases import metadata_of_left, pods_without, with_management
+from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided, Withdrawn
+from kubevnfm_lcm_api.lifecycle.core.instance import (
+    InstanceRecord,
+    Release,
+    ReleaseDeployment,
+)
+from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, TerminateDraft
+from kubevnfm_lcm_api.lifecycle.machines import inventory
+
+
+class InstantiateCnfDraft(InstantiateDraft):
+    """Instantiating a CNF on a Kubernetes VIM."""
+
+    plan: ClassVar[str] = "instantiate_cnf"
+
+    def_files: tuple[str, ...]
+    chart: HelmChart | None = None
+    namespace: str | None = None
+    multi_namespace: bool = False
+    adopt: bool = False
+    vdus: tuple[VduTarget, ...] = ()
+    wait_timeout_s: float | None = None
+    variables: Variables | None = None
+    """The values of placeholders in the manifests; None: they have none."""
+    phases: dict[str, str] = Field(default_factory=dict)
+    """Management driver by phase, as far as mgmt-executor runs it."""
+
+    release: Release | None = None
+
+    @property
+    def stacks(self) -> tuple[None, None]:
+        """Containers have no stack."""
+        return None, None
+
+    @property
+    def is_forceful(self) -> bool:
+        """Only a termination is."""
+        return False
+
+    @property
+    def providers(self) -> CapiProviders | None:
+        """The providers of Cluster API that the CNF has installed."""
+        return self.release.providers if self.release is not None else None
+
+    @property
+    def providers_before(self) -> None:
+        """None: the CNF is new."""
+
+    def with_release(self, release: Release | None) -> Self:
+        """Return the draft with the applied objects; None: there are none."""
+        return self.model_copy(update={"release": release})
+
+    def changes(self) -> ResourceChanges:
+        """Every pod was added."""
+        if self.release is None:
+            return ResourceChanges()
+        return inventory.changes_of_release(
+            self.release, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key, change="ADDED"
+        )
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """INSTANTIATED, one VNFC a pod."""
+        assert self.release is not None
+        info = inventory.info_of_release(
+            self.release,
+            vnfd_id=self.package.vnfd_id,
+            vim_key=self.vim_key,
+            flavour_id=self.flavour_id,
+            scale_status=self.scale_status,
+            max_scale_levels=self.max_scale_levels,
+            def_files=self.def_files,
+        ).model_copy(
+            update={"additional_params": self.parameters or None, "localization_language": self.localization_language}
+        )
+        deployment = ReleaseDeployment(kind="release", vim_key=self.vim_key, release=self.release)
+        done = self._instantiated(instance, info, deployment).with_internals(phases=self.phases)
+        return with_management(done, self.release, self.vim_id)
+
+
+class TerminateCnfDraft(TerminateDraft):
+    """Terminating a CNF."""
+
+    plan: ClassVar[str] = "terminate_cnf"
+
+    release: Release | None = None
+    phases: dict[str, str] = Field(default_factory=dict)
+    parameters: SecretParams = Field(default_factory=dict)
+    left: tuple[LeftObject, ...] = ()
+    """The objects that may still exist, because the termination gave up on their cluster or removed their finalizers."""
+    force_remove_finalizers: bool = False
+    """Whether finalizers that hold the deletion are removed (capi.md CR-109)."""
+    is_management: bool = False
+    """Whether its objects are providers of Cluster API."""
+    orphans: tuple[LeftObject, ...] = ()
+    """The Clusters that lose their controllers, with what belongs to them."""
+
+    @property
+    def stacks(self) -> tuple[None, None]:
+        """Containers have no stack."""
+        return None, None
+
+    @property
+    def withdrawn(self) -> Withdrawn | None:
+        """The management cluster, which workload clusters of other instances need (capi.md CR-043)."""
+        if not self.is_management or self.vim_id is None:
+            return None
+        return Withdrawn(Provided("management", (self.vim_id,)), is_forced=self.is_forceful)
+
+    @property
+    def providers(self) -> None:
+        """None are left at the end."""
+
+    @property
+    def providers_before(self) -> CapiProviders | None:
+        """The providers of Cluster API that the CNF has installed."""
+        return self.release.providers if self.release is not None else None
+
+    def with_orphans(self, orphans: tuple[LeftObject, ...]) -> Self:
+        """Return the draft with the Clusters that lose their controllers."""
+        return self.model_copy(update={"orphans": orphans})
+
+    def without_release(self, left: tuple[LeftObject, ...]) -> Self:
+        """Return the draft once the release is deleted, except what is left."""
+        return self.model_copy(update={"is_gone": True, "left": left})
+
+    def changes(self) -> ResourceChanges:
+        """All VNFCs are removed once the objects are deleted; those that may still run are not."""
+        if not self.is_gone:
+            return ResourceChanges()
+        pods = pods_without(self.left, self.release)
+        removed = inventory.changes_of_pods({"REMOVED": pods}, vnfd_id=self.vnfd_id, vim_key=self.vim_key)
+        return removed.model_copy(update={"metadata": metadata_of_left((*self.orphans, *self.left))})

@@ -1,0 +1,48 @@
+"""Heal of a CNF (capi.md CR-034, CR-121): the pods to replace, all its objects, or those that others have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kubevnfm_sol.lcm import HealVnfRequest, OperationType
+
+from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.charts import chart_of
+from kubevnfm_lcm_api.lifecycle.containers.repair import asks_for_repair
+from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
+from kubevnfm_lcm_api.lifecycle.containers.variables import stored_variables
+from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
+from kubevnfm_lcm_api.lifecycle.core.drift import check_objects_exist
+from kubevnfm_lcm_api.lifecycle.machines.vnfcs import resource_ids
+
+
+def healed_cnf(
+    vnf: CnfUnderChange, request: HealVnfRequest, original: Mapping[str, object], version: ApiVersion
+) -> HealCnfDraft:
+    """Return the draft; a request without ``vnfcInstanceId`` has all objects created again, at the present scale.
+
+    Raises: InvalidInput for an unknown VNFC; Unprocessable; Drifted if the workload of a VNFC was found deleted.
+    """
+    is_repair = asks_for_repair(request)
+    names = set(resource_ids(request.vnfc_instance_id, vnf.info)) if request.vnfc_instance_id else set()
+    pods = tuple(pod for pod in vnf.release.pods if pod.name in names)
+    # A Pod without a workload is created again from its manifest.
+    workloads = {pod.vdu_id for pod in pods if pod.owner_kind != "Pod"}
+    check_objects_exist(vnf.record, (one for one in vnf.release.objects if one.vdu_id in workloads), "heal")
+    internals = vnf.record.internals
+    fields = vnf.fields(original, version, operation=OperationType.HEAL, asked=request)
+    return HealCnfDraft(
+        **fields,
+        # A heal of everything begins with what there is, which a load balancer in front of it forwards to.
+        release=None if names or is_repair else vnf.release,
+        namespace=vnf.release.namespace,
+        multi_namespace=internals.parameters.get("multi_namespace", False),
+        vdus=vnf.targets,
+        chart=chart_of(vnf.record.vnf.id, vnf.flavour, internals.parameters, vnf.targets),
+        parameters=internals.parameters,
+        variables=stored_variables(internals.parameters),
+        phases=internals.phases,
+        pods=pods,
+        is_whole=not names and not is_repair,
+        is_repair=is_repair,
+    )

@@ -1,0 +1,192 @@
+"""Instantiate of a CNF (capi.md chapter 3): the request's parameters and their checks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kubevnfm_cluster import LOAD_BALANCER, request_load_balancer
+from kubevnfm_csar import Flavour
+from kubevnfm_csar.placeholders import VARIABLES
+from kubevnfm_events.infra import HelmChart, VduTarget
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_secrets import Secret
+from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType
+
+from kubevnfm_lcm_api.lifecycle.clusters.drivers import check_cnf_drivers, executor_phases, scripts_of
+from kubevnfm_lcm_api.lifecycle.containers.charts import CHART, chart_of
+from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.variables import requested_variables
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateFields
+from kubevnfm_lcm_api.lifecycle.scripts.asked import requested_instance, script_request
+from kubevnfm_lcm_api.lifecycle.workloads.capi import CAPI, WORKLOAD_TASKS, capi_parameters, with_sender
+from kubevnfm_lcm_api.lifecycle.workloads.drafts import InstantiateWorkloadDraft
+
+DEF_FILES: Final = "lcm-kubernetes-def-files"
+_MAPPING: Final = "vdu_mapping"
+_WORKLOADS: Final = ("DaemonSet", "Deployment", "Pod", "ReplicaSet", "StatefulSet")
+"""The kinds that can implement a VDU (capi.md CR-030)."""
+_LONGEST_WAIT_S: Final = 86_400
+"""The same bound as for the other waits that a request can ask for (gracefulTerminationTimeout): a day."""
+
+
+async def cnf_draft(
+    fields: InstantiateFields,
+    record: InstanceRecord,
+    flavour: Flavour,
+    request: InstantiateVnfRequest,
+    original: Mapping[str, Any],
+    files: frozenset[str],
+) -> InstantiateCnfDraft:
+    """Return the draft. ``fields``: those common with the draft of a VM-based VNF; ``files``: the paths in the package.
+
+    Raises: InvalidInput naming the parameter; Unprocessable for a management driver that this VNFM does not have, and for
+    a script that cannot be run.
+    """
+    check_cnf_drivers(flavour)
+    parameters = request.additional_params
+    vdus = vdu_targets(flavour, parameters, flavour.initial_counts(request.instantiation_level_id))
+    chart = chart_of(fields["vnf_instance_id"], flavour, parameters, vdus, files)
+    def_files = _def_files(parameters, files, chart)
+    namespace = parameters.get("namespace")
+    if namespace is not None and not isinstance(namespace, str):
+        raise InvalidInput("additionalParams/namespace", "a text expected")
+    phases = executor_phases(flavour)
+    if phases:
+        await check_load_balancer(parameters, files)
+    capi = capi_parameters(parameters, lambda listed, place: manifest_files(listed, files, place=place))
+    variables = requested_variables(original)
+    if variables is not None and chart is not None:
+        raise Unprocessable(VARIABLES, "a Helm chart has values of its own: leave it out")
+    scripts = scripts_of(flavour, OperationType.INSTANTIATE)
+    draft = InstantiateCnfDraft(
+        **fields,
+        scripts=scripts,
+        script_request=script_request(request, original, fields["api_version"]) if scripts else {},
+        instance=requested_instance(record.vnf, fields) if scripts else {},
+        def_files=def_files,
+        chart=chart,
+        namespace=namespace,
+        multi_namespace=flag(parameters, "multi_namespace"),
+        adopt=flag(parameters, "adopt"),
+        vdus=vdus,
+        wait_timeout_s=wait_timeout(parameters),
+        variables=variables,
+        phases=phases,
+    )
+    if capi is None:
+        return draft
+    if phases or chart is not None:
+        why = "a workload cluster comes from manifests, without a Helm chart and management drivers: leave it out"
+        raise Unprocessable(f"additionalParams/{CAPI}", why)
+    tasks = tuple(task for task in draft.tasks if task in WORKLOAD_TASKS)
+    return InstantiateWorkloadDraft(
+        **{**vars(draft), "tasks": tasks}, capi=with_sender(capi, parameters[CAPI], scripts)
+    )
+
+
+def wait_timeout(parameters: Mapping[str, Any]) -> float | None:
+    """Return the time in seconds to wait for readiness that additionalParams name. Raises InvalidInput."""
+    wait = parameters.get("wait_timeout")
+    if wait is None:
+        return None
+    if not isinstance(wait, int | float) or isinstance(wait, bool) or not 0 < wait <= _LONGEST_WAIT_S:
+        raise InvalidInput("additionalParams/wait_timeout", f"seconds above 0, at most {_LONGEST_WAIT_S}, expected")
+    return float(wait)
+
+
+async def check_load_balancer(parameters: Mapping[str, Any], files: frozenset[str]) -> None:
+    """Check the load balancer that additionalParams name. Raises InvalidInput naming the field."""
+    # In a thread, because a private key may have to be opened with its passphrase.
+    balancer = await asyncio.to_thread(request_load_balancer, parameters)
+    if balancer.script_path not in files:
+        place = f"additionalParams/{LOAD_BALANCER}/script_path"
+        raise InvalidInput(place, f"the package has no file {balancer.script_path}")
+
+
+def vdu_targets(flavour: Flavour, parameters: Mapping[str, Any], counts: Mapping[str, int]) -> tuple[VduTarget, ...]:
+    """Return the workload and the replicas of each VDU.
+
+    ``parameters``: additionalParams; ``counts``: instances by VDU. Raises InvalidInput.
+    """
+    return tuple(
+        target.model_copy(update={"replicas": _replicas(flavour, target.vdu_id, counts)})
+        for target in _targets(flavour, parameters)
+    )
+
+
+def _targets(flavour: Flavour, parameters: Mapping[str, Any]) -> Iterator[VduTarget]:
+    """Yield the workload of each VDU: the one that ``vdu_mapping`` gives it, otherwise that of its name.
+
+    Raises: InvalidInput naming the entry of ``vdu_mapping`` that is not understood.
+    """
+    place = f"additionalParams/{_MAPPING}"
+    given = parameters.get(_MAPPING, {})
+    if not isinstance(given, Mapping):
+        raise InvalidInput(place, "an object with one entry for each VDU expected")
+    for vdu_id in given:
+        if vdu_id not in flavour.vdus:
+            raise InvalidInput(
+                f"{place}/{vdu_id}", f"a VDU of the flavour expected: {', '.join(flavour.vdus) or 'none'}"
+            )
+    for vdu_id, vdu in flavour.vdus.items():
+        if vdu_id in given:
+            yield _mapped(vdu_id, given[vdu_id], place=f"{place}/{vdu_id}")
+        else:
+            yield VduTarget(vdu_id=vdu_id, name=vdu.name or vdu_id, is_in_chart=CHART in parameters)
+
+
+def _mapped(vdu_id: str, entry: object, *, place: str) -> VduTarget:
+    if not isinstance(entry, Mapping):
+        raise InvalidInput(place, "an object with kind and name expected")
+    for attribute in entry:
+        if attribute not in ("kind", "name"):
+            raise InvalidInput(f"{place}/{attribute}", "kind and name expected, nothing else")
+    kind, name = entry.get("kind"), entry.get("name")
+    if kind not in _WORKLOADS:
+        raise InvalidInput(f"{place}/kind", f"one of {', '.join(_WORKLOADS)} expected")
+    if not isinstance(name, str) or not name:
+        raise InvalidInput(f"{place}/name", "the workload's metadata.name expected")
+    return VduTarget(vdu_id=vdu_id, name=name, kind=kind)
+
+
+def _replicas(flavour: Flavour, vdu_id: str, counts: Mapping[str, int]) -> int | None:
+    """Return the workload's number of replicas in the VNFD; None if the VNFD has none and the manifest decides."""
+    return counts.get(vdu_id) if declares_count(flavour, vdu_id) else None
+
+
+def declares_count(flavour: Flavour, vdu_id: str) -> bool:
+    """Return whether the VNFD says how many instances of the VDU there are."""
+    return vdu_id in flavour.initial_deltas or any(vdu_id in level.counts for level in flavour.levels.values())
+
+
+def _def_files(parameters: Mapping[str, Any], files: frozenset[str], chart: HelmChart | None) -> tuple[str, ...]:
+    place = f"additionalParams/{DEF_FILES}"
+    if chart is None:
+        return manifest_files(parameters.get(DEF_FILES), files, place=place)
+    if parameters.get(DEF_FILES):
+        raise InvalidInput(place, f"not expected beside {CHART}: the chart makes the objects")
+    return ()
+
+
+def manifest_files(listed: object, files: frozenset[str], *, place: str) -> tuple[str, ...]:
+    """Return the manifests that a request names at ``place`` (capi.md CR-004, CR-005). Raises InvalidInput."""
+    if not isinstance(listed, list) or not listed:
+        raise InvalidInput(place, "a list of at least one path or URL expected for a CNF")
+    for index, name in enumerate(listed):
+        if isinstance(name, Secret) or not isinstance(name, str):
+            raise InvalidInput(f"{place}[{index}]", "a path in the package or an http(s) URL expected")
+        # A URL is fetched by infra-k8s, which checks the address.
+        if not name.startswith(("http://", "https://")) and name.removeprefix("./") not in files:
+            raise InvalidInput(f"{place}[{index}]", f"the package has no file {name}")
+    return tuple(name.removeprefix("./") for name in listed)
+
+
+def flag(parameters: Mapping[str, Any], name: str) -> bool:
+    """Return a truth value of additionalParams, False without it. Raises InvalidInput."""
+    value = parameters.get(name, False)
+    if not isinstance(value, bool):
+        raise InvalidInput(f"additionalParams/{name}", "true or false expected")
+    return value

@@ -1,0 +1,21 @@
+"""The texts of the manifests that a request names, as far as they are in the package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+
+_LARGEST: Final = 10 * 2**20
+"""infra-k8s reads no larger manifest."""
+
+
+async def package_texts(packages: PackageCatalogue, package_id: str, files: Sequence[str]) -> Sequence[tuple[str, str]]:
+    """Return (name, text) of each file; without URLs, which infra-k8s fetches before it applies anything."""
+    texts = []
+    for name in dict.fromkeys(files):
+        raw = await packages.file(package_id, name, limit_bytes=_LARGEST) if "://" not in name else None
+        if raw is not None:
+            texts.append((name, raw.decode(errors="replace")))
+    return texts

@@ -1,0 +1,128 @@
+"""Steps that infra-k8s does to repair a CNF or a workload cluster: what others have deleted or changed is applied again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from kubevnfm_events import Command, PackageRef
+from kubevnfm_events.infra import HelmChart, ObjectsRepaired, RepairObjects
+
+from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import INSTANTIATE_END, TERMINATE_END, NeedsBalancer, RunCnfPhase
+from kubevnfm_lcm_api.lifecycle.containers.object_steps import AwaitedObjects
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.instance import Release
+from kubevnfm_lcm_api.lifecycle.core.needs import NeedsObjects
+from kubevnfm_lcm_api.lifecycle.core.plan import Plan
+from kubevnfm_lcm_api.lifecycle.scripts.steps import NeedsScripts, last_phases
+
+
+class NeedsRepair(NeedsObjects, Protocol):
+    """An operation that applies objects again."""
+
+    def with_repaired(self, release: Release, repaired: int | None) -> Draft:
+        """Return the draft with what exists now, and the number of objects that were applied; None: not known yet."""
+        ...
+
+
+class NeedsCnfRepair(NeedsRepair, NeedsBalancer, NeedsScripts, Protocol):
+    """An operation that applies objects of a CNF again."""
+
+    @property
+    def package(self) -> PackageRef: ...
+
+    @property
+    def chart(self) -> HelmChart | None: ...
+
+    @property
+    def before(self) -> Release: ...
+
+
+@dataclass(frozen=True)
+class RepairCnfObjects(AwaitedObjects[NeedsCnfRepair, ObjectsRepaired]):
+    """Apply the objects of a CNF that others have deleted or changed, and wait until all are ready (capi.md CR-121).
+
+    Adds: the pods that run now. If a Service has other node ports now, the load balancer in front of the CNF gets them.
+    Again: safe; what is as it was applied is left alone.
+    Fails: objects of others in their place, refusals and timeouts name the object.
+    """
+
+    kind: ClassVar[str] = "repair_objects"
+    command: ClassVar[type[Command]] = RepairObjects
+    label: ClassVar[str] = "Repair the Kubernetes objects"
+
+    def ask(self, draft: NeedsCnfRepair) -> RepairObjects:
+        """Ask for the repair."""
+        return _repair(draft, self.wait_timeout_s).model_copy(update={"chart": draft.chart})
+
+    def fold(self, draft: NeedsCnfRepair, reply: ObjectsRepaired) -> Draft:
+        """Keep what runs now."""
+        return draft.with_repaired(Release.from_applied(reply), reply.repaired)
+
+    def fold_remains(self, draft: NeedsCnfRepair, remains: Mapping[str, object]) -> Draft:
+        """Keep what runs after the failure."""
+        return _after_failure(draft, remains)
+
+    def extend(self, draft: NeedsCnfRepair, plan: Plan[NeedsCnfRepair]) -> None:
+        """Configure the load balancer again if a Service was created again with other node ports."""
+        now = draft.release
+        if INSTANTIATE_END not in draft.phases or now is None or now.services == draft.before.services:
+            return
+        joins = last_phases(draft)[:1]
+        removed = (
+            [plan.add(RunCnfPhase(TERMINATE_END), id=TERMINATE_END, before=joins)]
+            if TERMINATE_END in draft.phases
+            else []
+        )
+        plan.add(RunCnfPhase(INSTANTIATE_END), id=INSTANTIATE_END, after=removed, before=joins)
+
+    def undo(self, draft: NeedsCnfRepair) -> None:
+        """Heal has no rollback: what others have changed is not restored (api.md 4.3)."""
+
+
+@dataclass(frozen=True)
+class RepairClusterObjects(AwaitedObjects[NeedsRepair, ObjectsRepaired]):
+    """Apply the objects of a workload cluster that others have deleted or changed; a later step awaits the cluster (CR-121).
+
+    Adds: the objects that exist now.
+    Again: safe; what is as it was applied is left alone.
+    Fails: a cluster that was deleted is lost; otherwise as `RepairCnfObjects`.
+    """
+
+    kind: ClassVar[str] = "repair_cluster_objects"
+    command: ClassVar[type[Command]] = RepairObjects
+    label: ClassVar[str] = "Repair the objects of the workload cluster"
+
+    def ask(self, draft: NeedsRepair) -> RepairObjects:
+        """Ask for the repair."""
+        return _repair(draft, self.wait_timeout_s).model_copy(update={"cluster_apart": True})
+
+    def fold(self, draft: NeedsRepair, reply: ObjectsRepaired) -> Draft:
+        """Keep what exists now."""
+        return draft.with_repaired(Release.from_applied(reply), reply.repaired)
+
+    def fold_remains(self, draft: NeedsRepair, remains: Mapping[str, object]) -> Draft:
+        """Keep what exists after the failure."""
+        return _after_failure(draft, remains)
+
+    def undo(self, draft: NeedsRepair) -> None:
+        """Heal has no rollback: what others have changed is not restored (api.md 4.3)."""
+
+
+def _repair(draft: NeedsRepair, wait_timeout_s: float | None) -> RepairObjects:
+    return RepairObjects(
+        vnf_instance_id=draft.vnf_instance_id,
+        package=draft.package,
+        vim=draft.vim,
+        def_files=draft.def_files,
+        namespace=draft.namespace,
+        multi_namespace=draft.multi_namespace,
+        vdus=draft.vdus,
+        variables=draft.variables,
+        wait_timeout_s=wait_timeout_s,
+    )
+
+
+def _after_failure(draft: NeedsRepair, remains: Mapping[str, object]) -> Draft:
+    return draft.with_repaired(Release.from_applied(ObjectsRepaired.model_validate(remains)), None)

@@ -1,0 +1,99 @@
+"""The draft of a change of a CNF's package: its facts, and its result for the instance."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+from kubevnfm_events import PackageRef
+from kubevnfm_events.infra import Variables, VduTarget
+from kubevnfm_secrets import SecretParams
+from kubevnfm_sol.resources import ResourceChanges, ScaleInfo
+from pydantic import Field
+
+from kubevnfm_lcm_api.lifecycle.containers.changing import ChangeCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.releases import changes_between, showing, with_management
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
+from kubevnfm_lcm_api.lifecycle.machines.changing import package_modifications
+
+
+class ReplaceCnfDraft(ChangeCnfDraft):
+    """CHANGE_VNFPKG of a CNF. ``package`` is the new one, ``def_files`` are the files before."""
+
+    plan: ClassVar[str] = "change_package_cnf"
+
+    before_package: PackageRef
+    """The earlier package: the rollback applies its objects again."""
+    new_files: tuple[str, ...] = ()
+    """Files of the new package: all that describes the CNF from now on, or, if images alone change, those that replace
+    files with the same objects."""
+    images_of: tuple[str, ...] = ()
+    """The VDUs whose images alone change; empty: all objects are replaced."""
+    namespace: str
+    """The namespace of objects that name none."""
+    multi_namespace: bool = False
+    vdus: tuple[VduTarget, ...] = ()
+    """The workloads of the VDUs in the new package, with their replicas at the present scale levels."""
+    vdus_before: tuple[VduTarget, ...] = ()
+    """The same in the earlier package."""
+    scale_status: tuple[ScaleInfo, ...] = ()
+    """The scale levels in the new package."""
+    max_scale_levels: tuple[ScaleInfo, ...] = ()
+    parameters: SecretParams = Field(default_factory=dict)
+    """additionalParams, the earlier ones merged with the request's."""
+    variables: Variables | None = None
+    """The values of placeholders in the new manifests; None: they have none."""
+    variables_before: Variables | None = None
+    """The same for the earlier package."""
+    tasks: tuple[str, ...] = ()
+    phases: dict[str, str] = Field(default_factory=dict)
+    """Management driver by phase in the new package, as far as mgmt-executor runs it."""
+    extensions: SecretParams = Field(default_factory=dict)
+    vnf_configurable_properties: SecretParams = Field(default_factory=dict)
+    vnf: dict[str, str] = Field(default_factory=dict)
+    """Attributes of the instance that follow the package: vnfd_id, vnf_provider ..."""
+
+    files: tuple[str, ...] = ()
+    """The files that describe ``release``."""
+
+    def replaced(self, release: Release, files: tuple[str, ...]) -> Self:
+        """Return the draft with what exists now, and the files that describe it."""
+        return self.model_copy(update={"release": release, "files": files})
+
+    def changes(self) -> ResourceChanges:
+        """Pods that were started again are other VNFCs."""
+        return changes_between(self.before, self.release, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key)
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance with the new package, and with the pods that run now."""
+        done = showing(
+            instance,
+            self.release,
+            self.package,
+            self.vim_key,
+            self.files,
+            scale_status=self.scale_status or None,
+            max_scale_levels=self.max_scale_levels or None,
+            additional_params=self.parameters or None,
+        )
+        done = done.with_vnf(
+            **self.vnf,
+            extensions={**done.vnf.extensions, **self.extensions},
+            vnf_configurable_properties={**done.vnf.vnf_configurable_properties, **self.vnf_configurable_properties},
+        )
+        done = done.with_internals(
+            parameters=self.parameters, instantiation_level_id=None, tasks=self.tasks, phases=self.phases
+        )
+        return done if self.release is None else with_management(done, self.release, self.vim_id)
+
+    def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance with the pods of the earlier package."""
+        return showing(instance, self.release, self.before_package, self.vim_key, self.def_files)
+
+    def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+        """Return the instance with the pods that were reported last; its package is the earlier one."""
+        return self.rolled_back(instance)
+
+    def final_attributes(self) -> dict[str, Any]:
+        """Return the instance's attributes that the change of package has changed, as SOL003 names them."""
+        modified = package_modifications(self.vnf, self.extensions, self.vnf_configurable_properties)
+        return {"modifications_triggered_by_vnf_pkg_change": modified}

@@ -1,0 +1,149 @@
+"""Change of a CNF's package (SOL003 5.4.11a; capi.md CR-035, CR-094): all objects, or the images of some VDUs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubevnfm_csar import Flavour, UnknownFlavour, Vnfd
+from kubevnfm_events import PackageRef
+from kubevnfm_events.infra import Variables
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, OperationType
+
+from kubevnfm_lcm_api.lifecycle.clusters.drivers import check_cnf_drivers, executor_phases, scripts_of
+from kubevnfm_lcm_api.lifecycle.containers.charts import CHART
+from kubevnfm_lcm_api.lifecycle.containers.instantiating import DEF_FILES, flag, manifest_files, vdu_targets
+from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
+from kubevnfm_lcm_api.lifecycle.containers.variables import requested_variables, stored_variables, with_variables
+from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
+from kubevnfm_lcm_api.lifecycle.machines.scale_levels import declared_counts, scale_status
+from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
+from kubevnfm_lcm_api.lifecycle.workloads.capi import CAPI
+
+_ROLLING: Final = "RollingUpdate"
+_COORDINATE: Final = "lcm-operation-coordinate"
+
+
+def replaced_cnf(
+    vnf: CnfUnderChange,
+    request: ChangeCurrentVnfPkgRequest,
+    original: Mapping[str, object],
+    version: ApiVersion,
+    *,
+    package: PackageRef,
+    vnfd: Vnfd,
+    files: frozenset[str],
+    identity: Mapping[str, str],
+    tasks: tuple[str, ...],
+) -> ReplaceCnfDraft:
+    """Return the draft of a change to another package.
+
+    ``files``: the paths in the package; ``identity``: the attributes of the instance that follow it; ``tasks``: the
+    operations that it supports. Raises: InvalidInput naming the parameter; Unprocessable for a package that the CNF cannot
+    be changed to.
+    """
+    given = request.additional_params
+    flavour = _flavour(vnf, vnfd)
+    images_of = _check_parameters(given, vnf.flavour)
+    if CHART in {**vnf.record.internals.parameters, **given}:
+        raise Unprocessable(f"additionalParams/{CHART}", "not supported for a change of package: manifests expected")
+    for name in ("ext_virtual_links", "ext_managed_virtual_links", "vim_connection_info"):
+        if getattr(request, name):
+            raise Unprocessable(_camel(name), "not supported for the change of a CNF's package: leave it out")
+    place = f"additionalParams/{DEF_FILES}"
+    if DEF_FILES not in given and not images_of:
+        raise InvalidInput(place, "the files of the package that describe the CNF expected")
+    new_files = manifest_files(given[DEF_FILES], files, place=place) if DEF_FILES in given else ()
+    if images_of:
+        missing = [name for name in vnf.def_files if "://" not in name and name not in files]
+        # Files that given ones replace need not be there; infra-k8s, which reads them, finds out which these are.
+        if len(missing) > len(new_files):
+            raise Unprocessable("vnfdId", f"the package lacks {', '.join(missing)}, which the CNF was made from")
+    # The new package may allow fewer levels; a later scaling begins at the highest one.
+    levels = {name: min(vnf.scale_levels.get(name, 0), a.max_scale_level) for name, a in flavour.aspects.items()}
+    earlier = vnf.record.internals.parameters
+    before = stored_variables(earlier)
+    variables = _variables(before, original)
+    # The parameters of a workload cluster stay those that it was built with, but for its variables.
+    others = {name: value for name, value in given.items() if name != CAPI}
+    parameters = with_variables({**earlier, **others}, variables)
+    if given.get("namespace", vnf.release.namespace) != vnf.release.namespace:
+        raise Unprocessable(
+            "additionalParams/namespace", f"{vnf.release.namespace}, where the CNF is, expected: it does not move"
+        )
+    # As Tacker: the scripts are those of the package that the VNF is changed to.
+    scripts = scripts_of(flavour, OperationType.CHANGE_VNFPKG)
+    instance = vnf.record.vnf.model_dump(by_alias=True, exclude_none=True) if scripts else {}
+    return ReplaceCnfDraft(
+        **{
+            **vnf.fields(original, version, operation=OperationType.CHANGE_VNFPKG, asked=request),
+            "package": package,
+            "scripts": scripts,
+            "script_request": script_request(request, original, version) if scripts else {},
+            "instance": instance,
+        },
+        before_package=vnf.package,
+        new_files=new_files,
+        images_of=images_of,
+        namespace=vnf.release.namespace,
+        multi_namespace=flag(parameters, "multi_namespace"),
+        vdus=vdu_targets(flavour, parameters, declared_counts(flavour, None, levels)),
+        vdus_before=vnf.targets,
+        scale_status=scale_status(levels),
+        max_scale_levels=scale_status({name: aspect.max_scale_level for name, aspect in flavour.aspects.items()}),
+        parameters=parameters,
+        variables=variables,
+        variables_before=before,
+        tasks=tasks,
+        phases=executor_phases(flavour),
+        extensions=request.extensions,
+        vnf_configurable_properties=request.vnf_configurable_properties,
+        vnf=dict(identity),
+    )
+
+
+def _flavour(vnf: CnfUnderChange, vnfd: Vnfd) -> Flavour:
+    """Return the CNF's flavour in the new package. Raises Unprocessable."""
+    try:
+        flavour = vnfd.flavour(vnf.flavour.flavour_id)
+    except UnknownFlavour as error:
+        raise Unprocessable("vnfdId", f"the VNF has flavour {vnf.flavour.flavour_id}: {error}") from error
+    check_cnf_drivers(flavour)
+    return flavour
+
+
+def _check_parameters(given: Mapping[str, Any], flavour: Flavour) -> tuple[str, ...]:
+    """Return the VDUs whose images alone change; none if all objects do. Raises InvalidInput, Unprocessable."""
+    if given.get("upgrade_type", _ROLLING) != _ROLLING:
+        raise InvalidInput("additionalParams/upgrade_type", f"{_ROLLING} expected")
+    for name in given:
+        if name.startswith(_COORDINATE):
+            raise Unprocessable(f"additionalParams/{name}", "a CNF has no machines that a script could coordinate")
+    listed = given.get("vdu_params", [])
+    if not isinstance(listed, list | tuple):
+        raise InvalidInput("additionalParams/vdu_params", "an array of objects expected")
+    named: list[str] = []
+    for index, one in enumerate(listed):
+        place = f"additionalParams/vdu_params[{index}]/vdu_id"
+        vdu_id = one.get("vdu_id") if isinstance(one, Mapping) else None
+        if not isinstance(vdu_id, str):
+            raise InvalidInput(place, "the VDU's id expected")
+        if vdu_id not in flavour.vdus:
+            raise InvalidInput(place, f"the VNF has no VDU {vdu_id}; it has {', '.join(flavour.vdus)}")
+        if vdu_id in named:
+            raise InvalidInput(place, f"VDU {vdu_id} is there already; one entry for each VDU expected")
+        named.append(vdu_id)
+    return tuple(named)
+
+
+def _variables(before: Variables | None, original: Mapping[str, Any]) -> Variables | None:
+    """Return the variables of the new package: the earlier ones, with those that the request gives. Raises InvalidInput."""
+    given = requested_variables(original)
+    return before if given is None else {**(before or {}), **given}
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

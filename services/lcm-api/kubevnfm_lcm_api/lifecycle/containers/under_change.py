@@ -1,0 +1,109 @@
+"""The CNF that an operation changes: its instance, package, flavour and objects."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kubevnfm_csar import Flavour, Vnfd
+from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_events.infra import VduTarget
+from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_sol.base import SolType
+from kubevnfm_sol.lcm import OperationType
+from kubevnfm_sol.resources import InstantiatedVnfInfo
+from kubevnfm_sol.vim import VimConnectionInfo
+from kubevnfm_store.query import Stored
+
+from kubevnfm_lcm_api.lifecycle.clusters.drivers import scripts_of
+from kubevnfm_lcm_api.lifecycle.containers.changing import ChangeCnfFields
+from kubevnfm_lcm_api.lifecycle.containers.instantiating import DEF_FILES, declares_count, vdu_targets, wait_timeout
+from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
+from kubevnfm_lcm_api.lifecycle.machines.scale_levels import declared_counts, levels_of
+from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
+
+
+@dataclass(frozen=True)
+class CnfUnderChange:
+    """A CNF that is INSTANTIATED and free."""
+
+    stored: Stored
+    record: InstanceRecord
+    package: PackageRef
+    vnfd: Vnfd
+    flavour: Flavour
+    info: InstantiatedVnfInfo
+    vim_key: str
+    """The entry of vimConnectionInfo for the CNF's cluster."""
+    release: Release
+
+    @property
+    def scale_levels(self) -> dict[str, int]:
+        """Scale level by aspect."""
+        return levels_of(self.info)
+
+    @property
+    def def_files(self) -> tuple[str, ...]:
+        """The files that describe the CNF, in order."""
+        return tuple((self.info.metadata or {}).get(DEF_FILES) or ())
+
+    def counts_at(self, levels: Mapping[str, int], level_id: str | None = None) -> dict[str, int]:
+        """Return the pods by VDU at scale levels; ``level_id``: None for the instantiation level that the CNF has.
+
+        A VDU whose number the VNFD leaves to the manifest has its present pods and what the levels add to them.
+        """
+        began = self.record.internals.instantiation_level_id if level_id is None else level_id
+        declared, present = declared_counts(self.flavour, began, levels), Counter(p.vdu_id for p in self.release.pods)
+        now = self.scale_levels
+        return {
+            vdu_id: count
+            if declares_count(self.flavour, vdu_id)
+            else max(
+                0,
+                present[vdu_id]
+                + sum(
+                    aspect.delta(vdu_id, level=levels.get(name, 0)) - aspect.delta(vdu_id, level=now.get(name, 0))
+                    for name, aspect in self.flavour.aspects.items()
+                ),
+            )
+            for vdu_id, count in declared.items()
+        }
+
+    @property
+    def targets(self) -> tuple[VduTarget, ...]:
+        """The workload of each VDU, with its replicas at the present scale levels."""
+        return vdu_targets(self.flavour, self.record.internals.parameters, self.counts_at(self.scale_levels))
+
+    def fields(
+        self,
+        original: Mapping[str, object],
+        version: ApiVersion,
+        *,
+        operation: OperationType,
+        asked: SolType,
+        more_scripts: Mapping[str, str] = {},
+    ) -> ChangeCnfFields:
+        """Return the fields common to the drafts of all changes of a CNF. Raises InvalidInput, Unprocessable.
+
+        ``more_scripts``: those of phases of other operations, by phase.
+        """
+        connection = self.record.vnf.vim_connection_info.get(self.vim_key)
+        if connection is None:
+            raise Unprocessable("vimConnectionInfo", f"no entry {self.vim_key}, which is the CNF's cluster")
+        scripts = {**scripts_of(self.flavour, operation), **more_scripts}
+        wait = wait_timeout(getattr(asked, "additional_params", {}))
+        return {
+            "vnf_instance_id": self.record.vnf.id,
+            "package": self.package,
+            "vim_key": self.vim_key,
+            "vim": VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields}),
+            "flavour_id": self.flavour.flavour_id,
+            "def_files": self.def_files,
+            "before": self.release,
+            "wait_timeout_s": self.record.internals.parameters.get("wait_timeout") if wait is None else wait,
+            "scripts": scripts,
+            "script_request": script_request(asked, original, version) if scripts else {},
+            "instance": self.record.vnf.model_dump(by_alias=True, exclude_none=True) if scripts else {},
+        }

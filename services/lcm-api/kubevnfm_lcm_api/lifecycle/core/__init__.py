@@ -1,0 +1,1 @@
+"""What all kinds of VNFs share: instances, operations, plans and the engine that runs them."""

@@ -1,0 +1,126 @@
+"""Creates the operation for a checked request and has the engine accept it; common to all operations."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from itertools import chain
+from typing import Any, Final, Literal
+
+from kubevnfm_csar import Flavour
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.ids import new_id
+from kubevnfm_secrets import KeyRing, hide, listed_names
+from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
+from kubevnfm_store.query import Stored
+
+from kubevnfm_lcm_api.lifecycle.containers import variables
+from kubevnfm_lcm_api.lifecycle.core.dependencies import IS_WITHDRAWING, PATHS
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.engine import Engine
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.logins import check_networks
+from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
+from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.grant_request import package_grant_request
+
+ApiVersion = Literal["v1", "v2"]
+
+NO_CLAIMS: Final[Mapping[str, Any]] = {}
+
+
+class Acceptance:
+    """Turns the draft of an operation into an accepted occurrence."""
+
+    def __init__(self, *, engine: Engine, ring: KeyRing, clock: Clock, has_vnf_networks: bool) -> None:
+        """``has_vnf_networks``: whether the setting ``vnf_networks`` names any."""
+        self._engine, self._ring, self._clock = engine, ring, clock
+        self._has_vnf_networks = has_vnf_networks
+
+    def now(self) -> datetime:
+        """Return the time at which a request is accepted."""
+        return self._clock.now()
+
+    async def accept(
+        self,
+        stored: Stored,
+        record: InstanceRecord,
+        operation: OperationType,
+        draft: Draft,
+        *,
+        original: Mapping[str, object],
+        version: ApiVersion,
+        flavour: Flavour | None = None,
+        claims: Mapping[str, Any] = NO_CLAIMS,
+        secret_names: Collection[str] = (),
+        state: OperationState = OperationState.STARTING,
+    ) -> str:
+        """Claim the instance for the operation; return the occurrence's id.
+
+        ``stored`` and ``record`` are the instance as the request was checked against it, ``original`` the request's
+        body in the form of its API version, ``flavour`` the one after the operation, for the grant request of the package's own code,
+        ``claims`` further fields of the instance that are true from now on.
+        ``secret_names`` are those that the package of the operation marks, if the instance may not have them yet.
+        ``state`` is PROCESSING for an operation that needs no grant.
+        Raises Conflict if the instance was changed or claimed meanwhile, or if the operation would take away what other
+        instances use, or would use what another operation takes away; Unprocessable as `check_networks`.
+        """
+        refusal = await self._engine.refusal(draft)
+        if refusal is not None:
+            raise refusal
+        now = rfc3339(self._clock.now())
+        names = frozenset(record.internals.secret_names).union(secret_names, listed_names(original))
+        names |= variables.secret_names(original)
+        occ = VnfLcmOpOcc(
+            id=new_id(),
+            operation_state=state,
+            state_entered_time=now,
+            start_time=now,
+            vnf_instance_id=record.vnf.id,
+            operation=operation,
+            operation_params=dict(hide(original, names)),
+        )
+        if flavour is not None and isinstance(draft, ScriptedDraft) and _reads_grant_request(draft):
+            request = package_grant_request(occ, record.vnf.vnfd_id, draft, flavour)
+            draft = draft.model_copy(update={"grant_request": request})
+        occurrence = OccurrenceRecord(
+            occ=occ,
+            api_version=version,
+            plan=draft.plan,
+            steps=SEQUENCES.planned(draft),
+            draft=draft.document(self._ring, names),
+            facts=record.facts,
+            is_reversible=draft.is_reversible,
+        )
+        # A termination is never refused: it does without the machines.
+        if operation is not OperationType.TERMINATE:
+            check_networks(draft, occurrence.steps, has_networks=self._has_vnf_networks)
+        if len(names) > len(record.internals.secret_names):
+            # From now on: a later request may give another value for a name without listing it again.
+            claims = {**claims, "internal/secretNames": sorted(names)}
+        if draft.withdrawn is not None:
+            claims = {**claims, IS_WITHDRAWING: True}
+        # In the same write as the claim: from then on vim-registry refuses to delete the VIM.
+        used = [provided.ids for provided in draft.begins_use if provided.kind == "cluster"]
+        vim_ids = dict.fromkeys([*record.internals.vim_ids, *chain.from_iterable(used)])
+        if draft.vim_id is not None:
+            vim_ids[draft.vim_id] = None
+        if len(vim_ids) > len(record.internals.vim_ids):
+            # In addition to the earlier VIMs: the remains of a failed instantiate are on those until they are removed.
+            claims = {**claims, "internal/vimIds": list(vim_ids)}
+        for provided in draft.begins_use:
+            if provided.kind != "cluster":
+                claims = {**claims, PATHS[provided.kind].users: list(provided.ids)}
+        await self._engine.accept(stored, occurrence, claims)
+        return occurrence.occ.id
+
+
+def _reads_grant_request(draft: ScriptedDraft) -> bool:
+    """Return whether code of the package gets the grant request; a modification has none."""
+    if isinstance(draft, InstantiateVmDraft | ChangeVmDraft):
+        return True  # user data
+    return bool(draft.scripts) and not isinstance(draft, ModifyDraft)

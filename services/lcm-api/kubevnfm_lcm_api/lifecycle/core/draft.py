@@ -1,0 +1,81 @@
+"""The base of all drafts: the facts of a running operation, and its result for the instance."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar, Self
+
+from kubevnfm_events import VimConnection
+from kubevnfm_secrets import KeyRing, sealing
+from kubevnfm_sol.resources import ExtVirtualLinkInfo, ResourceChanges
+from pydantic import BaseModel, ConfigDict
+
+from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided, Withdrawn
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+
+
+class Draft(BaseModel):
+    """All that is known so far of an operation; grows with each reply; stored with the occurrence."""
+
+    # A misspelled field is an error where a draft is made; `from_document` ignores what another version has stored.
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    plan: ClassVar[str] = ""
+    """The stored name of its sequence."""
+
+    vnf_instance_id: str
+
+    def document(self, ring: KeyRing, secret_names: Collection[str] = ()) -> dict[str, Any]:
+        """Return the draft as it is stored: secrets sealed, also those with these names."""
+        return self.model_dump(mode="json", exclude_none=True, context=sealing(ring, secret_names))
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Read what ``document`` of this or an earlier version wrote."""
+        return cls.model_validate(document, extra="ignore")
+
+    @property
+    def is_reversible(self) -> bool:
+        """Whether the operation can be rolled back, for operations where that depends on the request (api.md 4.3)."""
+        return True
+
+    @property
+    def vim_id(self) -> str | None:
+        """The registered VIM that the resources are on, or go to; None without one, or if it is not registered."""
+        # Not a field of the base: a modification has no VIM.
+        vim: VimConnection | None = getattr(self, "vim", None)
+        return vim.vim_id if vim is not None else None
+
+    @property
+    def withdrawn(self) -> Withdrawn | None:
+        """The thing that the operation takes away from other instances; None if it takes none."""
+        return None
+
+    @property
+    def begins_use(self) -> tuple[Provided, ...]:
+        """The things that the operation begins to use and that other instances may provide."""
+        return ()
+
+    def changes(self) -> ResourceChanges:
+        """Return what the operation has added or removed so far, for ``resourceChanges``."""
+        return ResourceChanges()
+
+    def changed_connectivity(self) -> tuple[ExtVirtualLinkInfo, ...]:
+        """Return the external links that the operation has added or changed so far."""
+        return ()
+
+    def final_attributes(self) -> dict[str, Any]:
+        """Return further attributes of the occurrence that are true once the operation is COMPLETED."""
+        return {}
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance as it is when the operation is COMPLETED."""
+        return instance
+
+    def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance as it is when the operation is ROLLED_BACK."""
+        return instance
+
+    def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+        """Return the instance as it is when the operation is FAILED: with the resources that really exist."""
+        return instance

@@ -1,0 +1,140 @@
+"""The VNF instances: created from enabled packages, deleted with the remains of a failed instantiate (SOL003 5.4.2, 5.4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from kubevnfm_events import Envelope, Message
+from kubevnfm_events.lcm import InstanceCreated, InstanceDeleted, RemoveRemains
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.errors import Conflict, NotFound, Unprocessable
+from kubevnfm_kit.ids import derived_id, new_id
+from kubevnfm_secrets import KeyRing, hide, listed_names
+from kubevnfm_sol.lcm import CreateVnfRequest, InstantiationState, VnfInstance
+from kubevnfm_store.port import DocumentStore, RevisionConflict
+from kubevnfm_store.query import Stored
+from kubevnfm_worker import Outbox
+
+from kubevnfm_lcm_api.event_chain import SOURCE
+from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided
+from kubevnfm_lcm_api.lifecycle.core.engine import Engine
+from kubevnfm_lcm_api.lifecycle.core.event_refs import creation_event
+from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION, InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
+from kubevnfm_lcm_api.lifecycle.core.own_metadata import check_not_given
+from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+
+
+def _always(_: Stored) -> None:
+    return None
+
+
+class Instances:
+    """Creates, finds and deletes VNF instances."""
+
+    def __init__(
+        self,
+        *,
+        store: DocumentStore,
+        outbox: Outbox,
+        engine: Engine,
+        packages: PackageCatalogue,
+        ring: KeyRing,
+        clock: Clock,
+    ) -> None:
+        self._store, self._outbox, self._engine, self._packages = store, outbox, engine, packages
+        self._ring, self._clock = ring, clock
+
+    async def create(self, request: CreateVnfRequest) -> Stored:
+        """Create an instance of an enabled package; return its document. Raises PackageUnusable, InvalidInput."""
+        check_not_given(request.metadata, {})
+        package = await self._packages.recently_usable(request.vnfd_id)
+        vnfd = await self._packages.vnfd(package.package_id, package.checksum)
+        now = rfc3339(self._clock.now())
+        initial = vnfd.initial_values
+        names = tuple(sorted(listed_names(request.metadata or {}).union(vnfd.secret_names)))
+        record = InstanceRecord(
+            vnf=VnfInstance(
+                id=new_id(),
+                vnf_instance_name=request.vnf_instance_name,
+                vnf_instance_description=request.vnf_instance_description,
+                vnfd_id=vnfd.vnfd_id,
+                vnf_provider=vnfd.provider,
+                vnf_product_name=vnfd.product_name,
+                vnf_software_version=vnfd.software_version,
+                vnfd_version=vnfd.descriptor_version,
+                vnf_pkg_id=package.package_id,
+                vnf_configurable_properties=hide(initial.configurable_properties, names),
+                extensions=hide(initial.extensions, names),
+                metadata=hide({**initial.metadata, **(request.metadata or {})}, names),
+            ),
+            created_at=now,
+            updated_at=now,
+        )
+        created = creation_event(record.vnf.id, now)
+        record = record.with_internals(last_news=created, secret_names=names)
+        stored = await self._outbox.insert(
+            COLLECTION, record.vnf.id, record.document(self._ring), events=[_creation(record, created.id)]
+        )
+        # The package may have been disabled and deleted since it was read. A deletion needs a disabled package and then
+        # counts its instances, so at least one of the two requests sees the other.
+        try:
+            await self._packages.confirm(package, instance_id=record.vnf.id)
+        except Unprocessable:
+            await self._outbox.delete(COLLECTION, record.vnf.id, events=[_deletion(record)])
+            raise
+        return stored
+
+    async def get(self, instance_id: str) -> Stored:
+        """Return the instance. Raises NotFound."""
+        stored = await self._store.get(COLLECTION, instance_id)
+        if stored is None:
+            raise NotFound(f"VNF instance {instance_id} does not exist")
+        return stored
+
+    async def delete(self, instance_id: str, *, check: Callable[[Stored], None] = _always) -> None:
+        """Delete a NOT_INSTANTIATED instance; the remains of a failed instantiate are then removed in the background.
+
+        ``check`` gets the instance as it will be deleted; it raises if the caller expected another state (If-Match).
+        Raises: NotFound; Conflict while INSTANTIATED or an operation runs.
+        """
+        stored = await self.get(instance_id)
+        check(stored)
+        record = InstanceRecord.from_document(stored.body)
+        await self._engine.check_free(record, InstantiationState.NOT_INSTANTIATED)
+        messages = [_deletion(record)]
+        remains_of = record.internals.remains_of
+        if remains_of is not None:
+            # In the outbox of the deleted document: the command is sent even if the process dies right after the delete.
+            messages.append(
+                Envelope(
+                    data=RemoveRemains(vnf_instance_id=instance_id, vnf_lcm_op_occ_id=remains_of),
+                    source=SOURCE,
+                    id=derived_id("remove-remains", instance_id),
+                    subject=instance_id,
+                )
+            )
+        try:
+            await self._outbox.delete(COLLECTION, instance_id, if_revision=stored.revision, events=messages)
+        except RevisionConflict as error:
+            raise Conflict("the VNF instance was changed by another request meanwhile: try again") from error
+
+    async def users(self, vim_id: str) -> list[str]:
+        """Return the ids of the instances that have, are getting or may still have resources on the VIM."""
+        return await Dependencies(self._store).users(Provided("cluster", (vim_id,)))
+
+
+def _creation(record: InstanceRecord, event_id: str) -> Envelope[Message]:
+    event = InstanceCreated(vnf_instance_id=record.vnf.id, **record.facts.model_dump())
+    return Envelope(data=event, source=SOURCE, id=event_id, subject=record.vnf.id)
+
+
+def _deletion(record: InstanceRecord) -> Envelope[Message]:
+    last = record.internals.last_news
+    follows: dict[str, Any] = (
+        {"follows": last.id, "follows_at": datetime.fromisoformat(last.at)} if last is not None else {}
+    )
+    event = InstanceDeleted(vnf_instance_id=record.vnf.id, **record.facts.model_dump(), **follows)
+    return Envelope(data=event, source=SOURCE, subject=record.vnf.id)

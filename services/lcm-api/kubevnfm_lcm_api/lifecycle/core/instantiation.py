@@ -1,0 +1,170 @@
+"""The drafts of instantiate and terminate: their facts while they run, and their result for the instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypedDict
+
+from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_secrets import SecretParams
+from kubevnfm_sol.lcm import InstantiationState, VnfInstance
+from kubevnfm_sol.resources import InstantiatedVnfInfo, ScaleInfo
+from kubevnfm_sol.vim import VimConnectionInfo
+from pydantic import Field
+
+from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided
+from kubevnfm_lcm_api.lifecycle.core.instance import (
+    Deployment,
+    InstanceInternals,
+    InstanceRecord,
+)
+from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
+
+
+class InstantiateFields(TypedDict):
+    """The fields that a request gives `InstantiateDraft`."""
+
+    vnf_instance_id: str
+    package: PackageRef
+    vim_key: str
+    vim: VimConnection
+    vim_connections: dict[str, VimConnectionInfo]
+    flavour_id: str
+    instantiation_level_id: str | None
+    api_version: Literal["v1", "v2"]
+    parameters: SecretParams
+    extensions: SecretParams
+    vnf_configurable_properties: SecretParams
+    localization_language: str | None
+    scale_status: tuple[ScaleInfo, ...]
+    max_scale_levels: tuple[ScaleInfo, ...]
+    external_cps: dict[str, str]
+    ext_virtual_links: tuple[dict[str, Any], ...]
+    tasks: tuple[str, ...]
+    remains_of: str | None
+
+
+class InstantiateDraft(ScriptedDraft):
+    """The common part of the instantiation of a VM-based VNF and of a CNF."""
+
+    package: PackageRef
+    vim_key: str
+    """The entry of vimConnectionInfo for the VIM of the resources."""
+    vim: VimConnection
+    vim_connections: dict[str, VimConnectionInfo]
+    """The instance's vimConnectionInfo, merged with the request's."""
+    flavour_id: str
+    instantiation_level_id: str | None = None
+    api_version: Literal["v1", "v2"] = "v2"
+    parameters: SecretParams = Field(default_factory=dict)
+    """additionalParams."""
+    extensions: SecretParams = Field(default_factory=dict)
+    vnf_configurable_properties: SecretParams = Field(default_factory=dict)
+    localization_language: str | None = None
+    scale_status: tuple[ScaleInfo, ...] = ()
+    max_scale_levels: tuple[ScaleInfo, ...] = ()
+    external_cps: dict[str, str] = Field(default_factory=dict)
+    """Name of the external CP's descriptor by the internal CP (resource name) behind it."""
+    ext_virtual_links: tuple[dict[str, Any], ...] = ()
+    """ExtVirtualLinkData of the request, v2 form."""
+    tasks: tuple[str, ...] = ()
+    """The operations that the VNFD allows on the instance later, without terminate."""
+    remains_of: str | None = None
+    """A FAILED instantiate whose resources must be removed first."""
+
+    @property
+    def begins_use(self) -> tuple[Provided, ...]:
+        """The VIM, which another instance's cluster may be."""
+        return (Provided("cluster", (self.vim.vim_id,)),) if self.vim.vim_id is not None else ()
+
+    def _instantiated(
+        self,
+        instance: InstanceRecord,
+        info: InstantiatedVnfInfo,
+        deployment: Deployment,
+        *,
+        cluster_connections: Mapping[str, VimConnectionInfo] = {},
+    ) -> InstanceRecord:
+        """Return the instance with the attributes common to both kinds.
+
+        ``cluster_connections``: the entry of vimConnectionInfo for the instance's own cluster.
+        """
+        vnf: VnfInstance = instance.vnf.model_copy(
+            update={
+                "instantiation_state": InstantiationState.INSTANTIATED,
+                "instantiated_vnf_info": info,
+                "vim_connection_info": {**self.vim_connections, **cluster_connections},
+                "extensions": {**instance.vnf.extensions, **self.extensions},
+                "vnf_configurable_properties": {
+                    **instance.vnf.vnf_configurable_properties,
+                    **self.vnf_configurable_properties,
+                },
+            }
+        )
+        # New internals, not the old ones changed: nothing of an earlier failed instantiate may remain in them.
+        internals = InstanceInternals(
+            secret_names=instance.internals.secret_names,
+            current_operation=instance.internals.current_operation,
+            deployments=(deployment,),
+            parameters=self.parameters,
+            instantiation_level_id=self.instantiation_level_id,
+            api_version=self.api_version,
+            external_cps=self.external_cps,
+            tasks=self.tasks,
+        )
+        return instance.model_copy(update={"vnf": vnf, "internals": internals})
+
+    def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
+        """NOT_INSTANTIATED as before."""
+        instance = instance.with_internals(registries=())
+        # The remains of an earlier instantiate may still exist: `remove_remains` has no compensation that says so.
+        return instance if self.remains_of is not None else instance.with_internals(vim_ids=(), management_vim_ids=())
+
+    def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+        """NOT_INSTANTIATED, with a reference to the remains: DELETE or a new instantiate removes them (api.md 4.3)."""
+        # The VIM stays in use, as the removal needs its access data.
+        vim_ids = [*instance.internals.vim_ids, *([self.vim.vim_id] if self.vim.vim_id is not None else [])]
+        # The removal of a cluster's remains pulls no images.
+        return instance.with_internals(remains_of=occurrence_id, vim_ids=tuple(dict.fromkeys(vim_ids)), registries=())
+
+
+class TerminateFields(TypedDict):
+    """The fields that a request gives `TerminateDraft`."""
+
+    vnf_instance_id: str
+    vnfd_id: str
+    package: PackageRef
+    vim_key: str
+    vim: VimConnection
+    is_forceful: bool
+    graceful_wait_s: float
+
+
+class TerminateDraft(ScriptedDraft):
+    """The common part of the termination of a VM-based VNF and of a CNF."""
+
+    vnfd_id: str
+    package: PackageRef | None = None
+    """None: version 0.1.0 accepted the request, for a CNF."""
+    vim_key: str
+    vim: VimConnection
+    is_forceful: bool
+    graceful_wait_s: float = 0.0
+    is_gone: bool = False
+    """Whether the infrastructure reported that nothing is left."""
+    has_scripts: bool = False
+    """Whether the VNFD maps phases of any operation to scripts: mgmt-executor has records of their runs then."""
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """NOT_INSTANTIATED, vimConnectionInfo empty (SOL003 5.4.8; sequences.md A9)."""
+        # The claim stays until the engine releases the instance in the same write.
+        before = instance.internals
+        internals = InstanceInternals(current_operation=before.current_operation, secret_names=before.secret_names)
+        vnf = instance.vnf.model_copy(
+            update={
+                "instantiation_state": InstantiationState.NOT_INSTANTIATED,
+                "instantiated_vnf_info": None,
+                "vim_connection_info": {},
+            }
+        )
+        return instance.model_copy(update={"vnf": vnf, "internals": internals})

@@ -1,0 +1,71 @@
+"""The drafts of the operations on an instantiated VNF: their facts, and their result for the instance."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, TypedDict
+
+from kubevnfm_secrets import SecretParams
+from kubevnfm_sol.vim import VimConnectionInfo
+from pydantic import Field
+
+from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+
+
+class ModifyFields(TypedDict):
+    """The fields that a request gives `ModifyDraft`."""
+
+    vnf_instance_id: str
+    vnf: dict[str, str]
+    removed: tuple[str, ...]
+    free: dict[str, SecretParams]
+    vim_connections: dict[str, VimConnectionInfo] | None
+    new_vim_ids: tuple[str, ...]
+    vnfc_properties: dict[str, SecretParams]
+    changed: SecretParams
+
+
+class ModifyDraft(Draft):
+    """MODIFY_INFO: no service takes part; the instance's document changes at the end."""
+
+    plan: ClassVar[str] = "modify_info"
+
+    vnf: dict[str, str] = Field(default_factory=dict)
+    """The wanted simple attributes of the instance."""
+    removed: tuple[str, ...] = ()
+    """Simple attributes that are removed."""
+    free: dict[str, SecretParams] = Field(default_factory=dict)
+    """The wanted KeyValuePairs of the instance, by attribute."""
+    vim_connections: dict[str, VimConnectionInfo] | None = None
+    new_vim_ids: tuple[str, ...] = ()
+    """The VIMs that its resources are on according to this modification only."""
+    vnfc_properties: dict[str, SecretParams] = Field(default_factory=dict)
+    """The wanted vnfcConfigurableProperties by vnfcInfo id."""
+    changed: SecretParams = Field(default_factory=dict)
+    """VnfInfoModifications: the requested changes, in v2 form."""
+
+    @property
+    def begins_use(self) -> tuple[Provided, ...]:
+        """The VIMs, which the clusters of other instances may be."""
+        return (Provided("cluster", self.new_vim_ids),) if self.new_vim_ids else ()
+
+    def final_attributes(self) -> dict[str, Any]:
+        """Return the changes."""
+        return {"changed_info": self.changed}
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance with its information changed."""
+        changed = instance.with_vnf(**self.vnf, **self.free, **dict.fromkeys(self.removed))
+        if self.vim_connections is not None:
+            changed = changed.with_vnf(vim_connection_info=self.vim_connections)
+        info = changed.vnf.instantiated_vnf_info
+        if info is not None and self.vnfc_properties:
+            vnfcs = tuple(
+                one.model_copy(update={"vnfc_configurable_properties": self.vnfc_properties[one.id]})
+                if one.id in self.vnfc_properties
+                else one
+                for one in info.vnfc_info
+            )
+            changed = changed.with_vnf(instantiated_vnf_info=info.model_copy(update={"vnfc_info": vnfcs}))
+        return changed

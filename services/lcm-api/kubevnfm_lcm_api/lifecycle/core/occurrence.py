@@ -1,0 +1,119 @@
+"""An operation occurrence as lcm-api stores it: the public data type, its plan, and its draft."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self
+
+from kubevnfm_secrets import KeyRing, sealing
+from kubevnfm_sol.lcm import VnfLcmOpOcc
+from pydantic import BaseModel, ConfigDict
+
+from kubevnfm_lcm_api.event_chain import EventRef
+from kubevnfm_lcm_api.lifecycle.core.granting import Granting
+from kubevnfm_lcm_api.lifecycle.core.instance import VnfFacts
+from kubevnfm_lcm_api.lifecycle.core.plan import PlannedStep
+from kubevnfm_lcm_api.lifecycle.core.released import upgraded_step
+from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.core.states import Task
+
+COLLECTION = "vnf_lcm_op_occs"
+
+
+class OccurrenceRecord(BaseModel):
+    """The document of one operation occurrence."""
+
+    model_config = ConfigDict(frozen=True)
+
+    occ: VnfLcmOpOcc
+    api_version: Literal["v1", "v2"]
+    plan: str
+    """The stored name of its sequence (`plans.SEQUENCES`)."""
+    steps: tuple[PlannedStep, ...]
+    draft: dict[str, Any]
+    """The draft as its JSON document, secrets sealed; `SEQUENCES.draft` reads it."""
+    facts: VnfFacts = VnfFacts()
+    is_internal: bool = False
+    """A clean-up that lcm-api started itself: in no list, without notifications."""
+    is_reversible: bool = True
+    """Whether it can be rolled back, as far as that depends on the request."""
+    follows: EventRef | None = None
+    """The event about the instance that comes before the event of the present state."""
+    ending: Task | None = None
+    """The task with which a caller has decided the end. No other task is possible from then on, even after a crash."""
+    granting: Granting | None = None
+    """The grant request and the NFVO's answers; None under the local policy."""
+
+    def document(self, ring: KeyRing) -> dict[str, Any]:
+        """Return the body for the store: VnfLcmOpOcc's attributes at the top, so that filters find them."""
+        body = self.occ.document(ring)
+        body["internal"] = {
+            "apiVersion": self.api_version,
+            "plan": self.plan,
+            "steps": [
+                step.model_dump(mode="json", by_alias=True, exclude_none=True, context=sealing(ring))
+                for step in self.steps
+            ],
+            "draft": self.draft,
+            "facts": self.facts.model_dump(mode="json", by_alias=True),
+            "isInternal": self.is_internal,
+            "hasWayBack": self.is_reversible,
+            **({"ending": self.ending} if self.ending is not None else {}),
+            **({"follows": self.follows.model_dump()} if self.follows is not None else {}),
+        }
+        if self.granting is not None:
+            body["internal"]["granting"] = self.granting.document(ring)
+        if self.next_deadline is not None:
+            # Stored beside the steps, as the watch for overdue steps needs one sorted field to query.
+            body["internal"]["deadline"] = self.next_deadline
+        return body
+
+    @classmethod
+    def from_document(cls, body: Mapping[str, Any]) -> Self:
+        """Read what ``document`` wrote."""
+        internal = body["internal"]
+        return cls(
+            occ=VnfLcmOpOcc.model_validate(body),
+            api_version=internal["apiVersion"],
+            plan=internal["plan"],
+            steps=tuple(_step(step, internal["draft"]) for step in internal["steps"]),
+            draft=internal["draft"],
+            facts=VnfFacts.model_validate(internal["facts"]),
+            is_internal=internal["isInternal"],
+            is_reversible=internal.get("hasWayBack", True),
+            ending=internal.get("ending"),
+            follows=internal.get("follows"),
+            granting=internal.get("granting"),
+        )
+
+    def with_occ(self, **changes: Any) -> Self:
+        """Return the record with attributes of the public part changed."""
+        return self.model_copy(update={"occ": self.occ.model_copy(update=changes)})
+
+    @property
+    def running(self) -> tuple[PlannedStep, ...]:
+        """The steps that wait for a reply."""
+        return tuple(step for step in self.steps if step.is_running)
+
+    @property
+    def next_deadline(self) -> str | None:
+        """The earliest deadline of the running steps."""
+        return min((step.deadline for step in self.running if step.deadline is not None), default=None)
+
+    def step(self, step_id: str) -> PlannedStep | None:
+        """Return the planned step of that id."""
+        return next((step for step in self.steps if step.id == step_id), None)
+
+    def with_steps(self, changed: Sequence[PlannedStep]) -> Self:
+        """Return the record with these steps in place of those with the same ids."""
+        by_id = {step.id: step for step in changed}
+        return self.model_copy(update={"steps": tuple(by_id.get(step.id, step) for step in self.steps)})
+
+
+def _step(step: Mapping[str, Any], draft: Mapping[str, Any]) -> PlannedStep:
+    upgraded = upgraded_step(step, draft)
+    # 0.1.0 had timeouts in the classes; a step of it that was sent already keeps its stored deadline.
+    if "timeoutS" not in upgraded:
+        kind = SEQUENCES.kinds[upgraded["kind"]]
+        upgraded = {**upgraded, "timeoutS": kind.from_arguments(upgraded["arguments"]).timeout_s}
+    return PlannedStep.model_validate(upgraded)

@@ -1,0 +1,28 @@
+"""The VNF instances that use a VNF package: the answer of the life cycle to a question of `packages`."""
+
+from __future__ import annotations
+
+from kubevnfm_store.port import DocumentStore
+from kubevnfm_store.query import Compare, Op, by
+
+from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION
+
+
+class PackageUsers:
+    """`packages.domain.ports.PackageUsers` over the stored instances."""
+
+    def __init__(self, store: DocumentStore) -> None:
+        self._store = store
+
+    async def exist(self, vnfd_id: str) -> bool:
+        """See the port."""
+        # A running change of package uses the new one already, though the instance still names the old one.
+        for users in (by(vnfdId=vnfd_id), Compare("internal/dstVnfdId", Op.EQ, [vnfd_id])):
+            if await self._store.count(COLLECTION, users, limit=1):
+                return True
+        return False
+
+    async def next_vnfd(self, instance_id: str) -> str | None:
+        """See the port."""
+        stored = await self._store.get(COLLECTION, instance_id)
+        return stored.body["internal"].get("dstVnfdId") if stored is not None else None

@@ -1,0 +1,63 @@
+"""The interfaces that the life cycle needs of the other subjects, as Protocols; wiring connects them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Protocol
+
+from kubevnfm_csar import BaseHot, Vnfd
+from kubevnfm_events import PackageRef
+
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.saga import Move
+
+Change = Callable[[str, Callable[[OccurrenceRecord, datetime], Move | None]], Awaitable[OccurrenceRecord | None]]
+"""The engine's compare-and-set: reads the occurrence with this id, applies the move and stores the result."""
+
+
+class PackageCatalogue(Protocol):
+    """The onboarded VNF packages."""
+
+    async def reference(self, package_id: str) -> PackageRef:
+        """Return how commands refer to the package; its ``vnfd_id`` is empty before onboarding. Raises NotFound."""
+        ...
+
+    async def usable(self, vnfd_id: str) -> PackageRef:
+        """Return the ONBOARDED and ENABLED package of a VNFD. Raises Unprocessable if there is none."""
+        ...
+
+    async def recently_usable(self, vnfd_id: str) -> PackageRef:
+        """As ``usable``, but as read a few seconds ago: what is made of the package needs ``confirm``."""
+        ...
+
+    async def confirm(self, package: PackageRef, *, instance_id: str) -> None:
+        """Check that the package is still usable, after an instance of it was stored. Raises Unprocessable."""
+        ...
+
+    async def vnfd(self, package_id: str, checksum: str) -> Vnfd:
+        """Return the package's descriptor. Raises NotFound."""
+        ...
+
+    async def file_names(self, package_id: str) -> frozenset[str]:
+        """Return the paths of the package's files; empty before onboarding."""
+        ...
+
+    async def base_hot(self, package_id: str, flavour_id: str) -> BaseHot | None:
+        """Return the flavour's Base HOT, None if it has none. Raises PackageRefused if the file is not valid."""
+        ...
+
+    async def file(self, package_id: str, path: str, *, limit_bytes: int) -> bytes | None:
+        """Return a file of the package; None if the package has no such file, or a larger one."""
+        ...
+
+
+class Grants(Protocol):
+    """An authority outside the VNFM that grants operations."""
+
+    async def pursue(self, record: OccurrenceRecord, change: Change) -> float | None:
+        """Bring the grant of a STARTING operation as far as is possible now.
+
+        Returns: the seconds after which to call again; None if the operation is no longer STARTING.
+        """
+        ...

@@ -1,0 +1,79 @@
+"""The progress of an operation's tasks, node by node, stored from the events that the services publish."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_events.mgmt import TaskProgressed
+from kubevnfm_kit.clock import rfc3339
+from kubevnfm_kit.ids import derived_id
+from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
+from kubevnfm_store.query import Query, Sort, by
+
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+
+COLLECTION: Final = "operation_progress"
+_OPEN: Final = frozenset({"started", "progressed"})
+_WRITE_ATTEMPTS: Final = 10
+"""Lost races before an event is dropped: progress is shown to people, and the next event replaces it."""
+
+
+class Progress:
+    """One small document for each operation, step, node and task; written with each event, read by operation."""
+
+    def __init__(self, store: DocumentStore) -> None:
+        self._store = store
+
+    async def store_event(self, delivery: Delivery) -> Verdict:
+        """Store one TaskProgressed; an event older than the stored one is dropped."""
+        envelope = delivery.envelope
+        event = envelope.data
+        if not isinstance(event, TaskProgressed) or not envelope.operationid:
+            return Ack()
+        # A derived key: every event of the same task writes the same document, on whichever process it arrives.
+        key = derived_id("progress", envelope.operationid, envelope.stepid, event.node, event.task)
+        moment = rfc3339(envelope.time)
+        body: dict[str, Any] = {
+            "operationId": envelope.operationid,
+            "step": envelope.stepid,
+            "attempt": envelope.attempt,
+            "node": event.node,
+            "task": event.task,
+            "state": event.state,
+            "message": event.message,
+            "updatedAt": moment,
+            **({"done": event.done, "total": event.total} if event.total is not None else {}),
+            **({"durationS": event.duration_s} if event.duration_s is not None else {}),
+        }
+        if event.state == "started":
+            body["startedAt"] = moment
+        for _ in range(_WRITE_ATTEMPTS):
+            stored = await self._store.get(COLLECTION, key)
+            try:
+                if stored is None:
+                    await self._store.insert(COLLECTION, key, body)
+                # The bus does not keep the order of events: a late "progressed" must not follow "finished".
+                elif stored.body["updatedAt"] <= moment:
+                    merged = {**({"startedAt": stored.body["startedAt"]} if "startedAt" in stored.body else {}), **body}
+                    await self._store.replace(COLLECTION, key, merged, if_revision=stored.revision)
+            except (AlreadyExists, RevisionConflict):
+                continue
+            break
+        return Ack()
+
+    async def operation_tasks(self, record: OccurrenceRecord) -> Sequence[dict[str, Any]]:
+        """Return the operation's tasks, the least recently changed first.
+
+        A task of a node without a final event is shown as cancelled once its step has ended or was sent again: the
+        worker that ran it was stopped or killed, and will not report its end.
+        """
+        found = await self._store.find(COLLECTION, Query(by(operationId=record.occ.id), sort=Sort("updatedAt")))
+        attempts = {step.id: step.attempt for step in record.running}
+        tasks = [{name: value for name, value in stored.body.items() if name != "operationId"} for stored in found]
+        for task in tasks:
+            is_running = task["step"] in attempts and task.get("attempt", 0) == attempts[task["step"]]
+            if task["node"] and task["state"] in _OPEN and not is_running:
+                task["state"] = "cancelled"
+        return tasks

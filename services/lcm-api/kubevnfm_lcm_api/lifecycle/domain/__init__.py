@@ -1,1 +1,0 @@
-"""The rules of the life cycle: no I/O, no client library."""

@@ -1,0 +1,1 @@
+"""VNFs of machines: Heat stacks."""

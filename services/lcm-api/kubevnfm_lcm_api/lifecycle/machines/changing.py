@@ -1,0 +1,382 @@
+"""The drafts of the operations on an instantiated VNF: their facts, and their result for the instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self, TypedDict
+
+from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_events.infra import ServerFacts, StackResources, UserData
+from kubevnfm_secrets import SecretParams
+from kubevnfm_sol.lcm import VnfInstance
+from kubevnfm_sol.resources import (
+    ExtVirtualLinkInfo,
+    InstantiatedVnfInfo,
+    ResourceChanges,
+    ScaleInfo,
+    VnfcInfo,
+)
+from kubevnfm_sol.vim import VimConnectionInfo
+from pydantic import Field
+
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
+from kubevnfm_lcm_api.lifecycle.machines import inventory
+
+VmState = Literal["STARTED", "STOPPED"]
+Age = Literal["new", "old"]
+
+
+class ChangeFields(TypedDict):
+    """The fields that a request gives `ChangeVmDraft`."""
+
+    vnf_instance_id: str
+    scripts: dict[str, str]
+    script_request: SecretParams
+    package: PackageRef
+    vim_key: str
+    vim: VimConnection
+    vim_connections: dict[str, VimConnectionInfo]
+    stack_name: str
+    flavour_id: str
+    instantiation_level_id: str | None
+    api_version: Literal["v1", "v2"]
+    request: SecretParams
+    instance: SecretParams
+    user_data: UserData | None
+    counts: dict[str, int]
+    connections: SecretParams
+    connections_before: SecretParams
+    external_cps: dict[str, str]
+    scale_status: tuple[ScaleInfo, ...]
+    max_scale_levels: tuple[ScaleInfo, ...]
+    before: StackResources
+
+
+class ChangeVmDraft(ScriptedDraft):
+    """The common part: the stack as it was, and as it will be."""
+
+    package: PackageRef
+    vim_key: str
+    vim: VimConnection
+    stack_name: str
+    flavour_id: str
+    instantiation_level_id: str | None = None
+    api_version: Literal["v1", "v2"] = "v2"
+    request: SecretParams = Field(default_factory=dict)
+    """The operation's request in the shape of its API version, for user data."""
+    user_data: UserData | None = None
+    counts: dict[str, int] = Field(default_factory=dict)
+    """The wanted instances by VDU."""
+    connections: SecretParams = Field(default_factory=dict)
+    """The wanted external and managed links, in v2 form."""
+    connections_before: SecretParams = Field(default_factory=dict)
+    external_cps: dict[str, str] = Field(default_factory=dict)
+    scale_status: tuple[ScaleInfo, ...] = ()
+    """The wanted scale levels."""
+    max_scale_levels: tuple[ScaleInfo, ...] = ()
+    vim_connections: dict[str, VimConnectionInfo] = Field(default_factory=dict)
+    """The wanted vimConnectionInfo; empty: unchanged."""
+
+    before: StackResources
+    resources: StackResources | None = None
+    """The stack's resources now; None until they are reported."""
+
+    @property
+    def stacks(self) -> tuple[StackResources, StackResources | None]:
+        """The stack as it was, and as it was reported last."""
+        return self.before, self.resources
+
+    @property
+    def staying(self) -> tuple[str, ...]:
+        """The servers that were there before."""
+        return tuple(server.server_id for server in self.before.servers)
+
+    def with_resources(self, resources: StackResources | None) -> Self:
+        """Return the draft with what the stack holds now."""
+        named = None if resources is None else _named(resources, self.connections)
+        return self.model_copy(update={"resources": named})
+
+    def restored(self, resources: StackResources) -> Self:
+        """Return the draft after the stack was restored, with its earlier links."""
+        named = _named(resources, self.connections_before)
+        return self.model_copy(update={"resources": named, "connections": self.connections_before})
+
+    def changes(self) -> ResourceChanges:
+        """The difference from before, link ports included."""
+        if self.resources is None:
+            return ResourceChanges()
+        found = inventory.changes_between(
+            self.before, self.resources, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key
+        )
+        # Link ports follow from the links of the request, so the resources alone do not show their change.
+        old = self._facts(self.before, self.connections_before)
+        new = self._facts(self.resources, self.connections)
+        return found.model_copy(update={"affected_ext_link_ports": inventory.ext_link_ports(old, new)})
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """INSTANTIATED, with what the stack holds now."""
+        assert self.resources is not None
+        info = self._info(instance, self.resources, self.connections, self.scale_status)
+        changed = instance.with_resources(self.resources).with_internals(connections=self.connections)
+        connections = self.vim_connections or instance.vnf.vim_connection_info
+        return changed.with_vnf(instantiated_vnf_info=info, vim_connection_info=connections)
+
+    def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
+        """As before, but with the ids of ports and addresses that the restore created again."""
+        # None: no command was sent or none reported, so the stack is as the instance has it.
+        if self.resources is None:
+            return instance
+        scale_status = scale_status_of(instance)
+        info = self._info(instance, self.resources, self.connections_before, scale_status, flavour_id=None)
+        return instance.with_resources(self.resources).with_vnf(instantiated_vnf_info=info)
+
+    def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
+        """INSTANTIATED with the resources that exist, as far as that was reported (api.md 4.3)."""
+        if self.resources is None:
+            return instance
+        # The earlier flavour and links: a change that failed must not be shown as done.
+        scale_status = self.reached_scale_status(instance, self.resources)
+        info = self._info(instance, self.resources, self.connections_before, scale_status, flavour_id=None)
+        return instance.with_resources(self.resources).with_vnf(instantiated_vnf_info=info)
+
+    def reached_scale_status(self, instance: InstanceRecord, resources: StackResources) -> tuple[ScaleInfo, ...]:
+        """Return the scale levels that the existing machines amount to."""
+        return scale_status_of(instance)
+
+    def _node_names(self) -> Mapping[str, str]:
+        """Return the Kubernetes node by VNFC id, as far as the operation has learned it."""
+        return {}
+
+    def _facts(self, resources: StackResources, connections: SecretParams) -> InstantiatedVnfInfo:
+        return inventory.info_of_stack(
+            resources,
+            vnfd_id=self.package.vnfd_id,
+            vim_key=self.vim_key,
+            flavour_id=self.flavour_id,
+            scale_status=self.scale_status,
+            max_scale_levels=self.max_scale_levels,
+            external_cps=self.external_cps,
+            ext_virtual_links=connections.get("extVirtualLinks") or (),
+            ext_managed_links=connections.get("extManagedVirtualLinks") or (),
+            node_names=self._node_names(),
+        )
+
+    def _info(
+        self,
+        instance: InstanceRecord,
+        resources: StackResources,
+        connections: SecretParams,
+        scale_status: tuple[ScaleInfo, ...],
+        *,
+        flavour_id: str | None = "",
+    ) -> InstantiatedVnfInfo:
+        """Return the new facts, and the old ones that are still true. ``flavour_id``: None keeps the old one."""
+        old = instance.vnf.instantiated_vnf_info
+        assert old is not None
+        # vnfcInfo has attributes that no infrastructure reports: the VNFC's state and its configurable properties.
+        known = {one.id: one for one in old.vnfc_info}
+        new = self._facts(resources, connections)
+        keeps_flavour = flavour_id is None
+        vnfcs = tuple(known.get(one.id, one) for one in new.vnfc_info)
+        # Scripts may have left metadata of their own with a machine.
+        left = {one.id: one.metadata for one in old.vnfc_resource_info}
+        machines = tuple(
+            one.model_copy(update={"metadata": {**(left.get(one.id) or {}), **(one.metadata or {})} or None})
+            for one in new.vnfc_resource_info
+        )
+        return new.model_copy(
+            update={
+                "vnfc_resource_info": machines,
+                "flavour_id": old.flavour_id if keeps_flavour else self.flavour_id,
+                "scale_status": scale_status or None,
+                "max_scale_levels": old.max_scale_levels if keeps_flavour else new.max_scale_levels,
+                "vnf_state": _vnf_state(vnfcs) if vnfcs else old.vnf_state,
+                "vnfc_info": vnfcs,
+                # Without new ones the present parameters are unknown: those of the last success stay.
+                "metadata": {**old.metadata, **new.metadata},
+                "localization_language": old.localization_language,
+                "additional_params": old.additional_params,
+            }
+        )
+
+
+class ConnectVmDraft(ChangeVmDraft):
+    """CHANGE_EXT_CONN."""
+
+    plan: ClassVar[str] = "change_ext_conn_vm"
+
+    def changed_connectivity(self) -> tuple[ExtVirtualLinkInfo, ...]:
+        """Return the links that differ from before."""
+        if self.resources is None:
+            return ()
+        old = self._facts(self.before, self.connections_before).ext_virtual_link_info or ()
+        new = self._facts(self.resources, self.connections).ext_virtual_link_info or ()
+        return tuple(link for link in new if link not in old)
+
+
+class ReplaceVmDraft(ChangeVmDraft):
+    """CHANGE_FLAVOUR, CHANGE_VNFPKG."""
+
+    plan: ClassVar[str] = "change_template_vm"
+
+    before_package: PackageRef
+    """The earlier package: the rollback needs the VDU names of its descriptor."""
+    before_flavour_id: str
+    is_new_package: bool = False
+    changed_vdus: tuple[str, ...] = ()
+    """The VDUs that the request names (``vdu_params``); none: all are changed."""
+    rolling: tuple[str, ...] = ()
+    """A rolling update: the resources of the top stack that hold the machines to change, one after the other. Empty: all
+    machines change in one update."""
+    coordination: dict[Age, str] = Field(default_factory=dict)
+    """The files of the new package that coordinate each changed machine: ``new`` after the change, ``old`` after its
+    reversal."""
+    coordination_params: SecretParams = Field(default_factory=dict)
+    """``vdu_params`` of the request by VDU."""
+    instantiate_request: SecretParams = Field(default_factory=dict)
+    """The InstantiateVnfRequest that would lead to the same VNF; a heal of the whole stack creates it with this request."""
+    parameters: SecretParams = Field(default_factory=dict)
+    """additionalParams, the earlier ones merged with the request's."""
+    tasks: tuple[str, ...] = ()
+    extensions: SecretParams = Field(default_factory=dict)
+    vnf_configurable_properties: SecretParams = Field(default_factory=dict)
+    vnf: dict[str, str] = Field(default_factory=dict)
+    """Attributes of the instance that follow the package: vnfd_id, vnf_provider ..."""
+
+    def machines_to_coordinate(self, age: Age) -> tuple[ServerFacts, ...]:
+        """Return the machines that the change touches: as they are after it, or as they are after its reversal."""
+        if age not in self.coordination:
+            return ()
+        stack = self.resources or self.before
+        return tuple(server for server in stack.servers if self.changes_vdu(server.vdu_id))
+
+    def machines_of(self, part: str) -> tuple[ServerFacts, ...]:
+        """Return the machines of a part of the rolling update as they are now, in the order that they had before."""
+        # The reported order is by age, and a machine that was replaced is the youngest.
+        place = {(server.member, server.name): number for number, server in enumerate(self.before.servers)}
+        found = [
+            server
+            for server in (self.resources or self.before).servers
+            if inventory.part_of(server) == part and self.changes_vdu(server.vdu_id)
+        ]
+        return tuple(sorted(found, key=lambda server: place.get((server.member, server.name), len(place))))
+
+    def changes_vdu(self, vdu_id: str) -> bool:
+        """Return whether the VDU's machines are changed."""
+        return not self.changed_vdus or vdu_id in self.changed_vdus
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """INSTANTIATED with the new flavour, or the new package."""
+        done = super().completed(instance)
+        info = done.vnf.instantiated_vnf_info
+        assert info is not None
+        vnf: VnfInstance = done.vnf
+        done = done.with_vnf(
+            **self.vnf,
+            extensions={**vnf.extensions, **self.extensions},
+            vnf_configurable_properties={**vnf.vnf_configurable_properties, **self.vnf_configurable_properties},
+            instantiated_vnf_info=info.model_copy(update={"additional_params": self.parameters or None}),
+        )
+        return done.with_internals(
+            request=self.instantiate_request,
+            parameters=self.parameters,
+            instantiation_level_id=self.instantiation_level_id,
+            external_cps=self.external_cps,
+            user_data=self.user_data,
+            tasks=self.tasks,
+        )
+
+    def final_attributes(self) -> dict[str, Any]:
+        """Return the instance's attributes that a change of package has changed, as SOL003 names them."""
+        if not self.is_new_package:
+            return {}
+        modified = package_modifications(self.vnf, self.extensions, self.vnf_configurable_properties)
+        return {"modifications_triggered_by_vnf_pkg_change": modified}
+
+
+def package_modifications(
+    vnf: Mapping[str, str], extensions: SecretParams, vnf_configurable_properties: SecretParams
+) -> dict[str, Any]:
+    """Return ModificationsTriggeredByVnfPkgChange (SOL003 5.5.2.22); ``vnf``: what follows the package, by our names."""
+    named = {
+        "vnfd_id": "vnfdId",
+        "vnf_provider": "vnfProvider",
+        "vnf_product_name": "vnfProductName",
+        "vnf_software_version": "vnfSoftwareVersion",
+        "vnfd_version": "vnfdVersion",
+    }
+    return {
+        **{named[name]: value for name, value in vnf.items() if name in named},
+        **({"extensions": extensions} if extensions else {}),
+        **({"vnfConfigurableProperties": vnf_configurable_properties} if vnf_configurable_properties else {}),
+    }
+
+
+class OperateVmDraft(ScriptedDraft):
+    """OPERATE."""
+
+    plan: ClassVar[str] = "operate_vm"
+
+    package: PackageRef | None = None
+    """None: version 0.1.0 accepted the request."""
+    vnfd_id: str
+    vim_key: str
+    vim: VimConnection
+    before: StackResources
+    servers: tuple[str, ...]
+    """Nova ids."""
+    state: VmState
+    graceful_wait_s: float = 0.0
+    is_done: bool = False
+
+    @property
+    def stacks(self) -> tuple[StackResources, StackResources]:
+        """The stack stays."""
+        return self.before, self.before
+
+    def operated(self, *, is_done: bool) -> Self:
+        """Return the draft once the servers are in the wanted state; ``is_done`` False: in the earlier state again."""
+        return self.model_copy(update={"is_done": is_done})
+
+    def changes(self) -> ResourceChanges:
+        """Only the machines are changed."""
+        if not self.is_done:
+            return ResourceChanges()
+        touched = self.before.model_copy(
+            update={
+                "servers": tuple(s for s in self.before.servers if s.server_id in self.servers),
+                "networks": (),
+                "volumes": (),
+            }
+        )
+        return inventory.changes_of_stack(touched, vnfd_id=self.vnfd_id, vim_key=self.vim_key, change="MODIFIED")
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """The VNFCs have the state; the VNF is STOPPED if all its VNFCs are."""
+        info = instance.vnf.instantiated_vnf_info
+        assert info is not None
+        server_by_vnfc = {one.id: one.compute_resource.resource_id for one in info.vnfc_resource_info}
+        vnfcs = tuple(
+            one.model_copy(update={"vnfc_state": self.state})
+            if server_by_vnfc.get(one.vnfc_resource_info_id or "") in self.servers
+            else one
+            for one in info.vnfc_info
+        )
+        return instance.with_vnf(
+            instantiated_vnf_info=info.model_copy(update={"vnfc_info": vnfcs, "vnf_state": _vnf_state(vnfcs)})
+        )
+
+
+def _vnf_state(vnfcs: Sequence[VnfcInfo]) -> VmState:
+    """Return STOPPED if all VNFCs are; a VNFC that was created again is STARTED."""
+    return "STOPPED" if all(one.vnfc_state == "STOPPED" for one in vnfcs) else "STARTED"
+
+
+def _named(resources: StackResources, connections: SecretParams) -> StackResources:
+    return inventory.with_link_ports(resources, connections.get("extVirtualLinks") or ())
+
+
+def scale_status_of(instance: InstanceRecord) -> tuple[ScaleInfo, ...]:
+    info = instance.vnf.instantiated_vnf_info
+    return (info.scale_status if info is not None else None) or ()

@@ -1,0 +1,108 @@
+"""Change of the external connectivity (SOL003 5.4.11): merges the present links with those of the request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kubevnfm_csar import Flavour
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_secrets import hide
+from kubevnfm_sol.lcm import ChangeExtVnfConnectivityRequest, ExtVirtualLinkData, OperationType
+
+from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeFields, ConnectVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.under_change import CHANGE_EXT_CONN, ChangeableVnfs
+
+Link = dict[str, Any]
+
+
+class ChangeConnectivity:
+    """Accepts ChangeExtVnfConnectivityRequests."""
+
+    def __init__(self, *, vnfs: ChangeableVnfs, acceptance: Acceptance) -> None:
+        self._vnfs, self._acceptance = vnfs, acceptance
+
+    async def accept(
+        self,
+        instance_id: str,
+        request: ChangeExtVnfConnectivityRequest,
+        original: Mapping[str, object],
+        version: ApiVersion,
+    ) -> str:
+        """Accept a change of links; return the occurrence's id.
+
+        Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for a connection point that the VNFD does not have.
+        """
+        vnf = await self._vnfs.find(instance_id, CHANGE_EXT_CONN)
+        check_points(request.ext_virtual_links, vnf.flavour)
+        before = vnf.record.internals.connections
+        links = merged_links(before.get("extVirtualLinks") or (), request.ext_virtual_links)
+        files = await self._vnfs.files(vnf.package.package_id)
+        entries = await self._vnfs.connections(vnf, request.vim_connection_info, version)
+        fields: ChangeFields = {
+            **vnf.fields(
+                hide(original),
+                request.additional_params,
+                version,
+                files,
+                operation=OperationType.CHANGE_EXT_CONN,
+                asked=request,
+                connections=entries,
+            ),
+            "connections": {**before, "extVirtualLinks": links},
+        }
+        await self._vnfs.check(fields)
+        draft = ConnectVmDraft(**fields)
+        return await self._acceptance.accept(
+            vnf.stored,
+            vnf.record,
+            OperationType.CHANGE_EXT_CONN,
+            draft,
+            original=original,
+            version=version,
+            flavour=vnf.flavour,
+        )
+
+
+def check_points(links: Sequence[ExtVirtualLinkData], flavour: Flavour) -> None:
+    """Raise InvalidInput for a connection point that is not one of the flavour's."""
+    for index, link in enumerate(links):
+        for number, cp in enumerate(link.ext_cps):
+            if cp.cpd_id not in flavour.cps:
+                known = ", ".join(name for name, one in flavour.cps.items() if one.is_external)
+                raise InvalidInput(
+                    f"extVirtualLinks[{index}]/extCps[{number}]/cpdId",
+                    f"the VNFD has no connection point {cp.cpd_id}; its external ones: {known or 'none'}",
+                )
+
+
+def merged_links(present: Sequence[Mapping[str, Any]], wanted: Sequence[ExtVirtualLinkData]) -> list[Link]:
+    """Return the wanted links (SOL003 4.4.1.11): what the request does not name stays; a point is on one link only.
+
+    If the request names a point, its configurations are merged: null removes a configuration, and the removal of the
+    last one removes the point.
+    """
+    links: dict[str, Link] = {str(link["id"]): {**link, "extCps": list(link.get("extCps") or ())} for link in present}
+    for link in wanted:
+        body = link.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        here: list[dict[str, Any]] = []
+        for cp in body.get("extCps", ()):
+            configs: dict[str, Any] = {}
+            # The point may be on any link now: take it and its configurations from there, so that it is not on two.
+            for other in links.values():
+                for old in [one for one in other["extCps"] if one["cpdId"] == cp["cpdId"]]:
+                    configs.update(old.get("cpConfig") or {})
+                    other["extCps"].remove(old)
+            given = cp.get("cpConfig", {})
+            for name, config in given.items():
+                if config is None:
+                    configs.pop(name, None)
+                else:
+                    configs[name] = config
+            if configs or not given:
+                here.append({"cpdId": cp["cpdId"], "cpConfig": configs})
+        stays = links.get(link.id, {}).get("extCps", [])
+        links[link.id] = {**body, "extCps": [*stays, *here]}
+    # A link without connection points is no longer connected to the VNF.
+    return [link for link in links.values() if link["extCps"]]

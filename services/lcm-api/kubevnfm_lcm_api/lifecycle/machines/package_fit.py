@@ -1,0 +1,81 @@
+"""Checks a request about a VNF of machines against its package, to refuse what would fail in the first step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kubevnfm_csar import BaseHot, Flavour, PlacementUnsupported, placement_groups
+from kubevnfm_events import PackageRef
+from kubevnfm_events.infra import UserData
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_sol.lcm import ExtVirtualLinkData
+
+from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+
+_FILE: Final = "additionalParams/lcm-operation-user-data"
+_CLASS: Final = "additionalParams/lcm-operation-user-data-class"
+_LARGEST: Final = 2**20
+"""A larger module is not searched: it is judged when it runs."""
+_DYNAMIC: Final = re.compile(r"\bimport\s*(?:\(\s*)?\*|\b(?:globals|setattr|exec|eval|vars|__getattr__)\b")
+"""A module in which a class can have a name that is not written there."""
+
+
+async def check_user_data(
+    packages: PackageCatalogue, package: PackageRef, flavour_id: str, user_data: UserData | None
+) -> None:
+    """Raise Unprocessable for user data that cannot run: the flavour has no Base HOT, or the module no such class."""
+    if user_data is None:
+        return
+    if await packages.base_hot(package.package_id, flavour_id) is None:
+        raise Unprocessable(_FILE, f"user data need a Base HOT; the package has none for flavour {flavour_id}")
+    content = await packages.file(package.package_id, user_data.path, limit_bytes=_LARGEST)
+    if content is None:
+        return
+    # Searched and not parsed: the module is foreign, and only the sandbox may do more with it.
+    text = content.decode("utf-8", "replace")
+    if re.search(rf"\b{re.escape(user_data.class_name)}\b", text) is None and _DYNAMIC.search(text) is None:
+        defined = ", ".join(re.findall(r"^class\s+(\w+)", text, flags=re.MULTILINE)) or "none"
+        raise Unprocessable(_CLASS, f"{user_data.path} defines no class {user_data.class_name}; its classes: {defined}")
+
+
+def check_links(links: Sequence[ExtVirtualLinkData], flavour: Flavour, hot: BaseHot | None) -> None:
+    """Raise InvalidInput for a connection point that neither the flavour nor its templates have."""
+    texts = [hot.top_text, *hot.file_texts.values()] if hot is not None else []
+    for index, link in enumerate(links):
+        for number, cp in enumerate(link.ext_cps):
+            # User data may read a name that the VNFD does not have, and hand it to a parameter of its template.
+            name = re.compile(rf"(?<![\w-]){re.escape(cp.cpd_id)}(?![\w-])")
+            if cp.cpd_id in flavour.cps or any(name.search(text) for text in texts):
+                continue
+            known = ", ".join(cp_id for cp_id, one in flavour.cps.items() if one.is_external)
+            raise InvalidInput(
+                f"extVirtualLinks[{index}]/extCps[{number}]/cpdId",
+                f"the VNFD has no connection point {cp.cpd_id}; its external ones: {known or 'none'}",
+            )
+
+
+def check_placement(flavour: Flavour, *, has_zones: bool) -> None:
+    """Raise Unprocessable for a placement rule that cannot be kept for machines without Base HOT (SEQ-163).
+
+    ``has_zones``: whether an NFVO chooses the zones. A Base HOT says itself where its machines are placed.
+    """
+    try:
+        placement_groups(flavour, has_zones=has_zones)
+    except PlacementUnsupported as error:
+        raise Unprocessable(
+            "flavourId", f"without a Base HOT, Nova's server groups place the machines: {error}"
+        ) from error
+
+
+def check_linked(links: Sequence[Mapping[str, Any]], flavour: Flavour, counts: Mapping[str, int]) -> None:
+    """Raise Unprocessable for a connection point that would have no network, of a flavour without Base HOT.
+
+    ``links``: extVirtualLinks; ``counts``: machines by VDU. To be called only if no NFVO grants further links.
+    """
+    linked = {cp["cpdId"] for link in links for cp in link.get("extCps") or ()}
+    for name, cp in flavour.cps.items():
+        is_internal = cp.virtual_link is not None and cp.virtual_link in flavour.virtual_links
+        if cp.kind == "vdu" and counts.get(cp.vdu_id or "", 0) and not is_internal and name not in linked:
+            raise Unprocessable("extVirtualLinks", f"a virtual link for connection point {name} expected")

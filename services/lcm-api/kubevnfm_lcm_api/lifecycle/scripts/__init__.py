@@ -1,0 +1,1 @@
+"""Scripts of packages that an operation runs."""

@@ -1,0 +1,1 @@
+"""CNFs that build a Kubernetes cluster with Cluster API."""

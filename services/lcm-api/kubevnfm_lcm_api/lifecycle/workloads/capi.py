@@ -1,0 +1,126 @@
+"""``additionalParams.capi`` of an instantiate request: the parameters of a workload cluster (capi.md chapter 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from kubevnfm_events.capi import ClusterTimeouts
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_secrets import Secret
+
+from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import INSTANTIATE_END
+from kubevnfm_lcm_api.lifecycle.workloads.cluster import CapiParameters
+
+CAPI: Final = "capi"
+OPENSTACK_VIM: Final = "openstack_vim_id"
+WORKLOAD_TASKS: Final = ("scale", "scale_to_level", "heal", "change_vnfpkg")
+"""The tasks of CNFs that a workload cluster has too; the others count pods, and its VNFCs are Machines."""
+ADDONS: Final = "addon-def-files"
+_LONGEST_S: Final = 86_400.0
+_LONGEST_NAME: Final = 253
+_LONGEST_URL: Final = 2048
+_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "ready": ("available", "initialized"),
+    "credentials": ("service_account", "admin_kubeconfig"),
+    "sender": ("driver", "package"),
+}
+_TEXTS: Final = ("cluster_name", "vim_name", "cluster_role", "callback_url", OPENSTACK_VIM)
+_FLAGS: Final = ("register_vim", "vim_default")
+CAPI_VARIABLES: Final = "variables"
+"""Checked by `requests.variables`."""
+_OF_DRIVER: Final = ("credentials", "cluster_role")
+"""Parameters of the driver alone: a script of the package decides itself what it sends."""
+_KNOWN: Final = (*_CHOICES, *_TEXTS, *_FLAGS, ADDONS, CAPI_VARIABLES, "timeouts")
+
+
+def capi_parameters(
+    parameters: Mapping[str, Any], files: Callable[[object, str], tuple[str, ...]]
+) -> CapiParameters | None:
+    """Return the parameters of the workload cluster; None if the request has none, or none but variables.
+
+    ``files``: checks a list of manifests that the request names at a place. Raises InvalidInput naming the field.
+    """
+    given = parameters.get(CAPI)
+    if given is None:
+        return None
+    place = f"additionalParams/{CAPI}"
+    if not isinstance(given, Mapping):
+        raise InvalidInput(place, "an object expected")
+    for name in given:
+        if name not in _KNOWN:
+            raise InvalidInput(f"{place}/{name}", f"one of {', '.join(sorted(_KNOWN))} expected")
+    if set(given) == {CAPI_VARIABLES}:
+        return None
+    values: dict[str, Any] = {}
+    for name, allowed in _CHOICES.items():
+        if name in given:
+            # `credentials` is the name of a secret elsewhere, so its value arrives hidden.
+            chosen = next((one for one in allowed if given[name] in (one, Secret(one))), None)
+            if chosen is None:
+                raise InvalidInput(f"{place}/{name}", f"one of {', '.join(allowed)} expected")
+            values[name] = chosen
+    for name in _TEXTS:
+        if name in given:
+            if not isinstance(given[name], str) or not given[name]:
+                raise InvalidInput(f"{place}/{name}", "a text expected")
+            # The receiver takes no others in a call-back, which would be known only once the cluster is built.
+            longest = _LONGEST_URL if name == "callback_url" else _LONGEST_NAME
+            if len(given[name]) > longest or not given[name].isprintable():
+                raise InvalidInput(f"{place}/{name}", f"at most {longest} characters without line breaks expected")
+            values[name] = given[name]
+    for name in _FLAGS:
+        if name in given:
+            if not isinstance(given[name], bool):
+                raise InvalidInput(f"{place}/{name}", "true or false expected")
+            values[name] = given[name]
+    if ADDONS in given:
+        values["addon_def_files"] = files(given[ADDONS], f"{place}/{ADDONS}")
+    if "callback_url" in values:
+        _check_url(values["callback_url"], f"{place}/callback_url")
+    if "timeouts" in given:
+        values["timeouts"] = _timeouts(given["timeouts"], f"{place}/timeouts")
+    return CapiParameters(**values)
+
+
+def with_sender(capi: CapiParameters, given: Mapping[str, Any], scripts: Mapping[str, str]) -> CapiParameters:
+    """Return the parameters with the sender of the credentials: the package's own, if it has one and the request does not object.
+
+    ``given``: ``additionalParams.capi``; ``scripts``: file by phase of instantiate. Raises Unprocessable.
+    """
+    place = f"additionalParams/{CAPI}"
+    sender = given.get("sender", "package" if INSTANTIATE_END in scripts else "driver")
+    if sender == "package" and INSTANTIATE_END not in scripts:
+        raise Unprocessable(f"{place}/sender", f"the VNFD maps no script to {INSTANTIATE_END}: driver expected")
+    if sender == "package":
+        for name in _OF_DRIVER:
+            if name in given:
+                why = f"the script {scripts[INSTANTIATE_END]} of the package decides what it sends: leave it out"
+                raise Unprocessable(f"{place}/{name}", f"{why}, or set sender to driver")
+    return capi.model_copy(update={"sender": sender})
+
+
+def _check_url(url: str, place: str) -> None:
+    try:
+        parts = urlsplit(url)
+        is_url = parts.scheme in ("https", "http") and bool(parts.hostname)
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise InvalidInput(place, "an http(s) URL expected")
+    # It is stored with the operation and shown with it.
+    if "@" in parts.netloc:
+        raise InvalidInput(place, "a URL without user name and password expected")
+
+
+def _timeouts(given: object, place: str) -> ClusterTimeouts:
+    names = tuple(ClusterTimeouts.model_fields)
+    if not isinstance(given, Mapping):
+        raise InvalidInput(place, f"an object with {', '.join(names)} expected")
+    for name, value in given.items():
+        if name not in names:
+            raise InvalidInput(f"{place}/{name}", f"one of {', '.join(names)} expected")
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= _LONGEST_S:
+            raise InvalidInput(f"{place}/{name}", f"seconds above 0, at most {_LONGEST_S:g}, expected")
+    return ClusterTimeouts(**{name: float(value) for name, value in given.items()})

@@ -1,0 +1,87 @@
+"""The drafts of a heal and of a repair of a workload cluster, and their result for the instance (capi.md chapter 15)."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+from kubevnfm_events.capi import MachineFacts, MachinesChecked
+from kubevnfm_events.infra import Variables
+from kubevnfm_sol.resources import ResourceChanges
+
+from kubevnfm_lcm_api.lifecycle.containers.releases import metadata_of_repair, showing
+from kubevnfm_lcm_api.lifecycle.core.drift import marked
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
+from kubevnfm_lcm_api.lifecycle.workloads.drafts import ChangeWorkloadDraft, vnfcs_of
+
+
+class HealWorkloadDraft(ChangeWorkloadDraft):
+    """HEAL of a workload cluster: Cluster API makes new Machines in place of those that are deleted."""
+
+    plan: ClassVar[str] = "heal_workload"
+
+    named: tuple[MachineFacts, ...] = ()
+    """The Machines that the request names; none: those that are not healthy."""
+    is_forced: bool = False
+    """Also Machines without which etcd has no majority."""
+
+    chosen: tuple[MachineFacts, ...] = ()
+    """The Machines to replace, in this order, as they were before the first one was deleted."""
+    machines: tuple[MachineFacts, ...] | None = None
+    """The Machines that were reported last; None: none yet."""
+
+    @property
+    def is_reversible(self) -> bool:
+        """Never: a deleted Machine cannot be restored."""
+        return False
+
+    @property
+    def present_machines(self) -> tuple[MachineFacts, ...] | None:
+        """The Machines that were reported last; None: none yet."""
+        return self.machines
+
+    def with_checked(self, checked: MachinesChecked) -> Self:
+        """Return the draft with the Machines that exist, and those to replace."""
+        return self.with_machines(checked.machines).model_copy(update={"chosen": checked.chosen})
+
+    def with_machines(self, machines: tuple[MachineFacts, ...]) -> Self:
+        """Return the draft with the Machines, which are the VNFCs."""
+        release = self.before.model_copy(update={"pods": vnfcs_of(machines)})
+        return self.model_copy(update={"machines": machines, "release": release})
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance with its present Machines."""
+        return self.rolled_back(instance)
+
+
+class RepairWorkloadDraft(ChangeWorkloadDraft):
+    """HEAL of a workload cluster whose objects others have deleted or changed (CR-121)."""
+
+    plan: ClassVar[str] = "repair_workload"
+
+    namespace: str
+    """The namespace of objects that name none."""
+    multi_namespace: bool = False
+    variables: Variables | None = None
+    """The values of placeholders in the manifests; None: they have none."""
+    repaired: int | None = None
+    """The number of objects that were applied; None until it is reported."""
+
+    @property
+    def is_reversible(self) -> bool:
+        """Never: what others have changed is not restored."""
+        return False
+
+    def with_repaired(self, release: Release, repaired: int | None) -> Self:
+        """Return the draft with the objects that exist now; the VNFCs are Machines, which a later step reports."""
+        present = release.model_copy(update={"pods": (self.release or self.before).pods})
+        return self.model_copy(update={"release": present, "repaired": repaired})
+
+    def changes(self) -> ResourceChanges:
+        """As for every change, with the number of objects that were applied."""
+        return super().changes().model_copy(update={"metadata": metadata_of_repair(self.repaired)})
+
+    def completed(self, instance: InstanceRecord) -> InstanceRecord:
+        """Return the instance with its present objects and Machines; every object is as it was applied."""
+        return marked(
+            super().completed(showing(instance, self.release, self.package, self.vim_key, self.def_files)), None
+        )
