@@ -17,6 +17,7 @@ class KeysDamaged(VnfmError):
 
     code = "keys-damaged"
     title = "Keys damaged"
+    status = 500
 
 
 def key_ring(data_dir: Path) -> KeyRing:

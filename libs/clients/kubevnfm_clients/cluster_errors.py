@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
+from kubevnfm_kit.errors import OutsideUnavailable, PlacedError
 
 
-class ApiUnauthorized(VnfmError):
+class ApiUnauthorized(PlacedError):
     """The API server, or the OpenID provider, rejects the access data."""
 
     code = "cluster-unauthorized"
     title = "Unauthorized for the cluster"
-    status = 422
-
-    def __init__(self, endpoint: str, reason: str) -> None:
-        super().__init__(f"{endpoint}: {reason}")
-        self.endpoint, self.reason = endpoint, reason
 
 
-class ApiRefused(VnfmError):
+class ApiRefused(PlacedError):
     """The server answers, but not as a Kubernetes API or OpenID provider does, or its certificate is not trusted."""
 
     code = "cluster-refused"
     title = "Cluster refused"
-    status = 422
-
-    def __init__(self, endpoint: str, reason: str) -> None:
-        super().__init__(f"{endpoint}: {reason}")
-        self.endpoint, self.reason = endpoint, reason
 
 
-class ApiUnavailable(OutsideUnavailable):
+class ApiUnavailable(PlacedError, OutsideUnavailable):
     """The API server, or the OpenID provider, does not answer now."""
 
     code = "cluster-unavailable"
     title = "Cluster unavailable"
-
-    def __init__(self, endpoint: str, reason: str) -> None:
-        super().__init__(f"{endpoint} does not answer: {reason}")
-        self.endpoint, self.reason = endpoint, reason
+    template = "{place} does not answer: {reason}"

@@ -43,7 +43,6 @@ class VnfAddressRefused(VnfmError):
 
     code = "vnf-address-refused"
     title = "Address not allowed"
-    status = 422
 
 
 class AddressNotNamed(AddressNotAllowed):

@@ -90,7 +90,6 @@ class SharedAddress(VnfmError):
 
     code = "shared-address"
     title = "Two machines share an address"
-    status = 422
 
     def __init__(self, address: str, nodes: tuple[str, ...]) -> None:
         super().__init__(f"{address} is the address of {' and '.join(nodes)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubevnfm_kit.errors import NotFound, VnfmError
+from kubevnfm_kit.errors import NotFound, PlacedError, VnfmError
 
 _RULE_LENGTH: Final = 1000
 
@@ -23,16 +23,12 @@ class PackageRefused(VnfmError):
         self.file, self.rule = file, rule
 
 
-class PlacementUnsupported(VnfmError):
+class PlacementUnsupported(PlacedError):
     """A rule of the VNFD for the placement of machines cannot be kept."""
 
     code = "placement-unsupported"
     title = "Placement rule not supported"
-    status = 422
-
-    def __init__(self, policy: str, reason: str) -> None:
-        super().__init__(f"policy {policy}: {reason}")
-        self.policy, self.reason = policy, reason
+    template = "policy {place}: {reason}"
 
 
 class UnknownFlavour(NotFound):

@@ -18,13 +18,23 @@ class VnfmError(Exception):
     code: ClassVar[str] = "vnfm-error"
     title: ClassVar[str] = "VNFM error"
     retryable: ClassVar[bool] = False
-    status: ClassVar[int] = 500
-    """``error.status`` of an operation that ends in this error (HTTP semantics, api.md 4.6)."""
+    status: ClassVar[int] = 422
+    """``error.status`` of an operation that ends in this error (HTTP semantics, api.md 4.6); 500 for a fault of our own."""
     made_nothing: bool = False
     """Whether the work failed before it changed anything outside; False if that is not known."""
 
     def __str__(self) -> str:
         return bounded(super().__str__())
+
+
+class PlacedError(VnfmError):
+    """An error at a ``place`` (a server, a policy, a task) for a ``reason``. ``template`` makes the text of both."""
+
+    template: ClassVar[str] = "{place}: {reason}"
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(self.template.format(place=place, reason=reason))
+        self.place, self.reason = place, reason
 
 
 class NotFound(VnfmError):

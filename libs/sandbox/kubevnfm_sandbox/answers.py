@@ -43,7 +43,6 @@ class AnswerRefused(VnfmError):
 
     code = "script-answer-refused"
     title = "Answer of the package's code refused"
-    status = 422
 
     def __init__(self, reason: str, *, remains: BaseModel | None = None) -> None:
         """``remains``: what was accepted of the answer all the same."""

@@ -209,7 +209,6 @@ class ScriptRefused(VnfmError):
 
     code = "script-refused"
     title = "Code of the package not run"
-    status = 422
 
 
 class _Config(TypedDict):

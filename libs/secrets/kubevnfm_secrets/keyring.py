@@ -22,6 +22,7 @@ class UnknownKey(VnfmError):
 
     code = "unknown-key"
     title = "Secret cannot be opened"
+    status = 500
 
 
 class KeyRing:

@@ -30,6 +30,7 @@ class FileInUse(VnfmError):
 
     code = "store-file-in-use"
     title = "Database file in use"
+    status = 500
 
 
 class Writer:

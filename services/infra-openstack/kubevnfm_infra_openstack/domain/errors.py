@@ -6,34 +6,25 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from kubevnfm_events.infra import StackResources
-from kubevnfm_kit.errors import Conflict, NotFound, OutsideUnavailable, TimedOut, Unprocessable, VnfmError
+from kubevnfm_kit.errors import Conflict, NotFound, OutsideUnavailable, PlacedError, TimedOut, Unprocessable, VnfmError
 
 CREATION = "Stack creation failed"
 DELETION = "Stack deletion failed"
 UPDATE = "Stack update failed"
 
 
-class VimUnavailable(OutsideUnavailable):
+class VimUnavailable(PlacedError, OutsideUnavailable):
     """The VIM does not answer or reports an internal fault; the same request may succeed later."""
 
     code = "vim-unavailable"
     title = "VIM unavailable"
 
-    def __init__(self, service: str, reason: str) -> None:
-        super().__init__(f"{service}: {reason}")
-        self.service = service
 
-
-class VimRefused(VnfmError):
+class VimRefused(PlacedError):
     """The VIM rejects the request: wrong access data, a missing permission, or a request that it does not support."""
 
     code = "vim-refused"
     title = "VIM refused the request"
-    status = 422
-
-    def __init__(self, service: str, reason: str) -> None:
-        super().__init__(f"{service}: {reason}")
-        self.service = service
 
 
 class ServiceMissing(VimRefused):
@@ -54,7 +45,6 @@ class QuotaExceeded(VnfmError):
 
     code = "quota-exceeded"
     title = CREATION
-    status = 422
 
     def __init__(self, resource: str, *, wanted: int, free: int) -> None:
         super().__init__(f"quota of {resource} exceeded: {wanted} wanted, {free} free")
@@ -77,7 +67,6 @@ class StackRefused(VnfmError):
 
     code = "stack-refused"
     title = CREATION
-    status = 422
 
 
 class StackFailed(VnfmError):
@@ -85,7 +74,6 @@ class StackFailed(VnfmError):
 
     code = "stack-failed"
     title = CREATION
-    status = 422
 
     def __init__(self, reason: str, *, remains: StackResources | None = None) -> None:
         """``remains``: the resources of the failed stack."""
@@ -165,7 +153,6 @@ class ServerNotOperable(VnfmError):
 
     code = "server-not-operable"
     title = "Starting or stopping servers failed"
-    status = 422
 
 
 class StackNotDeleted(VnfmError):
@@ -175,7 +162,6 @@ class StackNotDeleted(VnfmError):
     title = DELETION
     # Often another resource blocked it (a port still in use), and the next attempt succeeds.
     retryable = True
-    status = 422
 
 
 class BaseHotMissing(Unprocessable):
@@ -193,7 +179,6 @@ class UserDataFailed(VnfmError):
 
     code = "user-data-failed"
     title = "User data execution failed"
-    status = 422
 
 
 class UserDataTimedOut(TimedOut):

@@ -16,7 +16,6 @@ class DriverUnknown(VnfmError):
 
     code = "mgmt-driver-unknown"
     title = "Management driver failed"
-    status = 422
 
     def __init__(self, driver: str, *, known: str) -> None:
         super().__init__(f"management driver {driver!r} is unknown; known are {known}")
@@ -28,7 +27,6 @@ class PhaseUnsupported(VnfmError):
 
     code = "mgmt-phase-unsupported"
     title = "Management driver failed"
-    status = 422
 
 
 class NodeFailure(VnfmError):
@@ -36,7 +34,6 @@ class NodeFailure(VnfmError):
 
     code = "mgmt-driver-failed"
     title = "Management driver failed"
-    status = 422
 
     def __init__(self, reason: str, *, node: str, task: str = "") -> None:
         super().__init__(f"node {node}: {reason}")

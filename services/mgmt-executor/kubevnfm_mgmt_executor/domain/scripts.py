@@ -45,7 +45,6 @@ class ScriptFailed(VnfmError):
 
     code = "mgmt-script-failed"
     title = "Mgmt driver execution failed"
-    status = 422
 
     def __init__(self, task: str, reason: str, *, remains: Answer | None = None) -> None:
         """``remains``: what it has answered all the same."""

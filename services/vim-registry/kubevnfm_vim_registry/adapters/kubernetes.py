@@ -39,7 +39,7 @@ class KubernetesProbe:
         self._tokens = OidcTokens(timeout_s=timeout_s)
 
     async def verify(self, vim: VimRecord) -> Verified:
-        """See the port. Access data that are limited to one namespace are accepted."""
+        """Access data that are limited to one namespace are accepted."""
         with _translated():
             api = self._api(vim)
             version = _supported(api, await api.get("/version"), may_lack=vim.cluster_uid is not None)
@@ -55,7 +55,6 @@ class KubernetesProbe:
             return Verified(tuple(names[:_NAMESPACES]), version)
 
     async def check(self, vim: VimRecord) -> None:
-        """See the port."""
         with _translated():
             api = self._api(vim)
             # Not /version, which answers without valid credentials too.
@@ -101,8 +100,8 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except ApiUnauthorized as error:
-        raise VimUnauthorized(error.endpoint, error.reason) from error
+        raise VimUnauthorized(error.place, error.reason) from error
     except ApiRefused as error:
-        raise VimRefused(error.endpoint, error.reason) from error
+        raise VimRefused(error.place, error.reason) from error
     except ApiUnavailable as error:
-        raise VimUnreachable(error.endpoint, error.reason) from error
+        raise VimUnreachable(error.place, error.reason) from error

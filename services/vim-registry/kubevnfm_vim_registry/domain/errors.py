@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubevnfm_kit.errors import Conflict, NotFound, OutsideUnavailable, TimedOut, Unprocessable, VnfmError
+from kubevnfm_kit.errors import Conflict, NotFound, OutsideUnavailable, PlacedError, TimedOut, Unprocessable
 
 
 class VimUnknown(NotFound):
@@ -14,39 +14,30 @@ class VimUnknown(NotFound):
     title = "VIM not found"
 
 
-class VimUnauthorized(VnfmError):
+class VimUnauthorized(PlacedError):
     """The VIM rejects the access data."""
 
     code = "vim-unauthorized"
     title = "Unauthorized for VIM"
     status = 400
-
-    def __init__(self, endpoint: str, reason: str) -> None:
-        super().__init__(f"unauthorized for VIM {endpoint}: {reason}")
-        self.endpoint, self.reason = endpoint, reason
+    template = "unauthorized for VIM {place}: {reason}"
 
 
-class VimRefused(VnfmError):
+class VimRefused(PlacedError):
     """The VIM answers, but is not usable: it lacks the API, or its certificate is not trusted."""
 
     code = "vim-refused"
     title = "VIM refused"
     status = 400
-
-    def __init__(self, endpoint: str, reason: str) -> None:
-        super().__init__(f"VIM {endpoint}: {reason}")
-        self.endpoint, self.reason = endpoint, reason
+    template = "VIM {place}: {reason}"
 
 
-class VimUnreachable(OutsideUnavailable):
+class VimUnreachable(PlacedError, OutsideUnavailable):
     """The VIM does not answer."""
 
     code = "vim-unreachable"
     title = "VIM unavailable"
-
-    def __init__(self, endpoint: str, reason: str) -> None:
-        super().__init__(f"VIM {endpoint} does not answer: {reason}")
-        self.endpoint, self.reason = endpoint, reason
+    template = "VIM {place} does not answer: {reason}"
 
 
 class VimTooSlow(TimedOut):

@@ -12,7 +12,6 @@ class CallbackNotConfigured(VnfmError):
 
     code = "callback-not-configured"
     title = _TITLE
-    status = 422
 
 
 class CallbackUrlRefused(InvalidInput):
@@ -27,7 +26,6 @@ class CallbackRefused(VnfmError):
 
     code = "callback-refused"
     title = _TITLE
-    status = 422
 
 
 class CallbackUnreachable(VnfmError):
@@ -72,7 +70,6 @@ class WorkloadRefused(VnfmError):
 
     code = "capi-workload-refused"
     title = _TITLE
-    status = 422
 
 
 class ReaderRefused(VnfmError):
@@ -80,4 +77,3 @@ class ReaderRefused(VnfmError):
 
     code = "capi-reader-refused"
     title = _TITLE
-    status = 422
