@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Final
 
 import structlog
 from kubevnfm_events import Envelope, Message
+from kubevnfm_kit.back_off import BackOff
 
 from kubevnfm_bus.port import Delivery, Handler, Verdict
 
 log = structlog.get_logger()
 
-_LONGEST_PAUSE_S = 60.0
+REDELIVERY: Final = BackOff(1.0, 60.0)
+"""The pauses of a message whose handler raises."""
 
 
 @dataclass(frozen=True)
@@ -20,11 +23,6 @@ class Broken:
     """The handler raised; the message is delivered again after a pause, or dead-lettered."""
 
     reason: str
-
-
-def pause_s(failures: int) -> float:
-    """Return the pause of a message after its handler raised for the ``failures``-th time: 1, 2, 4 ... 60 s."""
-    return min(2.0 ** (failures - 1), _LONGEST_PAUSE_S)
 
 
 async def attempt(handler: Handler, delivery: Delivery) -> Verdict | Broken:

@@ -38,23 +38,19 @@ class Declared:
     """The service declares everything: its user may configure all that is named ``kubevnfm.*``."""
 
     async def exchanges(self, channel: AbstractChannel) -> None:
-        """See the protocol."""
         for name, kind in topology.exchanges().items():
             await channel.declare_exchange(name, ExchangeType(kind), durable=True)
         for queue in topology.delay_queues():
             await _declare(channel, queue)
 
     async def dead_queue(self, channel: AbstractChannel, service: str) -> AbstractQueue:
-        """See the protocol."""
         return await _declare(channel, topology.dead_queue_of(service))
 
     async def command_queue(self, channel: AbstractChannel, service: str) -> AbstractQueue:
-        """See the protocol."""
         await self.dead_queue(channel, service)
         return await _declare(channel, topology.command_queue_of(service))
 
     async def event_queue(self, channel: AbstractChannel, name: str, patterns: Sequence[str]) -> AbstractQueue:
-        """See the protocol."""
         await self.dead_queue(channel, owner_of(name))
         return await _declare(channel, topology.event_queue_of(name, patterns))
 
@@ -63,19 +59,16 @@ class Provided:
     """An administrator has loaded the definitions; the service's user may configure nothing, and only looks."""
 
     async def exchanges(self, channel: AbstractChannel) -> None:
-        """See the protocol; the definitions must be those of this version."""
+        """The definitions must be those of this version."""
         await channel.get_exchange(VERSION_EXCHANGE)
 
     async def dead_queue(self, channel: AbstractChannel, service: str) -> AbstractQueue:
-        """See the protocol."""
         return await channel.get_queue(topology.dead_queue(service))
 
     async def command_queue(self, channel: AbstractChannel, service: str) -> AbstractQueue:
-        """See the protocol."""
         return await channel.get_queue(topology.command_queue(service))
 
     async def event_queue(self, channel: AbstractChannel, name: str, patterns: Sequence[str]) -> AbstractQueue:
-        """See the protocol."""
         return await channel.get_queue(topology.event_queue(name))
 
 

@@ -20,7 +20,7 @@ import structlog
 from kubevnfm_events import Command, Envelope, Message, decode
 from kubevnfm_secrets import KeyRing
 
-from kubevnfm_bus.attempt import Broken, attempt, pause_s
+from kubevnfm_bus.attempt import REDELIVERY, Broken, attempt
 from kubevnfm_bus.errors import BusClosed
 from kubevnfm_bus.port import Ack, Again, Dead, DeadLetter, Delivery, Handler
 from kubevnfm_bus.routing import fits, owner_of
@@ -114,7 +114,7 @@ class InProcessBus:
             self._open.set()
 
     async def publish(self, envelope: Envelope[Message]) -> None:
-        """See the port; raises BusClosed when the bus closes before every handler has taken the message."""
+        """Raises BusClosed when the bus closes before every handler has taken the message."""
         if not self._open.is_set():
             await self._open.wait()
         if self._is_closed:
@@ -141,7 +141,6 @@ class InProcessBus:
             await asyncio.shield(entry.taken)
 
     async def consume_commands(self, service: str, handler: Handler, *, concurrency: int = 64) -> None:
-        """See the port."""
         queue = self._command_queue(service)
         queue.consumers.append(_Consumer(handler, concurrency))
         self._serve(queue)
@@ -149,7 +148,6 @@ class InProcessBus:
     async def consume_events(
         self, queue: str, patterns: Sequence[str], handler: Handler, *, concurrency: int = 64
     ) -> None:
-        """See the port."""
         known = self._events.setdefault(queue, _Queue(service=owner_of(queue)))
         known.patterns.update(patterns)
         known.consumers.append(_Consumer(handler, concurrency))
@@ -159,7 +157,6 @@ class InProcessBus:
     async def watch_events(
         self, patterns: Sequence[str], handler: Callable[[Envelope[Message]], Awaitable[None]]
     ) -> AsyncIterator[None]:
-        """See the port."""
         watch = _Watch(tuple(patterns))
         self._watches.append(watch)
         task = asyncio.create_task(_show(watch, handler), name="watch-events")
@@ -171,11 +168,10 @@ class InProcessBus:
             await asyncio.gather(task, return_exceptions=True)
 
     async def dead_letters(self, service: str, *, limit: int = 100) -> Sequence[DeadLetter]:
-        """See the port; they are lost when the process ends."""
+        """They are lost when the process ends."""
         return list(islice(self._dead.get(service, ()), limit))
 
     async def is_ready(self) -> bool:
-        """Return whether the bus is open."""
         return not self._is_closed
 
     async def quiet(self) -> None:
@@ -224,7 +220,7 @@ class InProcessBus:
                     if entry.failures >= self._max_deliveries:
                         self._bury(queue, entry, reason)
                     else:
-                        self._rest(queue, entry, pause_s(entry.failures))
+                        self._rest(queue, entry, REDELIVERY.after(entry.failures))
         except asyncio.CancelledError:
             _refuse(entry)
             raise

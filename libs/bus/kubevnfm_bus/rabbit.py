@@ -24,7 +24,7 @@ from kubevnfm_bus.errors import BrokerLost
 from kubevnfm_bus.headers import reason_of
 from kubevnfm_bus.port import DeadLetter, Handler
 from kubevnfm_bus.rabbit_consumer import Consumer, Watcher
-from kubevnfm_bus.rabbit_link import LinkKeeper, broker_errors, message_of, retry_pause_s
+from kubevnfm_bus.rabbit_link import RECONNECT, LinkKeeper, broker_errors, message_of
 from kubevnfm_bus.routing import owner_of
 
 log = structlog.get_logger()
@@ -71,7 +71,6 @@ class RabbitBus:
             await asyncio.gather(keeping, return_exceptions=True)
 
     async def publish(self, envelope: Envelope[Message]) -> None:
-        """See the port."""
         message = message_of(envelope.encode(self._ring), message_id=envelope.id, type=envelope.type, headers={})
         failures = 0
         while True:
@@ -86,12 +85,12 @@ class RabbitBus:
             except BrokerLost as error:
                 failures += 1
                 log.warning("publish_repeated", message_id=envelope.id, type=envelope.type, reason=str(error))
-                await asyncio.sleep(retry_pause_s(failures))
+                await asyncio.sleep(RECONNECT.after(failures))
             else:
                 return
 
     async def consume_commands(self, service: str, handler: Handler, *, concurrency: int = 64) -> None:
-        """See the port; returns when the broker has accepted the consumer."""
+        """Returns when the broker has accepted the consumer."""
         await self._consume(
             Consumer(
                 self._keeper,
@@ -107,7 +106,7 @@ class RabbitBus:
     async def consume_events(
         self, queue: str, patterns: Sequence[str], handler: Handler, *, concurrency: int = 64
     ) -> None:
-        """See the port; returns when the broker has accepted the consumer."""
+        """Returns when the broker has accepted the consumer."""
         await self._consume(
             Consumer(
                 self._keeper,
@@ -124,7 +123,7 @@ class RabbitBus:
     async def watch_events(
         self, patterns: Sequence[str], handler: Callable[[Envelope[Message]], Awaitable[None]]
     ) -> AsyncIterator[None]:
-        """See the port; events that are published while the broker is away are missed."""
+        """Events that are published while the broker is away are missed."""
         watcher = Watcher(self._keeper, partial(declare_watch_queue, patterns=patterns), handler)
         showing = asyncio.create_task(watcher.show(), name="watch-events")
         try:
@@ -136,7 +135,7 @@ class RabbitBus:
             await asyncio.gather(showing, return_exceptions=True)
 
     async def dead_letters(self, service: str, *, limit: int = 100) -> Sequence[DeadLetter]:
-        """See the port. Raises BrokerLost."""
+        """Raises BrokerLost."""
         link = await self._keeper.link()
         channel = await link.new_channel()
         dead: list[DeadLetter] = []
@@ -160,7 +159,6 @@ class RabbitBus:
         return dead
 
     async def is_ready(self) -> bool:
-        """Return whether the broker is connected."""
         return self._keeper.is_linked
 
     async def _consume(self, consumer: Consumer) -> None:

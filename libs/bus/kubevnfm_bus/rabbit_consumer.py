@@ -14,12 +14,12 @@ from kubevnfm_events import Envelope, InvalidMessage, Message, decode
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_bus import topology
-from kubevnfm_bus.attempt import Broken, attempt, pause_s
+from kubevnfm_bus.attempt import REDELIVERY, Broken, attempt
 from kubevnfm_bus.errors import BrokerLost
 from kubevnfm_bus.headers import Past, dead_headers, first_delay, returns
 from kubevnfm_bus.port import Ack, Again, Dead, Delivery, Handler
 from kubevnfm_bus.provenance import wrong_way
-from kubevnfm_bus.rabbit_link import Link, LinkKeeper, broker_errors, message_of, retry_pause_s
+from kubevnfm_bus.rabbit_link import RECONNECT, Link, LinkKeeper, broker_errors, message_of
 
 log = structlog.get_logger()
 
@@ -65,7 +65,7 @@ class Subscription(ABC):
             except BrokerLost as error:
                 failures += 1
                 log.warning("consumer_refused", reason=str(error))
-                await asyncio.sleep(retry_pause_s(failures))
+                await asyncio.sleep(RECONNECT.after(failures))
 
     async def _subscribe_until_lost(self, link: Link) -> None:
         self._channel = channel = await link.new_channel()
@@ -189,7 +189,7 @@ class Consumer(Subscription):
                     if failures >= self._max_deliveries:
                         await message.bury(reason)
                     else:
-                        await message.delay(pause_s(failures), Past(failures=failures))
+                        await message.delay(REDELIVERY.after(failures), Past(failures=failures))
                     return
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -12,6 +12,7 @@ import aio_pika
 import structlog
 from aio_pika.abc import AbstractChannel, AbstractConnection
 from aio_pika.exceptions import CONNECTION_EXCEPTIONS
+from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.json_types import JsonMapping
 from pamqp.commands import Basic
 
@@ -27,13 +28,8 @@ _CONNECT_TIMEOUT_S: Final = 10.0
 _CONFIRM_TIMEOUT_S: Final = 60.0
 # RabbitMQ's default is 60 s: a peer that vanished without closing would be noticed too late for steps that wait.
 _HEARTBEAT_S: Final = 15
-_PAUSES_S: Final[Sequence[float]] = (0.1, 0.2, 0.5, 1.0, 2.0)
-"""Pauses between tries to reach the broker; the last one repeats. Short, because steps wait meanwhile."""
-
-
-def retry_pause_s(failures: int) -> float:
-    """Return how long to wait after the ``failures``-th failure (from 1) to reach the broker."""
-    return _PAUSES_S[min(failures, len(_PAUSES_S)) - 1]
+RECONNECT: Final = BackOff(0.1, 2.0)
+"""Between tries to reach the broker. Short, because steps wait meanwhile."""
 
 
 @contextmanager
@@ -204,7 +200,7 @@ class LinkKeeper:
             except BrokerLost as error:
                 failures += 1
                 log.warning("broker_unreachable", reason=str(error), tries=failures)
-                await asyncio.sleep(retry_pause_s(failures))
+                await asyncio.sleep(RECONNECT.after(failures))
                 continue
             failures = 0
             self._linked.set()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from kubevnfm_bus.attempt import pause_s
+from kubevnfm_bus.attempt import REDELIVERY
 from kubevnfm_bus.headers import Past, dead_headers, first_delay, reason_of
 
 
@@ -32,4 +32,4 @@ def test_the_reason_of_a_death_is_ours_or_the_brokers() -> None:
 
 
 def test_pauses_after_failures_double_up_to_a_minute() -> None:
-    assert [pause_s(failures) for failures in range(1, 9)] == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert [REDELIVERY.after(failures) for failures in range(1, 9)] == [1, 2, 4, 8, 16, 32, 60, 60]

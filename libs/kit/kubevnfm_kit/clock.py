@@ -18,7 +18,6 @@ class SystemClock:
     """The machine's clock."""
 
     def now(self) -> datetime:
-        """Return the present moment in UTC."""
         return datetime.now(UTC)
 
 

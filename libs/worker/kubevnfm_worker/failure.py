@@ -6,6 +6,7 @@ from typing import Final
 
 from kubevnfm_events import CommandFailed
 from kubevnfm_events.base import Facts
+from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.errors import VnfmError
 
 NO_DEADLINE_TRIES: Final = 10
@@ -68,6 +69,5 @@ def broken(command: str, service: str) -> CommandFailed:
     )
 
 
-def retry_pause_s(tries: int) -> float:
-    """Return the pause after a command's ``tries``-th retryable error in a row: 0.5, 1, 2 ... 30 s."""
-    return min(0.5 * 2.0 ** (tries - 1), 30.0)
+RETRY: Final = BackOff(0.5, 30.0)
+"""The pauses after a command's retryable errors in a row."""

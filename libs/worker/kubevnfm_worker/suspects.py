@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.errors import VnfmError
 
 SUSPECT_AFTER: Final = 2
@@ -25,7 +26,7 @@ PARKED_AFTER: Final = 3
 PARKED_AT_LAST: Final = 10
 """The same, whether or not the last of them was alone."""
 _ALONE_S: Final = 60.0
-_LONGEST_ALONE_S: Final = 3600.0
+_ALONE: Final = BackOff(_ALONE_S, 3600.0)
 
 
 class HandlerEndedProcess(VnfmError):
@@ -82,8 +83,7 @@ class Suspects:
         if self._alone != message_id or len(self._runs) > 1:
             return False
         run = self._runs[message_id]
-        allowed_s = min(_ALONE_S * 2.0 ** (run.ends - SUSPECT_AFTER), _LONGEST_ALONE_S)
-        return self._now() - run.began < allowed_s
+        return self._now() - run.began < _ALONE.after(run.ends - SUSPECT_AFTER + 1)
 
     def share(self, message_id: str) -> None:
         """Let others begin beside the command: its record says that it is not alone."""

@@ -26,7 +26,7 @@ from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import KeyRing, sealed
 from kubevnfm_store.port import DocumentStore, StoreUnavailable
 
-from kubevnfm_worker.failure import NO_DEADLINE_TRIES, StepCancelled, broken, failed, retry_pause_s, timed_out
+from kubevnfm_worker.failure import NO_DEADLINE_TRIES, RETRY, StepCancelled, broken, failed, timed_out
 from kubevnfm_worker.inbox import Claim, CommandCancelled, Finished, Inbox, LeaseLost, Queued, Taken, Wait
 from kubevnfm_worker.outcome import AbortHandler, C, CommandHandler, Done, NotYet, Outcome, StepContext
 from kubevnfm_worker.relay import OutboxRelay
@@ -383,7 +383,7 @@ class CommandWorker:
     def _next_try(self, claim: Claim, command: Envelope[Message], error: VnfmError) -> _Retry | None:
         """Return when the next try is; None when the command has failed."""
         tries, now = claim.tries + 1, self._clock.now()
-        pause_s = retry_pause_s(tries)
+        pause_s = RETRY.after(tries)
         since: datetime | None = None
         if isinstance(error, OutsideUnavailable):
             since = self._silent_since(claim) or now

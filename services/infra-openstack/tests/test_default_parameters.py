@@ -8,7 +8,6 @@ import pytest
 from kubevnfm_csar import Flavour, FolderFiles, read_vnfd
 from kubevnfm_infra_openstack.domain.default_parameters import heat_parameters, with_managed_links, with_requested
 from kubevnfm_infra_openstack.domain.grant import Granted
-from kubevnfm_infra_openstack.domain.merge import merge_patch
 from kubevnfm_infra_openstack.domain.request import as_v3
 from stack_world import PACKAGE, links
 
@@ -136,12 +135,6 @@ def test_managed_links_replace_the_templates_networks() -> None:
     }
     assert "internal" in template["resources"]
     assert with_managed_links(template, given()) is None
-
-
-def test_a_merge_patch_does_not_modify_its_arguments() -> None:
-    target = {"a": {"b": 1, "c": 2}}
-    assert merge_patch(target, {"a": {"b": None, "d": 3}}) == {"a": {"c": 2, "d": 3}}
-    assert target == {"a": {"b": 1, "c": 2}}
 
 
 def test_a_parameter_that_a_class_leaves_out_is_taken_from_the_request_where_heat_needs_it() -> None:

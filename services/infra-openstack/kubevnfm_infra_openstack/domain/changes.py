@@ -20,13 +20,13 @@ from kubevnfm_events.infra import (
     StackResources,
 )
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.merge_patch import merge_patch
 
 from kubevnfm_infra_openstack.domain import quota
 from kubevnfm_infra_openstack.domain.default_parameters import nfv_tree
 from kubevnfm_infra_openstack.domain.grant import Granted, granted_images
 from kubevnfm_infra_openstack.domain.groups import repairing
 from kubevnfm_infra_openstack.domain.hot import SERVER, VOLUME, Template, Templates
-from kubevnfm_infra_openstack.domain.merge import merge_patch
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.ports import Cloud, HeatPatch, PackageFlavour
 from kubevnfm_infra_openstack.domain.request import SolObject

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kubevnfm_csar import Flavour
+from kubevnfm_kit.merge_patch import merge_patch
 
 from kubevnfm_infra_openstack.domain.grant import (
     Granted,
@@ -32,7 +33,6 @@ from kubevnfm_infra_openstack.domain.hot import (
     properties_of,
     resources_of,
 )
-from kubevnfm_infra_openstack.domain.merge import merge_patch
 
 
 def heat_parameters(template: Template, vnfd: Flavour, given: Granted) -> Parameters:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
@@ -14,6 +14,7 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_kit.merge_patch import merge_patch
 from kubevnfm_secrets import KeyRing, hide, sealed
 from kubevnfm_sol.lcm import TERMINAL
 from kubevnfm_store.port import DocumentStore, RevisionConflict
@@ -135,7 +136,7 @@ class Packages:
                 raise PackageBusy(f"operationalState: the package is {wanted} already")
             fields["operationalState"] = wanted
         if "userDefinedData" in changes:
-            merged = _merged(body.get("userDefinedData"), hide(user_data)) or {}
+            merged = merge_patch(body.get("userDefinedData"), hide(user_data)) or {}
             fields["userDefinedData"] = sealed(merged, self._ring)
         return fields
 
@@ -303,16 +304,3 @@ def usage_state(is_in_use: bool) -> str:
 
 def _changed_meanwhile() -> PackageBusy:
     return PackageBusy("the package was changed by other requests at the same time: try again")
-
-
-def _merged(stored: Any, patch: Any) -> Any:
-    """Return a JSON Merge Patch (RFC 7396) applied: null removes, objects merge, anything else replaces."""
-    if not isinstance(patch, Mapping):
-        return patch
-    merged = dict(stored) if isinstance(stored, Mapping) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = _merged(merged.get(name), value)
-    return merged

@@ -8,6 +8,7 @@ from typing import Any, Final
 from kubevnfm_csar import Flavour, Vnfd
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
+from kubevnfm_kit.merge_patch import merge_patch
 from kubevnfm_secrets import SECRET_NAMES, SecretParams
 from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType, VnfInfoModificationRequest
 from kubevnfm_sol.secret_destinations import moved_secret
@@ -260,22 +261,8 @@ def _free(record: InstanceRecord, request: VnfInfoModificationRequest, vnfd: Vnf
             continue
         if name in _DECLARED:
             _check_declared(name, patch, record, vnfd)
-        free[name] = merge(getattr(record.vnf, name), patch)
+        free[name] = merge_patch(getattr(record.vnf, name), patch)
     return free
-
-
-def merge(present: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the object after a JSON Merge Patch (RFC 7396)."""
-    merged = dict(present)
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        elif isinstance(value, Mapping):
-            old = merged.get(name)
-            merged[name] = merge(old if isinstance(old, Mapping) else {}, value)
-        else:
-            merged[name] = value
-    return merged
 
 
 def _check_declared(name: str, patch: Mapping[str, Any], record: InstanceRecord, vnfd: Vnfd) -> None:
@@ -300,7 +287,7 @@ def _connections(present: Mapping[str, VimConnectionInfo], patch: Mapping[str, A
     """
     plain = {key: value.model_dump(by_alias=True, exclude_none=True) for key, value in present.items()}
     found: dict[str, VimConnectionInfo] = {}
-    for key, value in merge(plain, patch).items():
+    for key, value in merge_patch(plain, patch).items():
         try:
             connection = VimConnectionInfo.model_validate(value)
         except ValidationError as error:
@@ -326,7 +313,7 @@ def _vnfc_properties(record: InstanceRecord, request: VnfInfoModificationRequest
     for index, one in enumerate(request.vnfc_info_modifications or ()):
         if one.id not in known:
             raise InvalidInput(f"vnfcInfoModifications[{index}]/id", f"the VNF has no VNFC {one.id}")
-        found[one.id] = merge(known[one.id].vnfc_configurable_properties or {}, one.vnfc_configurable_properties)
+        found[one.id] = merge_patch(known[one.id].vnfc_configurable_properties or {}, one.vnfc_configurable_properties)
     return found
 
 
