@@ -39,7 +39,6 @@ class BasicUsers:
         """Hash and keyed digest of each user's last correct password: scrypt runs once a password, not once a request."""
 
     async def caller(self, credentials: Credentials) -> Caller | None:
-        """See the port."""
         given = credentials.of_scheme("basic")
         if given is None:
             return None

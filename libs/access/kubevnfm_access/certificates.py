@@ -31,7 +31,6 @@ class CertificateUsers:
         self._users, self._clock = users, clock
 
     async def caller(self, credentials: Credentials) -> Caller | None:
-        """See the port."""
         if credentials.certificate is None:
             return None
         try:

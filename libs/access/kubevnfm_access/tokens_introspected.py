@@ -43,7 +43,6 @@ class IntrospectedTokens:
         self._memory = VerdictMemory(keep_s=keep_s, now=now)
 
     async def caller(self, credentials: Credentials) -> Caller | None:
-        """See the port."""
         token = credentials.bearer_token()
         if token is None:
             return None

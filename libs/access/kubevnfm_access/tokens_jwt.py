@@ -126,7 +126,6 @@ class JwtTokens:
         self._roles_claim, self._role_by_name = roles_claim, role_by_name
 
     async def caller(self, credentials: Credentials) -> Caller | None:
-        """See the port."""
         token = credentials.bearer_token()
         if token is None:
             return None

@@ -85,7 +85,7 @@ class KeystoneTokens:
         self.challenge = f'Keystone uri="{url}"'
 
     async def caller(self, credentials: Credentials) -> Caller | None:
-        """See the port. Also raises Forbidden for a project that is not admitted."""
+        """Also raises Forbidden for a project that is not admitted."""
         token = credentials.auth_token
         if token is None:
             return None

@@ -16,7 +16,6 @@ class HttpInstances:
         self._api = InternalApi("lcm-api", base_url, token, session)
 
     async def awaited(self, vnf_instance_id: str, operation_id: str) -> AwaitedCallback | None:
-        """See the port."""
         query = {"vnfInstanceId": vnf_instance_id, "operation": operation_id}
         try:
             found = await self._api.call("GET", "awaited-callbacks", query=query)
@@ -28,7 +27,6 @@ class HttpInstances:
         return next((AwaitedCallback.model_validate(one) for one in found["awaited"]), None)
 
     async def running(self, vnf_instance_id: str) -> str | None:
-        """See the port."""
         try:
             found = await self._api.call("GET", "instances", vnf_instance_id)
         except NotFound:

@@ -17,7 +17,6 @@ class HttpNodeLogs:
         self._api = InternalApi("mgmt-executor", base_url, token, session)
 
     def log(self, operation_id: str, *, node: str | None = None) -> AsyncIterator[bytes]:
-        """See the port."""
         return self._api.stream("operations", operation_id, "log", query={"node": node} if node else None)
 
 
@@ -28,6 +27,6 @@ class HttpCredentials:
         self._api = InternalApi("credentials-receiver", base_url, token, session)
 
     async def kubeconfig(self, credentials_id: str) -> Secret:
-        """See the port; it crosses sealed: ``{"sealed": "v1..."}``."""
+        """It crosses sealed: ``{"sealed": "v1..."}``."""
         answer = await self._api.call("GET", "credentials", credentials_id)
         return Secret.from_sealed(answer["sealed"])

@@ -25,7 +25,6 @@ class HttpPackages:
         self._fetching: dict[str, asyncio.Lock] = {}
 
     async def folder(self, package: PackageRef) -> Path:
-        """See the port."""
         key = package.checksum or package.package_id
         folder = self._cache_dir / key
         # A package can be some GiB: callers of this process that need the same one wait for a single fetch.
@@ -50,7 +49,6 @@ class HttpPackages:
             await asyncio.to_thread(shutil.rmtree, part, ignore_errors=True)
 
     def stream(self, package: PackageRef, path: str) -> AsyncIterator[bytes]:
-        """See the port."""
         return self._api.stream("packages", package.package_id, "files", *path.split("/"))
 
 

@@ -25,7 +25,6 @@ class HttpVimDirectory:
         self._known: dict[str, tuple[float, VimConnection]] = {}
 
     async def connection(self, vim: VimConnection) -> VimConnection:
-        """See the port."""
         # A request with its own access data is used as it is, also if its VIM is registered.
         if not vim.is_reference:
             return vim
@@ -38,7 +37,6 @@ class HttpVimDirectory:
         return vim.resolved(found)
 
     def forget(self, vim: VimConnection) -> None:
-        """See the port."""
         self._known.pop(vim.vim_id or "", None)
 
 
@@ -49,12 +47,10 @@ class HttpCloudIdentities:
         self._api = InternalApi("vim-registry", base_url, token, session)
 
     async def give(self, vim_id: str, vnf_instance_id: str, *, present: str | None) -> CloudIdentity:
-        """See the port."""
         path = ("vims", vim_id, "cloud-identities", vnf_instance_id)
         return CloudIdentity.model_validate(await self._api.call("POST", *path, body={"present": present}))
 
     async def take_back(self, vim_id: str, vnf_instance_id: str) -> int:
-        """See the port."""
         answer = await self._api.call("DELETE", "vims", vim_id, "cloud-identities", vnf_instance_id)
         return int(answer["deleted"])
 
@@ -66,29 +62,23 @@ class HttpVims:
         self._api = InternalApi("vim-registry", base_url, token, session)
 
     async def create(self, vim: JsonMapping) -> JsonMapping:
-        """See the port."""
         return _record(await self._api.call("POST", "vims", body=dict(vim)))
 
     async def list(self, filters: Mapping[str, Sequence[str]]) -> Sequence[JsonMapping]:
-        """See the port."""
         query = [(name, value) for name, values in filters.items() for value in values]
         answer = await self._api.call("GET", "vims", query=_multi(query))
         return [_record(vim) for vim in answer["vims"]]
 
     async def get(self, vim_id: str) -> JsonMapping:
-        """See the port."""
         return _record(await self._api.call("GET", "vims", vim_id))
 
     async def update(self, vim_id: str, changes: JsonMapping) -> JsonMapping:
-        """See the port."""
         return _record(await self._api.call("PUT", "vims", vim_id, body=dict(changes)))
 
     async def delete(self, vim_id: str) -> None:
-        """See the port."""
         await self._api.call("DELETE", "vims", vim_id)
 
     async def default(self) -> JsonMapping | None:
-        """See the port."""
         found = await self.list({"is_default": ["True"]})
         return found[0] if found else None
 
@@ -100,7 +90,6 @@ class HttpVimUsers:
         self._api = InternalApi("lcm-api", base_url, token, session)
 
     async def users(self, vim_id: str) -> Sequence[str]:
-        """See the port."""
         answer = await self._api.call("GET", "vims", vim_id, "users")
         return [str(user) for user in answer["users"]]
 

@@ -20,7 +20,6 @@ class CloudIdentities:
         self._records, self._logins = records, logins
 
     async def give(self, vim_id: str, vnf_instance_id: str, *, present: str | None) -> CloudIdentity:
-        """See the port."""
         vim = await self._openstack(vim_id)
         given = await self._logins.give(vim, credential_name(vnf_instance_id), present=present)
         log.info(
@@ -34,7 +33,6 @@ class CloudIdentities:
         return given
 
     async def take_back(self, vim_id: str, vnf_instance_id: str) -> int:
-        """See the port."""
         vim = await self._openstack(vim_id)
         deleted = await self._logins.take_back(vim, credential_name(vnf_instance_id))
         log.info("cloud_identity_taken_back", vim_id=vim_id, vnf_instance_id=vnf_instance_id, deleted=deleted)

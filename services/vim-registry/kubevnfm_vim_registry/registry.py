@@ -32,7 +32,6 @@ class VimRegistry:
         self._verify_timeout_s = verify_timeout_s
 
     async def create(self, vim: Mapping[str, object]) -> Mapping[str, object]:
-        """Verify and register an operator's VIM."""
         requests.check_names(vim)
         kind = requests.vim_type(vim)
         tenant = requests.text(vim, "tenant_id", default=DEFAULT_TENANT)
@@ -62,7 +61,6 @@ class VimRegistry:
         return record.shown()
 
     async def list(self, filters: Mapping[str, Sequence[str]]) -> Sequence[Mapping[str, object]]:
-        """Return the records that match one of the values of each filter."""
         wanted: dict[str, Sequence[str | bool]] = {}
         for name, values in filters.items():
             if name not in requests.FILTERS:
@@ -74,11 +72,9 @@ class VimRegistry:
         return [vim.shown() for vim in found if by_id is None or vim.id in by_id]
 
     async def get(self, vim_id: str) -> Mapping[str, object]:
-        """Return one record."""
         return (await self._records.get(vim_id)).vim.shown()
 
     async def default(self) -> Mapping[str, object] | None:
-        """Return the default VIM's record."""
         found = await self._records.find({"is_default": [True]})
         return found[0].shown() if found else None
 

@@ -63,7 +63,7 @@ class LockDocuments:
         self._writing: set[asyncio.Task[Any]] = set()
 
     async def alone(self, collection: str, id: str, write: Callable[[], Awaitable[T]]) -> T:
-        """See the port. A cancelled caller does not end the write.
+        """A cancelled caller does not end the write.
 
         The driver cannot take a command back: the server may carry it out after the lock is free, beside the next writer.
         """

@@ -44,7 +44,6 @@ class TenantCapacity:
 
     @reads("Nova")
     async def flavors(self) -> Mapping[str, Flavor]:
-        """See CapacityPort."""
         # Cached, because operators add flavors rarely; a missing new flavor only makes the quota check less strict.
         if self._now() >= self._flavors_until:
             response = await self._tenant.call("compute", "GET", "/flavors/detail", query={"limit": "1000"})
@@ -62,7 +61,7 @@ class TenantCapacity:
 
     @reads("The VIM")
     async def free(self, resources: Sequence[str]) -> Mapping[str, int]:
-        """See CapacityPort; asks only the services that own these resources, concurrently."""
+        """Asks only the services that own these resources, concurrently."""
         asked = frozenset(resources)
         answers = await together(
             ask(asked & names.keys())

@@ -51,7 +51,6 @@ class OpenStackClouds:
         )
 
     def cloud(self, vim: VimConnection) -> Cloud:
-        """See Clouds."""
         access = access_data(vim, self._ring)
         key = access.fingerprint()
         connected = self._connected.get(key)

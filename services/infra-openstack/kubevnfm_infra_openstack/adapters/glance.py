@@ -31,7 +31,6 @@ class GlanceImages:
         container_format: str,
         content: Callable[[], AsyncIterator[bytes]],
     ) -> str:
-        """See ImagePort."""
         for document in await self._tagged(tag):
             if document["name"] == name and document["status"] == "active":
                 return str(document["id"])
@@ -66,12 +65,10 @@ class GlanceImages:
 
     @reads("Glance")
     async def tagged(self, tag: str) -> Mapping[str, str]:
-        """See ImagePort."""
         return {str(d["name"]): str(d["id"]) for d in await self._tagged(tag) if d["status"] == "active"}
 
     @reads("Glance")
     async def delete_tagged(self, tag: str) -> int:
-        """See ImagePort."""
         documents = await self._tagged(tag)
         await together(self._delete(document["id"]) for document in documents)
         return len(documents)

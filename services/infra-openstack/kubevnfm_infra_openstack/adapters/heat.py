@@ -67,7 +67,6 @@ class HeatStacks:
 
     @reads("Heat")
     async def find(self, name: str, *, tag: str) -> Stack | None:
-        """See StackPort."""
         response = await self._tenant.call("orchestration", "GET", "/stacks", query={"name": name})
         for document in response.json()["stacks"]:
             stack = _stack(document)
@@ -81,14 +80,12 @@ class HeatStacks:
 
     @reads("Heat")
     async def all(self) -> Mapping[str, Stack]:
-        """See StackPort."""
         # Without a limit Heat returns all; its pages can lose an entry if a stack is deleted between two calls.
         response = await self._tenant.call("orchestration", "GET", "/stacks")
         return {stack.id: stack for stack in map(_stack, response.json()["stacks"])}
 
     @reads("Heat")
     async def by_id(self, ids: Sequence[str]) -> Mapping[str, Stack]:
-        """See StackPort."""
         pages = await together(
             self._tenant.call("orchestration", "GET", "/stacks", query=[("id", one) for one in chunk])
             for chunk in _chunks(ids)
@@ -99,7 +96,7 @@ class HeatStacks:
 
     @reads("Heat")
     async def create(self, order: StackOrder) -> Stack:
-        """See StackPort. Waits for the name of a deleted stack until Heat releases it."""
+        """Waits for the name of a deleted stack until Heat releases it."""
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + _NAME_RELEASED_S
         response = await self._post(order)
@@ -138,7 +135,6 @@ class HeatStacks:
 
     @reads("Heat")
     async def definition(self, stack: Stack) -> StackDefinition:
-        """See StackPort."""
         parts = ("template", "environment", "files")
         template, environment, files = await together(
             self._tenant.call("orchestration", "GET", f"{_path(stack)}/{part}") for part in parts
@@ -148,7 +144,6 @@ class HeatStacks:
         )
 
     async def change(self, stack: Stack, change: StackChange) -> Stack:
-        """See StackPort."""
         body: dict[str, object] = {
             "files": dict(change.files),
             "parameters": dict(change.parameters),
@@ -174,7 +169,6 @@ class HeatStacks:
         return replace(stack, state=StackState.MAKING, tags=change.tags)
 
     async def mark_unhealthy(self, resource: HeatResource, reason: str) -> None:
-        """See StackPort."""
         response = await self._tenant.call(
             "orchestration",
             "PATCH",
@@ -187,7 +181,6 @@ class HeatStacks:
             raise ResourceBusy(f"{resource.name}: {reason_of(response)}")
 
     async def stop_change(self, stack: Stack) -> None:
-        """See StackPort."""
         await self._tenant.call(
             "orchestration",
             "POST",
@@ -198,16 +191,13 @@ class HeatStacks:
         )
 
     async def delete(self, stack: Stack) -> None:
-        """See StackPort."""
         await self._tenant.call("orchestration", "DELETE", f"/stacks/{stack.name}/{stack.id}", fine=frozenset({404}))
 
     async def settle(self, stack: Stack, *, until: frozenset[StackState], within_s: float) -> Stack | None:
-        """See StackPort."""
         return await self._watch.settle(stack, until=until, within_s=within_s)
 
     @reads("Heat")
     async def resources(self, stack: Stack) -> Sequence[HeatResource]:
-        """See StackPort."""
         response = await self._tenant.call(
             "orchestration",
             "GET",
@@ -220,7 +210,6 @@ class HeatStacks:
 
     @reads("Heat")
     async def contents(self, stack: Stack) -> StackContents:
-        """See StackPort."""
         resources = await self.resources(stack)
         ids = {kind: [r.physical_id for r in resources if r.type == kind and r.physical_id] for kind in _DETAILED}
         # A server's ports need not be in the template: they may have been made before, or by Nova for a network.

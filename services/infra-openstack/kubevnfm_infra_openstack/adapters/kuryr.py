@@ -34,19 +34,16 @@ class KuryrCloud:
         self._tenant = tenant
 
     async def project_id(self) -> str:
-        """See KuryrPort."""
         return await self._tenant.project_id()
 
     @reads("Neutron")
     async def exists(self, kind: Kind, id: str) -> bool:
-        """See KuryrPort."""
         service, path, one = _PATHS[kind]
         answer = await self._tenant.call(service, "GET", f"{path}/{id}", fine=_MISSING)
         return answer.ok and (kind != "network" or answer.json()[one]["router:external"] is True)
 
     @reads("Neutron")
     async def subnet(self, id: str) -> Subnet:
-        """See KuryrPort."""
         found, ports = await asyncio.gather(
             self._tenant.call("network", "GET", f"/subnets/{id}"),
             self._tenant.call("network", "GET", "/ports", query={"fixed_ips": f"subnet_id={id}"}),
@@ -61,7 +58,6 @@ class KuryrCloud:
 
     @reads("Octavia")
     async def load_balancer(self, id: str) -> LoadBalancer:
-        """See KuryrPort."""
         shown = (await self._tenant.call("load_balancer", "GET", f"/lbaas/loadbalancers/{id}")).json()["loadbalancer"]
         listeners = await asyncio.gather(
             *(self._tenant.call("load_balancer", "GET", f"/lbaas/listeners/{one['id']}") for one in shown["listeners"])
@@ -75,7 +71,6 @@ class KuryrCloud:
 
     @reads("Neutron")
     async def trunks(self, servers: Sequence[str]) -> Mapping[str, str]:
-        """See KuryrPort."""
         trunks = (await self._tenant.call("network", "GET", "/trunks")).json()["trunks"]
         status_by_port = {one["port_id"]: one["status"] for one in trunks}
         answers = await asyncio.gather(
@@ -90,7 +85,6 @@ class KuryrCloud:
 
     @reads("Keystone")
     async def login(self, name: str) -> KuryrLogin:
-        """See KuryrPort."""
         access = self._tenant.access
         place = {"auth_url": access.auth_url, "region": access.region, "ca_pem": access.certificates}
         if access.credential_secret is not None and access.credential_id is not None:
@@ -103,11 +97,9 @@ class KuryrCloud:
 
     @reads("Keystone")
     async def delete_login(self, name: str) -> None:
-        """See KuryrPort."""
         await self._tenant.credentials(lambda mine: mine.delete(name))
 
     async def remove_tagged(self, tag: str) -> Removed:
-        """See KuryrPort."""
         balancers = await self._remove_balancers(tag)
         return Removed(load_balancers=balancers, ports=await self._remove_ports(tag))
 

@@ -29,7 +29,6 @@ class NovaServers:
 
     @reads("Nova")
     async def statuses(self, ids: Sequence[str]) -> Mapping[str, str]:
-        """See ServerPort."""
         answers = await together(
             self._tenant.call("compute", "GET", f"/servers/{one}", fine=frozenset({404})) for one in ids
         )
@@ -38,7 +37,6 @@ class NovaServers:
 
     @reads("Nova")
     async def all_statuses(self) -> Mapping[str, str]:
-        """See ServerPort."""
         # The list without details has no status, so those in ERROR are a list of their own, usually an empty one.
         every, failed = await asyncio.gather(self._ids({}), self._ids({"status": "ERROR"}))
         return {**dict.fromkeys(every, ""), **dict.fromkeys(failed, "ERROR")}
@@ -56,15 +54,12 @@ class NovaServers:
         return found
 
     async def start(self, id: str) -> None:
-        """See ServerPort."""
         await self._act(id, "os-start")
 
     async def stop(self, id: str) -> None:
-        """See ServerPort."""
         await self._act(id, "os-stop")
 
     async def detach(self, id: str, volume_id: str) -> None:
-        """See ServerPort."""
         response = await self._tenant.call(
             "compute", "DELETE", f"/servers/{id}/os-volume_attachments/{volume_id}", fine=frozenset({400, 404, 409})
         )

@@ -25,7 +25,6 @@ class CachedFlavours:
         self._parsed: OrderedDict[tuple[str, str], PackageFlavour] = OrderedDict()
 
     async def flavour(self, package: PackageRef, flavour_id: str) -> PackageFlavour:
-        """See PackageFlavours."""
         folder = await self._packages.folder(package)
         # A folder never gets other content: its name is the package's checksum or id, and packages do not change.
         key = (str(folder), flavour_id)
@@ -37,7 +36,6 @@ class CachedFlavours:
         return self._parsed[key]
 
     def stream(self, package: PackageRef, path: str) -> AsyncIterator[bytes]:
-        """See PackageFlavours."""
         return self._packages.stream(package, path)
 
 

@@ -61,7 +61,6 @@ class UserDataProcess:
         return await self._sandbox.reported_state("user data")
 
     async def instantiate(self, user_data: UserData, folder: Path, hot: BaseHot, given: UserDataInput) -> HeatInput:
-        """See UserDataPort."""
         answer = await self._call("instantiate", user_data, folder, hot, given)
         if answer.result is None:
             raise AnswerRefused(f"{user_data.path}: result: the parameters of the stack expected")
@@ -79,7 +78,6 @@ class UserDataProcess:
     async def change(
         self, user_data: UserData, method: str, folder: Path, hot: BaseHot, given: UserDataInput
     ) -> HeatPatch | None:
-        """See UserDataPort."""
         answer = await self._call(method, user_data, folder, hot, given)
         # Classes of v1 have no other method than ``instantiate``.
         if answer.result is None or answer.style == "v1":

@@ -24,7 +24,6 @@ class GrantedAddresses:
         self._networks, self._ssh_port = networks, ssh_port
 
     async def granted(self, addresses: Sequence[str], port: int | None = None) -> Granted:
-        """See Grants."""
         rules = await self._networks.rules()
         pairs: list[tuple[str, int]] = []
         refused: list[str] = []
@@ -39,7 +38,6 @@ class GrantedAddresses:
         return Granted(tuple(pairs), tuple(refused))
 
     async def refusal_of_url(self, url: str) -> str:
-        """See Grants."""
         try:
             await self._networks.check_url(url)
         except VnfAddressRefused as error:

@@ -23,12 +23,10 @@ class StoredHostKeys:
         self._store, self._clock = store, clock
 
     async def pinned(self, vnf_instance_id: str, vnfc_id: str) -> str | None:
-        """Return the key."""
         stored = await self._store.get(HOST_KEYS, _id(vnf_instance_id, vnfc_id))
         return None if stored is None else str(stored.body["publicKey"])
 
     async def pin(self, vnf_instance_id: str, vnfc_id: str, key: str) -> str:
-        """Store the key unless one is stored already; return the key that is stored."""
         # Every session pins, but only a machine's first one finds nothing: read before trying to insert.
         known = await self.pinned(vnf_instance_id, vnfc_id)
         if known is not None:
@@ -47,7 +45,6 @@ class StoredHostKeys:
         return key
 
     async def forget(self, vnf_instance_id: str, *, vnfc_ids: Sequence[str] | None = None) -> None:
-        """Delete the keys."""
         await self._store.delete_many(HOST_KEYS, of_instance(vnf_instance_id, vnfc_ids))
 
 

@@ -24,12 +24,10 @@ class StoredJournal:
         self._store, self._clock = store, clock
 
     async def last(self, key: TaskKey) -> Earlier | None:
-        """Return the record of the last try."""
         stored = await self._store.get(TASKS, _id(key))
         return None if stored is None else _earlier(stored.body)
 
     async def begin(self, key: TaskKey, claim: Claim) -> Earlier | None:
-        """Write ``running``; return the record before."""
         started = {
             "state": "running",
             "operationId": claim.operation_id,
@@ -67,11 +65,9 @@ class StoredJournal:
         return earlier
 
     async def done(self, key: TaskKey, claim: Claim, *, facts: Mapping[str, object], duration_s: float) -> None:
-        """Write ``done``."""
         await self._write(key, claim, {"state": "done", "facts": dict(facts), **self._end(duration_s)})
 
     async def failed(self, key: TaskKey, claim: Claim, *, error: str, duration_s: float) -> None:
-        """Write ``failed``."""
         await self._write(key, claim, {"state": "failed", "error": error, **self._end(duration_s)})
 
     def _end(self, duration_s: float) -> Mapping[str, object]:
@@ -97,7 +93,6 @@ class StoredJournal:
             raise ClaimLost(f"task {key.task} of {key.node}: another worker writes its journal") from error
 
     async def forget(self, vnf_instance_id: str, *, vnfc_ids: Sequence[str] | None = None) -> None:
-        """Delete the records."""
         await self._store.delete_many(TASKS, of_instance(vnf_instance_id, vnfc_ids))
 
 

@@ -24,7 +24,6 @@ class StoredOutputLog:
         self._store = store
 
     async def keep(self, output: CommandOutput) -> None:
-        """Store one command's output."""
         body = {
             "vnfInstanceId": output.vnf_instance_id,
             "operationId": output.operation_id,
@@ -39,7 +38,7 @@ class StoredOutputLog:
         await self._store.insert(NODE_LOGS, new_id(), body)
 
     async def log(self, operation_id: str, *, node: str | None = None) -> AsyncIterator[bytes]:
-        """Yield an operation's output in the order in which the commands were started."""
+        """The commands are in the order in which they were started."""
         wanted = by(operationId=operation_id) if node is None else by(operationId=operation_id, node=node)
         after: tuple[str, str] | None = None
         while True:
@@ -56,5 +55,4 @@ class StoredOutputLog:
             after = (str(page[-1].body["startedAt"]), page[-1].id)
 
     async def forget(self, vnf_instance_id: str) -> None:
-        """Delete the instance's output."""
         await self._store.delete_many(NODE_LOGS, by(vnfInstanceId=vnf_instance_id))

@@ -13,6 +13,5 @@ class OwnFiles:
     """`driver.PackageFiles` of this service: a package's files, but installed with the program."""
 
     async def read(self, path: str) -> bytes | None:
-        """See the port."""
         file = _FOLDER / path
         return await asyncio.to_thread(file.read_bytes) if file.is_file() else None

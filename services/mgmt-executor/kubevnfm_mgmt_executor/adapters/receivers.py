@@ -39,7 +39,6 @@ class HttpReceivers:
             yield cls(session)
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer | Silence:
-        """See the port."""
         try:
             async with self._session.post(
                 # Encoded: the path is signed as it is sent.

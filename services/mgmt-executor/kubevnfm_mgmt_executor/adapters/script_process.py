@@ -21,7 +21,6 @@ class ScriptProcess:
         return await self._sandbox.reported_state("scripts")
 
     async def run(self, run: ScriptRun, *, when_cancelled: Callable[[ScriptOutcome], None]) -> ScriptOutcome:
-        """See Scripts."""
         opening = run.opening
         ended = await self._sandbox.run_script(
             Script(

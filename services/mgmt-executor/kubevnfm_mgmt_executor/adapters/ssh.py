@@ -383,7 +383,6 @@ class SshMachine:
         return CommandTimedOut(f"task {task}: not done after {timeout_s:g} s, and killed", node=self._node, task=task)
 
     async def upload(self, folder: str, files: Mapping[str, bytes]) -> None:
-        """Write the files; each is read back and compared."""
         sftp = await self._transfer()
         if folder not in self._private:
             await self._timed(self._make_private(sftp, folder))
@@ -410,7 +409,6 @@ class SshMachine:
             await file.write(content)
 
     async def read(self, path: str, *, limit: int) -> bytes:
-        """Return the file's content."""
         sftp = await self._transfer()
 
         async def content() -> bytes:
@@ -423,14 +421,12 @@ class SshMachine:
         return await self._timed(content())
 
     async def remove(self, folder: str) -> None:
-        """Delete the folder."""
         # Not by SFTP: a machine could list files without end.
         code = await self.run(["rm", "-rf", "--", folder], task="", timeout_s=COMMAND_S)
         if code != 0:
             raise TransferRefused(f"{folder} cannot be deleted: rm ended with {code}", node=self._node)
 
     async def close(self) -> None:
-        """Close the connection."""
         # A broken connection cannot be closed properly, and a machine without power never confirms. Neither is an
         # error: the session is not used again.
         connections = [each for each in (self._connection, self._bastion) if each is not None]

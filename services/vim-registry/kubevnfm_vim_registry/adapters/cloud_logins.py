@@ -33,12 +33,9 @@ class OpenstackLogins:
         self._ring, self._threads, self._timeout_s = ring, threads, timeout_s
 
     async def give(self, vim: VimRecord, name: str, *, present: str | None) -> CloudIdentity:
-        """See the port."""
         return await self._run(vim, lambda session: _given(session, name, present))
 
     async def take_back(self, vim: VimRecord, name: str) -> int:
-        """See the port."""
-
         def work(session: KeystoneSession) -> int:
             mine = ApplicationCredentials(session)
             try:

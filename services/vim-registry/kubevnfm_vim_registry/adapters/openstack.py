@@ -60,7 +60,7 @@ class OpenstackProbe:
         self._sessions: OrderedDict[tuple[str, str], KeystoneSession] = OrderedDict()
 
     async def verify(self, vim: VimRecord) -> Verified:
-        """See the port. The first region is the one that is used unless a request names another."""
+        """The first region is the one that is used unless a request names another."""
         session = self._session(vim)
         try:
             catalogue = await self._in_thread(lambda: _first_catalogue(vim, session))
@@ -70,7 +70,6 @@ class OpenstackProbe:
         return Verified((region, *sorted(set(catalogue.regions) - {region})))
 
     async def check(self, vim: VimRecord) -> None:
-        """See the port."""
         # A session keeps its token and logs in again when Keystone rejects it. Changed access data get a new session,
         # because the time of the change is part of the key.
         key = (vim.id, vim.updated_at)
