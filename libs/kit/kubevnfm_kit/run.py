@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import structlog
+
+from kubevnfm_kit.errors import VnfmError
 
 log = structlog.get_logger()
 
@@ -54,6 +56,28 @@ async def background(**work: Coroutine[object, object, None]) -> AsyncIterator[N
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def repeat(
+    work: Callable[[], Awaitable[object]], *, every_s: float, after_s: float = 0.0, most_share: float = 1.0
+) -> None:
+    """Do the work in rounds until cancelled. An error of the database or of another service ends its round only.
+
+    ``every_s``: from the start of a round to the start of the next; ``after_s``: before the first; ``most_share``: the
+    largest part of the time that rounds may take: the pause after a longer one is longer.
+    """
+    loop = asyncio.get_running_loop()
+    await asyncio.sleep(after_s)
+    while True:
+        begun_at = loop.time()
+        try:
+            await work()
+        # The database and other services come back by themselves; rounds that ended would not.
+        except VnfmError as error:
+            task = asyncio.current_task()
+            log.warning("round_failed", name=task and task.get_name(), reason=str(error))
+        took_s = loop.time() - begun_at
+        await asyncio.sleep(max(every_s - took_s, took_s / most_share - took_s))
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Literal, Self, cast
 
@@ -23,6 +24,7 @@ from kubevnfm_kit.clock import Clock, SystemClock, rfc3339
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_kit.run import repeat
 from kubevnfm_secrets import KeyRing, sealed
 from kubevnfm_store.port import DocumentStore, StoreUnavailable
 
@@ -184,7 +186,8 @@ class CommandWorker:
         """Start consuming; returns when the bus has accepted the consumer."""
         await self._inbox.prepare()
         self._relay.start()
-        self._start_background(self._purge_forever(), "inbox-purge")
+        purge = partial(self._inbox.purge, older_than=_RETENTION)
+        self._start_background(repeat(purge, every_s=_PURGE_EVERY_S), "inbox-purge")
         self._start_background(self._show_forever(), "inbox-parked")
         # Last: a command may be delivered before this call returns, and its outcome needs the index and the relay.
         await self._bus.consume_commands(self._service, self._take, concurrency=self._concurrency)
@@ -589,14 +592,6 @@ class CommandWorker:
             except StoreUnavailable as error:
                 log.debug("parked_not_read", reason=str(error))
             await asyncio.sleep(_SHOW_EVERY_S)
-
-    async def _purge_forever(self) -> None:
-        while True:
-            try:
-                await self._inbox.purge(older_than=_RETENTION)
-            except StoreUnavailable as error:
-                log.warning("inbox_purge_postponed", reason=str(error))
-            await asyncio.sleep(_PURGE_EVERY_S)
 
 
 def _made_nothing(answer: _Answer) -> bool:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 from typing import Final
 
-import structlog
 from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_store.port import AlreadyExists, DocumentStore, StoreUnavailable
+from kubevnfm_store.port import AlreadyExists, DocumentStore
 from kubevnfm_store.query import AllOf, Compare, Index, Op
 
 from kubevnfm_credentials_receiver.domain.errors import NonceUsed
 from kubevnfm_credentials_receiver.domain.proof import SKEW_S
 
-log = structlog.get_logger()
-
 COLLECTION: Final = "callback_nonces"
 _LIFE: Final = timedelta(seconds=3 * SKEW_S)
 """A timestamp is accepted from SKEW_S before to SKEW_S after the present; a nonce must be stored for longer."""
-_PURGE_EVERY_S: Final = 60.0
 
 
 class Nonces:
@@ -44,12 +39,3 @@ class Nonces:
         """Delete the nonces whose timestamps are no longer accepted; return their number."""
         before = rfc3339(self._clock.now() - _LIFE)
         return await self._store.delete_many(COLLECTION, AllOf([Compare("usedAt", Op.LT, [before])]))
-
-    async def purge_forever(self) -> None:
-        """Purge every minute until cancelled."""
-        while True:
-            await asyncio.sleep(_PURGE_EVERY_S)
-            try:
-                await self.purge()
-            except StoreUnavailable as error:
-                log.warning("nonce_purge_postponed", reason=str(error))

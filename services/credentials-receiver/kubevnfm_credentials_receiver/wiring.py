@@ -10,7 +10,7 @@ from kubevnfm_access.settings import AccessSettings
 from kubevnfm_access.wiring import opened_gate, proxies, warn_of_clear_text
 from kubevnfm_clients.callback import master_keys
 from kubevnfm_clients.ports import AwaitedCallbacks
-from kubevnfm_kit.run import background
+from kubevnfm_kit.run import background, repeat
 from kubevnfm_worker import Outbox, OutboxRelay
 from kubevnfm_worker.backends import Backends
 
@@ -21,6 +21,7 @@ from kubevnfm_credentials_receiver.receiver import COLLECTION, Receiver
 from kubevnfm_credentials_receiver.settings import Settings
 
 SERVICE = "credentials-receiver"
+_PURGE_EVERY_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ async def credentials_receiver(
             proxies=proxies(access, settings.host),
         ).app()
         async with (
-            background(nonce_purge=nonces.purge_forever()),
+            background(nonce_purge=repeat(nonces.purge, every_s=_PURGE_EVERY_S)),
             backends.serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
         ):
             yield CredentialsReceiver(port)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 
@@ -14,7 +14,7 @@ from kubevnfm_events.vim import VimCredentialsExpiring, VimStatus
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
 from kubevnfm_secrets import KeyRing, revealed
-from kubevnfm_store.port import RevisionConflict, StoreUnavailable
+from kubevnfm_store.port import RevisionConflict
 
 from kubevnfm_vim_registry.domain.expiry import first_expiry
 from kubevnfm_vim_registry.domain.ports import Probes
@@ -58,7 +58,6 @@ class VimMonitor:
         clock: Clock,
         ring: KeyRing,
         *,
-        every_s: float,
         timeout_s: float,
         at_a_time: int,
         tolerated_s: float,
@@ -69,21 +68,9 @@ class VimMonitor:
         self._records, self._probes, self._operations = records, probes, operations
         self._clock, self._ring = clock, ring
         self._silences = _Silences(clock, tolerated_s)
-        self._every_s, self._timeout_s = every_s, timeout_s
+        self._timeout_s = timeout_s
         self._places = asyncio.Semaphore(at_a_time)
         self._unverified: AbstractSet[str] = frozenset()
-
-    async def watch(self) -> None:
-        """Check all VIMs every ``every_s`` seconds until cancelled."""
-        now: Callable[[], float] = asyncio.get_running_loop().time
-        while True:
-            begun_at = now()
-            try:
-                await self.check_all()
-            except StoreUnavailable as error:
-                log.warning("vims_not_watched", reason=str(error))
-            # The interval counts from the start of a round, so slow VIMs do not make the others wait.
-            await asyncio.sleep(max(self._every_s - (now() - begun_at), 0.0))
 
     async def check_all(self) -> None:
         """Check each VIM once. Raises StoreUnavailable."""

@@ -13,7 +13,7 @@ from kubevnfm_clients.ports import CredentialsStore, InstanceOperations, VimUser
 from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_events.queues import CREDENTIALS
 from kubevnfm_events.vim import DeregisterVim, RecordCapiProviders, RegisterReceived, RegisterVim, ReleaseVim
-from kubevnfm_kit.run import background
+from kubevnfm_kit.run import background, repeat
 from kubevnfm_worker import Outbox, OutboxRelay
 from kubevnfm_worker.backends import Backends
 
@@ -95,13 +95,12 @@ async def vim_registry(
             operations,
             clock,
             key_ring,
-            every_s=settings.monitor_every_s,
             timeout_s=settings.monitor_timeout_s,
             at_a_time=settings.monitor_parallel,
             tolerated_s=settings.monitor_tolerance_s,
         )
         async with (
-            background(vim_monitor=monitor.watch()),
+            background(vim_monitor=repeat(monitor.check_all, every_s=settings.monitor_every_s)),
             backends.serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
         ):
             yield RunningVimRegistry(port, registry, identities)

@@ -11,10 +11,11 @@ from kubevnfm_bus.port import Delivery, MessageBus, Verdict
 from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_events import queues
 from kubevnfm_events.lcm import AdvanceOperation, MarkOrphans, RemoveRemains
-from kubevnfm_kit.run import background
+from kubevnfm_kit.run import background, repeat
 from kubevnfm_store.query import Index
 from kubevnfm_worker import CommandWorker, Outbox
 from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.rounds import Rounds
 
 from kubevnfm_lcm_api.lifecycle import kinds
 from kubevnfm_lcm_api.lifecycle.core import instance, occurrence, progress
@@ -25,7 +26,6 @@ from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import OrphanMarks
 from kubevnfm_lcm_api.lifecycle.core.ports import Grants, PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.progress import Progress
-from kubevnfm_lcm_api.lifecycle.core.rounds import Rounds
 from kubevnfm_lcm_api.lifecycle.http.context import LifecycleServices, OperationEvents
 from kubevnfm_lcm_api.lifecycle.requests.instantiate import Instantiate
 from kubevnfm_lcm_api.lifecycle.requests.tasks import Tasks
@@ -144,7 +144,7 @@ async def lifecycle_parts(
     rotations = Rotations(
         store=store, outbox=outbox, bus=backends.bus, vims=vims, ring=ring, clock=clock, every_s=drift_every_s
     )
-    watches = {"deadlines": engine.watch_deadlines(every_s=_DEADLINES_EVERY_S)}
+    watches = {"deadlines": repeat(engine.fail_overdue, every_s=_DEADLINES_EVERY_S, after_s=_DEADLINES_EVERY_S)}
     if drift_every_s:
         for name, look in (("round", drift.look), ("machines", machines.look), ("kubeconfigs", rotations.look)):
             watches[name] = Rounds(store, clock, name, drift_every_s).repeat(look)

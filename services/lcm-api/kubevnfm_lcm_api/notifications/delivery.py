@@ -60,7 +60,6 @@ _MAX_RETRY_AFTER_S: Final = 3600.0
 _GIVE_UP_AFTER: Final = timedelta(hours=1)
 _REMEMBERED: Final = timedelta(days=1)
 """How long a notification is known as delivered: an event that is redelivered in this time is not notified twice."""
-_FORGET_EVERY_S: Final = 3600.0
 _CACHED_MARKS: Final = 10_000
 _EARLIER_EVENT_S: Final = 60.0
 """How long an event waits for the event before it, which a crash may have delayed."""
@@ -405,12 +404,7 @@ class Notifications:
             log.debug("notification_gone", notification=entry.id)  # it was deleted with its subscription
 
     async def remove_old(self) -> None:
-        """Remove the records of old deliveries periodically. Runs until cancelled."""
-        while True:
-            before = rfc3339(self._clock.now() - _REMEMBERED)
-            try:
-                for collection in (NOTIFICATIONS, ANNOUNCED):
-                    await self._store.delete_many(collection, Compare("doneAt", Op.LT, [before]))
-            except StoreUnavailable as error:
-                log.warning("old_deliveries_not_removed", reason=str(error))
-            await asyncio.sleep(_FORGET_EVERY_S)
+        """Remove the records of old deliveries. Raises StoreUnavailable."""
+        before = rfc3339(self._clock.now() - _REMEMBERED)
+        for collection in (NOTIFICATIONS, ANNOUNCED):
+            await self._store.delete_many(collection, Compare("doneAt", Op.LT, [before]))

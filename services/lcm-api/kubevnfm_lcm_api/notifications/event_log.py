@@ -26,7 +26,6 @@ log = structlog.get_logger()
 
 COLLECTION: Final = "event_log"
 RETENTION: Final = timedelta(hours=1)
-_FORGET_EVERY_S: Final = 300.0
 _MOST_AT_ONCE: Final = 200
 """The events in one document: far below the size limit of any database."""
 _GATHER_S: Final = 0.03
@@ -140,14 +139,9 @@ class EventLog:
             after = (page[-1].body["order"], page[-1].id)
 
     async def remove_old(self) -> None:
-        """Remove old events periodically. Runs until cancelled."""
-        while True:
-            before = rfc3339(self._clock.now() - RETENTION)
-            try:
-                await self._store.delete_many(COLLECTION, Compare("at", Op.LT, [before]))
-            except StoreUnavailable as error:
-                log.warning("old_events_not_removed", reason=str(error))
-            await asyncio.sleep(_FORGET_EVERY_S)
+        """Remove old events. Raises StoreUnavailable."""
+        before = rfc3339(self._clock.now() - RETENTION)
+        await self._store.delete_many(COLLECTION, Compare("at", Op.LT, [before]))
 
 
 def _is_before(one: JsonMapping, known: JsonMapping) -> bool:

@@ -12,7 +12,7 @@ from kubevnfm_clients.outbound import outbound_session
 from kubevnfm_clients.outbound_settings import OutboundSettings
 from kubevnfm_events import queues
 from kubevnfm_events.lcm import DeliverNotification
-from kubevnfm_kit.run import background
+from kubevnfm_kit.run import background, repeat
 from kubevnfm_kit.tls import client_context
 from kubevnfm_store.query import Index
 from kubevnfm_worker import CommandWorker, Outbox
@@ -38,6 +38,7 @@ INDEXES = {
 }
 # Each delivery waits until its batch is written, so with fewer of them the batches would be smaller.
 _LOGGED_AT_ONCE = 500
+_FORGET_DELIVERIES_EVERY_S, _FORGET_EVENTS_EVERY_S = 3600.0, 300.0
 
 
 @dataclass(frozen=True)
@@ -96,5 +97,8 @@ async def notification_parts(
             store=store, subscriber=subscriber, ring=ring, clock=clock, tests_callbacks=settings.test_callbacks
         )
         await subscriptions.seal_addresses()
-        async with background(delivered=notifications.remove_old(), events=log.remove_old()):
+        async with background(
+            delivered=repeat(notifications.remove_old, every_s=_FORGET_DELIVERIES_EVERY_S),
+            events=repeat(log.remove_old, every_s=_FORGET_EVENTS_EVERY_S),
+        ):
             yield NotificationParts(NotificationServices(subscriptions, feed), notifications, log)

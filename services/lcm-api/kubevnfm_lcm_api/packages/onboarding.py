@@ -5,7 +5,6 @@ CREATED or ERROR -> UPLOADING -> PROCESSING -> ONBOARDED or ERROR; each arrow is
 
 from __future__ import annotations
 
-import asyncio
 import platform
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -44,7 +43,6 @@ log = structlog.get_logger()
 _UPLOAD_LEASE: Final = timedelta(seconds=60)
 """How long an upload stays reserved for a process that no longer renews it."""
 _RENEW_AFTER: Final = timedelta(seconds=15)
-_SWEEP_EVERY_S: Final = 30.0
 _MAX_FETCHES: Final = 8
 """The limit in one process: a fetch may last for hours, and must not block other commands."""
 _FETCH_LATER_S: Final = 2.0
@@ -161,17 +159,12 @@ class Onboarding:
         theirs = Compare("internal/upload/id", Op.EQ, [lease["id"]]) if lease else AllOf()
         await self._reset(stored.id, AllOf([_SENT_UPLOADS, theirs]))
 
-    async def watch_uploads(self) -> None:
-        """Reset uploads with an expired lease periodically. Runs until cancelled."""
-        while True:
-            await asyncio.sleep(_SWEEP_EVERY_S)
-            late = Compare("internal/upload/until", Op.LT, [rfc3339(self._clock.now())])
-            try:
-                for stored in await self._store.find(COLLECTION, Query(AllOf([_SENT_UPLOADS, late]))):
-                    # The condition once more: the lease may have been renewed since the read.
-                    await self._reset(stored.id, AllOf([_SENT_UPLOADS, late]))
-            except StoreUnavailable as error:
-                log.warning("uploads_not_watched", reason=str(error))
+    async def reset_expired(self) -> None:
+        """Reset uploads with an expired lease. Raises StoreUnavailable."""
+        late = Compare("internal/upload/until", Op.LT, [rfc3339(self._clock.now())])
+        for stored in await self._store.find(COLLECTION, Query(AllOf([_SENT_UPLOADS, late]))):
+            # The condition once more: the lease may have been renewed since the read.
+            await self._reset(stored.id, AllOf([_SENT_UPLOADS, late]))
 
     # --- fetched from an address --------------------------------------------------------------------------------------
 

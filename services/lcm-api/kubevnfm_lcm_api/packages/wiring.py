@@ -11,7 +11,7 @@ import aiohttp
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_events import queues
 from kubevnfm_events.lcm import FetchPackage, OnboardPackage
-from kubevnfm_kit.run import background
+from kubevnfm_kit.run import background, repeat
 from kubevnfm_store.query import Index
 from kubevnfm_worker import CommandWorker, Outbox
 from kubevnfm_worker.backends import Backends
@@ -27,6 +27,7 @@ from kubevnfm_lcm_api.packages.onboarding import Onboarding
 from kubevnfm_lcm_api.packages.settings import PackageSettings
 from kubevnfm_lcm_api.packages.usable import COLLECTION
 
+_SWEEP_EVERY_S = 30.0
 OUTBOXES = (COLLECTION,)
 """Collections whose documents carry messages to send."""
 INDEXES = {
@@ -96,5 +97,5 @@ async def package_parts(
         foresee=foresee,
     )
     await onboarding.recover()
-    async with background(uploads=onboarding.watch_uploads()):
+    async with background(uploads=repeat(onboarding.reset_expired, every_s=_SWEEP_EVERY_S)):
         yield PackageParts(PackageServices(catalogue, onboarding, files, limit_bytes))

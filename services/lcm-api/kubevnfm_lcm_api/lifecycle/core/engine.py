@@ -311,16 +311,6 @@ class Engine:
 
     # --- watching -----------------------------------------------------------------------------------------------------
 
-    async def watch_deadlines(self, *, every_s: float) -> None:
-        """Fail overdue steps at this interval. Runs until cancelled."""
-        while True:
-            await asyncio.sleep(every_s)
-            try:
-                await self.fail_overdue()
-            # The store comes back by itself; a watch that ended would not.
-            except StoreUnavailable as error:
-                log.warning("deadlines_not_watched", reason=str(error))
-
     async def fail_overdue(self) -> None:
         """Fail the steps whose reply is `REPLY_GRACE_S` overdue; one batch, the oldest first."""
         limit = rfc3339(self._clock.now() - timedelta(seconds=REPLY_GRACE_S))

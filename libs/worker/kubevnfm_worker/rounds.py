@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-import structlog
 from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.run import repeat
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import Compare, Op
 
-log = structlog.get_logger()
-
-ROUNDS: Final = "drift_rounds"
-_LARGEST_SHARE: Final = 0.05
-"""The largest part of the time that rounds may take: with very many instances the pause between two becomes longer."""
+ROUNDS: Final = "drift_rounds"  # a stored name: it stays
+_MOST_SHARE: Final = 0.05
+"""The largest part of the time that rounds may take: with very many documents the pause between two becomes longer."""
 
 
 @dataclass(frozen=True)
@@ -34,17 +30,12 @@ class Rounds:
 
     async def repeat(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do the work in rounds until cancelled."""
-        loop = asyncio.get_running_loop()
-        while True:
-            begun_at = loop.time()
-            try:
-                if await self.is_ours():
-                    await work()
-            # The database, vim-registry: they come back by themselves; rounds that ended would not.
-            except VnfmError as error:
-                log.warning("round_failed", name=self.name, reason=str(error))
-            took_s = loop.time() - begun_at
-            await asyncio.sleep(max(self.every_s - took_s, took_s / _LARGEST_SHARE))
+
+        async def do_ours() -> None:
+            if await self.is_ours():
+                await work()
+
+        await repeat(do_ours, every_s=self.every_s, most_share=_MOST_SHARE)
 
     async def is_ours(self) -> bool:
         """Return whether this process does the work in this round, by one conditional write."""
