@@ -15,7 +15,7 @@ from real_cloud import REAL_CLOUD, RealCloud
 from servers.ferretdb import FerretServer, ferretdb
 from servers.rabbitmq import RabbitServer, rabbitmq
 from user import User
-from wirings import GIVEN_URL, WIRINGS
+from wirings import GIVEN_URL, variants
 
 __all__ = ["ferretdb", "rabbitmq"]
 
@@ -26,9 +26,11 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Spread the longest tests evenly over the list, because each worker begins with a contiguous part of it.
+    """Have one worker begin with all tests of servers and six processes, and another with those of the one process.
 
+    Each worker begins with a contiguous part of the list, and would start for itself what its tests need.
     On a real cloud, skip the tests that need the lab's faults.
     """
     if REAL_CLOUD is not None:
@@ -37,16 +39,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason="a real cloud has no faults on request"))
     if not hasattr(config, "workerinput"):
         return
-    longest = [item for item in items if _is_long(item)]
-    others = [item for item in items if not _is_long(item)]
-    step = len(others) // (len(longest) or 1)
-    items[:] = [
-        item for number, first in enumerate(longest) for item in (first, *others[number * step : (number + 1) * step])
-    ] + others[len(longest) * step :]
+    groups: tuple[list[pytest.Item], ...] = ([], [], [])
+    for item in items:
+        groups[_group(item)].append(item)
+    servers, single, others = groups
+    start = max(0, len(items) // config.workerinput["workercount"] - len(servers))
+    items[:] = [*servers, *others[:start], *single, *others[start:]]
 
 
-def _is_long(item: pytest.Item) -> bool:
-    return item.get_closest_marker("chaos") is not None or item.path.stem == "test_tls_everywhere"
+def _group(item: pytest.Item) -> int:
+    """Return 0 for a test of servers and six processes, 1 for one of the one process, else 2."""
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    needed = {*getattr(item, "fixturenames", ()), *(value for value in values if isinstance(value, str))}
+    if needed & {"six", "six_chaos", "rabbitmq", "ferretdb"} or item.get_closest_marker("server") is not None:
+        return 0
+    return 1 if needed & {"lab_process", "single", "single_chaos"} else 2
 
 
 @pytest.fixture(scope="session")
@@ -108,9 +115,9 @@ def _running(installation: Installation) -> Iterator[Installation]:
         installation.stop()
 
 
-@pytest.fixture(params=WIRINGS)
+@pytest.fixture(params=variants(every_run=lambda wiring: wiring == "single"))
 def installation(request: pytest.FixtureRequest) -> Installation:
-    """kubevnfm in each of its wirings, or the given installation."""
+    """kubevnfm in one process or as given; in six processes too where a test has `wirings.in_six`, and in deep runs."""
     found: Installation = request.getfixturevalue(request.param)
     return found
 

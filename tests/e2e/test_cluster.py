@@ -16,11 +16,12 @@ import pytest
 from guide_clusters import PODAFFINITY, guide_package, guide_request
 from lab_process import LabControl
 from user import FORCEFUL, GRACEFUL, ApiVersion, User, sample_body
-from wirings import deep_in_six
+from wirings import in_six
 
 CLUSTER_STEPS = ["create_resources", "instantiate_end", "register_vim"]
 
 
+@in_six
 async def test_a_cluster_is_built_becomes_a_vim_takes_a_cnf_and_all_goes(user: User, lab: LabControl) -> None:
     """SEQ-001, 002, 009 to 012, 022 to 029, 034 to 036, 038 to 040, API-031, API-134."""
     cluster_id = await user.create(await user.sample("cluster"), vnfInstanceName="cluster")
@@ -74,7 +75,6 @@ async def test_a_cluster_is_built_becomes_a_vim_takes_a_cnf_and_all_goes(user: U
     assert set(await user.vims()) == {"lab"}
 
 
-@deep_in_six
 async def test_a_cluster_under_a_living_cnf_goes_when_it_is_forced(user: User) -> None:
     """SEQ-040, API-156: the check applies to GRACEFUL only; FORCEFUL overrides it, and marks the CNF."""
     cluster_id = await user.create(await user.sample("cluster"))
@@ -91,7 +91,6 @@ async def test_a_cluster_under_a_living_cnf_goes_when_it_is_forced(user: User) -
     await user.delete(cnf_id)
 
 
-@deep_in_six
 async def test_a_vim_name_of_the_request_is_used_and_may_be_there_once_only(user: User) -> None:
     """SEQ-025: the request is rejected before anything is created."""
     body = user.cluster()
@@ -105,7 +104,6 @@ async def test_a_vim_name_of_the_request_is_used_and_may_be_there_once_only(user
     await user.terminate(first)
 
 
-@deep_in_six
 async def test_the_operation_shows_its_steps_nodes_and_times_and_what_machines_printed(user: User) -> None:
     """SEQ-045: an operator can read the output of each command."""
     cluster_id = await user.create(await user.sample("cluster"))
@@ -153,7 +151,6 @@ async def test_events_of_an_operation_come_live_in_order(user: User) -> None:
     await user.terminate(instance_id)
 
 
-@deep_in_six
 @pytest.mark.parametrize(("form", "flavour"), [("v1", PODAFFINITY), ("v2", "simple"), ("v1", "complex")])
 async def test_the_cluster_package_of_tackers_guide_runs_unchanged(
     user: User, v1: User, lab: LabControl, form: ApiVersion, flavour: str

@@ -10,7 +10,6 @@ from lab_process import LabControl
 from masters import kubectl
 from package_variants import variant
 from user import DRIFT, FORCEFUL, SAMPLES, User, sample_body
-from wirings import deep_in_six
 
 OUT = {"type": "SCALE_OUT", "aspectId": "web_aspect"}
 DEPLOYMENT, MORE = "Files/kubernetes/deployment.yaml", "Files/kubernetes/more.yaml"
@@ -217,7 +216,6 @@ async def is_replaced(user: User, lab: LabControl, cluster_id: str, cnf_id: str,
     )
 
 
-@deep_in_six
 async def findings_are_shown(user: User, cluster_id: str, folder: Path) -> None:
     """CR-126: by default a CNF gets the network of the nodes, and the operation's view says so."""
     text = (SAMPLES / "cnf" / DEPLOYMENT).read_text(encoding="utf-8")

@@ -9,7 +9,6 @@ from uuid import uuid4
 from lab_process import LabControl
 from package_variants import variant
 from user import FORCEFUL, User, sample_body
-from wirings import deep_in_six
 
 PHASES = {
     "instantiate_start": "vnflcm_noop",
@@ -56,7 +55,6 @@ def _request(user: User, cluster: dict[str, Any], address: str) -> dict[str, Any
     return user.on_vim(body, cluster)
 
 
-@deep_in_six
 async def test_a_cnf_with_drivers_is_deployed_changed_and_terminated(
     user: User, v1: User, lab: LabControl, tmp_path: Path
 ) -> None:

@@ -10,9 +10,10 @@ from lab_process import LabControl
 from machine_vnfs import built, machines, servers_of
 from patience import until
 from user import DRIFT, FORCEFUL, GRACEFUL, User, sample_body
-from wirings import deep_in_six
+from wirings import in_six
 
 
+@in_six
 async def test_a_stack_deleted_by_hand_is_noticed_and_a_heal_builds_it_again(
     user: User, v1: User, lab: LabControl
 ) -> None:
@@ -37,7 +38,6 @@ async def test_a_stack_deleted_by_hand_is_noticed_and_a_heal_builds_it_again(
     await user.terminate(instance_id)
 
 
-@deep_in_six
 @pytest.mark.parametrize("body", [GRACEFUL, FORCEFUL], ids=["GRACEFUL", "FORCEFUL"])
 async def test_a_vnf_whose_stack_was_deleted_by_hand_is_terminated(
     user: User, lab: LabControl, body: dict[str, Any]
@@ -51,7 +51,6 @@ async def test_a_vnf_whose_stack_was_deleted_by_hand_is_terminated(
     await user.delete(instance_id)
 
 
-@deep_in_six
 async def test_a_machine_deleted_by_hand_is_noticed_and_healed(user: User, lab: LabControl) -> None:
     """API-154."""
     faults = await CloudFaults.from_user(user, lab)
@@ -70,7 +69,6 @@ async def test_a_machine_deleted_by_hand_is_noticed_and_healed(user: User, lab: 
     await user.terminate(instance_id)
 
 
-@deep_in_six
 async def test_a_scale_out_whose_stack_is_deleted_is_rolled_back(user: User, lab: LabControl) -> None:
     """API-154: the rollback leads out, and the drift is shown after it."""
     faults = await CloudFaults.from_user(user, lab)

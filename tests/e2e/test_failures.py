@@ -9,7 +9,7 @@ import pytest
 from lab_process import LabControl
 from patience import until
 from user import GRACEFUL, User, sample_body
-from wirings import deep_in_six
+from wirings import in_six
 
 
 async def _failed(user: User, operation: str, *, timeout_s: float = 300.0) -> dict[str, Any]:
@@ -33,6 +33,7 @@ async def _is_gone(lab: LabControl, instance_id: str) -> None:
     await until(gone)
 
 
+@in_six
 async def test_a_failed_join_names_step_node_and_cause_and_retry_leaves_ready_nodes_alone(
     user: User, lab: LabControl
 ) -> None:
@@ -65,7 +66,6 @@ async def test_a_failed_join_names_step_node_and_cause_and_retry_leaves_ready_no
     await user.terminate(cluster_id)
 
 
-@deep_in_six
 async def test_rollback_of_a_failed_instantiate_leaves_nothing(user: User, lab: LabControl) -> None:
     """API-049."""
     cluster_id = await user.create(await user.sample("cluster"))
@@ -81,7 +81,6 @@ async def test_rollback_of_a_failed_instantiate_leaves_nothing(user: User, lab: 
     await user.terminate(cluster_id)
 
 
-@deep_in_six
 async def test_remains_of_a_failed_instantiate_are_listed_and_removed_with_the_instance(
     user: User, lab: LabControl
 ) -> None:
@@ -103,7 +102,6 @@ async def test_remains_of_a_failed_instantiate_are_listed_and_removed_with_the_i
     await _is_gone(lab, cluster_id)
 
 
-@deep_in_six
 async def test_a_new_instantiate_removes_what_a_given_up_one_left(user: User, lab: LabControl) -> None:
     """API-050, second half."""
     cluster_id = await user.create(await user.sample("cluster"))
@@ -120,7 +118,6 @@ async def test_a_new_instantiate_removes_what_a_given_up_one_left(user: User, la
     await user.terminate(cluster_id)
 
 
-@deep_in_six
 async def test_a_full_quota_is_reported_before_anything_is_created(user: User, lab: LabControl) -> None:
     """Done-list of issue 2: clear error, nothing created; a retry completes once the quota allows it."""
     cluster_id = await user.create(await user.sample("cluster"))
@@ -133,7 +130,6 @@ async def test_a_full_quota_is_reported_before_anything_is_created(user: User, l
     await user.terminate(cluster_id)
 
 
-@deep_in_six
 async def test_a_stack_that_heat_cannot_build_is_reported_with_heats_reason(user: User, lab: LabControl) -> None:
     """No valid host: the reason of the failed server reaches the operator, and rollback removes half a stack."""
     instance_id = await user.create(await user.sample("vm"))
@@ -145,7 +141,6 @@ async def test_a_stack_that_heat_cannot_build_is_reported_with_heats_reason(user
     await user.delete(instance_id)
 
 
-@deep_in_six
 async def test_a_wrong_password_of_the_machines_is_reported_with_node_and_address(user: User, lab: LabControl) -> None:
     """Sequences 2.3, 2.4: the login is refused. The response does not contain the password."""
     body = user.cluster()
@@ -160,6 +155,7 @@ async def test_a_wrong_password_of_the_machines_is_reported_with_node_and_addres
     await user.delete(cluster_id)
 
 
+@in_six
 async def test_a_vim_that_is_down_for_a_moment_delays_and_does_not_fail(user: User, lab: LabControl) -> None:
     """A retryable error is retried automatically."""
     instance_id = await user.create(await user.sample("vm"))
@@ -168,7 +164,6 @@ async def test_a_vim_that_is_down_for_a_moment_delays_and_does_not_fail(user: Us
     await user.terminate(instance_id)
 
 
-@deep_in_six
 async def test_a_machine_that_hangs_holds_one_operation_and_no_other(user: User, lab: LabControl) -> None:
     """A node does not answer for a while: other operations continue, and its own completes once the node answers."""
     cluster_id = await user.create(await user.sample("cluster"))
@@ -209,7 +204,6 @@ async def test_a_failed_terminate_can_be_retried_but_not_rolled_back(user: User,
     await user.delete(instance_id)
 
 
-@deep_in_six
 async def test_a_machine_that_cannot_be_deleted_at_first_is_deleted_in_the_end(user: User, lab: LabControl) -> None:
     """A second attempt by Heat often succeeds, so the deletion is retried without a request."""
     instance_id = await user.create(await user.sample("vm"))

@@ -19,7 +19,6 @@ from machine_vnfs import built, machines, package_of, servers_of
 from patience import until
 from user import GRACEFUL, User, sample_body
 from vm_packages import MISSING_IMAGE, OTHER_IMAGE, missing_image, other_image
-from wirings import deep_in_single
 
 Outage = Literal["heat", "keystone", "tokens", "kill"]
 _KILLED: Final = ("infra-openstack", "kubevnfm")
@@ -105,7 +104,6 @@ async def site(user: User, lab: LabControl, installation: Installation) -> Site:
     return Site(user, lab, await CloudFaults.from_user(user, lab), installation)
 
 
-@deep_in_single
 async def test_a_fault_in_each_operation_delays_it_and_does_no_harm(site: Site, tmp_path: Path) -> None:
     """API-048, API-061: another fault for each operation; where no service can be stopped, always a kill."""
     await site.walk(IN_TURN if site.faults.can_stop_services else ["kill"] * len(WALK), tmp_path)

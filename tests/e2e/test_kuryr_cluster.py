@@ -11,7 +11,6 @@ from aiohttp import web
 from kuryr_clusters import PORT, Balanced, Kuryr, balanced_cnf, kuryr_request
 from lab_process import LabControl
 from user import GRACEFUL, User, sample_body
-from wirings import deep_in_six
 
 
 def tasks_of(view: dict[str, Any]) -> set[str]:
@@ -87,7 +86,6 @@ async def grow_and_heal(user: User, lab: LabControl, cluster_id: str) -> None:
     assert not set((await vnfcs_of(user, cluster_id)).values()) & set(after.values())
 
 
-@deep_in_six
 async def test_a_service_of_a_cluster_with_kuryr_is_a_load_balancer_of_the_cloud(user: User, lab: LabControl) -> None:
     """SEQ-013, SEQ-016, SEQ-017, SEQ-018."""
     machines = user.installation.lab

@@ -8,7 +8,7 @@ import pytest
 from installations import Installation
 from lab_process import LabControl
 from user import GRACEFUL, User, sample_body
-from wirings import deep_in_single
+from wirings import in_six
 
 
 async def test_one_of_two_operations_on_one_instance_is_accepted(user: User) -> None:
@@ -25,6 +25,7 @@ async def test_one_of_two_operations_on_one_instance_is_accepted(user: User) -> 
     (await user.ask(instance_id, "terminate", GRACEFUL)).must(404)
 
 
+@in_six
 @pytest.mark.faults
 async def test_retry_and_rollback_at_once_are_one_of_both(user: User, lab: LabControl) -> None:
     """API-042."""
@@ -42,7 +43,6 @@ async def test_retry_and_rollback_at_once_are_one_of_both(user: User, lab: LabCo
     await user.delete(instance_id)
 
 
-@deep_in_single
 async def test_many_instances_are_built_and_taken_down_at_once(user: User, lab: LabControl) -> None:
     """API-043: the operations do not wait for one another, and each creates its own stack."""
     vnfd_id = await user.sample("vm")

@@ -1,4 +1,4 @@
-"""Each operation of a VNF of plain machines, in both wirings; the results are checked in the cloud."""
+"""Each operation of a VNF of plain machines; the results are checked in the cloud."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from machine_vnfs import built, machines, package_of, servers_of
 from patience import until
 from user import GRACEFUL, User, sample_body
 from vm_packages import OTHER_IMAGE, TWO_FLAVOURS, other_image, two_flavours
-from wirings import deep_in_six
+from wirings import in_six
 
 CP = "VDU1_CP1"
 
@@ -54,7 +54,6 @@ async def test_a_vnf_is_scaled_out_and_in_by_either_version(user: User, v1: User
     await user.terminate(instance_id)
 
 
-@deep_in_six
 async def test_a_vnf_is_scaled_to_levels(user: User, lab: LabControl) -> None:
     """API-060."""
     instance_id = await built(user)
@@ -66,7 +65,6 @@ async def test_a_vnf_is_scaled_to_levels(user: User, lab: LabControl) -> None:
     await user.terminate(instance_id)
 
 
-@deep_in_six
 @pytest.mark.parametrize(
     ("change", "place"),
     [
@@ -181,7 +179,6 @@ async def test_machines_are_stopped_and_started(user: User, v1: User, lab: LabCo
     await user.terminate(instance_id)
 
 
-@deep_in_six
 @pytest.mark.parametrize("version", ["v1", "v2"])
 async def test_connection_points_move_to_another_network(user: User, v1: User, lab: LabControl, version: str) -> None:
     """API-034: the request in the form of either version."""
@@ -255,7 +252,6 @@ async def test_a_change_of_package_is_judged(user: User, v1: User) -> None:
     await user.terminate(instance_id)
 
 
-@deep_in_six
 @pytest.mark.faults
 async def test_a_flavour_is_changed_and_a_change_that_fails_is_rolled_back(
     user: User, v1: User, lab: LabControl, tmp_path: Path
@@ -285,7 +281,6 @@ async def test_a_flavour_is_changed_and_a_change_that_fails_is_rolled_back(
     await user.terminate(instance_id)
 
 
-@deep_in_six
 async def test_another_package_brings_another_image(user: User, lab: LabControl, tmp_path: Path) -> None:
     """API-059."""
     instance_id = await built(user)
@@ -306,7 +301,6 @@ async def vnfcs(user: User, instance_id: str) -> list[dict[str, Any]]:
     return found
 
 
-@deep_in_six
 async def test_what_a_vnf_does_not_support_is_not_found(user: User) -> None:
     """API-060."""
     instance_id = await built(user)
@@ -322,6 +316,7 @@ async def cancel(user: User, operation: str, mode: str) -> None:
     (await user.lcm("POST", path, {"cancelMode": mode})).must(202)
 
 
+@in_six
 @pytest.mark.faults
 @pytest.mark.parametrize("mode", ["GRACEFUL", "FORCEFUL"])
 async def test_an_operation_that_runs_is_cancelled(user: User, lab: LabControl, mode: str) -> None:

@@ -11,10 +11,12 @@ import pytest
 from own_packages import Files, own_vm, zipped
 from patience import until
 from user import User
+from wirings import in_six
 
 BASE = "/vnfpkgm/v1/vnf_packages"
 
 
+@in_six
 async def test_a_package_is_created_uploaded_shown_disabled_and_deleted(user: User) -> None:
     """API-110, API-111, API-114, API-116, API-118."""
     archive = zipped(own_vm("5b5d5ab5-8a4c-4a4e-9d1b-111111111111"))

@@ -38,7 +38,7 @@ async def answers(address: str, login: dict[str, str] | None = None) -> int:
 
 @pytest.mark.parametrize(
     ("installation", "form"),
-    variants(("v1", "v2"), every_run=lambda wiring, form: (wiring, form) == ("six", "v1")),
+    variants(("v1", "v2"), every_run=lambda wiring, form: (wiring, form) == ("single", "v1")),
     indirect=["installation"],
 )
 async def test_a_registry_serves_a_cluster_is_healed_and_terminated(user: User, v1: User, form: ApiVersion) -> None:

@@ -11,7 +11,7 @@ from kubevnfm_lab.machines.registry import RegistryPort, RegistrySettings
 from lab_process import LabControl
 from shown_clusters import nodes_of, tasks_of
 from user import ApiVersion, User, sample_body
-from wirings import deep_in_six, variants
+from wirings import variants
 
 OUT: Final = {"type": "SCALE_OUT", "aspectId": "worker_instance"}
 IN: Final = {"type": "SCALE_IN", "aspectId": "worker_instance"}
@@ -120,7 +120,7 @@ async def test_workers_come_and_go(user: User, v1: User, lab: LabControl, form: 
 
 @pytest.mark.parametrize(
     ("installation", "form"),
-    variants(("v1", "v2"), every_run=lambda wiring, form: (wiring, form) == ("six", "v2")),
+    variants(("v1", "v2"), every_run=lambda wiring, form: (wiring, form) == ("single", "v2")),
     indirect=["installation"],
 )
 async def test_a_cluster_of_tackers_guide_is_scaled_and_its_masters_are_not(
@@ -163,7 +163,6 @@ async def test_a_cluster_of_tackers_guide_is_scaled_and_its_masters_are_not(
     registry.close()
 
 
-@deep_in_six
 async def test_a_scaling_that_contradicts_the_cluster_changes_nothing(user: User, lab: LabControl) -> None:
     """SEQ-191, 5.1."""
     cluster_id = await a_cluster(user)
@@ -182,7 +181,6 @@ async def test_a_scaling_that_contradicts_the_cluster_changes_nothing(user: User
     await user.terminate(cluster_id)
 
 
-@deep_in_six
 async def test_a_failed_scale_out_is_rolled_back_and_then_succeeds(user: User, lab: LabControl) -> None:
     """1.11, SEQ-180: the nodes that had joined leave the cluster before their machines go."""
     cluster_id = await a_cluster(user)
@@ -202,7 +200,6 @@ async def test_a_failed_scale_out_is_rolled_back_and_then_succeeds(user: User, l
     await user.terminate(cluster_id)
 
 
-@deep_in_six
 async def test_a_drain_that_is_refused_names_the_pods_and_a_retry_ends_it(user: User, lab: LabControl) -> None:
     """SEQ-188, W-09, W-10: what holds a drain up is shown while it waits."""
     body = user.cluster(level="instantiation_level_1")

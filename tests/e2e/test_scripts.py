@@ -13,7 +13,7 @@ from package_variants import scripted_cluster, variant
 from processes import PROJECT
 from user import FORCEFUL, GRACEFUL, ApiVersion, User, sample_body
 from user_data_packages import FORMS, VDUS, Form, instantiate_body, links, user_data_package
-from wirings import deep_in_six, variants
+from wirings import variants
 
 SCRIPTS: Final = PROJECT / "tests/fixtures/scripts"
 FORM: Final = FORMS["none"]
@@ -113,7 +113,6 @@ async def test_every_operation_runs_the_scripts_of_its_phases(
     await caller.delete(recorded.instance_id)
 
 
-@deep_in_six
 async def test_a_driver_class_of_a_package_runs_in_each_phase(user: User, v1: User, lab: LabControl) -> None:
     """SEQ-004, 6.6, 6.7: a class as Tacker's v1 loads it finds its machines through Heat, and what it leaves is stored."""
     vnfd_id = str(uuid.uuid4())
@@ -157,7 +156,6 @@ async def test_a_driver_class_of_a_package_runs_in_each_phase(user: User, v1: Us
     assert str(ssh["password"]) not in "".join((*user.heard, *v1.heard))
 
 
-@deep_in_six
 async def test_a_change_of_package_runs_the_new_scripts_and_coordinates_each_machine(
     user: User, lab: LabControl
 ) -> None:
@@ -209,7 +207,6 @@ async def test_a_change_of_package_runs_the_new_scripts_and_coordinates_each_mac
     await user.terminate(recorded.instance_id)
 
 
-@deep_in_six
 async def test_machines_by_tosca_alone_are_coordinated_by_the_names_of_the_vnfd(user: User, lab: LabControl) -> None:
     """SEQ 6.5. A name that no machine has is refused before a machine changes: no rollback could coordinate it."""
     form = FORMS["tosca"]
@@ -245,7 +242,6 @@ async def test_machines_by_tosca_alone_are_coordinated_by_the_names_of_the_vnfd(
     await user.terminate(recorded.instance_id)
 
 
-@deep_in_six
 async def test_a_script_that_fails_is_retried_or_rolled_back_with_what_it_kept(user: User, lab: LabControl) -> None:
     """Tacker's error handling: user_script_err_handling_data, and the scripts of a rollback."""
     recorded = Recorded(user, await user.create(await onboarded(user)))
@@ -299,7 +295,6 @@ def on_cluster(caller: User, cluster: dict[str, Any], **parameters: str) -> dict
     return caller.on_vim({**body, "additionalParams": params}, cluster)
 
 
-@deep_in_six
 async def test_scripts_of_a_cnf_run_in_each_operation_and_in_a_rollback(
     user: User, v1: User, lab: LabControl, tmp_path: Path
 ) -> None:
@@ -350,7 +345,6 @@ async def test_scripts_of_a_cnf_run_in_each_operation_and_in_a_rollback(
     await user.terminate(cluster_id)
 
 
-@deep_in_six
 async def test_a_cluster_that_a_driver_class_builds_takes_cnfs_and_is_healed_as_a_whole(
     user: User, v1: User, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ from masters import kubectl
 from six_processes import SERVICES
 from subscriber import Subscriber
 from user import GRACEFUL, User, sample_body
-from wirings import deep_in_single
+from wirings import deep_in_single, in_six
 
 
 def _forms(secret: str) -> set[bytes]:
@@ -159,6 +159,7 @@ def _finds_what_is_there(files: list[Path], text: str) -> bool:
     return any(text.encode() in path.read_bytes() for path in files)
 
 
+@in_six
 async def test_no_other_user_of_the_machine_can_read_what_the_services_store(user: User) -> None:
     """Packages and documents may hold secrets of their authors; the cache has what was unpacked of them."""
     if isinstance(user.installation, GivenInstallation):

@@ -8,10 +8,8 @@ from pathlib import Path
 from lab_process import LabControl
 from package_variants import keyed_cluster
 from user import User, sample_body
-from wirings import deep_in_six
 
 
-@deep_in_six
 async def test_a_cluster_comes_up_with_a_key_pair_of_its_own_behind_a_bastion(
     user: User, lab: LabControl, tmp_path: Path
 ) -> None:

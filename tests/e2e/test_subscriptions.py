@@ -8,6 +8,7 @@ from own_packages import own_vm, zipped
 from patience import until
 from subscriber import CLIENT_ID, CLIENT_PASSWORD, Subscriber
 from user import User, sample_body
+from wirings import in_six
 
 OPERATION = "VnfLcmOperationOccurrenceNotification"
 
@@ -19,6 +20,7 @@ async def _subscribe(user: User, subscriber: Subscriber, **fields: Any) -> str:
     return str(made.json["id"])
 
 
+@in_six
 async def test_subscribers_of_both_versions_hear_the_whole_life_in_order(user: User, v1: User) -> None:
     """SEQ-044, API-070, API-074, API-076, API-078, API-080."""
     vnfd_id = await user.sample("vm")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from lab_process import LabControl
 from user import Answer, User, sample_body
+from wirings import in_six
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 BOTH = pytest.mark.parametrize("ending", ["", ".json"])
@@ -99,6 +100,7 @@ async def test_no_form_of_an_id_shows_what_is_for_other_services(user: User, for
         assert "sealed" not in refused.text
 
 
+@in_six
 async def test_a_vim_in_use_changes_its_password_only_and_is_not_deleted(user: User, lab: LabControl) -> None:
     """API-132."""
     instance_id = await user.create(await user.sample("vm"))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from lab_process import LabControl
 from user import GRACEFUL, User, sample_body
+from wirings import in_six
 
 
+@in_six
 async def test_a_vm_is_instantiated_shown_terminated_and_deleted(user: User, lab: LabControl) -> None:
     """SEQ-044, API-020, API-029, API-033, API-054, API-055."""
     vnfd_id = await user.sample("vm")

@@ -7,12 +7,10 @@ from typing import Any
 from lab_process import LabControl
 from masters import kubectl
 from user import DRIFT, FORCEFUL, User, sample_body
-from wirings import deep_in_six
 
 GRACEFUL = {"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 0}
 
 
-@deep_in_six
 async def test_one_request_builds_a_cluster_that_becomes_a_vim_and_takes_a_cnf(user: User, lab: LabControl) -> None:
     """CR-009, CR-039, CR-040, CR-041, CR-043, CR-045, CR-046, CR-048, CR-049, CR-050, CR-077, CR-083, CR-085, CR-089, CR-092, CR-104, CR-105, CR-106, CR-111, CR-113, CR-116, CR-121, CR-123: built, scaled, healed, removed."""
     machines_id = await user.create(await user.sample("cluster"))

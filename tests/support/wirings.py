@@ -27,11 +27,12 @@ def variants(*values: Iterable[Any], every_run: Callable[..., bool]) -> list[Par
     ]
 
 
-deep_in_six: Final = pytest.mark.parametrize(
-    "installation", variants(every_run=lambda wiring: wiring == "single"), indirect=True
-)
-"""For a long test of what the wirings share, where a shorter one shows that it works over the message broker too."""
+in_six: Final = pytest.mark.parametrize("installation", WIRINGS, indirect=True)
+"""For a test that crosses a border between services which no other test in six processes crosses; CONTRIBUTING.md has the list.
+
+All others run in one process; in six they are ``deep``.
+"""
 deep_in_single: Final = pytest.mark.parametrize(
     "installation", variants(every_run=lambda wiring: wiring == "six"), indirect=True
 )
-"""For a long test in which most can go wrong between processes."""
+"""For a long test of what only several processes have: messages on a broker, a log of each."""
