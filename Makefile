@@ -71,13 +71,13 @@ up: .venv/.ready servers ## Starts the six services as processes on RabbitMQ and
 down: .venv/.ready ## Stops what `make up` started
 	@$(BIN)/python tests/support/six_processes.py down
 
-test: samples servers ## Runs the tests except those marked `deep` (longer proofs of what shorter tests show), `clients` or `etsi`
-	@$(PYTEST) -m "not deep and not clients and not etsi" -n $(WORKERS) --dist worksteal $(UNIT_TESTS) tests
+test: samples servers ## Runs the tests except those marked `deep` (longer proofs of what shorter tests show), `clients` or `etsi`; ends with what was left out or skipped
+	@$(PYTEST) -rs --leave-out-unchanged -m "not deep and not clients and not etsi" -n $(WORKERS) --dist worksteal $(UNIT_TESTS) tests
 
 test-unit: samples ## Runs the tests of the services and libs, which need no server
 	@$(PYTEST) $(UNIT_TESTS)
 
-test-e2e: samples servers ## Runs the end-to-end tests, over HTTP, in both wirings
+test-e2e: samples servers ## Runs the end-to-end tests, over HTTP, in one process and in six
 	@$(PYTEST) tests/e2e
 
 test-openstack: samples ## Runs the end-to-end tests of machines against a real OpenStack: CLOUD=NAME is its entry in clouds.yaml
