@@ -1,8 +1,8 @@
 """A pytest plugin: ``--leave-out-unchanged`` leaves out tests of other programs if nothing that they use has changed.
 
-Other programs are those that are not the product itself, or attack it. Changed is what differs from the branch's base on ``origin/main``,
-or from the commit before the newest on ``main`` itself. In doubt a test runs: if git does not answer, and after each change of a file
-that is neither Python nor a text for readers. The summary names the files that were left out.
+Other programs are those that are not the product itself, or attack it. Changed is what differs from the branch's base on ``origin/main``.
+In doubt a test runs: if git does not answer, on ``main`` itself, which does not say what was tested last, and after each change of a
+file that is neither Python nor a text for readers. The summary names the files that were left out.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ def changed_files() -> Set[Path] | None:
     """Return what has changed since the base, with files that git does not know yet; None if git does not say."""
     try:
         head, base = _git("rev-parse", "HEAD"), _git("merge-base", "HEAD", "origin/main")
-        names = _git("diff", "--name-only", "--no-renames", "HEAD~1" if base == head else base[0])
+        if base == head:
+            return None
+        names = _git("diff", "--name-only", "--no-renames", base[0])
         return {PROJECT / name for name in [*names, *_git("ls-files", "--others", "--exclude-standard")]}
     except (OSError, subprocess.CalledProcessError):
         return None
