@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from aiohttp import web
@@ -13,8 +13,13 @@ from etsi import etsi_schemas, misfit
 from jsonschema_rs import Draft202012, Draft202012Validator, Registry
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
-from kubevnfm_lcm_api.gateway.app import Services, make_app
+from kubevnfm_lcm_api.gateway import vims
+from kubevnfm_lcm_api.gateway.app import Subject, make_app
 from kubevnfm_lcm_api.gateway.openapi.document import make_document
+from kubevnfm_lcm_api.gateway.openapi.routes import ROOT
+from kubevnfm_lcm_api.lifecycle.http import routes as lifecycle
+from kubevnfm_lcm_api.notifications.http import routes as notifications
+from kubevnfm_lcm_api.packages.http import routes as packages
 
 _HERE: Final = "urn:openapi"
 
@@ -69,20 +74,27 @@ def _pattern(path: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", last))
 
 
-def an_app() -> web.Application:
-    """Return the gateway's application with its routes; it cannot serve requests."""
+def an_app(*more: Subject) -> web.Application:
+    """Return the gateway's application with its routes, and those of more subjects; it cannot serve requests."""
 
     async def ready() -> bool:
         return True
 
     nothing: Any = None
-    return make_app(Services(nothing, nothing, nothing, nothing), nothing, ready, {}, gate=Gate([]), proxies=Proxies())
+    subjects: list[Subject] = [
+        partial(lifecycle.add_to, services=nothing),
+        partial(packages.add_to, services=nothing),
+        partial(notifications.add_to, services=nothing),
+        partial(vims.add_to, vims=nothing),
+        *more,
+    ]
+    return make_app(subjects, nothing, ready, {}, gate=Gate([]), proxies=Proxies())
 
 
 @cache
 def our_document() -> Documented:
     """Return the gateway's own document."""
-    return Documented(make_document(an_app(), version="tested"))
+    return Documented(make_document(an_app(), ROOT, version="tested"))
 
 
 def judge(method: str, path: str, status: int, headers: Mapping[str, str], body: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -86,6 +86,9 @@ class OtherServiceError(VnfmError):
         self.status = status  # type: ignore[misc]  # of this one error, not of the class
 
 
+_MISTAKES: Final[Mapping[int, type[InvalidInput]]] = {400: InvalidInput, 422: Unprocessable}
+
+
 def _error_of(service: str, status: int, text: str) -> VnfmError:
     try:
         problem = read_foreign(text)
@@ -95,11 +98,9 @@ def _error_of(service: str, status: int, text: str) -> VnfmError:
     if not isinstance(problem, dict):
         problem = {}
     detail = str(problem.get("detail") or f"{service} answered {status}")
-    places = problem.get("invalidParams") or [{}]
-    field, reason = str(places[0].get("name", "")), str(places[0].get("reason", detail))
-    if status == InvalidInput.status:
-        return InvalidInput(field, reason)
-    if status == Unprocessable.status:
-        return Unprocessable(field, reason)
+    if status in _MISTAKES:
+        named = problem.get("invalidParams") or [{}]
+        (field, reason), *more = ((str(one.get("name", "")), str(one.get("reason", detail))) for one in named)
+        return _MISTAKES[status](field, reason, *more)
     plain: dict[int, type[VnfmError]] = {404: NotFound, 409: Conflict, 503: ServiceUnavailable, 504: TimedOut}
     return plain[status](detail) if status in plain else OtherServiceError(detail, status=status)

@@ -104,14 +104,17 @@ async def test_a_problem_comes_back_as_our_error(
     service.body = {
         "status": status,
         "detail": "what is wrong",
-        "invalidParams": [{"name": "vim.name", "reason": "what is wrong"}],
+        "invalidParams": [
+            {"name": "vim/name", "reason": "what is wrong"},
+            {"name": "vim/type", "reason": "a text expected"},
+        ],
     }
     with pytest.raises(error, match="what is wrong") as raised:
         await HttpVims(service.url, TOKEN, session).get("x")
     assert type(raised.value) is error
     assert raised.value.status == status
     if isinstance(raised.value, InvalidInput):
-        assert raised.value.field == "vim.name"
+        assert raised.value.places == (("vim/name", "what is wrong"), ("vim/type", "a text expected"))
 
 
 async def test_an_answer_that_is_no_problem_still_names_service_and_status(

@@ -54,15 +54,15 @@ class Conflict(VnfmError):
 
 
 class InvalidInput(VnfmError):
-    """The caller's input is malformed: ``field`` (a JSON path) says where, the message what was expected."""
+    """The caller's input is malformed: ``field`` (a JSON path) says where, ``reason`` what was expected; ``more``: so elsewhere too."""
 
     code = "invalid-input"
     title = "Invalid input"
     status = 400
 
-    def __init__(self, field: str, reason: str) -> None:
-        super().__init__(f"{field}: {reason}" if field else reason)
-        self.field, self.reason = field, reason
+    def __init__(self, field: str, reason: str, *more: tuple[str, str]) -> None:
+        self.field, self.reason, self.places = field, reason, ((field, reason), *more)
+        super().__init__("; ".join(f"{name}: {why}" if name else why for name, why in self.places))
 
 
 class Unprocessable(InvalidInput):

@@ -45,8 +45,9 @@ def internal_app(
             check_ids(request)
             return await handler(request)
         except VnfmError as error:
-            places = [{"name": error.field, "reason": error.reason}] if isinstance(error, InvalidInput) else []
-            return _problem(error.status, error.code, error.title, str(error), places)
+            places = error.places if isinstance(error, InvalidInput) else ()
+            named = [{"name": name, "reason": reason} for name, reason in places]
+            return _problem(error.status, error.code, error.title, str(error), named)
         except web.HTTPException as refusal:
             return _problem(refusal.status, "about:blank", refusal.reason, refusal.reason)
         except Exception:  # the edge: the log gets the whole error, the caller none of it

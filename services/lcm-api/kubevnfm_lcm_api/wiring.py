@@ -6,6 +6,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from kubevnfm_access.wiring import opened_gate, proxies, warn_of_clear_text
 from kubevnfm_clients.outbound import outbound_session
@@ -15,7 +16,8 @@ from kubevnfm_kit.http import serving
 from kubevnfm_worker import Outbox, OutboxRelay
 from kubevnfm_worker.backends import Backends
 
-from kubevnfm_lcm_api.gateway.app import Services, make_app
+from kubevnfm_lcm_api.gateway.app import Subject, make_app
+from kubevnfm_lcm_api.gateway.vims import add_to as add_vims
 from kubevnfm_lcm_api.granting.wiring import external_grants
 from kubevnfm_lcm_api.http.context import HttpContext
 from kubevnfm_lcm_api.lifecycle import wiring as lifecycle
@@ -73,12 +75,6 @@ async def lcm_api(
         await worker.start()
         for subject in subjects:
             await subject.start(backends.bus)
-        services = Services(
-            lifecycle=parts.lifecycle.services,
-            packages=parts.packages.services,
-            notifications=parts.notifications.services,
-            vims=vims,
-        )
         context = HttpContext(
             store=backends.store,
             ring=backends.key_ring,
@@ -88,7 +84,8 @@ async def lcm_api(
             page_size=settings.page_size,
         )
         way = proxies(settings, settings.public_url, settings.host)
-        app = make_app(services, context, backends.is_ready, backends.states, gate=gate, proxies=way)
+        apis: list[Subject] = [*(subject.add_to for subject in subjects), partial(add_vims, vims=vims)]
+        app = make_app(apis, context, backends.is_ready, backends.states, gate=gate, proxies=way)
         # The gateway opens last and closes first: every request finds its services running.
         bound = backends.sockets.get((settings.host, settings.port))
         async with serving(

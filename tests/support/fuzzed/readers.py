@@ -25,7 +25,6 @@ from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.foreign_yaml import YamlRefused, read_kubernetes_yaml, read_tosca_yaml
 from kubevnfm_lcm_api.http.bodies import parse
-from kubevnfm_lcm_api.http.errors import BadRequest
 from kubevnfm_mgmt_executor.domain.kubernetes.built import read_configuration
 from kubevnfm_sandbox.answers import Answer, AnswerRefused, read_answer
 from kubevnfm_sol.lcm import InstantiateVnfRequest
@@ -211,7 +210,7 @@ def readers() -> dict[str, Reader]:
         ),
         "json": Reader(read_foreign, (ValueError,), _json_inputs("json", [*requests, *messages])),
         "messages": Reader(decode, (InvalidMessage,), _json_inputs("messages", messages)),
-        "requests": Reader(_read_request, (ValueError, InvalidInput, BadRequest), _json_inputs("requests", requests)),
+        "requests": Reader(_read_request, (ValueError, InvalidInput), _json_inputs("requests", requests)),
         "callbacks": Reader(
             _read_callback, (InvalidInput, Unprocessable), _json_inputs("callbacks", [json.dumps(_CALLBACK).encode()])
         ),

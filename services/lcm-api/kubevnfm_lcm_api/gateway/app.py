@@ -3,46 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from aiohttp import web
 from kubevnfm_access.audit import audited
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import PROXIES, Handler, Proxies, admitted
-from kubevnfm_clients.ports import Vims
 from kubevnfm_kit.http import Ready, check_ids, health_handlers
 
-from kubevnfm_lcm_api.gateway import models, vims
+from kubevnfm_lcm_api.gateway import models
 from kubevnfm_lcm_api.gateway.openapi import routes as documents
 from kubevnfm_lcm_api.gateway.versions import ANNOUNCED, Api, check_headers, headers_of_answers
 from kubevnfm_lcm_api.http.bodies import BODY_LIMIT
 from kubevnfm_lcm_api.http.context import CONTEXT, HttpContext, api_root
+from kubevnfm_lcm_api.http.documents import DOCUMENTS
 from kubevnfm_lcm_api.http.errors import REQUEST_ID, errors_as_problems
 from kubevnfm_lcm_api.http.routes import ROUTES, Answer, Route, add_routes
-from kubevnfm_lcm_api.lifecycle.http import routes as lifecycle
-from kubevnfm_lcm_api.lifecycle.http.context import LifecycleServices
-from kubevnfm_lcm_api.notifications.http import routes as notifications
-from kubevnfm_lcm_api.notifications.http.context import NotificationServices
-from kubevnfm_lcm_api.packages.http import routes as packages
-from kubevnfm_lcm_api.packages.http.context import PackageServices
 
 _OCCURRENCE: Final = re.compile(r"/vnf_lcm_op_occs/([^/]+)")
 
 
-@dataclass(frozen=True)
-class Services:
-    """The services behind the resources, by subject."""
-
-    lifecycle: LifecycleServices
-    packages: PackageServices
-    notifications: NotificationServices
-    vims: Vims
+Subject = Callable[[web.Application], None]
+"""Adds its routes, and the services behind them, to an application."""
 
 
 def make_app(
-    services: Services,
+    subjects: Iterable[Subject],
     context: HttpContext,
     ready: Ready,
     states: Mapping[str, object],
@@ -65,13 +52,12 @@ def make_app(
     app.on_response_prepare.append(headers_of_answers)
     app[CONTEXT] = context
     app[PROXIES] = proxies
-    app[ROUTES] = {}
-    lifecycle.add_to(app, services.lifecycle)
-    packages.add_to(app, services.packages)
-    notifications.add_to(app, services.notifications)
-    vims.add_to(app, services.vims)
-    app[documents.DOCUMENTS] = documents.Documents()
-    add_routes(app, [*documents.routes(), *_routes(ready, states)])
+    app[ROUTES], app[DOCUMENTS] = {}, [documents.ROOT]
+    for add_to in subjects:
+        add_to(app)
+    add_routes(app, _routes(ready, states))
+    for document in app[DOCUMENTS]:
+        add_routes(app, documents.routes(document))
     return app
 
 

@@ -13,7 +13,7 @@ from kubevnfm_secrets import SECRET_NAMES, hide
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from kubevnfm_lcm_api.http.errors import BadRequest, BodyTooLarge, NotAcceptable, UnsupportedMediaType
+from kubevnfm_lcm_api.http.errors import BodyTooLarge, NotAcceptable, UnsupportedMediaType
 from kubevnfm_lcm_api.http.spelling import check_spelling
 
 JSON = ("application/json",)
@@ -90,7 +90,7 @@ async def read_json(request: web.Request, media_types: Collection[str] = JSON, *
 
 
 def parse(model: type[B], document: Any) -> B:
-    """Return the document as the type, its secret texts hidden. Raises BadRequest with the wrong attributes.
+    """Return the document as the type, its secret texts hidden. Raises InvalidInput with the wrong attributes.
 
     Attributes that the type does not have are ignored, unless they are misspelled or the type forbids them.
     """
@@ -102,7 +102,8 @@ def parse(model: type[B], document: Any) -> B:
         # Not by the names of Python: they are no attributes of the API.
         return model.model_validate(hide(document), by_alias=True, by_name=False)
     except ValidationError as error:
-        raise BadRequest([(_path(e["loc"]), _reason(e)) for e in error.errors(include_input=False)]) from error
+        first, *more = ((_path(e["loc"]), _reason(e)) for e in error.errors(include_input=False))
+        raise InvalidInput(*first, *more) from error
 
 
 def _path(location: tuple[int | str, ...]) -> str:

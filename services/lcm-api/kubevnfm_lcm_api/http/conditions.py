@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime
 from email.utils import format_datetime
+from typing import Protocol
 
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput, VnfmError
 from kubevnfm_kit.http_dates import read_http_date
 from kubevnfm_kit.json_types import JsonMapping
-from kubevnfm_store.query import Stored
 
 
 class PreconditionFailed(VnfmError):
@@ -21,7 +21,17 @@ class PreconditionFailed(VnfmError):
     status = 412
 
 
-def entity_tag(variant: str, stored: Stored, *more: str) -> str:
+class Revised(Protocol):
+    """A document with its revision: of this service's store, or as another service answers it."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def revision(self) -> int: ...
+
+
+def entity_tag(variant: str, stored: Revised, *more: str) -> str:
     """Return the strong tag of a document in one API version; ``more``: other values that the answer depends on."""
     text = ":".join((variant, stored.id, str(stored.revision), *more))
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'

@@ -13,6 +13,8 @@ from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable, VnfmError
 from kubevnfm_kit.ids import new_id
 from kubevnfm_sol.problem import InvalidParam, ProblemDetails
 
+from kubevnfm_lcm_api.http.documents import PointedError, PointedProblem, document_of, json_pointer
+
 log = structlog.get_logger()
 
 RETRY_AFTER_S: Final = 5
@@ -23,14 +25,6 @@ _DETAIL: Final = {
     405: "the method is not defined for this resource",
     413: "the body is larger than this resource accepts",
 }
-
-
-class BadRequest(InvalidInput):
-    """Several attributes of a request are wrong."""
-
-    def __init__(self, places: list[tuple[str, str]]) -> None:
-        super().__init__("", "; ".join(f"{name}: {reason}" if name else reason for name, reason in places))
-        self.places = places
 
 
 class NotAcceptable(VnfmError):
@@ -85,17 +79,15 @@ def problem_response(
 
 
 def _of_error(request: web.Request, error: VnfmError, request_id: str) -> web.Response:
-    places = error.places if isinstance(error, BadRequest) else []
-    if isinstance(error, InvalidInput) and error.field:
-        places = [(error.field, error.reason)]
-    problem = ProblemDetails(
-        type=error.code,
-        title=error.title,
-        status=error.status,
-        detail=str(error),
-        invalid_params=tuple(InvalidParam(name=name, reason=reason) for name, reason in places if name),
-        request_id=request_id,
-    )
+    places = error.places if isinstance(error, InvalidInput) else ()
+    facts = {"type": error.code, "title": error.title, "status": error.status, "detail": str(error)}
+    problem: ProblemDetails
+    if document_of(request.app, request.path).has_pointers:
+        errors = tuple(PointedError(pointer=json_pointer(name), message=reason) for name, reason in places)
+        problem = PointedProblem(**facts, errors=errors, request_id=request_id)
+    else:
+        named = tuple(InvalidParam(name=name, reason=reason) for name, reason in places if name)
+        problem = ProblemDetails(**facts, invalid_params=named, request_id=request_id)
     headers: list[tuple[str, str]] = []
     if isinstance(error, OutsideUnavailable):
         headers.append(("Retry-After", str(RETRY_AFTER_S)))

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
+from kubevnfm_kit.errors import InvalidInput
 from pydantic import AliasChoices, BaseModel
-
-from kubevnfm_lcm_api.http.errors import BadRequest
 
 PARAMETERS: Final = frozenset(
     """
@@ -28,7 +27,7 @@ _SHORTEST: Final = 6
 
 
 def check_spelling(model: type[BaseModel], document: Mapping[str, Any]) -> None:
-    """Raise BadRequest for attributes of a request, and for names in its additionalParams, that are nearly known ones."""
+    """Raise InvalidInput for attributes of a request, and for names in its additionalParams, that are nearly known ones."""
     known = tuple(_attributes(model))
     wrong = [
         (name, f"no such attribute; did you mean {meant}? Known are {', '.join(known)}")
@@ -43,7 +42,7 @@ def check_spelling(model: type[BaseModel], document: Mapping[str, Any]) -> None:
             if (meant := _meant(name, PARAMETERS))
         )
     if wrong:
-        raise BadRequest(wrong)
+        raise InvalidInput(*wrong[0], *wrong[1:])
 
 
 def _attributes(model: type[BaseModel]) -> Iterator[str]:

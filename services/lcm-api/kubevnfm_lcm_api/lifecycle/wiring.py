@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from aiohttp import web
 from kubevnfm_bus.port import Delivery, MessageBus, Verdict
 from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_events import queues
@@ -26,6 +27,7 @@ from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import OrphanMarks
 from kubevnfm_lcm_api.lifecycle.core.ports import Grants, PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.progress import Progress
+from kubevnfm_lcm_api.lifecycle.http import routes
 from kubevnfm_lcm_api.lifecycle.http.context import LifecycleServices, OperationEvents
 from kubevnfm_lcm_api.lifecycle.requests.instantiate import Instantiate
 from kubevnfm_lcm_api.lifecycle.requests.tasks import Tasks
@@ -73,6 +75,10 @@ class LifecycleParts:
     machines: MachineWatch
     rotations: Rotations
     marks: OrphanMarks
+
+    def add_to(self, app: web.Application) -> None:
+        """Add the resources to the gateway."""
+        routes.add_to(app, self.services)
 
     def handle(self, worker: CommandWorker) -> None:
         """Register the handlers of the engine's commands; before the worker starts."""

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
+from aiohttp import web
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_clients.outbound import outbound_session
 from kubevnfm_clients.outbound_settings import OutboundSettings
@@ -24,6 +25,7 @@ from kubevnfm_lcm_api.notifications.delivery import ANNOUNCED, NOTIFICATIONS, No
 from kubevnfm_lcm_api.notifications.domain import subscription
 from kubevnfm_lcm_api.notifications.event_feed import EventFeed
 from kubevnfm_lcm_api.notifications.event_log import EventLog
+from kubevnfm_lcm_api.notifications.http import routes
 from kubevnfm_lcm_api.notifications.http.context import NotificationServices
 from kubevnfm_lcm_api.notifications.settings import CallbackSettings
 from kubevnfm_lcm_api.notifications.subscriptions import Subscriptions
@@ -48,6 +50,10 @@ class NotificationParts:
     services: NotificationServices
     notifications: Notifications
     log: EventLog
+
+    def add_to(self, app: web.Application) -> None:
+        """Add the resources to the gateway."""
+        routes.add_to(app, self.services)
 
     def handle(self, worker: CommandWorker) -> None:
         """Register the handler of deliveries; before the worker starts."""

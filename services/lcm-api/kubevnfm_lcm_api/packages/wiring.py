@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
+from aiohttp import web
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_events import queues
 from kubevnfm_events.lcm import FetchPackage, OnboardPackage
@@ -22,6 +23,7 @@ from kubevnfm_lcm_api.packages.adapters.sources import HttpPackageSources
 from kubevnfm_lcm_api.packages.adapters.unpacking_process import UnpackingProcesses, UnpackingRules
 from kubevnfm_lcm_api.packages.catalogue import Packages
 from kubevnfm_lcm_api.packages.domain.ports import Foresight, PackageUsers
+from kubevnfm_lcm_api.packages.http import routes
 from kubevnfm_lcm_api.packages.http.context import PackageServices
 from kubevnfm_lcm_api.packages.onboarding import Onboarding
 from kubevnfm_lcm_api.packages.settings import PackageSettings
@@ -45,6 +47,10 @@ class PackageParts:
     """The part of lcm-api that manages VNF packages."""
 
     services: PackageServices
+
+    def add_to(self, app: web.Application) -> None:
+        """Add the resources to the gateway."""
+        routes.add_to(app, self.services)
 
     def handle(self, worker: CommandWorker) -> None:
         """Register the handlers of the package commands; before the worker starts."""

@@ -9,6 +9,8 @@ from typing import Any
 from aiohttp import web
 from documented import an_app
 from kubevnfm_lcm_api.gateway.openapi.document import make_document
+from kubevnfm_lcm_api.gateway.openapi.routes import ROOT
+from kubevnfm_lcm_api.http.documents import DOCUMENTS, document_of
 from kubevnfm_lcm_api.http.routes import ROUTES
 from lcm_world import World
 
@@ -37,36 +39,39 @@ def test_every_route_is_described_and_every_description_is_a_route() -> None:
 
 def test_every_heading_has_routes_and_every_route_a_heading() -> None:
     app = an_app()
-    headings = [tag["name"] for tag in make_document(app, version="1")["tags"]]
-    assert len(headings) == len(set(headings))
-    assert set(headings) == {route.tag for route in app[ROUTES].values()}
+    for about in app[DOCUMENTS]:
+        assert len(about.tags) == len(set(about.tags))
+        routes = [route for (_, path), route in app[ROUTES].items() if document_of(app, path) == about]
+        assert set(about.tags) == {route.tag for route in routes}
 
 
-def test_the_document_has_every_route_and_only_those() -> None:
+def test_every_route_is_in_one_document_and_nothing_else_is() -> None:
     app = an_app()
-    document = make_document(app, version="1")
-    documented = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
-    assert documented == served(app)
-    names = [operation["operationId"] for methods in document["paths"].values() for operation in methods.values()]
-    assert len(names) == len(set(names))
+    documented: list[tuple[str, str]] = []
+    for about in app[DOCUMENTS]:
+        paths = make_document(app, about, version="1")["paths"]
+        documented += [(method.upper(), path) for path, methods in paths.items() for method in methods]
+        names = [operation["operationId"] for methods in paths.values() for operation in methods.values()]
+        assert len(names) == len(set(names))
+    assert sorted(documented) == sorted(served(app))
 
 
 def test_every_reference_leads_somewhere_and_every_schema_is_used() -> None:
-    document = make_document(an_app(), version="1")
+    document = make_document(an_app(), ROOT, version="1")
     referenced = {str(node["$ref"]) for node in nodes(document) if isinstance(node.get("$ref"), str)}
     assert referenced == {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
 
 
 def test_answers_have_no_nulls() -> None:
     """API-025."""
-    schemas = make_document(an_app(), version="1")["components"]["schemas"]
+    schemas = make_document(an_app(), ROOT, version="1")["components"]["schemas"]
     for name in ("VnfInstance", "VnfInstanceV1", "VnfLcmOpOcc", "VnfLcmOpOccV1", "InstantiatedVnfInfo", "VnfPkgInfo"):
         assert not [node for node in nodes(schemas[name]) if node.get("type") == "null"]
 
 
 def test_differences_between_the_versions_are_documented() -> None:
     """API-023, API-025."""
-    schemas = make_document(an_app(), version="1")["components"]["schemas"]
+    schemas = make_document(an_app(), ROOT, version="1")["components"]["schemas"]
     assert schemas["VnfInstanceV1"]["properties"]["vimConnectionInfo"]["type"] == "array"
     assert schemas["VnfInstance"]["properties"]["vimConnectionInfo"]["type"] == "object"
     assert "vnfPkgId" in schemas["VnfInstanceV1"]["properties"]

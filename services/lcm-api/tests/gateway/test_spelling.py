@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubevnfm_lcm_api.http.errors import BadRequest
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lcm_api.http.spelling import PARAMETERS, check_spelling
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LccnSubscriptionRequest
 from kubevnfm_sol.lcm import (
@@ -46,7 +46,7 @@ from pydantic import BaseModel
 def test_a_misspelled_attribute_is_refused_with_the_one_that_is_meant(
     model: type[BaseModel], name: str, meant: str
 ) -> None:
-    with pytest.raises(BadRequest) as caught:
+    with pytest.raises(InvalidInput) as caught:
         check_spelling(model, {name: 1})
     assert f"{name}: no such attribute; did you mean {meant}? Known are " in str(caught.value)
 
@@ -78,7 +78,7 @@ def test_an_attribute_that_resembles_none_is_left_alone(model: type[BaseModel], 
     ],
 )
 def test_a_misspelled_parameter_is_refused_with_the_one_that_is_meant(name: str, meant: str) -> None:
-    with pytest.raises(BadRequest, match=f"additionalParams/{name}: did you mean {meant}"):
+    with pytest.raises(InvalidInput, match=f"additionalParams/{name}: did you mean {meant}"):
         check_spelling(HealVnfRequest, {"additionalParams": {name: 1}})
 
 

@@ -13,9 +13,10 @@ from kubevnfm_sol.problem import ProblemDetails
 from pydantic import BaseModel
 
 from kubevnfm_lcm_api.gateway import models
-from kubevnfm_lcm_api.gateway.openapi.schemas import component_schemas, reference, used_by
+from kubevnfm_lcm_api.gateway.openapi.schemas import component_schemas, reference, sol_schemas, used_by
 from kubevnfm_lcm_api.gateway.versions import api_of
 from kubevnfm_lcm_api.http.bodies import JSON
+from kubevnfm_lcm_api.http.documents import Document, PointedProblem, document_of
 from kubevnfm_lcm_api.http.models import Link
 from kubevnfm_lcm_api.http.routes import ROUTES, Answer, Parameter, Route, is_for_probes
 
@@ -36,18 +37,6 @@ _OF_A_BODY: Final = {413: "The body is too large", 415: "Not a media type of thi
 _KNOWN: Final = "The caller has it already"
 _UNCHANGED: Final = "The resource is not as the caller has seen it"
 _TEXT: Final = {"type": "string"}
-_TAGS: Final = (
-    "VNF instances",
-    "Operation occurrences",
-    "Subscriptions",
-    "VNF packages",
-    "VNF packages by VNFD",
-    "VIMs",
-    "Progress",
-    "Versions and health",
-    "Between the services",
-)
-"""The headings of the page, in their order."""
 _SECURITY: Final[JsonObject] = {
     "basic": {"type": "http", "scheme": "basic"},
     "bearer": {"type": "http", "scheme": "bearer"},
@@ -58,23 +47,28 @@ _SECURITY: Final[JsonObject] = {
 _WAYS_IN: Final[list[JsonObject]] = [{name: []} for name in ("basic", "bearer", "keystone", "certificate")]
 
 
-def make_document(app: web.Application, *, version: str) -> JsonObject:
-    """Return the document of what the application serves."""
-    routes = dict(sorted(app[ROUTES].items(), key=lambda item: (item[0][1], item[0][0])))
-    schemas, name_in_v1 = component_schemas(_answers(routes.values()), _requests(routes.values()))
+def make_document(app: web.Application, about: Document, *, version: str) -> JsonObject:
+    """Return the document of those routes of the application that it describes."""
+    every = sorted(app[ROUTES].items(), key=lambda item: (item[0][1], item[0][0]))
+    routes = {key: route for key, route in every if document_of(app, key[1]) == about}
+    problem = PointedProblem if about.has_pointers else ProblemDetails
+    schemas = component_schemas(_answers(routes.values(), problem), _requests(routes.values()))
+    name_in_v1: Mapping[str, str] = {}
+    if not about.prefix:
+        schemas, name_in_v1 = sol_schemas(schemas)
     paths: dict[str, JsonObject] = {}
     for (method, path), route in routes.items():
         names: Mapping[str, str] = name_in_v1 if path.startswith("/vnflcm/v1/") else {}
-        paths.setdefault(path, {})[method.lower()] = _operation(method, path, route, names)
+        paths.setdefault(path, {})[method.lower()] = _operation(method, path, route, names, problem)
     return {
         "openapi": "3.1.0",
         "info": {
-            "title": "kubevnfm",
+            "title": about.title,
             "version": version,
-            "summary": "ETSI NFV SOL003 life-cycle management, VNF packages, VIMs",
+            "summary": about.summary,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "tags": [{"name": tag} for tag in _TAGS],
+        "tags": [{"name": tag} for tag in about.tags],
         # The empty entry is for a gateway without authentication: the document does not depend on the settings.
         "security": [*_WAYS_IN, {}],
         "paths": paths,
@@ -82,8 +76,8 @@ def make_document(app: web.Application, *, version: str) -> JsonObject:
     }
 
 
-def _answers(routes: Iterable[Route]) -> Iterator[type[BaseModel]]:
-    yield from (ProblemDetails, models.TackerError, Link)
+def _answers(routes: Iterable[Route], problem: type[ProblemDetails]) -> Iterator[type[BaseModel]]:
+    yield from (problem, models.TackerError, Link)
     for each in routes:
         yield from (answer.model for answer in each.answers.values() if answer.model is not None)
 
@@ -92,7 +86,9 @@ def _requests(routes: Iterable[Route]) -> Iterator[type[BaseModel]]:
     return (each.body for each in routes if each.body is not None)
 
 
-def _operation(method: str, path: str, route: Route, name_in_v1: Mapping[str, str]) -> JsonObject:
+def _operation(
+    method: str, path: str, route: Route, name_in_v1: Mapping[str, str], problem: type[ProblemDetails]
+) -> JsonObject:
     operation: JsonObject = {
         "tags": [route.tag],
         "summary": route.summary,
@@ -102,11 +98,11 @@ def _operation(method: str, path: str, route: Route, name_in_v1: Mapping[str, st
             **{str(status): _response(answer, name_in_v1) for status, answer in route.answers.items()},
             **({"304": {"description": _KNOWN}} if _has_etag(route) else {}),
             **{
-                str(status): _refusal(path, text)
+                str(status): _refusal(path, text, problem)
                 for status, text in sorted(_refusals(path, route).items())
                 if status not in route.answers
             },
-            "default": _refusal(path, "Anything else that goes wrong"),
+            "default": _refusal(path, "Anything else that goes wrong", problem),
         },
     }
     body = _body(route, name_in_v1)
@@ -214,7 +210,7 @@ def _refusals(path: str, route: Route) -> dict[int, str]:
     return {**refusals, **route.refusals}
 
 
-def _refusal(path: str, description: str) -> JsonObject:
+def _refusal(path: str, description: str, problem: type[ProblemDetails]) -> JsonObject:
     if path.startswith("/v1.0/"):
         return {"description": description, "content": {_JSON: {"schema": reference("TackerError")}}}
-    return {"description": description, "content": {_PROBLEM: {"schema": reference("ProblemDetails")}}}
+    return {"description": description, "content": {_PROBLEM: {"schema": reference(problem.__name__)}}}

@@ -37,10 +37,8 @@ _LEFT_OUT_OF_V2: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def component_schemas(
-    answers: Iterable[type[BaseModel]], requests: Iterable[type[BaseModel]]
-) -> tuple[JsonObject, Mapping[str, str]]:
-    """Return every schema by name, and the names by which v1 knows those that differ there."""
+def component_schemas(answers: Iterable[type[BaseModel]], requests: Iterable[type[BaseModel]]) -> JsonObject:
+    """Return every schema by name."""
     wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [
         *((model, "serialization") for model in answers),
         *((model, "validation") for model in requests),
@@ -50,6 +48,11 @@ def component_schemas(
     shown = set(_reached(schemas, (str(references[key]["$ref"]) for key in references if key[1] == "serialization")))
     for name, schema in schemas.items():
         _tidy(schema, is_answer=name in shown)
+    return schemas
+
+
+def sol_schemas(schemas: JsonObject) -> tuple[JsonObject, Mapping[str, str]]:
+    """Return the schemas as the versions of SOL's APIs have them, and the names by which v1 knows those that differ there."""
     for name, attributes in _ALWAYS_SHOWN.items():
         _add(schemas[name], {"_links": _LINKS} if "_links" in attributes else {}, required=attributes)
     v1 = _v1_of(schemas)

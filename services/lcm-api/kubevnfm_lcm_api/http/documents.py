@@ -1,0 +1,60 @@
+"""The OpenAPI documents of the gateway: that of the APIs of SOL and Tacker at the root, and those of subjects with an API of their own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import web
+from kubevnfm_kit.error_text import ErrorText
+from kubevnfm_sol.base import SolType
+from kubevnfm_sol.problem import ProblemDetails
+from pydantic import Field
+
+
+@dataclass(frozen=True)
+class Document:
+    """One document, served at ``<prefix>/openapi.json``, and as a page at ``<prefix>/docs``."""
+
+    title: str
+    summary: str
+    tags: tuple[str, ...]
+    """The headings of the page, in their order."""
+    prefix: str = ""
+    """Its routes are those below it; empty: those that no other document has."""
+
+    @property
+    def has_pointers(self) -> bool:
+        """Whether errors have JSON Pointers; those of SOL and Tacker have forms of their own."""
+        return self.prefix != ""
+
+
+_INDEX: Final = re.compile(r"\[([0-9]+)\]")
+DOCUMENTS: Final = web.AppKey("documents", list[Document])
+
+
+def document_of(app: web.Application, path: str) -> Document:
+    """Return the document that describes a path."""
+    below = (document for document in app[DOCUMENTS] if path.startswith(f"{document.prefix}/"))
+    return max(below, key=lambda document: len(document.prefix))
+
+
+class PointedError(SolType):
+    """One wrong attribute."""
+
+    pointer: str
+    """JSON Pointer (RFC 6901) into the body; empty for the whole."""
+    message: ErrorText
+    """What was expected."""
+
+
+class PointedProblem(ProblemDetails):
+    """An error with a pointer to each wrong attribute."""
+
+    errors: tuple[PointedError, ...] = Field(default=(), exclude_if=lambda value: not value)
+
+
+def json_pointer(field: str) -> str:
+    """Return the JSON Pointer of the ``field`` of an `InvalidInput`, which has the form ``ports[0]/name``."""
+    return "/" + _INDEX.sub(r"/\1", field) if field else ""
