@@ -23,7 +23,7 @@ from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.domain.errors import PolicyViolated
-from kubevnfm_infra_k8s.handlers.applying import InfraK8sHandlers
+from kubevnfm_infra_k8s.handlers.objects import ObjectHandlers
 from kubevnfm_infra_k8s.handlers.policy_gate import PolicyGate
 from kubevnfm_infra_k8s.policy_settings import policies_of
 from kubevnfm_kit.clock import SystemClock
@@ -70,7 +70,7 @@ class Victim:
     """A cluster, and infra-k8s with a policy."""
 
     lab: LabCluster
-    handlers: InfraK8sHandlers
+    handlers: ObjectHandlers
     packages: Folder
     shown: list[TaskProgressed] = field(default_factory=list)
 
@@ -139,7 +139,7 @@ async def victim(folder: Path, policy: str) -> AsyncIterator[Victim]:
                 await store.ensure_indexes(collection, indexes)
             packages, releases = Folder(folder / "package"), documents.StoredReleases(store)
             helm = HelmProgram("no-helm", ring, Limits())
-            handlers = InfraK8sHandlers(
+            handlers = ObjectHandlers(
                 clusters=clusters,
                 vims=GivenVims(),
                 logins=RegisteredLogins(GivenIdentities(), ring),

@@ -29,7 +29,6 @@ from kubevnfm_events.capi import (
 from kubevnfm_events.credentials import WorkloadCluster
 from kubevnfm_events.infra import ObjectCount, ObjectFacts, VduTarget
 from kubevnfm_infra_k8s.domain.workload_clusters.cluster_watches import ClusterWatches
-from kubevnfm_infra_k8s.handlers.cluster_updates import UpdateHandlers
 from kubevnfm_infra_k8s.handlers.clusters import CapiHandlers
 from kubevnfm_infra_k8s.handlers.machines import MachineHandlers
 from kubevnfm_lab.kubernetes import LabCluster
@@ -118,7 +117,7 @@ class Management:
             package=self.site.packages.add(files, package_id=f"p-{operation}"), def_files=tuple(files),
             namespace="default", part=part, **{"vdus": VDUS, **more},
         )  # fmt: skip
-        handlers = UpdateHandlers(**vars(self.site.handlers))
+        handlers = self.site.handlers
         while True:
             outcome = await handlers.update_cluster(command, self.site.context(operation=operation))
             if isinstance(outcome, Done):

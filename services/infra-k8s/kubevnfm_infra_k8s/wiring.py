@@ -40,13 +40,9 @@ from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.domain.watching.object_watches import ObjectWatches
 from kubevnfm_infra_k8s.domain.workload_clusters.cluster_watches import ClusterWatches
-from kubevnfm_infra_k8s.handlers.applying import InfraK8sHandlers
-from kubevnfm_infra_k8s.handlers.changing import ChangeHandlers
-from kubevnfm_infra_k8s.handlers.cluster_updates import UpdateHandlers
-from kubevnfm_infra_k8s.handlers.clusters import CapiHandlers
 from kubevnfm_infra_k8s.handlers.comparison import ComparisonHandler
 from kubevnfm_infra_k8s.handlers.machines import MachineHandlers
-from kubevnfm_infra_k8s.handlers.management import ManagementHandlers
+from kubevnfm_infra_k8s.handlers.objects import ObjectHandlers
 from kubevnfm_infra_k8s.handlers.policy_gate import PolicyGate
 from kubevnfm_infra_k8s.handlers.watches import WatchHandler
 from kubevnfm_infra_k8s.policy_settings import policies_of
@@ -80,7 +76,7 @@ async def infra_k8s(
         ClusterWatches.open(clusters) as watches,
         ObjectWatches.open(clusters) as object_watches,
     ):
-        handlers = InfraK8sHandlers(
+        handlers = ObjectHandlers(
             clusters=clusters,
             vims=vims,
             logins=RegisteredLogins(identities, key_ring),
@@ -97,9 +93,7 @@ async def infra_k8s(
             cluster_ready_timeout_s=settings.cluster_ready_timeout_s,
             gone_timeout_s=settings.gone_timeout_s,
         )
-        changes = ChangeHandlers(**vars(handlers))
-        workload = CapiHandlers(**vars(handlers), watches=watches)
-        machines = MachineHandlers(**vars(workload))
+        workload = MachineHandlers(**vars(handlers), watches=watches)
         watching = WatchHandler(clusters, vims, watches, backends.bus, clock)
         comparison = ComparisonHandler(
             clusters=clusters,
@@ -114,20 +108,20 @@ async def infra_k8s(
         worker.handle(ApplyObjects, handlers.apply_objects)
         worker.handle(UpdateObjects, handlers.update_objects)
         worker.handle(DeleteObjects, handlers.delete_objects)
-        worker.handle(ScaleObjects, changes.scale_objects)
-        worker.handle(HealObjects, changes.heal_objects)
+        worker.handle(ScaleObjects, handlers.scale_objects)
+        worker.handle(HealObjects, handlers.heal_objects)
         worker.handle(AwaitCluster, workload.await_cluster)
         worker.handle(ApplyAddons, workload.apply_addons)
         worker.handle(RollOutMachines, workload.roll_out_machines)
-        worker.handle(CheckMachines, machines.check_machines)
-        worker.handle(ReplaceMachine, machines.replace_machine)
-        worker.handle(CheckClusters, ManagementHandlers(**vars(handlers)).check_clusters)
-        worker.handle(UpdateCluster, UpdateHandlers(**vars(handlers)).update_cluster)
+        worker.handle(CheckMachines, workload.check_machines)
+        worker.handle(ReplaceMachine, workload.replace_machine)
+        worker.handle(CheckClusters, handlers.check_clusters)
+        worker.handle(UpdateCluster, handlers.update_cluster)
         worker.handle_direct(WatchMachines, watching.watch_machines)
         worker.handle_direct(CompareObjects, comparison.compare_objects)
         worker.handle_direct(WatchKubeconfigs, watching.watch_kubeconfigs)
-        worker.handle(ReplaceObjects, changes.replace_objects)
-        worker.handle(RepairObjects, changes.repair_objects)
+        worker.handle(ReplaceObjects, handlers.replace_objects)
+        worker.handle(RepairObjects, handlers.repair_objects)
         async with watching.watching(), worker:
             await worker.start()
             yield worker

@@ -42,8 +42,7 @@ from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.domain.ports import Cluster
-from kubevnfm_infra_k8s.handlers.applying import InfraK8sHandlers
-from kubevnfm_infra_k8s.handlers.changing import ChangeHandlers
+from kubevnfm_infra_k8s.handlers.objects import ObjectHandlers
 from kubevnfm_infra_k8s.handlers.policy_gate import PolicyGate
 from kubevnfm_infra_k8s.policy_settings import policies_of
 from kubevnfm_kit.clock import SystemClock
@@ -140,7 +139,7 @@ class FolderPackages:
 class Site:
     """infra-k8s on a lab cluster as seen by its callers: commands in, events out, calls repeated until the end."""
 
-    handlers: InfraK8sHandlers
+    handlers: ObjectHandlers
     packages: FolderPackages
     vim: VimConnection
     store: SqliteStore
@@ -239,7 +238,7 @@ class Site:
         self.step = "scale"
         command = ScaleObjects(vnf_instance_id=instance, vim=self.vim, objects=tuple(objects), **more)
         while True:
-            outcome = await self.changes.scale_objects(command, self.context(operation=operation))
+            outcome = await self.handlers.scale_objects(command, self.context(operation=operation))
             if isinstance(outcome, Done):
                 assert isinstance(outcome.event, ObjectsScaled)
                 return outcome.event
@@ -261,7 +260,7 @@ class Site:
             namespace=namespace, pods=tuple(pods), **more,
         )  # fmt: skip
         while True:
-            outcome = await self.changes.heal_objects(command, self.context(operation=operation))
+            outcome = await self.handlers.heal_objects(command, self.context(operation=operation))
             if isinstance(outcome, Done):
                 assert isinstance(outcome.event, ObjectsHealed)
                 return outcome.event
@@ -283,7 +282,7 @@ class Site:
             vnf_instance_id=instance, package=package, vim=self.vim, def_files=tuple(files), namespace=namespace, **more
         )
         while True:
-            outcome = await self.changes.replace_objects(command, self.context(operation=operation))
+            outcome = await self.handlers.replace_objects(command, self.context(operation=operation))
             if isinstance(outcome, Done):
                 assert isinstance(outcome.event, ObjectsReplaced)
                 return outcome.event
@@ -307,7 +306,7 @@ class Site:
             namespace=namespace, **more,
         )  # fmt: skip
         while True:
-            outcome = await self.changes.repair_objects(command, self.context(operation=operation, attempt=attempt))
+            outcome = await self.handlers.repair_objects(command, self.context(operation=operation, attempt=attempt))
             if isinstance(outcome, Done):
                 assert isinstance(outcome.event, ObjectsRepaired)
                 return outcome.event
@@ -320,10 +319,6 @@ class Site:
             if isinstance(outcome, Done):
                 assert isinstance(outcome.event, ObjectsDeleted)
                 return outcome.event
-
-    @property
-    def changes(self) -> ChangeHandlers:
-        return ChangeHandlers(**vars(self.handlers))
 
     def with_changes(self, **changes: Any) -> Site:
         return replace(self, handlers=replace(self.handlers, **changes))
@@ -352,7 +347,7 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
         clock, releases = SystemClock(), documents.StoredReleases(store)
         # The tests must run on every kernel.
         helm = HelmProgram(str(tmp_path / "helm"), ring, Limits(timeout_s=20, trust_packages=True))
-        handlers = InfraK8sHandlers(
+        handlers = ObjectHandlers(
             clusters=clusters,
             vims=GivenVims(),
             logins=RegisteredLogins(identities, ring),

@@ -14,7 +14,6 @@ from kubevnfm_events.capi import UpdateCluster, UpdatePart
 from kubevnfm_infra_k8s.domain.errors import ObjectsRefused
 from kubevnfm_infra_k8s.domain.ports import CloudLogin
 from kubevnfm_infra_k8s.domain.workload_clusters.cloud_secrets import FIELD
-from kubevnfm_infra_k8s.handlers.cluster_updates import UpdateHandlers
 from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Key
@@ -206,7 +205,7 @@ async def part(management: Management, files: dict[str, str], part: UpdatePart, 
         part=part,
         vdus=VDUS,
     )
-    handlers = UpdateHandlers(**vars(management.site.handlers))
+    handlers = management.site.handlers
     while not isinstance(await handlers.update_cluster(command, management.site.context(operation=operation)), Done):
         pass
 

@@ -16,7 +16,6 @@ from kubevnfm_infra_k8s.domain.errors import (
     ObjectFailed,
     ObjectsNotReady,
 )
-from kubevnfm_infra_k8s.handlers.management import ManagementHandlers
 from kubevnfm_lab.faults import FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Key, value_at
@@ -158,7 +157,7 @@ async def test_a_namespace_with_a_cluster_stays(site: Any, lab: LabCluster) -> N
 async def checked(site: Any, *, force: bool = False) -> ClustersChecked:
     site.step = "check_clusters"
     command = CheckClusters(vnf_instance_id="i1", vim=site.vim, force=force)
-    outcome = await ManagementHandlers(**vars(site.handlers)).check_clusters(command, site.context())
+    outcome = await site.handlers.check_clusters(command, site.context())
     assert isinstance(outcome, Done)
     assert isinstance(outcome.event, ClustersChecked)
     return outcome.event

@@ -14,7 +14,6 @@ from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Propagation
 from kubevnfm_infra_k8s.domain.watching.comparing import differences
 from kubevnfm_infra_k8s.domain.watching.drift import is_compared
-from kubevnfm_infra_k8s.handlers.cluster_updates import UpdateHandlers
 from kubevnfm_lab.faults import FaultBook
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_lab.kubernetes.objects import Key
@@ -154,7 +153,7 @@ async def test_objects_of_a_workload_cluster_are_repaired_under_their_present_na
     assert await drifted(site) == {}
     workers = "Files/kubernetes/workers.yaml"
     changed = {**files, workers: files[workers].replace("m1.medium", "m1.large")}
-    handlers = UpdateHandlers(**vars(site.handlers))
+    handlers = site.handlers
     package = site.packages.add(changed, package_id="p-op2")
     parts: Any = ("control_plane", "all", "prune")
     for number, each in enumerate(parts):

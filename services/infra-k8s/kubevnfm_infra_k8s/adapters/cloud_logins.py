@@ -15,10 +15,8 @@ class RegisteredLogins:
         self._identities, self._ring = identities, ring
 
     async def give(self, vim_id: str, vnf_instance_id: str, *, present: str | None) -> CloudLogin:
-        """See the port."""
         given = await self._identities.give(vim_id, vnf_instance_id, present=present)
         return CloudLogin(given.kind, revealed(given.cloud, self._ring), given.cacert, given.note)
 
     async def take_back(self, vim_id: str, vnf_instance_id: str) -> int:
-        """See the port."""
         return await self._identities.take_back(vim_id, vnf_instance_id)

@@ -49,7 +49,6 @@ class KubernetesClusters:
 
     @asynccontextmanager
     async def cluster(self, vim: VimConnection) -> AsyncIterator[KubernetesCluster]:
-        """See the port."""
         access = read_access(vim, self._key_ring)
         name = access.fingerprint
         async with self._connecting:

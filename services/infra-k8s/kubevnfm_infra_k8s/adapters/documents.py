@@ -45,7 +45,6 @@ class StoredReleases:
         self._store = store
 
     async def get(self, vnf_instance_id: str, part: str = "") -> Release | None:
-        """See the port."""
         stored = await self._store.get(RELEASES, release_id(vnf_instance_id, part))
         if stored is None:
             return None
@@ -66,7 +65,6 @@ class StoredReleases:
         )
 
     async def save(self, release: Release) -> Release:
-        """See the port."""
         body = {
             "cluster": release.cluster,
             "namespace": release.namespace,
@@ -87,15 +85,12 @@ class StoredReleases:
         return replace(release, revision=stored.revision)
 
     async def delete(self, vnf_instance_id: str, part: str = "") -> None:
-        """See the port."""
         await self._store.delete(RELEASES, release_id(vnf_instance_id, part))
 
     async def others_in(self, cluster: str, namespace: str, *, than: str) -> Sequence[str]:
-        """See the port."""
         return await self._with(cluster, [by(namespace=namespace)], than)
 
     async def owners_of(self, cluster: str, namespace: str, *, than: str) -> Sequence[str]:
-        """See the port."""
         itself = by(apiVersion="v1", kind="Namespace", name=namespace)
         return await self._with(cluster, [by(namespace=namespace), itself], than)
 
@@ -155,7 +150,6 @@ class StoredSharedObjects:
         self._store = store
 
     async def hold(self, cluster: str, key: ObjectKey, digest: str, vnf_instance_id: str) -> Sequence[str]:
-        """See the port."""
         document_id = _shared_id(cluster, key)
         for _ in range(_TRIES):
             stored = await self._store.get(SHARED, document_id)
@@ -182,12 +176,10 @@ class StoredSharedObjects:
         raise RevisionConflict(f"{key}: too many VNF instances join its holders at the same time")
 
     async def holders(self, cluster: str, key: ObjectKey) -> Sequence[str]:
-        """See the port."""
         stored = await self._store.get(SHARED, _shared_id(cluster, key))
         return list(stored.body["holders"]) if stored is not None else []
 
     async def release(self, cluster: str, key: ObjectKey, vnf_instance_id: str) -> Sharing:
-        """See the port."""
         # The document stays after its last holder has left, because that one may repeat the call; `forget` deletes it.
         document_id = _shared_id(cluster, key)
         for _ in range(_TRIES):
@@ -207,7 +199,6 @@ class StoredSharedObjects:
         raise RevisionConflict(f"{key}: too many VNF instances leave its holders at the same time")
 
     async def forget(self, cluster: str, key: ObjectKey) -> None:
-        """See the port."""
         document_id = _shared_id(cluster, key)
         stored = await self._store.get(SHARED, document_id)
         if stored is None or stored.body["holders"]:
@@ -231,12 +222,10 @@ class StoredDeletions:
         self._store, self._clock = store, clock
 
     async def answered(self, context: StepContext) -> ObjectsDeleted | None:
-        """See the port."""
         stored = await self._store.get(DELETIONS, _attempt_id(context))
         return None if stored is None else ObjectsDeleted.model_validate(stored.body["answer"])
 
     async def record(self, context: StepContext, answer: ObjectsDeleted) -> None:
-        """See the port."""
         now = self._clock.now()
         body = {"endedAt": rfc3339(now), "answer": answer.model_dump(mode="json")}
         # The first answer stays: a repeat finds less, because the first one has deleted it.
@@ -256,7 +245,6 @@ class StoredStartTimes:
         self._store, self._clock = store, clock
 
     async def started_at(self, context: StepContext, vnf_instance_id: str) -> datetime:
-        """See the port."""
         document_id = _attempt_id(context)
         # A step that waits asks again and again, so it is looked up before it is inserted.
         stored = await self._store.get(START_TIMES, document_id)
@@ -271,5 +259,4 @@ class StoredStartTimes:
         return now if stored is None else datetime.fromisoformat(stored.body["beganAt"])
 
     async def forget(self, vnf_instance_id: str) -> None:
-        """See the port."""
         await self._store.delete_many(START_TIMES, Compare("vnfInstanceId", Op.EQ, [vnf_instance_id]))

@@ -68,7 +68,7 @@ class _Page:
 
 
 class KubernetesCluster:
-    """One API server."""
+    """`ports.Cluster`: one API server."""
 
     def __init__(self, transport: Transport, discovery: Discovery | None = None, secrets: Sequence[str] = ()) -> None:
         """``secrets``: the values that no text shows."""
@@ -82,11 +82,9 @@ class KubernetesCluster:
         return self._transport.endpoint
 
     def hiding(self, secrets: Sequence[str]) -> KubernetesCluster:
-        """See the port."""
         return KubernetesCluster(self._transport, self._discovery, secrets) if secrets else self
 
     def masked(self, text: str) -> str:
-        """See the port."""
         return self._mask(text) if self._mask is not None else text
 
     async def close(self) -> None:
@@ -103,14 +101,12 @@ class KubernetesCluster:
         self._discovery.forget()
 
     async def version(self) -> str:
-        """See the port."""
         answer = await self._transport.call("GET", "/version")
         if not isinstance(answer.body, Mapping) or not isinstance(answer.body.get("gitVersion"), str):
             raise ClusterUnavailable(f"{self.endpoint}/version: the answer is not a version")
         return str(answer.body["gitVersion"])
 
     async def api_versions(self) -> Sequence[str]:
-        """See the port."""
         return await self._discovery.api_versions()
 
     async def get(self, resource: Resource, key: ObjectKey) -> Body | None:
@@ -118,7 +114,6 @@ class KubernetesCluster:
         return None if answer.status == 404 else self._object(answer, key)
 
     async def get_metadata(self, resource: Resource, key: ObjectKey) -> Body | None:
-        """See the port."""
         answer = await self._transport.call("GET", _path(resource, key), accept=_METADATA, subject=str(key))
         return None if answer.status == 404 else self._object(answer, key)
 
@@ -130,7 +125,6 @@ class KubernetesCluster:
         raise ClusterUnavailable(f"{self.endpoint}: the list of {resource.plural} changes faster than it can be read")
 
     async def list_metadata(self, resource: Resource, *, namespace: str, most: int) -> Sequence[Body] | None:
-        """See the port."""
         accept = f"{_METADATA_LIST},{JSON}"
         listed, _ = await self._listed(resource, namespace=namespace, query={"limit": str(most)}, accept=accept)
         is_whole = not field_at(listed, "metadata", "continue")
@@ -146,7 +140,7 @@ class KubernetesCluster:
             self._discovery.forget()
             return {}, 0
         if answer.status >= 400 or not isinstance(answer.body, Mapping):
-            raise ObjectRefused(subject, answer.message, http_status=answer.status)
+            raise ObjectRefused.with_status(subject, answer.message, answer.status)
         return answer.body, answer.size
 
     async def _pages(self, resource: Resource, namespace: str, form: _Form[Any]) -> AsyncGenerator[_Page]:
@@ -199,14 +193,12 @@ class KubernetesCluster:
     def follow(
         self, resource: Resource, *, namespace: str = "", labels: str = "", name: str = ""
     ) -> AsyncGenerator[Seen[Body], None]:
-        """See the port."""
         form = _Form(JSON, JSON, _selection(labels, name), _followed, _PAGE, keeps_bodies=True)
         return self._follow(resource, namespace, form)
 
     def follow_metadata(
         self, resource: Resource, keep: Callable[[Body], T], *, namespace: str = "", labels: str = ""
     ) -> AsyncGenerator[Seen[T], None]:
-        """See the port."""
         form = _Form(_METADATA_LIST, _METADATA, _selection(labels, ""), keep, _METADATA_PAGE, keeps_bodies=False)
         return self._follow(resource, namespace, form)
 
@@ -285,7 +277,7 @@ class KubernetesCluster:
                     if change == "ERROR":
                         code = field_at(body, "code")
                         answer = Answer(code if isinstance(code, int) else 0, body)
-                        raise ObjectRefused(f"watch of {resource.plural}", answer.message, http_status=answer.status)
+                        raise ObjectRefused.with_status(f"watch of {resource.plural}", answer.message, answer.status)
                     if change == "BOOKMARK":
                         yield change, checked(body), size
                     elif change in ("ADDED", "MODIFIED", "DELETED"):
@@ -388,7 +380,7 @@ class KubernetesCluster:
         if answer.status == 404:
             self._discovery.forget()
         if answer.status >= 400 or not isinstance(answer.body, Mapping):
-            raise ObjectRefused(str(key), answer.message or f"HTTP {answer.status}", http_status=answer.status)
+            raise ObjectRefused.with_status(str(key), answer.message or f"HTTP {answer.status}", answer.status)
         try:
             return checked(answer.body)
         except Malformed as error:

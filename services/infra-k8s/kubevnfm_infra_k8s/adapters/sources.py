@@ -49,7 +49,6 @@ class PackageSources:
         operation_id: str,
         variables: Variables | None = None,
     ) -> Sequence[tuple[str, str]]:
-        """See the port."""
         if not def_files:
             raise InvalidInput(FIELD, "at least one file expected")
         paths = [each for each in def_files if not _is_url(each)]
@@ -67,7 +66,6 @@ class PackageSources:
         return await asyncio.to_thread(fill_in, read, values)
 
     def secrets_in(self, variables: Variables | None, chart: HelmChart | None) -> Sequence[str]:
-        """See the port."""
         found = list((variables or {}).values())
         map_secrets(chart.values if chart is not None else {}, found.append)
         return [each.reveal(self._key_ring) for each in found]
@@ -75,8 +73,6 @@ class PackageSources:
     async def rendered(
         self, package: PackageRef, chart: HelmChart, target: ChartTarget, *, vnf_instance_id: str, operation_id: str
     ) -> Sequence[tuple[str, str]]:
-        """See the port."""
-
         async def render() -> str:
             folder = await self._packages.folder(package)
             await asyncio.to_thread(_check_chart, folder, chart.path)
@@ -88,7 +84,6 @@ class PackageSources:
         return await asyncio.to_thread(templates_of, chart.path, text)
 
     async def forget(self, vnf_instance_id: str) -> None:
-        """See the port."""
         await self._store.delete_many(FETCHED, by(vnfInstanceId=vnf_instance_id))
 
     async def _fetched(self, url: str, vnf_instance_id: str, operation_id: str) -> str:

@@ -228,8 +228,8 @@ class Transport:
                     answer = Answer(response.status, _parsed(await read_body(response, limit_bytes=LARGEST_ANSWER)))
                     if answer.status == 403 and await self._is_starting():
                         answer = _STARTING
-                    raise _failure(answer, path, self.endpoint) or ObjectRefused(
-                        path, answer.message, http_status=answer.status
+                    raise _failure(answer, path, self.endpoint) or ObjectRefused.with_status(
+                        path, answer.message, answer.status
                     )
                 yield _lines(response)
         except LineTooLong as error:
@@ -304,7 +304,7 @@ def _failure(
     # For these four, the right reaction depends on the request.
     if answer.status < 400 or answer.status in (404, 405, 409, 415):
         return None
-    return ObjectRefused(subject, message, http_status=answer.status)
+    return ObjectRefused.with_status(subject, message, answer.status)
 
 
 def _reason(error: Exception) -> str:

@@ -12,6 +12,13 @@ from kubevnfm_kit.errors import Conflict, NotFound, OutsideUnavailable, TimedOut
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 
 
+class WithRemains(VnfmError):
+    """A step has failed that may have applied objects."""
+
+    remains: ObjectsApplied | None = None
+    """The objects that exist."""
+
+
 class UnknownKinds(VnfmError):
     """The cluster does not serve these kinds, and the manifests do not define them."""
 
@@ -43,10 +50,14 @@ class ObjectRefused(VnfmError):
         super().__init__(f"{what}: {message}")
         self.what, self.message, self.http_status = what, message, http_status
 
-    @property
-    def is_forbidden(self) -> bool:
-        """Whether the credentials of the VIM do not permit the request. Reading then yields: unknown."""
-        return self.http_status == 403
+    @classmethod
+    def with_status(cls, what: str, message: str, http_status: int) -> ObjectRefused:
+        """Return the error of an answer with this status."""
+        return (Forbidden if http_status == 403 else ObjectRefused)(what, message, http_status=http_status)
+
+
+class Forbidden(ObjectRefused):
+    """The credentials of the VIM do not permit the request. Reading then yields: unknown."""
 
 
 class ObjectsRefused(VnfmError):
@@ -104,15 +115,12 @@ class OutsideAutoscaler(VnfmError):
         self.key, self.count = key, count
 
 
-class ObjectMissing(VnfmError):
+class ObjectMissing(WithRemains):
     """An object of the instance was deleted by another party; a repair applies it again."""
 
     code = "object-missing"
     title = "Kubernetes object does not exist"
     status = 422
-
-    remains: ObjectsApplied | None = None
-    """The objects that exist."""
 
     def __init__(self, key: ObjectKey) -> None:
         super().__init__(f"{key}: does not exist; a heal with additionalParams.repair: true applies it again")
@@ -173,34 +181,28 @@ class ClusterUnavailable(OutsideUnavailable):
     title = "Kubernetes API unavailable"
 
 
-class ObjectFailed(VnfmError):
+class ObjectFailed(WithRemains):
     """An object has failed and will not become ready."""
 
     code = "object-failed"
     title = "Kubernetes object failed"
     status = 422
-    remains: ObjectsApplied | None = None
-    """The objects that were applied."""
 
 
-class ObjectsNotReady(TimedOut):
+class ObjectsNotReady(WithRemains, TimedOut):
     """Some objects were not ready in time; the message names each one, its last condition and newest warning."""
 
     code = "objects-not-ready"
     title = "Kubernetes objects not ready in time"
     status = 422
-    remains: ObjectsApplied | None = None
-    """The objects that were applied."""
 
 
-class ObjectsNotGone(TimedOut):
+class ObjectsNotGone(WithRemains, TimedOut):
     """Some objects were not deleted in time; the message names each one and what blocks its deletion."""
 
     code = "objects-not-gone"
     title = "Kubernetes objects not deleted in time"
     status = 422
-    remains: ObjectsApplied | None = None
-    """The objects that exist, if others of the same step were applied."""
 
 
 class ClusterFailed(VnfmError):

@@ -97,6 +97,10 @@ class Resource:
     verbs: frozenset[str] = frozenset({"get", "list", "watch", "create", "patch", "delete"})
     subresources: frozenset[str] = frozenset()
 
+    def key(self, body: Body) -> ObjectKey:
+        """Return the key of an object of the kind."""
+        return ObjectKey(self.api_version, self.kind, str(field_at(body, "metadata", "namespace") or ""), name_of(body))
+
     @property
     def has_status(self) -> bool:
         return "status" in self.subresources
@@ -110,6 +114,11 @@ class Resource:
     def is_persistent(self) -> bool:
         """Whether objects of the kind are stored. A TokenReview, for example, is only a question to the server."""
         return "patch" in self.verbs and "get" in self.verbs
+
+
+CLAIMS: Final = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True)
+PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
+SECRETS: Final = Resource("v1", "Secret", "secrets", namespaced=True)
 
 
 @dataclass(frozen=True)
@@ -137,7 +146,7 @@ class Wanted:
     def claim_templates(self) -> Sequence[str]:
         """Names of a StatefulSet's volumeClaimTemplates."""
         templates = field_at(self.body, "spec", "volumeClaimTemplates") if self.key.kind == "StatefulSet" else None
-        return tuple(str(field_at(each, "metadata", "name")) for each in templates or [])
+        return tuple(name_of(each) for each in templates or [])
 
 
 def group_of(api_version: str) -> str:
@@ -160,6 +169,11 @@ def labels_of(body: Body) -> Mapping[str, str]:
 def annotations_of(body: Body) -> Mapping[str, str]:
     """Return the object's annotations."""
     return field_at(body, "metadata", "annotations") or {}
+
+
+def name_of(body: Body) -> str:
+    """Return the object's name."""
+    return str(field_at(body, "metadata", "name"))
 
 
 def uid_of(body: Body) -> str:

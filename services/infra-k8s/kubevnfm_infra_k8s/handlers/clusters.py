@@ -25,14 +25,14 @@ from kubevnfm_events.capi import (
 from kubevnfm_events.credentials import WorkloadCluster
 from kubevnfm_events.infra import VduTarget
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
+from kubevnfm_infra_k8s.domain.capi.clusters import cluster_key
 from kubevnfm_infra_k8s.domain.capi.contract import NAME_LABEL
 from kubevnfm_infra_k8s.domain.capi.machines import machine_facts
 from kubevnfm_infra_k8s.domain.capi.readiness import endpoint_of
 from kubevnfm_infra_k8s.domain.errors import ClusterFailed, ClusterLost, ClusterUnavailable, KubeconfigInvalid
-from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, field_at, labels_of, uid_of
+from kubevnfm_infra_k8s.domain.objects import SECRETS, ObjectKey, Resource, field_at, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.manifests import Manifest
@@ -43,14 +43,13 @@ from kubevnfm_infra_k8s.domain.workload_clusters.classes import earlier_class
 from kubevnfm_infra_k8s.domain.workload_clusters.cluster_wait import ClusterKinds, ClusterWait, kinds_of, objects_now
 from kubevnfm_infra_k8s.domain.workload_clusters.cluster_watches import ClusterView, ClusterWatches
 from kubevnfm_infra_k8s.domain.workload_clusters.rolling_out import roll_out, rolled_out
-from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, Handling, attempt_of
+from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, Handling, OfInstance, Step, in_cluster, repeatable
 
 log = structlog.get_logger()
 
 _ANSWER_S: Final = 120.0
 """How long the API server of a workload cluster may take to answer (capi.md CR-060)."""
 _PAUSE_S: Final = 1.0
-_SECRETS: Final = Resource("v1", "Secret", "secrets", namespaced=True)
 _NAMESPACES: Final = Resource("v1", "Namespace", "namespaces", namespaced=False)
 _KUBECONFIG_KIND: Final = "cluster.x-k8s.io/secret"
 
@@ -65,16 +64,8 @@ class _Addons:
     vdus: tuple[VduTarget, ...] = ()
 
 
-class OfCluster(Protocol):
-    """A command about a workload cluster."""
-
-    @property
-    def vnf_instance_id(self) -> str: ...
-
-    @property
-    def vim(self) -> VimConnection:
-        """The management cluster."""
-        ...
+class OfCluster(OfInstance, Protocol):
+    """A command about a workload cluster; its VIM is the management cluster."""
 
     @property
     def cluster(self) -> WorkloadCluster: ...
@@ -147,20 +138,20 @@ class CapiHandlers(Handling):
             objects = await objects_now(cluster, kinds, command.cluster)
         return objects, assess(objects, goal, Observation(now=self.clock.now()))
 
-    async def roll_out_machines(self, command: RollOutMachines, context: StepContext) -> Outcome:
+    @in_cluster
+    async def roll_out_machines(self, command: RollOutMachines, step: Step) -> Outcome:
         """Have every Machine replaced that was made before the command's time; a later step waits for that."""
-        release = await self.release_of(command.vnf_instance_id)
         workload = command.cluster
-        async with self.connected(command.vim) as cluster:
-            kinds = await kinds_of(cluster, workload, release)
-            objects = await objects_now(cluster, kinds, workload)
-            if objects.cluster is None:
-                raise ClusterLost([ObjectKey(workload.api_version, "Cluster", workload.namespace, workload.name)])
-            owners = list(rolled_out(objects.control_plane, objects.workers))
-            keys = await roll_out(cluster, kinds, owners, after=command.roll_out_after)
-        await Progress("roll-out", context.publish).finished(f"Cluster {workload.name} rolls out", total=len(keys))
+        kinds = await kinds_of(step.cluster, workload, step.release)
+        objects = await objects_now(step.cluster, kinds, workload)
+        if objects.cluster is None:
+            raise ClusterLost([cluster_key(workload)])
+        owners = list(rolled_out(objects.control_plane, objects.workers))
+        keys = await roll_out(step.cluster, kinds, owners, after=command.roll_out_after)
+        await step.progress("roll-out").finished(f"Cluster {workload.name} rolls out", total=len(keys))
         return Done(RollOutBegun(owners=tuple(f"{key.kind} {key.name}" for key in keys)))
 
+    @repeatable
     async def apply_addons(self, command: ApplyAddons, context: StepContext) -> Outcome:
         """Apply the addons inside the workload cluster, or delete those of earlier manifests.
 
@@ -183,19 +174,14 @@ class CapiHandlers(Handling):
                 progress = Progress("addons", context.publish)
                 await progress.on(f"Cluster {command.cluster.name}", f"does not answer yet: {error}", done=0, total=1)
                 return NotYet(_PAUSE_S)
-            planned = await self.planned(_Addons(mine), manifests, cluster, context, vim=command.vim, part=ADDONS)
             release = await self.releases.get(mine, ADDONS) or Release(mine, cluster.endpoint, part=ADDONS)
-            wait = await self.readiness(cluster, context, mine, None)
-            # Adopted: kubeadm and providers have made some objects of such manifests already (RBAC, kube-proxy).
-            applying = self.applying(wait, Progress("addons", context.publish), adopt=True)
-            try:
-                if command.part != "prune" and release.applied_by != attempt_of(context):
-                    release = await applying.apply(planned, release, applied_by=attempt_of(context))
-                if command.part != "apply":
-                    wanted = {each.key for each in planned.objects}
-                    if await self.pruning(wait, context).prune(release, wanted, within_s=self.wait_s) is None:
-                        return NotYet(AGAIN_S)
-            except RevisionConflict:
+            step = Step(self, context, command.vim, cluster, release)
+            planned, wait = await step.planned(_Addons(mine), manifests), await step.wait()
+            if command.part != "prune":
+                # Adopted: kubeadm and providers have made some objects of such manifests already (RBAC, kube-proxy).
+                await step.apply(planned, step.applying(wait, step.progress("addons"), adopt=True))
+            wanted = {each.key for each in planned.objects}
+            if command.part != "apply" and not await step.prune(step.pruning(wait), wanted):
                 return NotYet(AGAIN_S)
         log.info("addons_applied", cluster=command.cluster.name, objects=len(planned.objects), part=command.part)
         return Done(AddonsApplied(count=len(planned.objects)))
@@ -207,7 +193,7 @@ async def _connection(management: Cluster, workload: WorkloadCluster) -> VimConn
     Raises: KubeconfigInvalid for a Secret that is not as Cluster API writes it; ClusterUnavailable if it is not there.
     """
     key = ObjectKey("v1", "Secret", workload.namespace, f"{workload.name}-kubeconfig")
-    secret = await management.get(_SECRETS, key)
+    secret = await management.get(SECRETS, key)
     if secret is None:
         raise ClusterUnavailable(f"{key}: does not exist yet")
     if secret.get("type") != _KUBECONFIG_KIND or labels_of(secret).get(NAME_LABEL) != workload.name:
@@ -224,8 +210,7 @@ async def _connection(management: Cluster, workload: WorkloadCluster) -> VimConn
     resource = await management.resource(workload.api_version, "Cluster")
     body = None
     if resource is not None:
-        cluster = ObjectKey(workload.api_version, "Cluster", workload.namespace, workload.name)
-        body = await management.get(resource, cluster)
+        body = await management.get(resource, cluster_key(workload))
     expected = f"https://{endpoint_of(body or {})}"
     # Otherwise a Secret of another origin could lead our requests, and later credentials, to another server.
     if connection.interface_info.get("endpoint") != expected:

@@ -14,7 +14,7 @@ from kubevnfm_events.infra import CompareObjects, ExpectedObjects, ObjectsCompar
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
 
-from kubevnfm_infra_k8s.domain.errors import ObjectRefused
+from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectRefused
 from kubevnfm_infra_k8s.domain.objects import Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, Releases, SharedObjects
 from kubevnfm_infra_k8s.domain.release import Entry, Release
@@ -191,7 +191,7 @@ class ComparisonHandler:
                 continue
             if not isinstance(watch.error, ObjectRefused):
                 raise _NotNow(str(watch.error))
-            if watch.error.is_forbidden and resource.namespaced and not namespace:
+            if isinstance(watch.error, Forbidden) and resource.namespaced and not namespace:
                 self._narrow.add((seen.place, resource))
                 raise _NotNow(f"{resource.plural} are watched in single namespaces from now on: {watch.error}")
 

@@ -1,24 +1,28 @@
-"""The common part of the handlers of infra-k8s: their ports and limits, and what several commands need of them."""
+"""The frame of the handlers: their ports and limits, and the step in a cluster that each command becomes."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from functools import wraps
+from typing import Final, Protocol, TypeVar
 
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_events.infra import HelmChart, Variables
+from kubevnfm_events.infra import HelmChart, ObjectsApplied, Variables
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound
-from kubevnfm_worker import StepContext, nothing_made
+from kubevnfm_store.port import RevisionConflict
+from kubevnfm_worker import NotYet, Outcome, StepContext, nothing_made
 
-from kubevnfm_infra_k8s.domain.changing.applying import ApplyRun
+from kubevnfm_infra_k8s.domain.capi.contract import GROUPS as CAPI_GROUPS
+from kubevnfm_infra_k8s.domain.changing.applying import ApplyRun, awaited
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
-from kubevnfm_infra_k8s.domain.errors import AccessRefused
+from kubevnfm_infra_k8s.domain.errors import AccessRefused, WithRemains
+from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.planning.plan import Described, Plan, plan
 from kubevnfm_infra_k8s.domain.ports import (
     CloudLogins,
@@ -32,10 +36,10 @@ from kubevnfm_infra_k8s.domain.ports import (
 )
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.claims import save_claims
+from kubevnfm_infra_k8s.domain.reading.instance_facts import facts_of
 from kubevnfm_infra_k8s.domain.reading.manifests import Manifest, check_hooks, read_manifests
-from kubevnfm_infra_k8s.domain.release import ADDONS, Release, release_id
+from kubevnfm_infra_k8s.domain.release import ADDONS, Release
 from kubevnfm_infra_k8s.domain.removing.pruning import PruneRun
-from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 from kubevnfm_infra_k8s.domain.workload_clusters.cloud_secrets import CloudSecretRun, cloud_secrets
 from kubevnfm_infra_k8s.domain.workload_clusters.probing import probe_of
@@ -49,11 +53,18 @@ _REPORT_S: Final = 5.0
 """The wait ends this long before the command's deadline, so that the failure names the objects it waited for."""
 
 
-class HasVariables(Protocol):
-    """A command with the values of placeholders in manifests."""
+class OfInstance(Protocol):
+    """A command about an instance in a cluster."""
 
     @property
     def vnf_instance_id(self) -> str: ...
+
+    @property
+    def vim(self) -> VimConnection: ...
+
+
+class HasVariables(OfInstance, Protocol):
+    """A command with the values of placeholders in manifests."""
 
     @property
     def variables(self) -> Variables | None: ...
@@ -98,19 +109,28 @@ class Handling:
     """A deletion that was asked for so long before an attempt is one of an earlier attempt; clocks may differ by less."""
 
     @asynccontextmanager
-    async def connected(self, vim: VimConnection, filled: HasVariables | None = None) -> AsyncIterator[Cluster]:
-        """Yield the cluster of a VIM; ``filled``: the command whose values no message of it may show."""
+    async def connected(self, vim: VimConnection) -> AsyncIterator[Cluster]:
+        """Yield the cluster of a VIM."""
         try:
             async with self.clusters.cluster(await self.vims.connection(vim)) as cluster:
-                yield cluster.hiding(self.secrets_in(filled)) if filled is not None else cluster
+                yield cluster
         except AccessRefused:
             # An operator changes the access data now, and may retry at once.
             self.vims.forget(vim)
             raise
 
-    def secrets_in(self, command: HasVariables) -> Sequence[str]:
+    def secrets_in(self, command: OfInstance) -> Sequence[str]:
         """Return the values of a command that are in its manifests and that no message may show."""
-        return self.sources.secrets_in(command.variables, getattr(command, "chart", None))
+        return self.sources.secrets_in(getattr(command, "variables", None), getattr(command, "chart", None))
+
+    @asynccontextmanager
+    async def step(self, command: OfInstance, context: StepContext, release: Release | None) -> AsyncIterator[Step]:
+        """Yield the step of a command; ``release``: the instance's inventory, None if it has none yet."""
+        async with self.connected(command.vim) as inner:
+            cluster = inner.hiding(self.secrets_in(command))
+            yield Step(
+                self, context, command.vim, cluster, release or Release(command.vnf_instance_id, cluster.endpoint)
+            )
 
     async def release_of(self, vnf_instance_id: str) -> Release:
         """Return the instance's inventory. Raises NotFound."""
@@ -133,116 +153,193 @@ class Handling:
         # In a thread, because large YAML files take longer than other commands should wait.
         return await asyncio.to_thread(read_manifests, files, is_filled_in=command.variables is not None)
 
-    async def manifests_of(self, command: Describes, cluster: Cluster, operation_id: str) -> Sequence[Manifest]:
+
+@dataclass
+class Step:
+    """One call for a step: a command in the cluster of its VIM. A repeated call continues where the last one ended."""
+
+    handling: Handling
+    context: StepContext
+    vim: VimConnection
+    cluster: Cluster
+    release: Release
+    """The inventory as it is stored."""
+
+    @property
+    def attempt(self) -> str:
+        """The identity of the step's attempt."""
+        return f"{self.context.operation_id}/{self.context.step_id}/{self.context.attempt}"
+
+    @property
+    def is_applied(self) -> bool:
+        """Whether an earlier call of this attempt has applied the objects."""
+        return self.release.applied_by == self.attempt
+
+    def progress(self, task: str) -> Progress:
+        """Return what publishes the progress of a task."""
+        return Progress(task, self.context.publish)
+
+    async def facts(self) -> ObjectsApplied:
+        """Return the objects of the inventory, and the pods that run VDUs."""
+        return await facts_of(self.cluster, self.release)
+
+    @asynccontextmanager
+    async def showing_remains(
+        self, facts: Callable[[], Awaitable[ObjectsApplied]] | None = None
+    ) -> AsyncIterator[None]:
+        """Have errors of the block show what exists, so that an operator can decide between retry and rollback."""
+        try:
+            yield
+        except WithRemains as error:
+            error.remains = await (facts or self.facts)()
+            raise
+
+    async def manifests_of(self, command: Describes) -> Sequence[Manifest]:
         """Return the manifests of a command: those of its files, or what its chart makes for the cluster.
 
         Raises: InvalidInput, ChartRefused, HelmMissing.
         """
-        mine = command.vnf_instance_id
+        mine, operation_id = command.vnf_instance_id, self.context.operation_id
         if command.chart is None:
-            return await self.manifests(command, command.package, command.def_files, operation_id)
-        version, api_versions = await asyncio.gather(cluster.version(), cluster.api_versions())
+            return await self.handling.manifests(command, command.package, command.def_files, operation_id)
+        version, api_versions = await asyncio.gather(self.cluster.version(), self.cluster.api_versions())
         target = ChartTarget(command.namespace or "default", version, api_versions)
-        texts = await self.sources.rendered(
+        texts = await self.handling.sources.rendered(
             command.package, command.chart, target, vnf_instance_id=mine, operation_id=operation_id
         )
         manifests = await asyncio.to_thread(read_manifests, texts)
         check_hooks(manifests)
         return manifests
 
-    async def with_seen(self, release: Release, wait: ReadinessWait) -> Release:
-        """Return the release with the Jobs that a wait has seen complete, and with the claims of StatefulSets.
+    async def planned(self, command: Described, manifests: Sequence[Manifest]) -> Plan:
+        """Return the plan of the objects, which the policy for CNFs allows. Raises as `planning.plan`, and PolicyViolated.
 
-        Raises RevisionConflict.
+        Each command that applies manifests gets its objects here.
         """
-        if not wait.complete <= release.complete:
-            release = await self.releases.save(release.completing(wait.complete))
-        return await save_claims(wait.cluster, self.releases, release)
+        planned = await plan(command, manifests, self.cluster, operation_id=self.context.operation_id)
+        is_own_cluster = self.release.part == ADDONS
+        with nothing_made():
+            await self.handling.policy.judge(
+                planned.objects,
+                self.vim,
+                self.cluster,
+                self.context,
+                release_id=self.release.id,
+                is_own_cluster=is_own_cluster,
+            )
+        return planned
 
-    async def with_cloud_secrets(
-        self, planned: Plan, release: Release, cluster: Cluster, context: StepContext
-    ) -> tuple[Plan, Release]:
+    async def wait(self, wait_s: float | None = None) -> ReadinessWait:
+        """Return the wait of the step; ``wait_s``: its limit, None for the default one."""
+        handling, mine = self.handling, self.release.vnf_instance_id
+        began = await handling.start_times.started_at(self.context, mine)
+        deadline = deadline_of(self.context, began, wait_s or handling.ready_timeout_s)
+        return ReadinessWait(self.cluster, mine, handling.clock, deadline, handling.settle_s)
+
+    def applying(
+        self, wait: ReadinessWait, progress: Progress, *, adopt: bool = False, rehearses: bool = False
+    ) -> ApplyRun:
+        """Return the application of the step's objects; see `ApplyRun` for the flags."""
+        return ApplyRun(wait, self.handling.releases, self.handling.shared, progress, adopt=adopt, rehearses=rehearses)
+
+    async def apply(self, planned: Plan, run: ApplyRun) -> None:
+        """Apply the objects, unless that was done. Raises as `ApplyRun.apply`, and RevisionConflict."""
+        if not self.is_applied:
+            self.release = await run.apply(planned, self.release, applied_by=self.attempt)
+
+    async def until_ready(
+        self, wait: ReadinessWait, planned: Plan, progress: Progress, *, cluster_apart: bool = False
+    ) -> bool:
+        """Return whether all objects are ready, and the webhook of Cluster API works if they have one; False: call again.
+
+        ``cluster_apart``: another step waits for the workload cluster. Raises ObjectFailed, ObjectsNotReady, RevisionConflict.
+        """
+        mine = awaited(planned, self.release)
+        if cluster_apart:
+            mine = [each for each in mine if each.key.group not in CAPI_GROUPS]
+        within_s = self.handling.wait_s
+        is_ready = await wait.until_ready(mine, progress, within_s=within_s) is not None
+        if is_ready and (probe := probe_of(planned.objects, wait, progress)) is not None:
+            is_ready = await probe.until_denied(within_s=within_s)
+        await self.store_seen(wait)
+        return is_ready
+
+    async def store_seen(self, wait: ReadinessWait) -> None:
+        """Store the Jobs that a wait has seen complete, and the claims of StatefulSets. Raises RevisionConflict."""
+        if not wait.complete <= self.release.complete:
+            self.release = await self.handling.releases.save(self.release.completing(wait.complete))
+        self.release = await save_claims(self.cluster, self.handling.releases, self.release)
+
+    def pruning(self, wait: ReadinessWait) -> PruneRun:
+        """Return the pruning of what the step's objects lack, within the time of its wait."""
+        return PruneRun(
+            cluster=self.cluster,
+            releases=self.handling.releases,
+            shared=self.handling.shared,
+            progress=self.progress("prune"),
+            clock=self.handling.clock,
+            deadline=wait.deadline,
+            grace_period_s=None,
+        )
+
+    async def prune(self, run: PruneRun, wanted: Collection[ObjectKey]) -> bool:
+        """Delete the objects that are not wanted; False: call again. Raises ObjectsNotGone, RevisionConflict."""
+        pruned = await run.prune(self.release, wanted, within_s=self.handling.wait_s)
+        self.release = pruned or self.release
+        return pruned is not None
+
+    def cloud_secret_run(self) -> CloudSecretRun:
+        """Return what makes the Secrets of the cloud for the instance."""
+        return CloudSecretRun(
+            self.cluster,
+            self.handling.logins,
+            self.progress("login"),
+            self.release.vnf_instance_id,
+            self.context.operation_id,
+        )
+
+    async def with_cloud_secrets(self, planned: Plan) -> Plan:
         """Return the plan with the Secrets of the cloud, if the instance has a login of a registered OpenStack (CR-049).
 
         The release is stored first: then a termination takes back what a worker that is killed has got, and a worker that has
         lost the command sends no login that the next one has replaced. Raises as `CloudSecretRun.with_secrets`, and RevisionConflict.
         """
-        if not release.openstack_vim_id:
-            return planned, release
+        if not self.release.openstack_vim_id:
+            return planned
         cloud_secrets(planned.objects)
-        release = await self.releases.save(release)
-        run = self.cloud_secret_run(release, cluster, context)
-        return await run.with_secrets(planned, release), release
+        self.release = await self.handling.releases.save(self.release)
+        return await self.cloud_secret_run().with_secrets(planned, self.release)
 
-    def cloud_secret_run(self, release: Release, cluster: Cluster, context: StepContext) -> CloudSecretRun:
-        """Return what makes the Secrets of the cloud for an instance in a step."""
-        return CloudSecretRun(
-            cluster,
-            self.logins,
-            Progress("login", context.publish),
-            release.vnf_instance_id,
-            context.operation_id,
-        )
 
-    async def readiness(
-        self, cluster: Cluster, context: StepContext, vnf_instance_id: str, wait_s: float | None
-    ) -> ReadinessWait:
-        """Return the wait of a step; ``wait_s``: its limit, None for the default one."""
-        began = await self.start_times.started_at(context, vnf_instance_id)
-        deadline = deadline_of(context, began, wait_s or self.ready_timeout_s)
-        return ReadinessWait(cluster, vnf_instance_id, self.clock, deadline, self.settle_s)
+H = TypeVar("H", bound=Handling)
+C = TypeVar("C", bound=OfInstance)
 
-    async def until_ready(
-        self, wait: ReadinessWait, planned: Plan, awaited: Sequence[Awaited], progress: Progress
-    ) -> bool:
-        """Return whether all objects are ready, and the webhook of Cluster API works if they have one; False: call again.
 
-        Raises ObjectFailed, ObjectsNotReady.
-        """
-        if await wait.until_ready(awaited, progress, within_s=self.wait_s) is None:
-            return False
-        probe = probe_of(planned.objects, wait, progress)
-        return probe is None or await probe.until_denied(within_s=self.wait_s)
+def repeatable(
+    work: Callable[[H, C, StepContext], Awaitable[Outcome]],
+) -> Callable[[H, C, StepContext], Awaitable[Outcome]]:
+    """Return a handler that is called again if another worker has changed the inventory."""
 
-    async def planned(
-        self,
-        command: Described,
-        manifests: Sequence[Manifest],
-        cluster: Cluster,
-        context: StepContext,
-        *,
-        vim: VimConnection,
-        part: str = "",
-    ) -> Plan:
-        """Return the plan of the objects, which the policy for CNFs allows. Raises as `planning.plan`, and PolicyViolated.
+    @wraps(work)
+    async def handle(self: H, command: C, context: StepContext) -> Outcome:
+        try:
+            return await work(self, command, context)
+        except RevisionConflict:
+            # A worker that lost this command has written the release meanwhile; the next call reads it.
+            return NotYet(AGAIN_S)
 
-        Each command that applies manifests gets its objects here. ``part``: as in `Release`; ``vim``: the VIM of the command.
-        """
-        planned = await plan(command, manifests, cluster, operation_id=context.operation_id)
-        release = release_id(command.vnf_instance_id, part)
-        with nothing_made():
-            await self.policy.judge(
-                planned.objects, vim, cluster, context, release_id=release, is_own_cluster=part == ADDONS
-            )
-        return planned
+    return handle
 
-    def applying(
-        self, wait: ReadinessWait, progress: Progress, *, adopt: bool = False, rehearses: bool = False
-    ) -> ApplyRun:
-        """Return the application of a step's objects; see `ApplyRun` for the flags."""
-        return ApplyRun(wait, self.releases, self.shared, progress, adopt=adopt, rehearses=rehearses)
 
-    def pruning(self, wait: ReadinessWait, context: StepContext) -> PruneRun:
-        """Return the pruning of what a step's objects lack, within the time of its wait."""
-        return PruneRun(
-            cluster=wait.cluster,
-            releases=self.releases,
-            shared=self.shared,
-            progress=Progress("prune", context.publish),
-            clock=self.clock,
-            deadline=wait.deadline,
-            grace_period_s=None,
-        )
+def in_cluster(work: Callable[[H, C, Step], Awaitable[Outcome]]) -> Callable[[H, C, StepContext], Awaitable[Outcome]]:
+    """Return the handler of a command about an instance that has objects in a cluster. It raises NotFound if it has none."""
+
+    @wraps(work)
+    async def handle(self: H, command: C, context: StepContext) -> Outcome:
+        async with self.step(command, context, await self.release_of(command.vnf_instance_id)) as step:
+            return await work(self, command, step)
+
+    return repeatable(handle)
 
 
 def deadline_of(context: StepContext, began: datetime, wait_s: float) -> datetime:
@@ -251,8 +348,3 @@ def deadline_of(context: StepContext, began: datetime, wait_s: float) -> datetim
     if context.deadline is None:
         return wanted
     return min(wanted, context.deadline - timedelta(seconds=_REPORT_S))
-
-
-def attempt_of(context: StepContext) -> str:
-    """Return the identity of a step's attempt."""
-    return f"{context.operation_id}/{context.step_id}/{context.attempt}"

@@ -8,10 +8,10 @@ from typing import Final
 from kubevnfm_events.capi import CheckMachines, MachineReplaced, MachinesChecked, ReplaceMachine
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
+from kubevnfm_infra_k8s.domain.capi.clusters import cluster_key
 from kubevnfm_infra_k8s.domain.capi.contract import is_paused
 from kubevnfm_infra_k8s.domain.capi.machines import facts_of, machine_facts
 from kubevnfm_infra_k8s.domain.errors import ClusterLost, ClusterNotReady
-from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.verdicts import Observation
 from kubevnfm_infra_k8s.domain.workload_clusters.assessment import PAUSED
@@ -35,7 +35,7 @@ class MachineHandlers(CapiHandlers):
         began = await self.start_times.started_at(context, command.vnf_instance_id)
         async with self.viewed(command) as (view, kinds):
             objects = objects_in(view, kinds, workload.name)
-        key = ObjectKey(workload.api_version, "Cluster", workload.namespace, workload.name)
+        key = cluster_key(workload)
         if objects.cluster is None:
             raise ClusterLost([key])
         now = self.clock.now()

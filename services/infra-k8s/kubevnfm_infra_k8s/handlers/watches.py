@@ -31,7 +31,7 @@ from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_infra_k8s.domain.capi.contract import NAME_LABEL
 from kubevnfm_infra_k8s.domain.capi.machines import machine_facts
-from kubevnfm_infra_k8s.domain.errors import ObjectRefused, UnknownKinds
+from kubevnfm_infra_k8s.domain.errors import Forbidden, UnknownKinds
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at
 from kubevnfm_infra_k8s.domain.ports import Clusters
 from kubevnfm_infra_k8s.domain.workload_clusters.cluster_watches import ClusterView, ClusterWatches, MetadataOf
@@ -162,9 +162,7 @@ class WatchHandler:
                     return _written(expected, bodies)
 
                 findings = await self._news(first, written, deadline)
-        except ObjectRefused as refusal:
-            if not refusal.is_forbidden:
-                raise
+        except Forbidden:
             # A token that may read single Secrets only: one look in each round.
             async with self.clusters.cluster(vim) as cluster:
                 findings = _written(

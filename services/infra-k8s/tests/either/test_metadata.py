@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from kubernetes_objects import an_object
-from kubevnfm_infra_k8s.domain.errors import ObjectRefused
+from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectRefused
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at
 
 SECRETS = Resource("v1", "Secret", "secrets", namespaced=True)
@@ -55,4 +55,4 @@ async def test_the_metadata_of_one_secret_are_read_by_name(ground: Any) -> None:
         assert await cluster.get_metadata(SECRETS, ObjectKey("v1", "Secret", ground.namespace, "none")) is None
         with pytest.raises(ObjectRefused) as refused:
             await anext(cluster.follow_metadata(SECRETS, lambda body: body, labels="a=b"))
-        assert refused.value.is_forbidden
+        assert isinstance(refused.value, Forbidden)

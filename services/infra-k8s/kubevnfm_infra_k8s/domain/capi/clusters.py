@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from kubevnfm_events.credentials import WorkloadCluster
 from kubevnfm_events.infra import LeftObject
 
 from kubevnfm_infra_k8s.domain.capi.contract import CORE, GROUPS, NAME_LABEL
@@ -13,11 +14,16 @@ from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_a
 from kubevnfm_infra_k8s.domain.ports import Cluster
 
 
+def cluster_key(workload: WorkloadCluster) -> ObjectKey:
+    """Return the key of a workload cluster's Cluster."""
+    return ObjectKey(workload.api_version, "Cluster", workload.namespace, workload.name)
+
+
 async def clusters_in(cluster: Cluster, namespace: str = "") -> Mapping[ObjectKey, str]:
     """Return the Clusters of a namespace, or of all, with their uids; none if Cluster API is not there."""
     kinds = [each for each in await cluster.kinds() if _is_clusters(each)]
     listed = await each_of(kinds, lambda kind: cluster.list(kind, namespace=namespace))
-    return {_key(kind, body): uid_of(body) for kind, bodies in zip(kinds, listed, strict=True) for body in bodies}
+    return {kind.key(body): uid_of(body) for kind, bodies in zip(kinds, listed, strict=True) for body in bodies}
 
 
 async def parts_of_cluster(cluster: Cluster, key: ObjectKey) -> Sequence[LeftObject]:
@@ -26,10 +32,10 @@ async def parts_of_cluster(cluster: Cluster, key: ObjectKey) -> Sequence[LeftObj
     selector = f"{NAME_LABEL}={key.name}"
     listed = await each_of(kinds, lambda kind: cluster.list(kind, namespace=key.namespace, labels=selector))
     return [
-        left_object(_key(kind, body), uid_of(body), cluster=cluster.endpoint, provider_id=_provider_id(body))
+        left_object(kind.key(body), uid_of(body), cluster=cluster.endpoint, provider_id=_provider_id(body))
         for kind, bodies in zip(kinds, listed, strict=True)
         for body in bodies
-        if _key(kind, body).identity != key.identity
+        if kind.key(body).identity != key.identity
     ]
 
 
@@ -41,11 +47,6 @@ async def orphans(cluster: Cluster, clusters: Mapping[ObjectKey, str]) -> tuple[
         for (key, uid), belonging in zip(clusters.items(), parts, strict=True)
         for each in (left_object(key, uid, cluster=cluster.endpoint), *belonging)
     )
-
-
-def _key(kind: Resource, body: Body) -> ObjectKey:
-    place, name = (str(field_at(body, "metadata", each) or "") for each in ("namespace", "name"))
-    return ObjectKey(kind.api_version, kind.kind, place, name)
 
 
 def _provider_id(body: Body) -> str | None:

@@ -8,7 +8,7 @@ from kubevnfm_events.capi import MachineFacts
 from kubevnfm_events.infra import VduTarget
 
 from kubevnfm_infra_k8s.domain.capi.contract import CONTROL_PLANE_LABEL, DEPLOYMENT_LABEL, POOL_LABEL
-from kubevnfm_infra_k8s.domain.objects import Body, field_at, labels_of, uid_of
+from kubevnfm_infra_k8s.domain.objects import Body, field_at, labels_of, name_of, uid_of
 
 TOPOLOGY_DEPLOYMENT_LABEL = "topology.cluster.x-k8s.io/deployment-name"
 TOPOLOGY_POOL_LABEL = "topology.cluster.x-k8s.io/pool-name"
@@ -51,7 +51,7 @@ def facts_of(machine: Body, vdus: Sequence[VduTarget]) -> MachineFacts:
     vdu_by_name = {vdu.name: vdu.vdu_id for vdu in vdus}
     return MachineFacts(
         vdu_id=next((vdu_by_name[name] for _, name in owners if name in vdu_by_name), None),
-        name=str(field_at(machine, "metadata", "name")),
+        name=name_of(machine),
         namespace=str(field_at(machine, "metadata", "namespace") or ""),
         uid=uid_of(machine),
         owner_kind=next((kind for kind, _ in owners), "Machine"),

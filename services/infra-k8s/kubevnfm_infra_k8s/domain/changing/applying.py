@@ -10,14 +10,14 @@ import structlog
 from kubevnfm_infra_k8s.domain.changing.dry_run import rehearse, webhooks_of
 from kubevnfm_infra_k8s.domain.changing.sending import Sender
 from kubevnfm_infra_k8s.domain.concurrency import each_of
-from kubevnfm_infra_k8s.domain.errors import ForeignObjects, ObjectRefused
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, Wanted, field_at, labels_of
+from kubevnfm_infra_k8s.domain.errors import ForeignObjects
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, field_at, labels_of
 from kubevnfm_infra_k8s.domain.planning.order import Wave, waves
 from kubevnfm_infra_k8s.domain.planning.plan import Plan
 from kubevnfm_infra_k8s.domain.ports import Releases, SharedObjects
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.claims import taken_claims
-from kubevnfm_infra_k8s.domain.reading.existing import look
+from kubevnfm_infra_k8s.domain.reading.existing import look, readable
 from kubevnfm_infra_k8s.domain.release import Release
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
@@ -102,7 +102,9 @@ class ApplyRun:
 
     async def _find_existing(self, objects: Sequence[Wanted]) -> Mapping[ObjectKey, Body]:
         """Return the objects that exist already."""
-        return await look(self.wait.cluster, [(each.resource, each.key) for each in objects], self._look)
+        cluster = self.wait.cluster
+        places = [(each.resource, each.key) for each in objects]
+        return await look(cluster, places, lambda resource, key: readable(cluster, resource, key))
 
     def _foreign(
         self, there: Mapping[ObjectKey, Body], sharers: Mapping[ObjectKey, Sequence[str]], release: Release
@@ -115,14 +117,6 @@ class ApplyRun:
             if labels_of(body).get(INSTANCE_LABEL) not in {mine, *sharers.get(key, ())}
             and not release.has_lost_label(key, body)
         ]
-
-    async def _look(self, resource: Resource, key: ObjectKey) -> Body | None:
-        try:
-            return await self.wait.cluster.get(resource, key)
-        except ObjectRefused as refusal:
-            if refusal.is_forbidden:  # unknown; the API server decides when the object is applied
-                return None
-            raise
 
     async def _wait_for(self, wave: Wave, plan: Plan) -> None:
         needed = [Awaited(each.key, each.resource) for each in plan.objects if each.key in wave.after_ready]

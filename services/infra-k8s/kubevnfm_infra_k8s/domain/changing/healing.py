@@ -15,10 +15,10 @@ from kubevnfm_events.infra import PodFacts
 
 from kubevnfm_infra_k8s.domain.changing.relabelling import is_ours
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects, ObjectMissing, ObjectsNotReady
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, Wanted, field_at, uid_of
+from kubevnfm_infra_k8s.domain.objects import PODS, Body, ObjectKey, Resource, Wanted, field_at, uid_of
 from kubevnfm_infra_k8s.domain.ports import Releases
 from kubevnfm_infra_k8s.domain.progress import Progress
-from kubevnfm_infra_k8s.domain.reading.instance_facts import PODS, instance_pods
+from kubevnfm_infra_k8s.domain.reading.instance_facts import instance_pods
 from kubevnfm_infra_k8s.domain.reading.readiness import judge
 from kubevnfm_infra_k8s.domain.reading.vdus import is_running, owned_pods
 from kubevnfm_infra_k8s.domain.release import Entry, Release, Written

@@ -19,14 +19,15 @@ from kubevnfm_infra_k8s.domain.errors import ForeignObjects, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.objects import (
     INSTANCE_LABEL,
     OPERATION_ANNOTATION,
+    PODS,
     RESTART_ANNOTATION,
     WORKLOADS,
     Body,
     ObjectKey,
-    Resource,
     Wanted,
     annotations_of,
     field_at,
+    name_of,
     uid_of,
 )
 from kubevnfm_infra_k8s.domain.planning.plan import Plan
@@ -40,7 +41,6 @@ from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 VDUS_FIELD: Final = "additionalParams.vdu_params"
 CONFIG_FIELD: Final = "metadata.configmap_secret_paths"
 _CONFIGS: Final = frozenset({"ConfigMap", "Secret"})
-_PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
 _CONTAINERS: Final = ("containers", "initContainers")
 
 
@@ -208,19 +208,19 @@ class UpdateRun:
     async def _end_pods(self, owner: ObjectKey, owner_id: str) -> bool:
         """Delete the pods of the earlier template; return whether there still are some."""
         selector = f"{INSTANCE_LABEL}={self.wait.vnf_instance_id}"
-        pods = await self.wait.cluster.list(_PODS, namespace=owner.namespace, labels=selector)
+        pods = await self.wait.cluster.list(PODS, namespace=owner.namespace, labels=selector)
         left = [
             pod
             for pod in pods
             if owner_uid(pod) == owner_id and annotations_of(pod).get(RESTART_ANNOTATION) != self.change
         ]
         for pod in left:
-            await self._end(ObjectKey("v1", "Pod", owner.namespace, str(field_at(pod, "metadata", "name"))), pod)
+            await self._end(ObjectKey("v1", "Pod", owner.namespace, name_of(pod)), pod)
         return bool(left)
 
     async def _end(self, key: ObjectKey, pod: Body) -> None:
         if not field_at(pod, "metadata", "deletionTimestamp"):
-            await self.wait.cluster.delete(_PODS, key, uid=uid_of(pod))
+            await self.wait.cluster.delete(PODS, key, uid=uid_of(pod))
             await self.progress.on(str(key), "ends", done=0, total=1)
 
 

@@ -17,14 +17,15 @@ from typing import Any, Final
 import structlog
 
 from kubevnfm_infra_k8s.domain.concurrency import each_of
-from kubevnfm_infra_k8s.domain.errors import ObjectRefused
+from kubevnfm_infra_k8s.domain.errors import Forbidden
 from kubevnfm_infra_k8s.domain.objects import (
     CLAIM_OF_ANNOTATION,
+    CLAIMS,
     INSTANCE_LABEL,
+    PODS,
     TACKER_LABEL,
     Body,
     ObjectKey,
-    Resource,
     Wanted,
     annotations_of,
     field_at,
@@ -32,13 +33,12 @@ from kubevnfm_infra_k8s.domain.objects import (
     uid_of,
 )
 from kubevnfm_infra_k8s.domain.ports import Cluster, Releases
-from kubevnfm_infra_k8s.domain.reading.instance_facts import PODS
+from kubevnfm_infra_k8s.domain.reading.existing import readable
 from kubevnfm_infra_k8s.domain.reading.vdus import owner_uid
 from kubevnfm_infra_k8s.domain.release import ADDONS, Entry, OwnedClaim, Release
 
 log = structlog.get_logger()
 
-CLAIMS: Final = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True)
 _LONGEST_ORDINAL: Final = 10
 """Digits of a pod's number in its StatefulSet."""
 _MARKS: Final = (("labels", INSTANCE_LABEL), ("labels", TACKER_LABEL), ("annotations", CLAIM_OF_ANNOTATION))
@@ -75,10 +75,8 @@ class Surroundings:
     async def _read_users(self) -> Mapping[str, Sequence[Body]]:
         try:
             pods = await self._cluster.list(PODS, namespace=self._namespace, labels=INSTANCE_LABEL)
-        except ObjectRefused as refusal:
-            if refusal.is_forbidden:  # marks, owners and records are proof enough
-                return {}
-            raise
+        except Forbidden:  # marks, owners and records are proof enough
+            return {}
         users: dict[str, list[Body]] = {}
         for pod in pods:
             for claim in set(_claims_of(pod).values()):
@@ -134,7 +132,7 @@ async def with_present_marks(cluster: Cluster, objects: Sequence[Wanted]) -> Seq
     """Return the objects; StatefulSets that exist get the marks that they have."""
 
     async def fitted(each: Wanted) -> Wanted:
-        there = await _readable(cluster, each.resource, each.key) if each.claim_templates else None
+        there = await readable(cluster, each.resource, each.key) if each.claim_templates else None
         return with_own_marks(each, there) if there is not None else each
 
     return await each_of(objects, fitted)
@@ -163,10 +161,8 @@ async def taken_claims(
     for namespace in sorted({each.key.namespace for each in sets}):
         try:
             claims = await cluster.list(CLAIMS, namespace=namespace, labels=others)
-        except ObjectRefused as refusal:
-            if refusal.is_forbidden:  # unknown; a termination deletes no claim of others
-                continue
-            raise
+        except Forbidden:  # unknown; a termination deletes no claim of others
+            continue
         here = [each for each in sets if each.key.namespace == namespace]
         same = [claim for claim in claims if any(asks_for(each, _name(claim)) for each in here)]
         taken = await each_of(same, lambda claim: is_of_others(releases, claim, vnf_instance_id))
@@ -202,9 +198,7 @@ async def recorded(cluster: Cluster, release: Release) -> Release:
         }
         for entry in sets:
             claims[entry.key] = await _seen(cluster, release, entry, around[entry.key.namespace])
-    except ObjectRefused as refusal:
-        if not refusal.is_forbidden:
-            raise
+    except Forbidden as refusal:
         log.info("claims_not_recorded", reason=str(refusal))
     entries = [replace(entry, claims=claims.get(entry.key, entry.claims)) for entry in release.entries]
     return replace(release, entries=entries)
@@ -268,15 +262,6 @@ def _claims_of(pod: Body) -> Mapping[str, str]:
     volumes = field_at(pod, "spec", "volumes") or ()
     found = {_text(each.get("name")): field_at(each, "persistentVolumeClaim", "claimName") for each in volumes}
     return {name: str(claim) for name, claim in found.items() if claim}
-
-
-async def _readable(cluster: Cluster, resource: Resource, key: ObjectKey) -> Body | None:
-    try:
-        return await cluster.get(resource, key)
-    except ObjectRefused as refusal:
-        if refusal.is_forbidden:  # unknown; the API server decides when the object is applied
-            return None
-        raise
 
 
 def _time(body: Body) -> datetime | None:

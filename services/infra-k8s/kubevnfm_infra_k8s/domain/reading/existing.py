@@ -7,8 +7,8 @@ from typing import Final
 
 from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
 from kubevnfm_infra_k8s.domain.concurrency import each_of
-from kubevnfm_infra_k8s.domain.errors import ObjectRefused
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at
+from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectRefused
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, name_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 
 Place = tuple[Resource, ObjectKey]
@@ -41,10 +41,18 @@ async def look(
     return found | {key: body for (_, key), body in zip(single, read, strict=True) if body is not None}
 
 
+async def readable(cluster: Cluster, resource: Resource, key: ObjectKey) -> Body | None:
+    """Return the object; None also if the credentials do not permit to read it: the API server decides when it is applied."""
+    try:
+        return await cluster.get(resource, key)
+    except Forbidden:
+        return None
+
+
 async def _listed(cluster: Cluster, resource: Resource, namespace: str) -> Mapping[str, Body] | None:
     """Return the objects of a kind by name; None if there are too many, or the credentials do not permit a list."""
     try:
         bodies = await cluster.list_metadata(resource, namespace=namespace, most=_MOST)
     except ObjectRefused:
         return None
-    return None if bodies is None else {str(field_at(body, "metadata", "name")): body for body in bodies}
+    return None if bodies is None else {name_of(body): body for body in bodies}

@@ -13,12 +13,11 @@ from kubevnfm_events.infra import ObjectsApplied
 from kubevnfm_infra_k8s.domain.capi.contract import is_of_management, is_provider_definition
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.object_facts import objects_of
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, field_at
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, PODS, Body, ObjectKey, Resource, name_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reading.vdus import pods_of_vdus
 from kubevnfm_infra_k8s.domain.release import Release
 
-PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
 _SERVICES: Final = Resource("v1", "Service", "services", namespaced=True)
 _DEPLOYMENT: Final = ("apps/v1", "Deployment")
 _REPLICA_SETS: Final = Resource("apps/v1", "ReplicaSet", "replicasets", namespaced=True)
@@ -81,7 +80,7 @@ async def _node_ports(cluster: Cluster, release: Release) -> tuple[ServiceFacts,
     bodies: dict[tuple[str, str], Body] = {}
     for namespace in sorted({key.namespace for key in keys}):
         for body in await cluster.list(_SERVICES, namespace=namespace, labels=selector):
-            bodies[namespace, str(field_at(body, "metadata", "name"))] = body
+            bodies[namespace, name_of(body)] = body
     found: list[ServiceFacts] = []
     for key in keys:
         spec = bodies.get((key.namespace, key.name), {}).get("spec") or {}

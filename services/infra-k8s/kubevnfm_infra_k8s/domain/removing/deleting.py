@@ -22,19 +22,22 @@ from kubevnfm_infra_k8s.domain.capi.contract import (
     is_paused,
 )
 from kubevnfm_infra_k8s.domain.concurrency import each_of
-from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotGone, WebhookUnavailable
+from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectsNotGone, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.objects import (
+    CLAIMS,
     FIELD_MANAGER,
     INSTANCE_LABEL,
     KEEP_ANNOTATION,
     MANAGED_BY,
     OPERATION_ANNOTATION,
+    PODS,
     Body,
     ObjectKey,
     Resource,
     annotations_of,
     field_at,
     labels_of,
+    name_of,
     uid_of,
 )
 from kubevnfm_infra_k8s.domain.planning.order import deletion_stages
@@ -42,7 +45,6 @@ from kubevnfm_infra_k8s.domain.planning.preparing import instance_labels
 from kubevnfm_infra_k8s.domain.ports import Cluster, Propagation, Releases, SharedObjects, Sharing
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.claims import (
-    CLAIMS,
     Surroundings,
     claim_key,
     is_made_by,
@@ -58,9 +60,8 @@ from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited, View, vi
 
 log = structlog.get_logger()
 
-_PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
 _OF_VNFS: Final = (
-    _PODS,
+    PODS,
     CLAIMS,
     *(
         Resource(version, kind, plural, namespaced=True)
@@ -167,9 +168,9 @@ class DeletionRun:
     async def _look(self, resource: Resource, key: ObjectKey, *, is_planned: bool) -> Body | None:
         try:
             return await self.cluster.get(resource, key)
-        except ObjectRefused as refusal:
+        except Forbidden as refusal:
             # Credentials that may not read the object were not able to create it either: it was only planned.
-            if refusal.is_forbidden and is_planned:
+            if is_planned:
                 log.info("planned_object_not_readable", object=str(key), reason=str(refusal))
                 return None
             raise
@@ -267,10 +268,8 @@ class DeletionRun:
         for resource in _OF_VNFS:
             try:
                 found = await self.cluster.list(resource, namespace=namespace, labels=others)
-            except ObjectRefused as refusal:
-                if refusal.is_forbidden:  # unknown
-                    continue
-                raise
+            except Forbidden:  # unknown
+                continue
             for each in found:
                 if not field_at(each, "metadata", "deletionTimestamp"):
                     return f"{resource.kind} {field_at(each, 'metadata', 'name')}"
@@ -282,10 +281,8 @@ class DeletionRun:
             return bool(await clusters_in(self.cluster, namespace))
         except WebhookUnavailable:  # as above
             return True
-        except ObjectRefused as refusal:
-            if refusal.is_forbidden:  # unknown; credentials without this right have installed no Cluster API
-                return False
-            raise
+        except Forbidden:  # unknown; credentials without this right have installed no Cluster API
+            return False
 
     async def _is_claimed(self, volume: Body) -> bool:
         """Return whether the volume's claim still exists. All claims of this instance are deleted by now."""
@@ -352,7 +349,7 @@ class DeletionRun:
             return False
         known = {(each.key.namespace, each.key.name) for each in release.entries if each.key.kind == CLAIMS.kind}
         known |= {(each.key.namespace, claim.name) for each in release.entries for claim in each.claims}
-        if (entry.key.namespace, str(field_at(claim, "metadata", "name"))) in known:
+        if (entry.key.namespace, name_of(claim)) in known:
             return False
         is_kept = annotations_of(claim).get(KEEP_ANNOTATION) == "true"
         return not is_kept and not await is_of_others(self.releases, claim, release.vnf_instance_id)
@@ -417,15 +414,15 @@ class DeletionRun:
         shortened: set[str] = set()
         selector = f"{INSTANCE_LABEL}={release.vnf_instance_id}"
         try:
-            async with aclosing(self.cluster.follow(_PODS, namespace=namespace, labels=selector)) as following:
+            async with aclosing(self.cluster.follow(PODS, namespace=namespace, labels=selector)) as following:
                 async for seen in following:
                     for pod in seen.found.values():
                         own_s = field_at(pod, "metadata", "deletionGracePeriodSeconds")
                         if own_s is None or own_s <= self.grace_period_s or uid_of(pod) in shortened:
                             continue
                         shortened.add(uid_of(pod))
-                        key = ObjectKey("v1", "Pod", namespace, str(field_at(pod, "metadata", "name")))
-                        await self.cluster.delete(_PODS, key, uid=uid_of(pod), grace_period_s=self.grace_period_s)
+                        key = ObjectKey("v1", "Pod", namespace, name_of(pod))
+                        await self.cluster.delete(PODS, key, uid=uid_of(pod), grace_period_s=self.grace_period_s)
         except VnfmError as error:  # the wait for the deletion continues, and raises if the cluster is unreachable
             log.warning("grace_period_not_shortened", namespace=namespace, reason=str(error))
 

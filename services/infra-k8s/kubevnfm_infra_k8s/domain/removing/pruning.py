@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from kubevnfm_infra_k8s.domain.concurrency import each_of
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, field_at, labels_of
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, field_at, labels_of, name_of
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.removing.deleting import DeletionRun
 
@@ -86,7 +86,7 @@ class PruneRun(DeletionRun):
         listed = await each_of(kinds, lambda each: self.cluster.list(each, namespace=namespace))
         for resource, bodies in zip(kinds, listed, strict=True):
             for body in bodies:
-                name = str(field_at(body, "metadata", "name"))
+                name = name_of(body)
                 is_own = body.get("type") == "kubernetes.io/service-account-token"
                 if not (is_own or field_at(body, "metadata", "ownerReferences")) and (
                     (resource.kind, name) not in _OF_EVERY_NAMESPACE

@@ -10,9 +10,10 @@ import structlog
 from kubevnfm_events.infra import LeftObject
 
 from kubevnfm_infra_k8s.domain.concurrency import each_of
-from kubevnfm_infra_k8s.domain.errors import ObjectRefused, WebhookUnavailable
+from kubevnfm_infra_k8s.domain.errors import Forbidden, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.object_facts import left_object
 from kubevnfm_infra_k8s.domain.objects import (
+    CLAIMS,
     INSTANCE_LABEL,
     KEEP_ANNOTATION,
     Body,
@@ -22,7 +23,6 @@ from kubevnfm_infra_k8s.domain.objects import (
     field_at,
     uid_of,
 )
-from kubevnfm_infra_k8s.domain.reading.claims import CLAIMS
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.removing.deleting import DeletionRun, Target, is_cluster_scoped
 
@@ -134,18 +134,13 @@ class TerminationRun(DeletionRun):
         selector = f"{INSTANCE_LABEL}={release.vnf_instance_id}"
         try:
             bodies = await self.cluster.list(resource, namespace=namespace, labels=selector)
-        except ObjectRefused as refusal:
-            if refusal.is_forbidden:  # credentials that may not list a kind were able to create objects of it by name
-                log.info("label_not_checked", kind=resource.kind, namespace=namespace, reason=str(refusal))
-                return []
-            raise
-        except WebhookUnavailable as error:  # of the custom resources of others, which stay with their definition
+        # Credentials that may not list a kind were able to create objects of it by name. The custom resources of others, whose
+        # webhook may be gone, stay with their definition.
+        except (Forbidden, WebhookUnavailable) as error:
             log.info("label_not_checked", kind=resource.kind, namespace=namespace, reason=str(error))
             return []
         return [_target(resource, body) for body in bodies]
 
 
 def _target(resource: Resource, body: Body) -> Target:
-    place = str(field_at(body, "metadata", "namespace") or "")
-    key = ObjectKey(resource.api_version, resource.kind, place, str(field_at(body, "metadata", "name")))
-    return Target(Entry(key, "", "", uid=uid_of(body)), resource, body)
+    return Target(Entry(resource.key(body), "", "", uid=uid_of(body)), resource, body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kubevnfm_infra_k8s.domain.errors import ObjectRefused
+from kubevnfm_infra_k8s.domain.errors import Forbidden
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster, SharedObjects
 from kubevnfm_infra_k8s.domain.reading.existing import look
@@ -41,9 +41,7 @@ async def differences(
     async def get(resource: Resource, key: ObjectKey) -> Body | None:
         try:
             return await cluster.get_metadata(resource, key)
-        except ObjectRefused as refusal:
-            if not refusal.is_forbidden:
-                raise
+        except Forbidden:
             unreadable.add(key)
             return None
 

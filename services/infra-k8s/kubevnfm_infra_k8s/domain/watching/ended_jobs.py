@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kubevnfm_infra_k8s.domain.concurrency import each_of
-from kubevnfm_infra_k8s.domain.errors import ObjectRefused
+from kubevnfm_infra_k8s.domain.errors import Forbidden
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, field_at
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.verdicts import CURRENT, NOT_FOUND, Status, Verdict
@@ -30,10 +30,8 @@ async def verdicts_on_collected(cluster: Cluster, jobs: Sequence[Awaited]) -> Ma
     async def events_in(namespace: str) -> Sequence[Body]:
         try:
             return await cluster.list(EVENTS, namespace=namespace)
-        except ObjectRefused as refusal:
-            if refusal.is_forbidden:
-                return []
-            raise
+        except Forbidden:
+            return []
 
     events = [event for found in await each_of(namespaces, events_in) for event in found]
     return {each.key: _verdict(each, events) for each in jobs}

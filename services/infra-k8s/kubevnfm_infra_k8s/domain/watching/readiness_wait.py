@@ -10,8 +10,8 @@ from typing import Final
 
 from kubevnfm_kit.clock import Clock
 
-from kubevnfm_infra_k8s.domain.errors import ObjectFailed, ObjectRefused, ObjectsNotReady
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, annotations_of, field_at
+from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectFailed, ObjectsNotReady
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, annotations_of, name_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.readiness import judge
@@ -128,13 +128,11 @@ class ReadinessWait:
         names: set[str] = set()
         try:
             classes = await self.cluster.list(_STORAGE_CLASSES)
-        except ObjectRefused as refusal:
-            if refusal.is_forbidden:
-                return None
-            raise
+        except Forbidden:
+            return None
         for each in classes:
             if each.get("volumeBindingMode") == "WaitForFirstConsumer":
-                names.add(str(field_at(each, "metadata", "name")))
+                names.add(name_of(each))
                 if annotations_of(each).get(_DEFAULT_CLASS) == "true":
                     names.add("")
         return frozenset(names)

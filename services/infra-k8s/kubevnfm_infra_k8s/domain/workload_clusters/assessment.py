@@ -18,7 +18,7 @@ from kubevnfm_infra_k8s.domain.capi.machines import (
 )
 from kubevnfm_infra_k8s.domain.capi.readiness import counts, endpoint_of, is_infrastructure_ready, is_initialized
 from kubevnfm_infra_k8s.domain.capi.topology import part_name, part_of
-from kubevnfm_infra_k8s.domain.objects import Body, field_at, labels_of, uid_of
+from kubevnfm_infra_k8s.domain.objects import Body, field_at, labels_of, name_of, uid_of
 from kubevnfm_infra_k8s.domain.reading.readiness import judge
 from kubevnfm_infra_k8s.domain.verdicts import NOT_FOUND, Observation, Verdict
 
@@ -156,8 +156,8 @@ def _of_other_templates(objects: ClusterObjects) -> Iterator[str]:
     Cluster API marks such a Machine only after it has observed the MachineDeployment: until then, each count and each condition
     says that the roll-out is done before it has begun.
     """
-    deployments = {str(field_at(each, "metadata", "name")): each for each in objects.workers}
-    sets = {str(field_at(each, "metadata", "name")): each for each in objects.sets}
+    deployments = {name_of(each): each for each in objects.workers}
+    sets = {name_of(each): each for each in objects.sets}
     for each in objects.machines:
         deployment = deployments.get(str(labels_of(each).get(DEPLOYMENT_LABEL)))
         made_from = sets.get(owner_of_kind(each, "MachineSet"))

@@ -18,9 +18,9 @@ from kubevnfm_kit.foreign_yaml import read_one_kubernetes_yaml, write_yaml
 
 from kubevnfm_infra_k8s.domain.objects import (
     INSTANCE_LABEL,
+    SECRETS,
     Body,
     ObjectKey,
-    Resource,
     Wanted,
     digest_of,
     field_at,
@@ -38,7 +38,6 @@ log = structlog.get_logger()
 FIELD: Final = "additionalParams.capi.openstack_vim_id"
 """The parameter; also the ``file`` of such a Secret in the inventory."""
 _GROUP: Final = "infrastructure.cluster.x-k8s.io"
-_SECRETS: Final = Resource("v1", "Secret", "secrets", namespaced=True)
 _CLOUDS: Final = "clouds.yaml"
 _MOVED: Final = {"clusterctl.cluster.x-k8s.io/move": "true"}
 """``clusterctl move`` takes the Secret along with the cluster."""
@@ -124,7 +123,7 @@ class CloudSecretRun:
     async def _present(self, keys: Iterable[ObjectKey]) -> Mapping[str, str] | None:
         """Return id and secret of the application credential that a Secret of the instance has; None: none has one."""
         for key in keys:
-            body = await self.cluster.get(_SECRETS, key)
+            body = await self.cluster.get(SECRETS, key)
             if body is not None and labels_of(body).get(INSTANCE_LABEL) == self.vnf_instance_id:
                 for cloud in _clouds_in(body):
                     found = {each: field_at(cloud, "auth", each) for each in (_ID, _SECRET)}
@@ -146,7 +145,7 @@ class CloudSecretRun:
             vnf_instance_id=self.vnf_instance_id,
             operation_id=self.operation_id,
         )
-        return Wanted(key, sent, _SECRETS, FIELD, digest_of(body))
+        return Wanted(key, sent, SECRETS, FIELD, digest_of(body))
 
 
 _SAID: Final = {

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from kubevnfm_events.credentials import WorkloadCluster
 
+from kubevnfm_infra_k8s.domain.capi.clusters import cluster_key
 from kubevnfm_infra_k8s.domain.capi.contract import GROUPS, NAME_LABEL
-from kubevnfm_infra_k8s.domain.errors import ObjectRefused
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at, group_of
+from kubevnfm_infra_k8s.domain.errors import Forbidden
+from kubevnfm_infra_k8s.domain.objects import SECRETS, Body, ObjectKey, field_at, group_of, name_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
-
-_SECRETS: Final = Resource("v1", "Secret", "secrets", namespaced=True)
 
 
 async def secrets_of_earlier(cluster: Cluster, workload: WorkloadCluster) -> Sequence[ObjectKey]:
@@ -22,16 +20,14 @@ async def secrets_of_earlier(cluster: Cluster, workload: WorkloadCluster) -> Seq
     the CA and the kubeconfig of the earlier one, and lose them later.
     """
     resource = await cluster.resource(workload.api_version, "Cluster")
-    key = ObjectKey(workload.api_version, "Cluster", workload.namespace, workload.name)
+    key = cluster_key(workload)
     if resource is None or await cluster.get(resource, key) is not None:
         return ()
     try:
-        found = await cluster.list(_SECRETS, namespace=workload.namespace, labels=f"{NAME_LABEL}={workload.name}")
-    except ObjectRefused as refusal:
-        if refusal.is_forbidden:  # unknown; such credentials need not be able to list Secrets
-            return ()
-        raise
-    names = [str(field_at(each, "metadata", "name")) for each in found if _is_owned(each)]
+        found = await cluster.list(SECRETS, namespace=workload.namespace, labels=f"{NAME_LABEL}={workload.name}")
+    except Forbidden:  # unknown; such credentials need not be able to list Secrets
+        return ()
+    names = [name_of(each) for each in found if _is_owned(each)]
     return [ObjectKey("v1", "Secret", workload.namespace, name) for name in sorted(names)]
 
 

@@ -11,7 +11,7 @@ from kubevnfm_events.capi import ClusterTimeouts
 from kubevnfm_infra_k8s.domain.capi.contract import Conditions
 from kubevnfm_infra_k8s.domain.capi.machines import is_leaving, is_of_control_plane, owner_name
 from kubevnfm_infra_k8s.domain.errors import QuorumAtRisk, majority_of
-from kubevnfm_infra_k8s.domain.objects import Body, annotations_of, field_at, labels_of, uid_of
+from kubevnfm_infra_k8s.domain.objects import Body, annotations_of, field_at, labels_of, name_of, uid_of
 from kubevnfm_infra_k8s.domain.reading.readiness import judge
 from kubevnfm_infra_k8s.domain.verdicts import Observation
 from kubevnfm_infra_k8s.domain.workload_clusters.assessment import ClusterObjects
@@ -19,11 +19,6 @@ from kubevnfm_infra_k8s.domain.workload_clusters.assessment import ClusterObject
 _MEMBER: Final = "EtcdMemberHealthy"
 """The control plane writes this condition on its Machines; in v1beta1 it is not part of Ready."""
 _SKIPPED: Final = "cluster.x-k8s.io/skip-remediation"
-
-
-def name_of(body: Body) -> str:
-    """Return the name of an object."""
-    return str(field_at(body, "metadata", "name"))
 
 
 def owners_in(objects: ClusterObjects) -> Sequence[Body]:

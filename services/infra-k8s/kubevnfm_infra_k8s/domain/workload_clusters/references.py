@@ -10,7 +10,7 @@ from kubevnfm_kit.errors import Unprocessable
 
 from kubevnfm_infra_k8s.domain.capi.contract import CONTROL_PLANE, CORE, GROUPS, is_cluster
 from kubevnfm_infra_k8s.domain.concurrency import each_of
-from kubevnfm_infra_k8s.domain.errors import ObjectRefused
+from kubevnfm_infra_k8s.domain.errors import Forbidden
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, Wanted, field_at, group_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 
@@ -126,9 +126,7 @@ async def _missing(
     key = ObjectKey(resource.api_version, kind, _namespace(wanted, place), name)
     try:
         body: Body | None = await cluster.get(resource, key)
-    except ObjectRefused as refusal:
-        if not refusal.is_forbidden:
-            raise
+    except Forbidden:
         # The credentials need not permit to read what the controllers can read.
         return where, ""
     return where, "" if body is not None else f"neither the files nor the cluster have {kind} {key.namespace}/{name}"

@@ -21,7 +21,7 @@ from kubevnfm_infra_k8s.domain.capi.contract import Conditions, is_paused
 from kubevnfm_infra_k8s.domain.capi.machines import is_leaving, is_of_control_plane
 from kubevnfm_infra_k8s.domain.capi.readiness import counts
 from kubevnfm_infra_k8s.domain.errors import ClusterFailed, ClusterNotReady, MachinesMissing, QuorumAtRisk
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, annotations_of, uid_of
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, annotations_of, name_of, uid_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.readiness import judge
@@ -34,7 +34,6 @@ from kubevnfm_infra_k8s.domain.workload_clusters.health import (
     illness_of,
     is_being_built,
     is_health_checked,
-    name_of,
     owner_of,
     owners_in,
 )

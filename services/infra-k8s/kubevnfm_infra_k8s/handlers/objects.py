@@ -1,0 +1,16 @@
+"""The handlers of commands about objects and management clusters, which share their ports and limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kubevnfm_infra_k8s.handlers.applying import ApplyHandlers
+from kubevnfm_infra_k8s.handlers.changing import ChangeHandlers
+from kubevnfm_infra_k8s.handlers.cluster_updates import ClusterUpdateHandlers
+from kubevnfm_infra_k8s.handlers.deleting import DeletionHandlers
+from kubevnfm_infra_k8s.handlers.management import ManagementHandlers
+
+
+@dataclass(frozen=True)
+class ObjectHandlers(ApplyHandlers, ChangeHandlers, DeletionHandlers, ClusterUpdateHandlers, ManagementHandlers):
+    """Handles each command that needs no watches of workload clusters."""
