@@ -30,6 +30,7 @@ from kubevnfm_infra_k8s.adapters.kubernetes import KubernetesCluster
 from kubevnfm_infra_k8s.adapters.transport import LARGEST_ANSWER, Transport
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectRefused
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
+from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.http import serving
 from kubevnfm_secrets import KeyRing
@@ -51,7 +52,7 @@ WATCHED = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod-1", "res
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubevnfm_infra_k8s.adapters.transport._TIMEOUT_S", 1.0)
     monkeypatch.setattr("kubevnfm_infra_k8s.adapters.transport._PAUSES_S", ())
-    monkeypatch.setattr("kubevnfm_infra_k8s.adapters.kubernetes._FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("kubevnfm_infra_k8s.adapters.kubernetes._PAUSES", BackOff(first_s=0.01, longest_s=2.0))
 
 
 @asynccontextmanager

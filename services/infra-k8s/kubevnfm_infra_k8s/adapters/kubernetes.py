@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import structlog
 from kubevnfm_clients.paths import quoted
+from kubevnfm_kit.back_off import BackOff
 from kubevnfm_secrets import Mask
 
 from kubevnfm_infra_k8s.adapters.discovery import Discovery
@@ -38,8 +39,7 @@ _LARGEST_LIST: Final = 2 * LARGEST_ANSWER
 """Bytes of all objects of one list or watch: those of some 4,000 Machines."""
 _TRIES_OF_A_LIST: Final = 3
 _WATCH_S: Final = 300
-_FIRST_PAUSE_S: Final = 0.2
-_LONGEST_PAUSE_S: Final = 2.0
+_PAUSES: Final = BackOff(first_s=0.2, longest_s=2.0)
 _MOST_FAILURES: Final = 5
 """Consecutive failures of a watch, about five seconds, after which the cluster counts as unavailable."""
 
@@ -229,8 +229,10 @@ class KubernetesCluster:
                             if total > _LARGEST_LIST:
                                 raise _too_large("watch", resource)
                             yield Seen({name: form.keep(body)})
-                    if asyncio.get_running_loop().time() - begun < _FIRST_PAUSE_S:
-                        await asyncio.sleep(_FIRST_PAUSE_S)  # limits the requests to a server that ends watches at once
+                    if asyncio.get_running_loop().time() - begun < _PAUSES.first_s:
+                        await asyncio.sleep(
+                            _PAUSES.first_s
+                        )  # limits the requests to a server that ends watches at once
             except _Expired:
                 log.info("watch_expired", kind=resource.kind)
             except (ClusterUnavailable, WebhookUnavailable) as error:
@@ -239,7 +241,7 @@ class KubernetesCluster:
                     raise
                 log.info("watch_broken", kind=resource.kind, reason=str(error))
             # The version was too old, the kind is not served yet, or the connection broke: start again with a list.
-            await asyncio.sleep(min(_FIRST_PAUSE_S * 2 ** max(failures, unserved), _LONGEST_PAUSE_S))
+            await asyncio.sleep(_PAUSES.after(max(failures, unserved) + 1))
 
     async def _all(
         self, resource: Resource, namespace: str, form: _Form[T]

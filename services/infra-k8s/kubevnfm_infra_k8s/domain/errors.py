@@ -24,7 +24,6 @@ class UnknownKinds(VnfmError):
 
     code = "unknown-kind"
     title = "Kubernetes kind unknown"
-    status = 422
 
     def __init__(self, kinds: Sequence[str]) -> None:
         super().__init__(f"the cluster does not serve {'; '.join(kinds)}")
@@ -36,7 +35,6 @@ class PolicyViolated(VnfmError):
 
     code = "cnf-policy"
     title = "CNF policy violated"
-    status = 422
 
 
 class ObjectRefused(VnfmError):
@@ -44,7 +42,6 @@ class ObjectRefused(VnfmError):
 
     code = "object-refused"
     title = "Kubernetes API refused an object"
-    status = 422
 
     def __init__(self, what: str, message: str, *, http_status: int = 0) -> None:
         super().__init__(f"{what}: {message}")
@@ -65,7 +62,6 @@ class ObjectsRefused(VnfmError):
 
     code = "object-refused"
     title = "Kubernetes API refused objects"
-    status = 422
 
     def __init__(self, refusals: Sequence[ObjectRefused]) -> None:
         super().__init__("; ".join(str(each) for each in refusals))
@@ -77,7 +73,6 @@ class AccessRefused(VnfmError):
 
     code = "vim-access-refused"
     title = "Kubernetes API refused the credentials"
-    status = 422
 
 
 class AddressRefused(AccessRefused):
@@ -96,7 +91,6 @@ class NotScalable(VnfmError):
 
     code = "kind-not-scalable"
     title = "Kubernetes kind cannot be scaled"
-    status = 422
 
     def __init__(self, key: ObjectKey) -> None:
         super().__init__(f"{key}: kind {key.kind} ({key.api_version}) has no subresource scale in this cluster")
@@ -108,7 +102,6 @@ class OutsideAutoscaler(VnfmError):
 
     code = "outside-autoscaler-limits"
     title = "Number outside the limits of the autoscaler"
-    status = 422
 
     def __init__(self, key: ObjectKey, count: int, limits: str) -> None:
         super().__init__(f"{key}: {count} replicas wanted, {limits} expected by the annotations of its autoscaler")
@@ -120,7 +113,6 @@ class ObjectMissing(WithRemains):
 
     code = "object-missing"
     title = "Kubernetes object does not exist"
-    status = 422
 
     def __init__(self, key: ObjectKey) -> None:
         super().__init__(f"{key}: does not exist; a heal with additionalParams.repair: true applies it again")
@@ -132,7 +124,6 @@ class HelmMissing(VnfmError):
 
     code = "helm-missing"
     title = "Helm chart not rendered"
-    status = 422
 
 
 class ChartRefused(VnfmError):
@@ -140,7 +131,6 @@ class ChartRefused(VnfmError):
 
     code = "chart-refused"
     title = "Helm chart not rendered"
-    status = 422
 
 
 class ForeignObjects(Conflict):
@@ -186,7 +176,6 @@ class ObjectFailed(WithRemains):
 
     code = "object-failed"
     title = "Kubernetes object failed"
-    status = 422
 
 
 class ObjectsNotReady(WithRemains, TimedOut):
@@ -210,7 +199,6 @@ class ClusterFailed(VnfmError):
 
     code = "cluster-failed"
     title = "Workload cluster failed"
-    status = 422
 
 
 class ClusterNotReady(TimedOut):
@@ -241,7 +229,6 @@ class KubeconfigInvalid(VnfmError):
 
     code = "kubeconfig-invalid"
     title = "Kubeconfig of a workload cluster invalid"
-    status = 422
 
 
 class MachinesMissing(NotFound):
@@ -289,7 +276,6 @@ class ContractGoesBack(VnfmError):
 
     code = "contract-goes-back"
     title = "Contract of Cluster API would go back"
-    status = 422
 
     def __init__(self, losses: Sequence[ContractLoss]) -> None:
         super().__init__("; ".join(str(each) for each in losses))

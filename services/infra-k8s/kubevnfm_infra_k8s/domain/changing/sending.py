@@ -19,12 +19,10 @@ from kubevnfm_infra_k8s.domain.planning.preparing import instance_labels, labell
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.release import Written
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
-from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
+from kubevnfm_infra_k8s.domain.watching.readiness_wait import WEBHOOK_PAUSES, ReadinessWait
 
 log = structlog.get_logger()
 
-_WEBHOOK_PAUSES_S: Final = (1.0, 2.0, 4.0, 8.0)
-"""capi.md CR-016; the last pause is repeated until the deadline."""
 _FIRST_LOOK_S: Final = 0.05
 _LONGEST_LOOK_S: Final = 1.0
 
@@ -135,13 +133,13 @@ class Sender:
                 return applied
             # Retried here and not by the worker, because the webhook's own pods may be among the objects just sent.
             except WebhookUnavailable as error:
-                pause_s = _WEBHOOK_PAUSES_S[min(tries, len(_WEBHOOK_PAUSES_S) - 1)]
+                tries += 1
+                pause_s = WEBHOOK_PAUSES.after(tries)
                 if self.wait.left_s() <= pause_s:
                     raise ObjectsNotReady(f"{wanted.key} ({wanted.file}): {error}") from error
                 message = f"waiting since {rfc3339(since)} for a webhook: {error}"
                 await self.progress.on(str(wanted.key), message, done=0, total=1)
                 await asyncio.sleep(pause_s)
-                tries += 1
 
     def _label(self, there: Body | None, sharers: Sequence[str]) -> str:
         """Return the instance whose label a shared object has: the present one, if it still holds it."""

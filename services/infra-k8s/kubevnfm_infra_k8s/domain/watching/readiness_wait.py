@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
+from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock
 
 from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectFailed, ObjectsNotReady
@@ -21,6 +22,8 @@ from kubevnfm_infra_k8s.domain.watching.ended_jobs import verdicts_on_collected
 from kubevnfm_infra_k8s.domain.watching.not_ready_report import not_ready
 from kubevnfm_infra_k8s.domain.watching.stuck_pods import LOOK_EVERY_S, StuckPods
 
+WEBHOOK_PAUSES: Final = BackOff(first_s=1.0, longest_s=8.0)
+"""Between attempts to reach a webhook until the deadline (capi.md CR-016)."""
 _STORAGE_CLASSES: Final = Resource("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _LONGEST_LOOK_S: Final = 3600.0

@@ -19,7 +19,7 @@ from kubevnfm_infra_k8s.domain.errors import ObjectFailed, ObjectRefused, Object
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Wanted, field_at
 from kubevnfm_infra_k8s.domain.planning.order import WEBHOOKS, judges
 from kubevnfm_infra_k8s.domain.progress import Progress
-from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
+from kubevnfm_infra_k8s.domain.watching.readiness_wait import WEBHOOK_PAUSES, ReadinessWait
 
 _DEFINITION: Final = f"clusters.{CORE}"
 _NAME: Final = "kubevnfm-probe-".ljust(64, "x")
@@ -29,7 +29,6 @@ _SPEC: Final = {"clusterNetwork": {"services": {"cidrBlocks": ["10.96.0.0/12"]}}
 _DENIAL: Final = re.compile(rf'admission webhook "[^"]*\.{re.escape(CORE)}" denied the request')
 _SCHEMA: Final = frozenset({400, 422})
 """The answers with which the API server itself refuses an object for its content."""
-_PAUSES_S: Final = (1.0, 2.0, 4.0, 8.0)
 
 
 @dataclass(frozen=True)
@@ -57,13 +56,13 @@ class Probe:
                 done=0,
                 total=1,
             )
-            pause_s = _PAUSES_S[min(tries, len(_PAUSES_S) - 1)]
+            tries += 1
+            pause_s = WEBHOOK_PAUSES.after(tries)
             if self.wait.left_s() <= pause_s:
                 raise ObjectsNotReady(f"{self.definition.key}: the webhook of Cluster API does not work yet: {said}")
             if loop.time() + pause_s > look_until:
                 return False
             await asyncio.sleep(pause_s)
-            tries += 1
         return True
 
     async def _ask(self) -> str | None:
