@@ -68,6 +68,11 @@ class ObjectKey:
     name: str
 
     @property
+    def api_kind(self) -> tuple[str, str]:
+        """ApiVersion and kind."""
+        return self.api_version, self.kind
+
+    @property
     def group(self) -> str:
         return group_of(self.api_version)
 

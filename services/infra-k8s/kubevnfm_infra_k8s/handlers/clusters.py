@@ -35,6 +35,7 @@ from kubevnfm_infra_k8s.domain.errors import ClusterFailed, ClusterLost, Cluster
 from kubevnfm_infra_k8s.domain.objects import SECRETS, ObjectKey, Resource, field_at, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
+from kubevnfm_infra_k8s.domain.reading.existing import find
 from kubevnfm_infra_k8s.domain.reading.manifests import Manifest
 from kubevnfm_infra_k8s.domain.release import ADDONS, Release
 from kubevnfm_infra_k8s.domain.verdicts import Observation
@@ -207,11 +208,7 @@ async def _connection(management: Cluster, workload: WorkloadCluster) -> VimConn
         connection = await asyncio.to_thread(kubeconfig_connection, text, field="data.value")
     except InvalidInput as error:
         raise KubeconfigInvalid(f"{key}: {error}") from error
-    resource = await management.resource(workload.api_version, "Cluster")
-    body = None
-    if resource is not None:
-        body = await management.get(resource, cluster_key(workload))
-    expected = f"https://{endpoint_of(body or {})}"
+    expected = f"https://{endpoint_of(await find(management, cluster_key(workload)) or {})}"
     # Otherwise a Secret of another origin could lead our requests, and later credentials, to another server.
     if connection.interface_info.get("endpoint") != expected:
         raise KubeconfigInvalid(f"{key}: the server {expected} of the Cluster expected")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
+from cachetools import LRUCache
 from kubevnfm_bus.port import Ack, Delivery, MessageBus, Verdict
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events import VimConnection
@@ -17,8 +18,9 @@ from kubevnfm_kit.errors import VnfmError
 from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectRefused
 from kubevnfm_infra_k8s.domain.objects import Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, Releases, SharedObjects
+from kubevnfm_infra_k8s.domain.reading.existing import served_kinds
 from kubevnfm_infra_k8s.domain.release import Entry, Release
-from kubevnfm_infra_k8s.domain.watching.comparing import differences, served_kinds
+from kubevnfm_infra_k8s.domain.watching.comparing import differences
 from kubevnfm_infra_k8s.domain.watching.drift import drift_of, is_compared, judge, reason_of
 from kubevnfm_infra_k8s.domain.watching.object_watches import ObjectWatches, Scope, Watch
 
@@ -76,7 +78,7 @@ class ComparisonHandler:
     watches: ObjectWatches
     bus: MessageBus
     clock: Clock
-    _judged: dict[tuple[str, str], _Judged] = field(default_factory=dict, repr=False)
+    _judged: LRUCache[tuple[str, str], _Judged] = field(default_factory=lambda: LRUCache(_MOST_REMEMBERED), repr=False)
     """By place and instance."""
     _narrow: set[tuple[str, Resource]] = field(default_factory=set, repr=False)
     """The kinds that the credentials of a place may watch in single namespaces only."""
@@ -136,11 +138,11 @@ class ComparisonHandler:
     async def _scopes(self, begun: _Round, release: Release) -> frozenset[Scope]:
         """Return where the objects of a release are watched."""
         compared = [entry for entry in release.entries if is_compared(entry)]
-        served = await served_kinds(begun.cluster, compared)
+        served = await served_kinds(begun.cluster, [entry.key.api_kind for entry in compared])
         return frozenset(
             (resource, self._namespace(begun.place, resource, entry))
             for entry in compared
-            if (resource := served[entry.key.api_version, entry.key.kind]) is not None and resource.verbs >= _WATCHED
+            if (resource := served[entry.key.api_kind]) is not None and resource.verbs >= _WATCHED
         )
 
     def _has_narrowed(self, judged: _Judged, begun: _Round) -> bool:
@@ -177,7 +179,7 @@ class ComparisonHandler:
             return ObjectsFinding(
                 vnf_instance_id=mine, revision=expected.revision, drift=drift, reason=reason_of(drift)
             )
-        self._remember((seen.place, mine), _Judged(expected, scopes[mine], seen.at))
+        self._judged[seen.place, mine] = _Judged(expected, scopes[mine], seen.at)
         return None
 
     def _check(self, seen: _Round, scopes: frozenset[Scope]) -> None:
@@ -197,10 +199,10 @@ class ComparisonHandler:
 
     async def _suspects(self, seen: _Round, compared: list[Entry]) -> list[Entry]:
         """Return the entries that are not as expected by what the watches have seen."""
-        served = await served_kinds(seen.cluster, compared)
+        served = await served_kinds(seen.cluster, [entry.key.api_kind for entry in compared])
         suspects: list[Entry] = []
         for entry in compared:
-            resource = served[entry.key.api_version, entry.key.kind]
+            resource = served[entry.key.api_kind]
             if resource is None:
                 suspects.append(entry)
                 continue
@@ -221,12 +223,6 @@ class ComparisonHandler:
             seen.view[scope].state.has_changed(mine, is_namespaced=scope[0].namespaced, since=judged.at)
             for scope in judged.scopes
         )
-
-    def _remember(self, key: tuple[str, str], judged: _Judged) -> None:
-        self._judged.pop(key, None)
-        self._judged[key] = judged
-        if len(self._judged) > _MOST_REMEMBERED:
-            del self._judged[next(iter(self._judged))]
 
 
 def _limited(scopes: Mapping[str, frozenset[Scope]], vim: VimConnection) -> frozenset[Scope]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
+from cachetools import LRUCache
 from kubevnfm_events import VimConnection
 from kubevnfm_worker import StepContext
 
@@ -22,7 +22,6 @@ from kubevnfm_infra_k8s.domain.progress import Progress
 log = structlog.get_logger()
 
 _TASK: Final = "policy"
-_REMEMBERED: Final = 10_000
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class PolicyGate:
 
     policies: Policies
     releases: Releases
-    _passed: OrderedDict[str, None] = field(default_factory=OrderedDict, repr=False)
+    _passed: LRUCache[str, None] = field(default_factory=lambda: LRUCache(10_000), repr=False)
     """The attempts that have passed: while objects become ready, their command is delivered again and again."""
 
     async def judge(
@@ -64,8 +63,6 @@ class PolicyGate:
                 raise PolicyViolated(f"{what}. Nothing was applied (docs/cnf-policy.md)")
             await Progress(_TASK, context.publish).finished(f"warning: {what}", total=len(objects))
         self._passed[attempt] = None
-        while len(self._passed) > _REMEMBERED:
-            self._passed.popitem(last=False)
 
     async def _others(
         self, objects: Sequence[Wanted], rules: Rules, cluster: Cluster, release_id: str

@@ -17,7 +17,7 @@ from kubevnfm_infra_k8s.domain.planning.plan import Plan
 from kubevnfm_infra_k8s.domain.ports import Releases, SharedObjects
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.claims import taken_claims
-from kubevnfm_infra_k8s.domain.reading.existing import look, readable
+from kubevnfm_infra_k8s.domain.reading.existing import find_all, readable
 from kubevnfm_infra_k8s.domain.release import Release
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
@@ -104,7 +104,7 @@ class ApplyRun:
         """Return the objects that exist already."""
         cluster = self.wait.cluster
         places = [(each.resource, each.key) for each in objects]
-        return await look(cluster, places, lambda resource, key: readable(cluster, resource, key))
+        return await find_all(cluster, places, lambda resource, key: readable(cluster, resource, key))
 
     def _foreign(
         self, there: Mapping[ObjectKey, Body], sharers: Mapping[ObjectKey, Sequence[str]], release: Release

@@ -91,15 +91,11 @@ class HealRun:
             return False
         # A workload's own status can still count the pods that were deleted just now.
         lacking = await self._lacking(entries, bodies)
-        for subject, message in lacking:
-            await self.progress.on(subject, message, done=len(entries) - len(lacking), total=len(entries))
-        if lacking and self.wait.left_s() <= 0:
-            raise ObjectsNotReady("; ".join(f"{subject}: {message}" for subject, message in lacking))
-        return not lacking
+        return await self.wait.is_complete(lacking, self.progress, total=len(entries))
 
     async def _resource(self, entry: Entry, release: Release) -> Resource:
         cluster, key = self.wait.cluster, entry.key
-        resource = await cluster.resource(key.api_version, key.kind)
+        resource = await cluster.resource(*key.api_kind)
         body = await cluster.get(resource, key) if resource is not None else None
         if resource is None or body is None:
             raise ObjectMissing(key)

@@ -24,7 +24,6 @@ from kubevnfm_infra_k8s.domain.errors import (
     MachinesMissing,
     NotScalable,
     ObjectMissing,
-    ObjectsNotReady,
     OutsideAutoscaler,
     UnknownKinds,
 )
@@ -73,9 +72,7 @@ class ScaleRun:
 
     async def _find(self, wanted: ObjectCount, release: Release) -> Scaled:
         key = ObjectKey(wanted.api_version, wanted.kind, wanted.namespace or "", wanted.name)
-        resource = await self.wait.cluster.resource(key.api_version, key.kind)
-        if resource is None:
-            raise UnknownKinds([f"{key.api_version} {key.kind}"])
+        resource = await self._resource(*key.api_kind)
         if wanted.topology is None and not resource.is_scalable:
             raise NotScalable(key)
         body = await self.wait.cluster.get(resource, key)
@@ -134,11 +131,7 @@ class ScaleRun:
             if await self.wait.until_ready(awaited, self.progress, within_s=within_s) is None:
                 return False
             left = [*await self._uncounted(made), *await self._ending(made)]
-        for subject, message in left:
-            await self.progress.on(subject, message, done=0, total=len(left))
-        if left and self.wait.left_s() <= 0:
-            raise ObjectsNotReady("; ".join(f"{subject}: {message}" for subject, message in left))
-        return not left
+        return await self.wait.is_complete(left, self.progress, total=len(left))
 
     async def _wanted_now(self, each: Scaled) -> int | None:
         """Return the present number of replicas in the spec; None: none is written."""
@@ -155,10 +148,8 @@ class ScaleRun:
         version = applied_version(body) or resource.api_version
         if version != resource.api_version:
             # The fields are known in the version in which they were applied (capi.md CR-038).
-            found = await self.wait.cluster.resource(version, each.key.kind)
-            if found is None:
-                raise UnknownKinds([f"{version} {each.key.kind}"])
-            resource, body = found, await self._body(replace(each, resource=found))
+            resource = await self._resource(version, each.key.kind)
+            body = await self._body(replace(each, resource=resource))
         config = applied_part(body, each.key) or {
             **{name: body[name] for name in ("apiVersion", "kind")},
             "metadata": {"name": each.key.name, "namespace": each.key.namespace, "uid": each.uid},
@@ -176,6 +167,12 @@ class ScaleRun:
         now = field_at(found[1], "spec", "replicas")
         return owner, "" if now == each.count else f"{owner.key} has {now} of {each.count} replicas of the topology"
 
+    async def _resource(self, api_version: str, kind: str) -> Resource:
+        found = await self.wait.cluster.resource(api_version, kind)
+        if found is None:
+            raise UnknownKinds([f"{api_version} {kind}"])
+        return found
+
     async def _body(self, each: Scaled) -> Body:
         body = await self.wait.cluster.get(each.resource, each.key)
         if body is None:
@@ -184,9 +181,7 @@ class ScaleRun:
 
     async def _choose(self, machine: ObjectFacts, *, is_begun: bool) -> None:
         key = ObjectKey(machine.api_version, machine.kind, machine.namespace or "", machine.name)
-        resource = await self.wait.cluster.resource(key.api_version, key.kind)
-        if resource is None:
-            raise UnknownKinds([f"{key.api_version} {key.kind}"])
+        resource = await self._resource(*key.api_kind)
         body = await self.wait.cluster.get(resource, key)
         if body is not None and uid_of(body) == machine.uid:
             change = {"metadata": {"uid": machine.uid, "annotations": {DELETE_MACHINE: ""}}}
@@ -217,9 +212,7 @@ class ScaleRun:
 
 
 def _owned(resource: Resource, body: Body, count: int) -> Scaled:
-    metadata = body["metadata"]
-    key = ObjectKey(resource.api_version, resource.kind, str(metadata.get("namespace") or ""), str(metadata["name"]))
-    return Scaled(key, resource, uid_of(body), count, is_made=True)
+    return Scaled(resource.key(body), resource, uid_of(body), count, is_made=True)
 
 
 def _replicas(scale: Body, part: str) -> int:

@@ -15,6 +15,7 @@ from kubevnfm_infra_k8s.domain.objects import Body, Resource, Wanted, digest_of
 from kubevnfm_infra_k8s.domain.planning.preparing import placed, prepared
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reading.claims import with_present_marks
+from kubevnfm_infra_k8s.domain.reading.existing import served_kinds
 from kubevnfm_infra_k8s.domain.reading.manifests import Manifest, check_names, defined_kinds, namespace_of_all
 from kubevnfm_infra_k8s.domain.reading.vdus import replicas_of, vdus_without_workload, workload_of_vdus
 
@@ -61,7 +62,7 @@ async def plan(command: Described, manifests: Sequence[Manifest], cluster: Clust
     maps to a VDU and no file has; UnknownKinds naming every unknown kind.
     """
     vdus = workload_of_vdus(manifests, command.vdus)
-    served = await _served(manifests, cluster)
+    served = await served_kinds(cluster, [(each.api_version, each.kind) for each in manifests])
     defined = defined_kinds(manifests)
     resources = {
         each: served[kind] or defined.get(kind) for each in manifests for kind in [(each.api_version, each.kind)]
@@ -114,8 +115,3 @@ async def plan(command: Described, manifests: Sequence[Manifest], cluster: Clust
         all_served=all(served.values()),
         without_workload=vdus_without_workload(implemented, command.vdus),
     )
-
-
-async def _served(manifests: Sequence[Manifest], cluster: Cluster) -> Mapping[tuple[str, str], Resource | None]:
-    kinds = {(each.api_version, each.kind) for each in manifests}
-    return {kind: await cluster.resource(*kind) for kind in sorted(kinds)}

@@ -33,7 +33,7 @@ from kubevnfm_infra_k8s.domain.objects import (
     uid_of,
 )
 from kubevnfm_infra_k8s.domain.ports import Cluster, Releases
-from kubevnfm_infra_k8s.domain.reading.existing import readable
+from kubevnfm_infra_k8s.domain.reading.existing import find, readable
 from kubevnfm_infra_k8s.domain.reading.vdus import owner_uid
 from kubevnfm_infra_k8s.domain.release import ADDONS, Entry, OwnedClaim, Release
 
@@ -215,8 +215,7 @@ async def _seen(cluster: Cluster, release: Release, entry: Entry, around: Surrou
     mine = [claim for claim in around.claims if is_made_by(entry, claim, release)]
     rest = [claim for claim in around.claims if may_be_made_by(entry, claim) and claim not in mine]
     if rest:
-        resource = await cluster.resource(entry.key.api_version, entry.key.kind)
-        there = await cluster.get(resource, entry.key) if resource is not None else None
+        there = await find(cluster, entry.key)
         if there is not None and _is_same(entry, there, release):
             mine += [claim for claim in rest if await _is_of_its_pods(there, claim, release, around)]
     return tuple(sorted((OwnedClaim(_name(claim), uid_of(claim)) for claim in mine), key=lambda each: each.name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
@@ -11,6 +11,8 @@ from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectRefused
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, name_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 
+Kind = tuple[str, str]
+"""apiVersion and kind."""
 Place = tuple[Resource, ObjectKey]
 MANY: Final = 8
 """From so many objects of a kind in a namespace on, a list costs less than a request for each."""
@@ -18,7 +20,7 @@ _MOST: Final = 2000
 """The most objects of a kind in a namespace that are listed, those of others included; about 2 MB of metadata."""
 
 
-async def look(
+async def find_all(
     cluster: Cluster, wanted: Sequence[Place], get: Callable[[Resource, ObjectKey], Awaitable[Body | None]]
 ) -> Mapping[ObjectKey, Body]:
     """Return the objects that exist, some of them only with their metadata; ``get`` reads a single one.
@@ -39,6 +41,17 @@ async def look(
     single = [(resource, key) for resource, key in wanted if key not in listed]
     read = await each_of(single, lambda each: get(*each))
     return found | {key: body for (_, key), body in zip(single, read, strict=True) if body is not None}
+
+
+async def served_kinds(cluster: Cluster, kinds: Iterable[Kind]) -> Mapping[Kind, Resource | None]:
+    """Return how the cluster serves these kinds; None: it does not."""
+    return {kind: await cluster.resource(*kind) for kind in sorted(set(kinds))}
+
+
+async def find(cluster: Cluster, key: ObjectKey) -> Body | None:
+    """Return the object; None also if the cluster does not serve its kind."""
+    resource = await cluster.resource(*key.api_kind)
+    return await cluster.get(resource, key) if resource is not None else None
 
 
 async def readable(cluster: Cluster, resource: Resource, key: ObjectKey) -> Body | None:

@@ -15,6 +15,7 @@ from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.object_facts import objects_of
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, PODS, Body, ObjectKey, Resource, name_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.reading.existing import find
 from kubevnfm_infra_k8s.domain.reading.vdus import pods_of_vdus
 from kubevnfm_infra_k8s.domain.release import Release
 
@@ -62,20 +63,15 @@ async def providers_in(cluster: Cluster, release: Release) -> CapiProviders | No
     if not is_of_management(keys):
         return None
     bodies = await each_of(
-        [key for key in keys if is_provider_definition(key) or (key.api_version, key.kind) == _DEPLOYMENT],
-        lambda key: _shown(cluster, key),
+        [key for key in keys if is_provider_definition(key) or key.api_kind == _DEPLOYMENT],
+        lambda key: find(cluster, key),
     )
     return providers_of(body for body in bodies if body is not None)
 
 
-async def _shown(cluster: Cluster, key: ObjectKey) -> Body | None:
-    resource = await cluster.resource(key.api_version, key.kind)
-    return await cluster.get(resource, key) if resource is not None else None
-
-
 async def _node_ports(cluster: Cluster, release: Release) -> tuple[ServiceFacts, ...]:
     """Return the node ports of the release's Services, those that the cluster has chosen included."""
-    keys = [entry.key for entry in release.entries if (entry.key.api_version, entry.key.kind) == ("v1", "Service")]
+    keys = [entry.key for entry in release.entries if entry.key.api_kind == ("v1", "Service")]
     selector = f"{INSTANCE_LABEL}={release.vnf_instance_id}"
     bodies: dict[tuple[str, str], Body] = {}
     for namespace in sorted({key.namespace for key in keys}):

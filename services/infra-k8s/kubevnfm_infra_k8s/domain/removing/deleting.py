@@ -52,7 +52,7 @@ from kubevnfm_infra_k8s.domain.reading.claims import (
     may_be_made_by,
     save_claims,
 )
-from kubevnfm_infra_k8s.domain.reading.existing import look
+from kubevnfm_infra_k8s.domain.reading.existing import find, find_all, served_kinds
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.removing.deletion_state import deleting, holding
 from kubevnfm_infra_k8s.domain.removing.finalizers import Held, Stripping
@@ -117,8 +117,8 @@ class DeletionRun:
         entries = {entry.key: entry for entry in release.entries}
         for stage in deletion_stages(list(entries), webhooks_first=is_of_management(entries)):
             mine = [entries[key] for key in stage]
-            for find in (self._targets, self._claims):
-                targets = await find(release, mine)
+            for targets_of in (self._targets, self._claims):
+                targets = await targets_of(release, mine)
                 await each_of(targets, self.begin)
                 if targets and not await self.until_gone(release, targets, look_until):
                     return None
@@ -153,12 +153,11 @@ class DeletionRun:
 
     async def _there(self, entries: Sequence[Entry]) -> Mapping[ObjectKey, tuple[Resource, Body]]:
         """Return the objects of those entries that exist."""
-        kinds = {(entry.key.api_version, entry.key.kind) for entry in entries}
-        served = {kind: await self.cluster.resource(*kind) for kind in sorted(kinds)}
-        resources = {entry.key: served[entry.key.api_version, entry.key.kind] for entry in entries}
+        served = await served_kinds(self.cluster, [entry.key.api_kind for entry in entries])
+        resources = {entry.key: served[entry.key.api_kind] for entry in entries}
         planned = {entry.key for entry in entries if not entry.uid}
         known = {key: resource for key, resource in resources.items() if resource is not None}
-        bodies = await look(
+        bodies = await find_all(
             self.cluster,
             [(resource, key) for key, resource in known.items()],
             lambda resource, key: self._look(resource, key, is_planned=key in planned),
@@ -364,8 +363,7 @@ class DeletionRun:
 
     async def _exists(self, entry: Entry) -> bool:
         """Return whether an object of this name exists: one that was kept, or that another owner has created."""
-        resource = await self.cluster.resource(entry.key.api_version, entry.key.kind)
-        return resource is not None and await self.cluster.get(resource, entry.key) is not None
+        return await find(self.cluster, entry.key) is not None
 
     async def until_gone(self, release: Release, targets: Sequence[Target], look_until: float) -> bool:
         """Return True when all are deleted, or replaced by objects of other owners; False after ``look_until``."""

@@ -13,6 +13,7 @@ import structlog
 
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, field_at, labels_of, name_of
+from kubevnfm_infra_k8s.domain.reading.existing import find
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.removing.deleting import DeletionRun
 
@@ -48,8 +49,7 @@ class PruneRun(DeletionRun):
 
     async def _stays(self, release: Release, entry: Entry) -> bool:
         """Return whether the object still exists and is this instance's; a shared one belongs to the others by now."""
-        resource = await self.cluster.resource(entry.key.api_version, entry.key.kind)
-        body = await self.cluster.get(resource, entry.key) if resource is not None else None
+        body = await find(self.cluster, entry.key)
         return body is not None and labels_of(body).get(INSTANCE_LABEL) == release.vnf_instance_id
 
     async def is_to_go(self, release: Release, entry: Entry, resource: Resource, body: Body) -> bool:

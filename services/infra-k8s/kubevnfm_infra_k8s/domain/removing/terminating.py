@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -23,6 +23,7 @@ from kubevnfm_infra_k8s.domain.objects import (
     field_at,
     uid_of,
 )
+from kubevnfm_infra_k8s.domain.reading.existing import served_kinds
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.removing.deleting import DeletionRun, Target, is_cluster_scoped
 
@@ -111,7 +112,7 @@ class TerminationRun(DeletionRun):
         """Return the kinds of the inventory that are still served, each with the namespaces that may have objects of it."""
         namespaces: dict[tuple[str, str], set[str]] = {}
         for entry in release.entries:
-            namespaces.setdefault((entry.key.api_version, entry.key.kind), set()).add(entry.key.namespace)
+            namespaces.setdefault(entry.key.api_kind, set()).add(entry.key.namespace)
             if entry.claim_templates:
                 namespaces.setdefault((CLAIMS.api_version, CLAIMS.kind), set()).add(entry.key.namespace)
         everywhere = {entry.key.namespace for entry in release.entries if entry.key.namespace}
@@ -120,12 +121,9 @@ class TerminationRun(DeletionRun):
             for entry in release.entries
             if entry.key.kind == "Namespace" and not entry.key.is_custom and entry.key not in self._staying
         }
-        served: Mapping[tuple[str, str], Resource | None] = {
-            kind: await self.cluster.resource(*kind) for kind in sorted(namespaces)
-        }
         return [
             (resource, place)
-            for resource in served.values()
+            for resource in (await served_kinds(self.cluster, namespaces)).values()
             if resource is not None and "list" in resource.verbs
             for place in (sorted(everywhere - gone) if resource.namespaced else [""])
         ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kubevnfm_infra_k8s.domain.errors import Forbidden
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster, SharedObjects
-from kubevnfm_infra_k8s.domain.reading.existing import look
+from kubevnfm_infra_k8s.domain.reading.existing import find_all, served_kinds
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.watching.drift import Deviation, Sighting, judge
 
@@ -22,12 +22,6 @@ class Difference:
     """The metadata of the object of that name; None if there is none."""
 
 
-async def served_kinds(cluster: Cluster, entries: Sequence[Entry]) -> Mapping[tuple[str, str], Resource | None]:
-    """Return how the cluster serves the kinds of these entries, by apiVersion and kind; None: no longer."""
-    kinds = {(entry.key.api_version, entry.key.kind) for entry in entries}
-    return {kind: await cluster.resource(*kind) for kind in sorted(kinds)}
-
-
 async def differences(
     cluster: Cluster, shared: SharedObjects, release: Release, entries: Sequence[Entry]
 ) -> Mapping[ObjectKey, Difference]:
@@ -35,7 +29,7 @@ async def differences(
 
     Objects that the credentials may not read are not among them.
     """
-    served = await served_kinds(cluster, entries)
+    served = await served_kinds(cluster, [entry.key.api_kind for entry in entries])
     unreadable: set[ObjectKey] = set()
 
     async def get(resource: Resource, key: ObjectKey) -> Body | None:
@@ -45,12 +39,8 @@ async def differences(
             unreadable.add(key)
             return None
 
-    places = [
-        (resource, entry.key)
-        for entry in entries
-        if (resource := served[entry.key.api_version, entry.key.kind]) is not None
-    ]
-    bodies = await look(cluster, places, get)
+    places = [(resource, entry.key) for entry in entries if (resource := served[entry.key.api_kind]) is not None]
+    bodies = await find_all(cluster, places, get)
     found: dict[ObjectKey, Difference] = {}
     for entry in entries:
         body = bodies.get(entry.key)

@@ -83,6 +83,14 @@ class ReadinessWait:
         """Return the seconds until the deadline."""
         return (self.deadline - self.clock.now()).total_seconds()
 
+    async def is_complete(self, lacking: Sequence[tuple[str, str]], progress: Progress, *, total: int) -> bool:
+        """Publish what is lacking, as subjects and messages; return whether nothing is. Raises ObjectsNotReady at the deadline."""
+        for subject, message in lacking:
+            await progress.on(subject, message, done=total - len(lacking), total=total)
+        if lacking and self.left_s() <= 0:
+            raise ObjectsNotReady("; ".join(f"{subject}: {message}" for subject, message in lacking))
+        return not lacking
+
     async def _judge_collected(
         self, awaited: Sequence[Awaited], verdicts: Mapping[ObjectKey, Verdict]
     ) -> Mapping[ObjectKey, Verdict]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from kubevnfm_infra_k8s.domain.capi.machines import TOPOLOGY_DEPLOYMENT_LABEL
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, annotations_of, field_at, group_of, labels_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.reading.existing import find
 from kubevnfm_infra_k8s.domain.workload_clusters.assessment import ClusterObjects
 from kubevnfm_infra_k8s.domain.workload_clusters.references import Reference, class_of, reference_in
 
@@ -25,9 +26,7 @@ async def earlier_class(cluster: Cluster, objects: ClusterObjects) -> str:
     if workload is None or named is None:
         return ""
     version, namespace = str(workload["apiVersion"]), named.namespace or field_at(workload, "metadata", "namespace")
-    resource = await cluster.resource(version, "ClusterClass")
-    key = ObjectKey(version, "ClusterClass", str(namespace), named.reference[2])
-    found = await cluster.get(resource, key) if resource is not None else None
+    found = await find(cluster, ObjectKey(version, "ClusterClass", str(namespace), named.reference[2]))
     if found is None:
         return ""
     for owner, wanted in _made(objects, found):
