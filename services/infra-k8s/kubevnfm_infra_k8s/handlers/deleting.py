@@ -20,7 +20,8 @@ from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.release import ADDONS, Release
 from kubevnfm_infra_k8s.domain.removing.finalizers import Stripping
 from kubevnfm_infra_k8s.domain.removing.terminating import Terminated, TerminationRun
-from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, Handling, deadline_of, repeatable
+from kubevnfm_infra_k8s.domain.watching.readiness_wait import deadline_of
+from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, Handling, repeatable
 
 log = structlog.get_logger()
 
@@ -145,7 +146,7 @@ class DeletionHandlers(Handling):
                 shared=self.shared,
                 progress=progress,
                 clock=self.clock,
-                deadline=deadline_of(context, began, gone_s + (command.grace_period_s or 0.0)),
+                deadline=deadline_of(context.deadline, began, gone_s + (command.grace_period_s or 0.0)),
                 grace_period_s=None if command.grace_period_s is None else int(command.grace_period_s),
                 stripping=stripping if command.force_remove_finalizers else None,
             )

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from functools import wraps
 from typing import Final, Protocol, TypeVar
 
@@ -40,7 +39,7 @@ from kubevnfm_infra_k8s.domain.reading.instance_facts import facts_of
 from kubevnfm_infra_k8s.domain.reading.manifests import Manifest, check_hooks, read_manifests
 from kubevnfm_infra_k8s.domain.release import ADDONS, Release
 from kubevnfm_infra_k8s.domain.removing.pruning import PruneRun
-from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
+from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait, deadline_of
 from kubevnfm_infra_k8s.domain.workload_clusters.cloud_secrets import CloudSecretRun, cloud_secrets
 from kubevnfm_infra_k8s.domain.workload_clusters.probing import probe_of
 from kubevnfm_infra_k8s.handlers.policy_gate import PolicyGate
@@ -49,8 +48,6 @@ AGAIN_S: Final = 0.2
 """Pause after a full wait. Meanwhile other commands get a worker; the next call starts its watches from a new list."""
 ENDING_S: Final = 1.0
 """Pause while pods end, which takes their grace period."""
-_REPORT_S: Final = 5.0
-"""The wait ends this long before the command's deadline, so that the failure names the objects it waited for."""
 
 
 class OfInstance(Protocol):
@@ -233,7 +230,7 @@ class Step:
         """Return the wait of the step; ``wait_s``: its limit, None for the default one."""
         handling, mine = self.handling, self.release.vnf_instance_id
         began = await handling.start_times.started_at(self.context, mine)
-        deadline = deadline_of(self.context, began, wait_s or handling.ready_timeout_s)
+        deadline = deadline_of(self.context.deadline, began, wait_s or handling.ready_timeout_s)
         return ReadinessWait(self.cluster, mine, handling.clock, deadline, handling.settle_s)
 
     def applying(
@@ -340,11 +337,3 @@ def in_cluster(work: Callable[[H, C, Step], Awaitable[Outcome]]) -> Callable[[H,
             return await work(self, command, step)
 
     return repeatable(handle)
-
-
-def deadline_of(context: StepContext, began: datetime, wait_s: float) -> datetime:
-    """Return the end of the wait: ``wait_s`` after it began, but always before the command's own deadline."""
-    wanted = began + timedelta(seconds=wait_s)
-    if context.deadline is None:
-        return wanted
-    return min(wanted, context.deadline - timedelta(seconds=_REPORT_S))

@@ -14,11 +14,12 @@ from kubevnfm_infra_k8s.domain.capi.machines import facts_of, machine_facts
 from kubevnfm_infra_k8s.domain.errors import ClusterLost, ClusterNotReady
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.verdicts import Observation
+from kubevnfm_infra_k8s.domain.watching.readiness_wait import deadline_of
 from kubevnfm_infra_k8s.domain.workload_clusters.assessment import PAUSED
 from kubevnfm_infra_k8s.domain.workload_clusters.cluster_wait import objects_in
 from kubevnfm_infra_k8s.domain.workload_clusters.replacing import Replacement, machines_to_replace
 from kubevnfm_infra_k8s.handlers.clusters import CapiHandlers
-from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, ENDING_S, deadline_of
+from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, ENDING_S
 
 _PAUSED_S: Final = 300.0
 """How long a paused cluster, whose Machines say nothing about their health, is awaited."""
@@ -40,7 +41,7 @@ class MachineHandlers(CapiHandlers):
             raise ClusterLost([key])
         now = self.clock.now()
         if is_paused(objects.cluster):
-            if now >= deadline_of(context, began, _PAUSED_S):
+            if now >= deadline_of(context.deadline, began, _PAUSED_S):
                 raise ClusterNotReady(f"{key}: {PAUSED}")
             await progress.on(f"Cluster {workload.name}", PAUSED, done=0, total=len(objects.machines))
             return NotYet(ENDING_S)
@@ -69,7 +70,7 @@ class MachineHandlers(CapiHandlers):
                 machine=machine,
                 known=frozenset(command.known),
                 clock=self.clock,
-                deadline=deadline_of(context, began, command.wait_timeout_s),
+                deadline=deadline_of(context.deadline, began, command.wait_timeout_s),
                 progress=progress,
             )
             await run.begin(is_forced=command.is_forced)

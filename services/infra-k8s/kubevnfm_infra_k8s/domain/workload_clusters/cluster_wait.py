@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from kubevnfm_events.capi import ClusterStage, ClusterTimeouts
@@ -20,6 +20,7 @@ from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.release import Release
 from kubevnfm_infra_k8s.domain.verdicts import Observation
+from kubevnfm_infra_k8s.domain.watching.readiness_wait import deadline_of
 from kubevnfm_infra_k8s.domain.workload_clusters.assessment import (
     NO_NETWORK,
     Assessment,
@@ -33,10 +34,6 @@ from kubevnfm_infra_k8s.domain.workload_clusters.cluster_watches import ClusterV
 
 _SHORTEST_REPORT_S: Final = 1.0
 """capi.md CR-056."""
-
-
-_REPORT_S: Final = 5.0
-"""The wait ends this long before the command's deadline, so that its failure says what it waited for."""
 
 
 @dataclass(frozen=True)
@@ -158,9 +155,7 @@ class ClusterWait:
                 return None
 
     async def _left_s(self, now: Assessment) -> float:
-        limit = await self.began(now.phase) + timedelta(seconds=getattr(self.timeouts, now.phase))
-        if self.limit is not None:
-            limit = min(limit, self.limit - timedelta(seconds=_REPORT_S))
+        limit = deadline_of(self.limit, await self.began(now.phase), getattr(self.timeouts, now.phase))
         return (limit - self.clock.now()).total_seconds()
 
     def _late(self, now: Assessment, objects: ClusterObjects, stage: ClusterStage) -> str:
