@@ -8,7 +8,7 @@ import pytest
 from kubevnfm_clients import CloudIdentity, ServiceUnavailable
 from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
 from kubevnfm_lab.kubernetes.cluster import LabCluster
-from kubevnfm_lab.openstack.identity.tokens import ApplicationCredential
+from kubevnfm_lab.openstack.tokens import ApplicationCredential
 from kubevnfm_secrets import revealed
 from kubevnfm_store.query import Query
 from vim_world import RING, World

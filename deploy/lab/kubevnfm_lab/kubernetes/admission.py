@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubevnfm_lab.kubernetes import capi_rules
 from kubevnfm_lab.kubernetes.errors import forbidden, invalid, wrong
 from kubevnfm_lab.kubernetes.objects import Key, Obj, key_of, value_at
 from kubevnfm_lab.kubernetes.resources import Resource
 from kubevnfm_lab.kubernetes.store import Store
-
-if TYPE_CHECKING:
-    from kubevnfm_lab.kubernetes.registry import Registry
 
 _FIRST_NODE_PORT: Final = 30000
 _LAST_NODE_PORT: Final = 32767
@@ -41,20 +38,15 @@ class Admission:
         elif capi_rules.is_of_cluster_api(resource.group):
             capi_rules.check(resource, obj, self._store.get(resource.store_name, key_of(obj)))
 
-    def populate_namespace(self, registry: Registry, namespace: str) -> None:
-        """Put the default service account and the CA's certificate into a new namespace."""
-        contents: tuple[tuple[str, Obj], ...] = (
+    def namespace_contents(self) -> tuple[tuple[str, Obj], ...]:
+        """Return what a new namespace contains, by resource: the default service account and the CA's certificate."""
+        return (
             ("serviceaccounts", {"kind": "ServiceAccount", "metadata": {"name": "default"}}),
             (
                 "configmaps",
                 {"kind": "ConfigMap", "metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": self._ca_pem}},
             ),
         )
-        for resource_name, obj in contents:
-            resource = registry.table.by_name(resource_name)
-            assert resource is not None
-            metadata = {**obj["metadata"], "namespace": namespace}
-            registry.create(resource, {"apiVersion": "v1", **obj, "metadata": metadata})
 
     def _admit_service(self, obj: Obj) -> None:
         spec, me = obj["spec"], Key(obj["metadata"]["namespace"], obj["metadata"]["name"])

@@ -9,11 +9,12 @@ import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kubevnfm_lab import yaml_text
 from kubevnfm_lab.kubernetes.admission import Admission
 from kubevnfm_lab.kubernetes.controllers import all_controllers
+from kubevnfm_lab.kubernetes.controllers.capi.workloads import WorkloadLabs
 from kubevnfm_lab.kubernetes.controllers.nodes import node_object, node_status
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane
 from kubevnfm_lab.kubernetes.objects import Key, Obj, annotations_of, condition_is_true, labels_of
@@ -25,9 +26,6 @@ from kubevnfm_lab.kubernetes.server import ApiServer
 from kubevnfm_lab.kubernetes.store import Store
 from kubevnfm_lab.kubernetes.tokens import MASTERS, Tokens, bootstrap_secret, bootstrap_secret_holds
 from kubevnfm_lab.ports import Faults, Ledger
-
-if TYPE_CHECKING:
-    from kubevnfm_lab.kubernetes.clusters import LabClusters
 
 _NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 _TOKEN_LETTERS: Final = string.ascii_lowercase + string.digits
@@ -50,7 +48,7 @@ class LabCluster:
         ledger: Ledger,
         delay_s: float,
         has_network: bool = True,
-        clusters: LabClusters | None = None,
+        clusters: WorkloadLabs | None = None,
     ) -> None:
         """``has_network``: False leaves nodes unready until a DaemonSet brings the network; ``clusters``: see
         `all_controllers`.

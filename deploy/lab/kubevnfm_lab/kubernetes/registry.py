@@ -332,7 +332,11 @@ class Registry:
     def _after_create(self, resource: Resource, obj: Obj) -> None:
         # A real cluster's controllers create these a moment later; the lab's clients need not wait for them.
         if resource.name == "namespaces":
-            self._admission.populate_namespace(self, obj["metadata"]["name"])
+            for resource_name, content in self._admission.namespace_contents():
+                kind = self.table.by_name(resource_name)
+                assert kind is not None
+                metadata = {**content["metadata"], "namespace": obj["metadata"]["name"]}
+                self.create(kind, {"apiVersion": "v1", **content, "metadata": metadata})
 
 
 def _content(resource: Resource, obj: Obj) -> Obj:

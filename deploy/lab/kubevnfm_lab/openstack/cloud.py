@@ -19,7 +19,6 @@ from kubevnfm_lab.openstack.compute.nova import Nova
 from kubevnfm_lab.openstack.compute.servers_api import ServersApi
 from kubevnfm_lab.openstack.compute.views import ServerViews
 from kubevnfm_lab.openstack.identity.api import IdentityApi
-from kubevnfm_lab.openstack.identity.tokens import Identity
 from kubevnfm_lab.openstack.image.api import ImageApi
 from kubevnfm_lab.openstack.image.glance import Glance
 from kubevnfm_lab.openstack.network.addresses import AddressRange
@@ -32,6 +31,7 @@ from kubevnfm_lab.openstack.orchestration.engine import Engine
 from kubevnfm_lab.openstack.orchestration.types.base import Services
 from kubevnfm_lab.openstack.quotas import Quotas
 from kubevnfm_lab.openstack.settings import CloudSettings
+from kubevnfm_lab.openstack.tokens import Identity
 from kubevnfm_lab.openstack.volume.api import VolumeApi
 from kubevnfm_lab.openstack.volume.api import headers as volume_headers
 from kubevnfm_lab.openstack.volume.cinder import Cinder

@@ -10,8 +10,8 @@ from typing import Any, Final
 from aiohttp import web
 
 from kubevnfm_lab.openstack.errors import ServiceError, bad_request
-from kubevnfm_lab.openstack.identity.tokens import Identity, Token
 from kubevnfm_lab.openstack.ids import new_request_id
+from kubevnfm_lab.openstack.tokens import Identity, Token
 from kubevnfm_lab.ports import ConnectionDropped, FaultInjected, Faults, Ledger
 
 log = logging.getLogger(__name__)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kubevnfm_lab.kubernetes.controllers.accounts import AccountSecrets
 from kubevnfm_lab.kubernetes.controllers.capi import capi_controllers
+from kubevnfm_lab.kubernetes.controllers.capi.workloads import WorkloadLabs
 from kubevnfm_lab.kubernetes.controllers.certificates import Certificates, Issuers
 from kubevnfm_lab.kubernetes.controllers.daemonsets import DaemonSets
 from kubevnfm_lab.kubernetes.controllers.definitions import Definitions
@@ -25,9 +24,6 @@ from kubevnfm_lab.kubernetes.controllers.volumes import Claims, Volumes
 from kubevnfm_lab.kubernetes.tokens import Tokens
 from kubevnfm_lab.ports import Faults, Ledger
 
-if TYPE_CHECKING:
-    from kubevnfm_lab.kubernetes.clusters import LabClusters
-
 
 def all_controllers(
     plane: ControlPlane,
@@ -36,7 +32,7 @@ def all_controllers(
     ca_pem: str,
     pod_cidr: str,
     has_network: bool,
-    clusters: LabClusters | None,
+    clusters: WorkloadLabs | None,
     faults: Faults,
     ledger: Ledger,
 ) -> None:

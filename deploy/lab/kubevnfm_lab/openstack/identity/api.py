@@ -9,7 +9,8 @@ from urllib.parse import urljoin
 from aiohttp import web
 
 from kubevnfm_lab.openstack.errors import ServiceError, bad_request, conflict, not_found
-from kubevnfm_lab.openstack.identity.tokens import (
+from kubevnfm_lab.openstack.ids import new_hex
+from kubevnfm_lab.openstack.tokens import (
     ApplicationCredential,
     Domain,
     Identity,
@@ -19,7 +20,6 @@ from kubevnfm_lab.openstack.identity.tokens import (
     keystone_time,
     unauthorized,
 )
-from kubevnfm_lab.openstack.ids import new_hex
 from kubevnfm_lab.openstack.wire import Call, Json, Wire, base_url, json_answer, no_content
 
 PATHS: Final[tuple[tuple[str, str, str], ...]] = (

@@ -7,8 +7,6 @@ its own, step by step and with the conditions of both contracts. The objects fol
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kubevnfm_lab.kubernetes.controllers.capi.clusters import CapiClusters
 from kubevnfm_lab.kubernetes.controllers.capi.control_planes import ControlPlanes
 from kubevnfm_lab.kubernetes.controllers.capi.health_checks import HealthChecks
@@ -16,15 +14,12 @@ from kubevnfm_lab.kubernetes.controllers.capi.infrastructure import OpenStackClu
 from kubevnfm_lab.kubernetes.controllers.capi.machines import Machines
 from kubevnfm_lab.kubernetes.controllers.capi.sets import MachineDeployments, MachineSets
 from kubevnfm_lab.kubernetes.controllers.capi.topology import Topologies
-from kubevnfm_lab.kubernetes.controllers.capi.workloads import Workloads
+from kubevnfm_lab.kubernetes.controllers.capi.workloads import WorkloadLabs, Workloads
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane
 from kubevnfm_lab.ports import Faults
 
-if TYPE_CHECKING:
-    from kubevnfm_lab.kubernetes.clusters import LabClusters
 
-
-def capi_controllers(plane: ControlPlane, clusters: LabClusters, faults: Faults) -> None:
+def capi_controllers(plane: ControlPlane, clusters: WorkloadLabs, faults: Faults) -> None:
     """Register the controllers with the control plane; ``clusters`` starts the workload clusters."""
     workloads = Workloads(clusters)
     for controller in (

@@ -6,26 +6,50 @@ import base64
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from kubevnfm_lab import yaml_text
+from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane
 from kubevnfm_lab.kubernetes.objects import Key, Obj, condition_is_true, value_at
-from kubevnfm_lab.kubernetes.store import Change
-
-if TYPE_CHECKING:
-    from kubevnfm_lab.kubernetes.cluster import LabCluster
-    from kubevnfm_lab.kubernetes.clusters import LabClusters
+from kubevnfm_lab.kubernetes.store import Change, Store
 
 _PORT: Final = 6443
 _TRIES: Final = 50
 """Addresses to try: other labs on this host take theirs from the same range."""
 
 
+class WorkloadLab(Protocol):
+    """What the controllers use of a lab cluster."""
+
+    address: str
+    port: int
+    store: Store
+    plane: ControlPlane
+
+    async def add_node(self, name: str, *, address: str, control_plane: bool) -> None: ...
+
+    async def resume(self) -> None: ...
+
+    async def suspend(self) -> None: ...
+
+    def new_admin_kubeconfig(self) -> str: ...
+
+
+class WorkloadLabs(Protocol):
+    """Starts and stops lab clusters."""
+
+    async def create(
+        self, *, address: str, port: int, version: str, pod_cidr: str, service_cidr: str, has_network: bool
+    ) -> WorkloadLab: ...
+
+    async def close_at(self, address: str) -> None: ...
+
+
 @dataclass
 class Workload:
     """The lab cluster of one Cluster."""
 
-    lab: LabCluster
+    lab: WorkloadLab
     is_started: bool = False
     joined: set[str] = field(default_factory=set)
 
@@ -38,7 +62,7 @@ class Workload:
 class Workloads:
     """The lab clusters by the uid of their Cluster."""
 
-    def __init__(self, clusters: LabClusters) -> None:
+    def __init__(self, clusters: WorkloadLabs) -> None:
         self._clusters = clusters
         self._by_uid: dict[str, Workload] = {}
         self._node_changed: Callable[[Key], None] = lambda machine: None
@@ -71,7 +95,7 @@ class Workloads:
         lab.store.subscribe(look)
         return self._by_uid.setdefault(uid, Workload(lab))
 
-    async def _create(self, *, version: str, pod_cidr: str, service_cidr: str) -> LabCluster:
+    async def _create(self, *, version: str, pod_cidr: str, service_cidr: str) -> WorkloadLab:
         for tries_left in reversed(range(_TRIES)):
             address = f"127.{random.randint(210, 249)}.{random.randint(0, 255)}.{random.randint(1, 254)}"
             try:

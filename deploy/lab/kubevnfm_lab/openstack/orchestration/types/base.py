@@ -11,7 +11,6 @@ from kubevnfm_lab.openstack.balancer.octavia import Octavia
 from kubevnfm_lab.openstack.compute.nova import Nova
 from kubevnfm_lab.openstack.compute.views import ServerViews
 from kubevnfm_lab.openstack.errors import ServiceError
-from kubevnfm_lab.openstack.identity.tokens import Identity
 from kubevnfm_lab.openstack.image.glance import Glance
 from kubevnfm_lab.openstack.network.neutron import Neutron
 from kubevnfm_lab.openstack.network.trunks import Trunks
@@ -21,6 +20,7 @@ from kubevnfm_lab.openstack.orchestration.parameters import Environment
 from kubevnfm_lab.openstack.orchestration.stack import Resource, Stack, follow
 from kubevnfm_lab.openstack.orchestration.template import Json, Template
 from kubevnfm_lab.openstack.settings import Durations
+from kubevnfm_lab.openstack.tokens import Identity
 from kubevnfm_lab.openstack.volume.cinder import Cinder
 from kubevnfm_lab.openstack.wire import Gate
 from kubevnfm_lab.ports import ConnectionDropped, FaultInjected
