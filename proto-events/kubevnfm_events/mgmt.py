@@ -19,6 +19,12 @@ Phase = Literal[
     "scale_rollback_start", "scale_rollback_end", "heal_start", "heal_end", "change_external_connectivity_start", "change_external_connectivity_end",
     "modify_information_start", "modify_information_end", "read_admin",
 ]  # fmt: skip
+INSTANTIATE_START: Final = "instantiate_start"
+INSTANTIATE_END: Final = "instantiate_end"
+TERMINATE_START: Final = "terminate_start"
+TERMINATE_END: Final = "terminate_end"
+READ_ADMIN: Final = "read_admin"
+"""The phase of the native driver that reads the access data of a cluster that a script of the package has built."""
 
 KUBERNETES_DRIVER: Final = "kubernetes"
 KURYR_DRIVER: Final = "kuryr-kubernetes"

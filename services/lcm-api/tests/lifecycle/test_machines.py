@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from kubevnfm_cluster import read_cluster_parameters
-from kubevnfm_events.mgmt import RunPhase
+from kubevnfm_events.mgmt import INSTANTIATE_END, TERMINATE_START, RunPhase
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lcm_api.granting.domain.granted_drafts import granted
-from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import INSTANTIATE_END, TERMINATE_START, RunDriverPhase
+from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import RunDriverPhase
 from kubevnfm_lcm_api.lifecycle.core.granting import GrantUnusable
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft

@@ -7,24 +7,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubevnfm_csar import Flavour, PhaseDriver, Vnfd
+from kubevnfm_events.mgmt import CLUSTER_DRIVERS, NODE_PORTS_DRIVER, REGISTRY_DRIVERS
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.lcm import OperationType
 
-from kubevnfm_lcm_api.lifecycle.clusters.kuryr import KURYR_DRIVER
-from kubevnfm_lcm_api.lifecycle.clusters.registry_vnf import REGISTRY_DRIVERS
 from kubevnfm_lcm_api.lifecycle.core.states import CAN_BE_ROLLED_BACK
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_placement
 
 NOOP: Final = "vnflcm_noop"
 """Tacker's driver without work: a phase that is mapped to it is as one that is not mapped."""
-CLUSTER_DRIVERS: Final = frozenset({"mgmt-drivers-kubernetes", "kubernetes", KURYR_DRIVER})
-"""Implementation names of the built-in cluster drivers."""
 MACHINE_DRIVERS: Final = CLUSTER_DRIVERS | REGISTRY_DRIVERS
 """Implementation names of the built-in drivers of VNFs of machines."""
 CONTAINER_UPDATE: Final = "mgmt-container-update"
 """Tacker's driver that changes a CNF's ConfigMaps, Secrets and images at ``modify_information_end``, and only there."""
-NODE_PORTS: Final = "mgmt-drivers-cnf-nodeport"
-"""Tacker's driver that has a load balancer forward to a CNF's node ports, after instantiate and until terminate."""
 _PHASES: Final[Mapping[OperationType, str]] = {
     OperationType.INSTANTIATE: "instantiate",
     OperationType.SCALE: "scale",
@@ -46,7 +41,7 @@ _NEVER_RUN: Final = frozenset(
     for moment in _MOMENTS
     if "rollback" in moment and not CAN_BE_ROLLED_BACK[operation]
 )
-CNF_DRIVERS: Final = frozenset({CONTAINER_UPDATE, NODE_PORTS})
+CNF_DRIVERS: Final = frozenset({CONTAINER_UPDATE, NODE_PORTS_DRIVER})
 """Implementation names of the built-in drivers of CNFs."""
 
 
@@ -92,7 +87,7 @@ def executor_phases(flavour: Flavour) -> dict[str, str]:
     return {
         phase: driver
         for phase, driver in driven_phases(flavour).items()
-        if driver == NODE_PORTS and phase in ("instantiate_end", "terminate_end")
+        if driver == NODE_PORTS_DRIVER and phase in ("instantiate_end", "terminate_end")
     }
 
 

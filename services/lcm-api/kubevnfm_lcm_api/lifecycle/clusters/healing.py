@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from kubevnfm_cluster import Role, read_cluster_parameters
 from kubevnfm_csar import BaseHot
+from kubevnfm_events.mgmt import REGISTRY_DRIVERS
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 
 from kubevnfm_lcm_api.lifecycle.clusters.kuryr import driver_of
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import has_nodes, storage_server
 from kubevnfm_lcm_api.lifecycle.clusters.places import Places
-from kubevnfm_lcm_api.lifecycle.clusters.registry_vnf import REGISTRY_DRIVERS
 from kubevnfm_lcm_api.lifecycle.clusters.requested_nodes import ClusterFields, changed_cluster, servers_of
 from kubevnfm_lcm_api.lifecycle.core.drift import is_stack_missing
 from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange

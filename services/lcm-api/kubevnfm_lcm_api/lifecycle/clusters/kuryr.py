@@ -7,12 +7,11 @@ from typing import Final
 
 from kubevnfm_cluster import KURYR, ROOT, ClusterParameters, is_uuid
 from kubevnfm_cluster.kuryr import Kind
+from kubevnfm_events.mgmt import KURYR_DRIVER
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 
 from kubevnfm_lcm_api.lifecycle.clusters.places import SUBNET, Places, connection_point
 
-KURYR_DRIVER: Final = "kuryr-kubernetes"
-"""Implementation name of the built-in driver."""
 _FIELD: Final = f"{ROOT}/{KURYR}"
 _TYPES: Final[Mapping[Kind, str]] = {
     "subnet": SUBNET,

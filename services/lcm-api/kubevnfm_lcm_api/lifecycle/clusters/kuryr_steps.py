@@ -18,13 +18,12 @@ from kubevnfm_events.kuryr import (
     RemoveKuryr,
     TrunksReady,
 )
-from kubevnfm_events.mgmt import ForgetInstance, ManagedNode, PhaseDone, RunPhase
+from kubevnfm_events.mgmt import INSTANTIATE_END, KURYR_DRIVER, ForgetInstance, ManagedNode, PhaseDone, RunPhase
 from kubevnfm_secrets import SecretParams
 
-from kubevnfm_lcm_api.lifecycle.clusters.kuryr import KURYR_DRIVER
 from kubevnfm_lcm_api.lifecycle.clusters.node_steps import NeedsNodes, cluster_phase, nodes_in
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import find_nodes
-from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import INSTANTIATE_END, DriverPhase, NeedsDriver, RunDriverPhase
+from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import DriverPhase, NeedsDriver, RunDriverPhase
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.needs import NeedsStackName, NeedsVim
 from kubevnfm_lcm_api.lifecycle.core.step import Step

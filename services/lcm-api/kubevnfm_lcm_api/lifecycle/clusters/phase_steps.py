@@ -9,7 +9,16 @@ from typing import ClassVar, Final, Literal, Protocol
 from kubevnfm_cluster import CLUSTER, ClusterParameters, read_cluster_parameters
 from kubevnfm_events import Command, PackageRef
 from kubevnfm_events.infra import StackResources
-from kubevnfm_events.mgmt import ForgetInstance, InstanceForgotten, PhaseDone, RunPhase
+from kubevnfm_events.mgmt import (
+    INSTANTIATE_END,
+    INSTANTIATE_START,
+    KUBERNETES_DRIVER,
+    READ_ADMIN,
+    ForgetInstance,
+    InstanceForgotten,
+    PhaseDone,
+    RunPhase,
+)
 from kubevnfm_secrets import SecretParams
 
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import FoundNodes, find_nodes
@@ -20,15 +29,8 @@ from kubevnfm_lcm_api.lifecycle.core.step import N, Step
 
 INSTALL_TIMEOUT_S: Final = 7200.0
 """The measured worst case of a highly available cluster over a slow mirror (sequences.md 1.4) with a reserve."""
-INSTANTIATE_START: Final = "instantiate_start"
-INSTANTIATE_END: Final = "instantiate_end"
-TERMINATE_START: Final = "terminate_start"
-TERMINATE_END: Final = "terminate_end"
 _BEFORE_MACHINES: Final = frozenset({INSTANTIATE_START})
 """Phases that run before any machine exists."""
-READ_ADMIN: Final = "read_admin"
-"""The phase of the native driver that reads the access data of a cluster that a script of the package has built (6.7)."""
-_NATIVE: Final = "kubernetes"
 _BUILDING: Final = frozenset({INSTANTIATE_END, READ_ADMIN})
 """Phases whose work a rollback removes: the machines go with the stack; journal, host keys and logs are purged."""
 
@@ -113,7 +115,7 @@ class RunDriverPhase(DriverPhase[NeedsDriver]):
         is_built = self.phase == READ_ADMIN
         return RunPhase(
             vnf_instance_id=draft.vnf_instance_id,
-            driver=_NATIVE if is_built else draft.phases[self.phase],
+            driver=KUBERNETES_DRIVER if is_built else draft.phases[self.phase],
             phase=self.phase,
             package=draft.package,
             nodes=tuple(node.model_copy(update={"is_target": not is_built}) for node in found.nodes),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from kubevnfm_cluster import REGISTRY_VNF, place_of, read_registry
 from kubevnfm_events.infra import StackResources
+from kubevnfm_events.mgmt import REGISTRY_DRIVERS
 from kubevnfm_secrets import SecretParams
 from pydantic import BaseModel, ConfigDict
-
-REGISTRY_DRIVERS: Final = frozenset({"mgmt-drivers-private-registry", "private-registry"})
-"""Implementation names of the built-in driver of private registries."""
 
 
 class RegistryVnf(BaseModel):

@@ -3,75 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import ClassVar, Self, TypedDict
+from typing import ClassVar, Self
 
-from kubevnfm_events import CapiProviders, PackageRef, VimConnection
-from kubevnfm_events.infra import HelmChart, LeftObject, ObjectCount, PodFacts, Variables, VduTarget
+from kubevnfm_events.infra import LeftObject, ObjectCount, PodFacts
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges, ScaleInfo
 from pydantic import Field
 
-from kubevnfm_lcm_api.lifecycle.containers.releases import changes_between, metadata_of_repair, showing
+from kubevnfm_lcm_api.lifecycle.containers.order import ChangedObjectsDraft
+from kubevnfm_lcm_api.lifecycle.containers.releases import metadata_of_repair, showing
 from kubevnfm_lcm_api.lifecycle.core.drift import marked
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
-from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.machines.changing import scale_status_of
 from kubevnfm_lcm_api.lifecycle.machines.scale_levels import reached_levels
 
 
-class ChangeCnfFields(TypedDict):
-    """The fields that a request gives `ChangeCnfDraft`."""
-
-    vnf_instance_id: str
-    package: PackageRef
-    vim_key: str
-    vim: VimConnection
-    flavour_id: str
-    def_files: tuple[str, ...]
-    before: Release
-    wait_timeout_s: float | None
-    scripts: dict[str, str]
-    script_request: SecretParams
-    instance: SecretParams
-
-
-class ChangeCnfDraft(ScriptedDraft):
+class ChangeCnfDraft(ChangedObjectsDraft):
     """The common part: the objects and pods as they were, and as they are now."""
 
-    package: PackageRef
-    vim_key: str
-    vim: VimConnection
     flavour_id: str
-    def_files: tuple[str, ...]
-    """The files that describe the CNF, in order."""
-    before: Release
-    wait_timeout_s: float | None = None
-
-    release: Release | None = None
-    """The objects and pods that exist now; None until they are reported."""
-
-    @property
-    def stacks(self) -> tuple[None, None]:
-        """Containers have no stack."""
-        return None, None
-
-    @property
-    def providers(self) -> CapiProviders | None:
-        """The providers of Cluster API that the CNF has now."""
-        return (self.release or self.before).providers
-
-    @property
-    def providers_before(self) -> CapiProviders | None:
-        """Those that it had before."""
-        return self.before.providers
 
     def with_release(self, release: Release | None) -> Self:
         """Return the draft with what exists now."""
         return self.model_copy(update={"release": release})
-
-    def changes(self) -> ResourceChanges:
-        """Return the pods that were added and removed."""
-        return changes_between(self.before, self.release, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key)
 
     def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
         """Return the instance with the pods that run after the reversal."""
@@ -138,16 +92,8 @@ class HealCnfDraft(ChangeCnfDraft):
 
     plan: ClassVar[str] = "heal_cnf"
 
-    namespace: str
-    """The namespace of objects that name none."""
-    multi_namespace: bool = False
-    chart: HelmChart | None = None
-    vdus: tuple[VduTarget, ...] = ()
-    """The workloads of the VDUs, with their replicas at the present scale levels."""
     parameters: SecretParams = Field(default_factory=dict)
     """additionalParams of the instantiate request."""
-    variables: Variables | None = None
-    """The values of placeholders in the manifests; None: they have none."""
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase, as far as mgmt-executor runs it."""
     pods: tuple[PodFacts, ...] = ()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 from kubevnfm_events import CapiProviders
-from kubevnfm_events.infra import HelmChart, LeftObject, Variables, VduTarget
+from kubevnfm_events.infra import LeftObject
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges
 from pydantic import Field
 
+from kubevnfm_lcm_api.lifecycle.containers.order import ObjectsDraft
 from kubevnfm_lcm_api.lifecycle.containers.releases import metadata_of_left, pods_without, with_management
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided, Withdrawn
 from kubevnfm_lcm_api.lifecycle.core.instance import (
@@ -21,29 +22,14 @@ from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, Term
 from kubevnfm_lcm_api.lifecycle.machines import inventory
 
 
-class InstantiateCnfDraft(InstantiateDraft):
+class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
     """Instantiating a CNF on a Kubernetes VIM."""
 
     plan: ClassVar[str] = "instantiate_cnf"
 
-    def_files: tuple[str, ...]
-    chart: HelmChart | None = None
-    namespace: str | None = None
-    multi_namespace: bool = False
     adopt: bool = False
-    vdus: tuple[VduTarget, ...] = ()
-    wait_timeout_s: float | None = None
-    variables: Variables | None = None
-    """The values of placeholders in the manifests; None: they have none."""
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase, as far as mgmt-executor runs it."""
-
-    release: Release | None = None
-
-    @property
-    def stacks(self) -> tuple[None, None]:
-        """Containers have no stack."""
-        return None, None
 
     @property
     def is_forceful(self) -> bool:

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from kubevnfm_sol.lcm import HealVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft
-from kubevnfm_lcm_api.lifecycle.containers.charts import chart_of
 from kubevnfm_lcm_api.lifecycle.containers.repair import asks_for_repair
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
-from kubevnfm_lcm_api.lifecycle.containers.variables import stored_variables
 from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.core.drift import check_objects_exist
 from kubevnfm_lcm_api.lifecycle.machines.vnfcs import resource_ids
@@ -30,17 +28,13 @@ def healed_cnf(
     workloads = {pod.vdu_id for pod in pods if pod.owner_kind != "Pod"}
     check_objects_exist(vnf.record, (one for one in vnf.release.objects if one.vdu_id in workloads), "heal")
     internals = vnf.record.internals
-    fields = vnf.fields(original, version, operation=OperationType.HEAL, asked=request)
     return HealCnfDraft(
-        **fields,
-        # A heal of everything begins with what there is, which a load balancer in front of it forwards to.
-        release=None if names or is_repair else vnf.release,
-        namespace=vnf.release.namespace,
-        multi_namespace=internals.parameters.get("multi_namespace", False),
-        vdus=vnf.targets,
-        chart=chart_of(vnf.record.vnf.id, vnf.flavour, internals.parameters, vnf.targets),
+        **{
+            **vars(vnf.change(original, version, operation=OperationType.HEAL, asked=request)),
+            # A heal of everything begins with what there is, which a load balancer in front of it forwards to.
+            "release": None if names or is_repair else vnf.release,
+        },
         parameters=internals.parameters,
-        variables=stored_variables(internals.parameters),
         phases=internals.phases,
         pods=pods,
         is_whole=not names and not is_repair,

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final
 
 from kubevnfm_events import Command, Event, PackageRef
 from kubevnfm_events.infra import (
     ApplyObjects,
     DeleteObjects,
-    HelmChart,
-    LeftObject,
     ObjectsApplied,
     ObjectsDeleted,
     ObjectsUpdated,
     UpdateObjects,
-    Variables,
-    VduTarget,
 )
-from kubevnfm_secrets import SecretParams
 
-from kubevnfm_lcm_api.lifecycle.containers.management_steps import NeedsProviders, record_changed_providers
+from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft, TerminateCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.management_steps import record_changed_providers
+from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
-from kubevnfm_lcm_api.lifecycle.core.needs import NeedsVim
 from kubevnfm_lcm_api.lifecycle.core.plan import Plan
 from kubevnfm_lcm_api.lifecycle.core.step import N, R, Step
 
@@ -49,47 +46,8 @@ class AwaitedObjects(Step[N, R]):
         return max(self.base_timeout_s, (self.wait_timeout_s or 0.0) + _APPLY_S)
 
 
-class NeedsManifests(NeedsVim, Protocol):
-    """An operation that applies a CNF's manifests."""
-
-    @property
-    def package(self) -> PackageRef: ...
-
-    @property
-    def def_files(self) -> tuple[str, ...]: ...
-
-    @property
-    def chart(self) -> HelmChart | None: ...
-
-    @property
-    def namespace(self) -> str | None: ...
-
-    @property
-    def multi_namespace(self) -> bool: ...
-
-    @property
-    def adopt(self) -> bool: ...
-
-    @property
-    def vdus(self) -> tuple[VduTarget, ...]: ...
-
-    @property
-    def parameters(self) -> SecretParams: ...
-
-    @property
-    def variables(self) -> Variables | None: ...
-
-    def with_release(self, release: Release | None) -> Draft:
-        """Return the draft with what was applied; None: nothing is there."""
-        ...
-
-
-class NeedsCnfManifests(NeedsManifests, NeedsProviders, Protocol):
-    """An operation that applies the manifests of a CNF which is no workload cluster."""
-
-
 @dataclass(frozen=True)
-class ApplyCnfObjects(AwaitedObjects[NeedsCnfManifests, ObjectsApplied]):
+class ApplyCnfObjects(AwaitedObjects[InstantiateCnfDraft | HealCnfDraft, ObjectsApplied]):
     """Apply the CNF's manifests in order and wait until all is ready (capi.md chapter 3).
 
     Adds: the release.
@@ -101,83 +59,40 @@ class ApplyCnfObjects(AwaitedObjects[NeedsCnfManifests, ObjectsApplied]):
     command: ClassVar[type[Command]] = ApplyObjects
     label: ClassVar[str] = "Apply the Kubernetes objects"
 
-    def ask(self, draft: NeedsCnfManifests) -> ApplyObjects:
+    def ask(self, draft: InstantiateCnfDraft | HealCnfDraft) -> ApplyObjects:
         """Ask for the objects."""
         return ApplyObjects(
+            **vars(draft.order),
             vnf_instance_id=draft.vnf_instance_id,
-            package=draft.package,
-            vim=draft.vim,
-            def_files=draft.def_files,
-            chart=draft.chart,
-            namespace=draft.namespace,
-            multi_namespace=draft.multi_namespace,
             adopt=draft.adopt,
-            vdus=draft.vdus,
             parameters=draft.parameters,
-            variables=draft.variables,
             wait_timeout_s=self.wait_timeout_s,
         )
 
-    def fold(self, draft: NeedsCnfManifests, reply: ObjectsApplied) -> Draft:
+    def fold(self, draft: InstantiateCnfDraft | HealCnfDraft, reply: ObjectsApplied) -> Draft:
         """Keep what was applied."""
         return draft.with_release(Release.from_applied(reply))
 
-    def extend(self, draft: NeedsCnfManifests, plan: Plan[NeedsCnfManifests]) -> None:
+    def extend(self, draft: InstantiateCnfDraft | HealCnfDraft, plan: Plan[InstantiateCnfDraft | HealCnfDraft]) -> None:
         """Have the VIM show the providers of Cluster API, if they are others now."""
         record_changed_providers(draft, plan)
 
-    def fold_remains(self, draft: NeedsCnfManifests, remains: Mapping[str, object]) -> Draft:
+    def fold_remains(self, draft: InstantiateCnfDraft | HealCnfDraft, remains: Mapping[str, object]) -> Draft:
         """Keep what was applied before it failed."""
         return self.fold(draft, ObjectsApplied.model_validate(remains))
 
-    def forget(self, draft: NeedsCnfManifests) -> Draft:
+    def forget(self, draft: InstantiateCnfDraft | HealCnfDraft) -> Draft:
         """The objects are deleted."""
         return draft.with_release(None)
 
-    def undo(self, draft: NeedsCnfManifests) -> DeleteObjects:
+    def undo(self, draft: InstantiateCnfDraft | HealCnfDraft) -> DeleteObjects:
         """Delete everything in the inventory, also if the objects were applied only in part."""
         # Without a grace period: the pods end in their own time, as nothing hurries a rollback.
         return DeleteObjects(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim)
 
 
-class NeedsUpdate(NeedsProviders, Protocol):
-    """An operation that changes a CNF's configuration and images."""
-
-    @property
-    def package(self) -> PackageRef:
-        """The one before the operation."""
-        ...
-
-    @property
-    def wanted_package(self) -> PackageRef: ...
-
-    @property
-    def def_files(self) -> tuple[str, ...]:
-        """The files that describe the CNF before the operation."""
-        ...
-
-    @property
-    def config_files(self) -> tuple[str, ...]: ...
-
-    @property
-    def multi_namespace(self) -> bool: ...
-
-    @property
-    def vdus(self) -> tuple[VduTarget, ...]: ...
-
-    @property
-    def variables(self) -> Variables | None: ...
-
-    @property
-    def before(self) -> Release: ...
-
-    def updated(self, release: Release, files: tuple[str, ...]) -> Draft:
-        """Return the draft with what runs now."""
-        ...
-
-
 @dataclass(frozen=True)
-class UpdateCnfObjects(AwaitedObjects[NeedsUpdate, ObjectsUpdated]):
+class UpdateCnfObjects(AwaitedObjects[ModifyCnfDraft, ObjectsUpdated]):
     """Change ConfigMaps, Secrets and images to those of the package; restart what uses them.
 
     Adds: the pods that run now.
@@ -189,62 +104,43 @@ class UpdateCnfObjects(AwaitedObjects[NeedsUpdate, ObjectsUpdated]):
     command: ClassVar[type[Command]] = UpdateObjects
     label: ClassVar[str] = "Change the configuration and images of the containers"
 
-    def ask(self, draft: NeedsUpdate) -> UpdateObjects:
+    def ask(self, draft: ModifyCnfDraft) -> UpdateObjects:
         """Ask for the contents and images of the package."""
         return self._command(draft, draft.wanted_package, draft.config_files)
 
-    def fold(self, draft: NeedsUpdate, reply: ObjectsUpdated) -> Draft:
+    def fold(self, draft: ModifyCnfDraft, reply: ObjectsUpdated) -> Draft:
         """Keep what runs now."""
         return draft.updated(Release.from_applied(reply), reply.def_files)
 
-    def extend(self, draft: NeedsUpdate, plan: Plan[NeedsUpdate]) -> None:
+    def extend(self, draft: ModifyCnfDraft, plan: Plan[ModifyCnfDraft]) -> None:
         """Have the VIM show the providers of Cluster API, if they are others now."""
         record_changed_providers(draft, plan)
 
-    def fold_remains(self, draft: NeedsUpdate, remains: Mapping[str, object]) -> Draft:
+    def fold_remains(self, draft: ModifyCnfDraft, remains: Mapping[str, object]) -> Draft:
         """Keep what runs after the failure."""
         return self.fold(draft, ObjectsUpdated.model_validate(remains))
 
-    def undone(self, draft: NeedsUpdate, reply: Event) -> Draft:
+    def undone(self, draft: ModifyCnfDraft, reply: Event) -> Draft:
         """Keep what runs after the reversal."""
         assert isinstance(reply, ObjectsUpdated)
         return self.fold(draft, reply)
 
-    def undo(self, draft: NeedsUpdate) -> UpdateObjects:
+    def undo(self, draft: ModifyCnfDraft) -> UpdateObjects:
         """Ask for the contents and images of the earlier package."""
         return self._command(draft, draft.package, ())
 
-    def _command(self, draft: NeedsUpdate, package: PackageRef, config_files: tuple[str, ...]) -> UpdateObjects:
+    def _command(self, draft: ModifyCnfDraft, package: PackageRef, config_files: tuple[str, ...]) -> UpdateObjects:
         return UpdateObjects(
+            **{**vars(draft.order), "package": package},
             vnf_instance_id=draft.vnf_instance_id,
-            package=package,
-            vim=draft.vim,
-            def_files=draft.def_files,
             config_files=config_files,
             before=draft.package,
-            namespace=draft.before.namespace,
-            multi_namespace=draft.multi_namespace,
-            vdus=draft.vdus,
-            variables=draft.variables,
             wait_timeout_s=self.wait_timeout_s,
         )
 
 
-class NeedsReleaseGone(NeedsVim, Protocol):
-    """An operation that deletes a CNF's objects."""
-
-    @property
-    def force_remove_finalizers(self) -> bool:
-        """Whether an operator has decided to remove finalizers that hold a deletion (CR-109)."""
-        ...
-
-    def without_release(self, left: tuple[LeftObject, ...]) -> Draft:
-        """Return the draft once the release is deleted, except what a FORCEFUL termination leaves."""
-        ...
-
-
 @dataclass(frozen=True)
-class DeleteCnfObjects(Step[NeedsReleaseGone, ObjectsDeleted]):
+class DeleteCnfObjects(Step[TerminateCnfDraft | HealCnfDraft, ObjectsDeleted]):
     """Delete everything in the CNF's inventory, in reverse order (capi.md CR-023).
 
     Again: safe; what is deleted already is left alone.
@@ -265,7 +161,7 @@ class DeleteCnfObjects(Step[NeedsReleaseGone, ObjectsDeleted]):
         """Pods may take the whole grace period."""
         return self.base_timeout_s + (self.grace_period_s or 0.0)
 
-    def ask(self, draft: NeedsReleaseGone) -> DeleteObjects:
+    def ask(self, draft: TerminateCnfDraft | HealCnfDraft) -> DeleteObjects:
         """Ask for the deletion."""
         return DeleteObjects(
             vnf_instance_id=draft.vnf_instance_id,
@@ -275,9 +171,9 @@ class DeleteCnfObjects(Step[NeedsReleaseGone, ObjectsDeleted]):
             force_remove_finalizers=draft.force_remove_finalizers,
         )
 
-    def fold(self, draft: NeedsReleaseGone, reply: ObjectsDeleted) -> Draft:
+    def fold(self, draft: TerminateCnfDraft | HealCnfDraft, reply: ObjectsDeleted) -> Draft:
         """Forget the objects, except those that a FORCEFUL termination leaves."""
         return draft.without_release(reply.left)
 
-    def undo(self, draft: NeedsReleaseGone) -> None:
+    def undo(self, draft: TerminateCnfDraft | HealCnfDraft) -> None:
         """Terminate has no rollback (api.md 4.3)."""

@@ -6,14 +6,10 @@ replies may extend it. Steps that do not come after one another run side by side
 
 from __future__ import annotations
 
+from kubevnfm_events.mgmt import INSTANTIATE_END, TERMINATE_END
 from kubevnfm_sol.lcm import OperationType
 
-from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import (
-    INSTANTIATE_END,
-    TERMINATE_END,
-    ForgetMachines,
-    RunCnfPhase,
-)
+from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import ForgetMachines, RunCnfPhase
 from kubevnfm_lcm_api.lifecycle.containers.change_steps import HealCnfPods, ScaleCnfObjects
 from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft, ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft, TerminateCnfDraft

@@ -4,43 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
-from kubevnfm_events import Command, PackageRef
-from kubevnfm_events.infra import HelmChart, ObjectsRepaired, RepairObjects
+from kubevnfm_events import Command
+from kubevnfm_events.infra import ObjectsRepaired, RepairObjects
+from kubevnfm_events.mgmt import INSTANTIATE_END, TERMINATE_END
 
-from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import INSTANTIATE_END, TERMINATE_END, NeedsBalancer, RunCnfPhase
+from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import RunCnfPhase
+from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.object_steps import AwaitedObjects
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
-from kubevnfm_lcm_api.lifecycle.core.needs import NeedsObjects
 from kubevnfm_lcm_api.lifecycle.core.plan import Plan
-from kubevnfm_lcm_api.lifecycle.scripts.steps import NeedsScripts, last_phases
-
-
-class NeedsRepair(NeedsObjects, Protocol):
-    """An operation that applies objects again."""
-
-    def with_repaired(self, release: Release, repaired: int | None) -> Draft:
-        """Return the draft with what exists now, and the number of objects that were applied; None: not known yet."""
-        ...
-
-
-class NeedsCnfRepair(NeedsRepair, NeedsBalancer, NeedsScripts, Protocol):
-    """An operation that applies objects of a CNF again."""
-
-    @property
-    def package(self) -> PackageRef: ...
-
-    @property
-    def chart(self) -> HelmChart | None: ...
-
-    @property
-    def before(self) -> Release: ...
+from kubevnfm_lcm_api.lifecycle.scripts.steps import last_phases
+from kubevnfm_lcm_api.lifecycle.workloads.healing import RepairWorkloadDraft
 
 
 @dataclass(frozen=True)
-class RepairCnfObjects(AwaitedObjects[NeedsCnfRepair, ObjectsRepaired]):
+class RepairCnfObjects(AwaitedObjects[HealCnfDraft, ObjectsRepaired]):
     """Apply the objects of a CNF that others have deleted or changed, and wait until all are ready (capi.md CR-121).
 
     Adds: the pods that run now. If a Service has other node ports now, the load balancer in front of the CNF gets them.
@@ -52,19 +33,21 @@ class RepairCnfObjects(AwaitedObjects[NeedsCnfRepair, ObjectsRepaired]):
     command: ClassVar[type[Command]] = RepairObjects
     label: ClassVar[str] = "Repair the Kubernetes objects"
 
-    def ask(self, draft: NeedsCnfRepair) -> RepairObjects:
+    def ask(self, draft: HealCnfDraft) -> RepairObjects:
         """Ask for the repair."""
-        return _repair(draft, self.wait_timeout_s).model_copy(update={"chart": draft.chart})
+        return RepairObjects(
+            **vars(draft.order), vnf_instance_id=draft.vnf_instance_id, wait_timeout_s=self.wait_timeout_s
+        )
 
-    def fold(self, draft: NeedsCnfRepair, reply: ObjectsRepaired) -> Draft:
+    def fold(self, draft: HealCnfDraft, reply: ObjectsRepaired) -> Draft:
         """Keep what runs now."""
         return draft.with_repaired(Release.from_applied(reply), reply.repaired)
 
-    def fold_remains(self, draft: NeedsCnfRepair, remains: Mapping[str, object]) -> Draft:
+    def fold_remains(self, draft: HealCnfDraft, remains: Mapping[str, object]) -> Draft:
         """Keep what runs after the failure."""
         return _after_failure(draft, remains)
 
-    def extend(self, draft: NeedsCnfRepair, plan: Plan[NeedsCnfRepair]) -> None:
+    def extend(self, draft: HealCnfDraft, plan: Plan[HealCnfDraft]) -> None:
         """Configure the load balancer again if a Service was created again with other node ports."""
         now = draft.release
         if INSTANTIATE_END not in draft.phases or now is None or now.services == draft.before.services:
@@ -77,12 +60,12 @@ class RepairCnfObjects(AwaitedObjects[NeedsCnfRepair, ObjectsRepaired]):
         )
         plan.add(RunCnfPhase(INSTANTIATE_END), id=INSTANTIATE_END, after=removed, before=joins)
 
-    def undo(self, draft: NeedsCnfRepair) -> None:
+    def undo(self, draft: HealCnfDraft) -> None:
         """Heal has no rollback: what others have changed is not restored (api.md 4.3)."""
 
 
 @dataclass(frozen=True)
-class RepairClusterObjects(AwaitedObjects[NeedsRepair, ObjectsRepaired]):
+class RepairClusterObjects(AwaitedObjects[RepairWorkloadDraft, ObjectsRepaired]):
     """Apply the objects of a workload cluster that others have deleted or changed; a later step awaits the cluster (CR-121).
 
     Adds: the objects that exist now.
@@ -94,35 +77,26 @@ class RepairClusterObjects(AwaitedObjects[NeedsRepair, ObjectsRepaired]):
     command: ClassVar[type[Command]] = RepairObjects
     label: ClassVar[str] = "Repair the objects of the workload cluster"
 
-    def ask(self, draft: NeedsRepair) -> RepairObjects:
+    def ask(self, draft: RepairWorkloadDraft) -> RepairObjects:
         """Ask for the repair."""
-        return _repair(draft, self.wait_timeout_s).model_copy(update={"cluster_apart": True})
+        return RepairObjects(
+            **vars(draft.order),
+            vnf_instance_id=draft.vnf_instance_id,
+            wait_timeout_s=self.wait_timeout_s,
+            cluster_apart=True,
+        )
 
-    def fold(self, draft: NeedsRepair, reply: ObjectsRepaired) -> Draft:
+    def fold(self, draft: RepairWorkloadDraft, reply: ObjectsRepaired) -> Draft:
         """Keep what exists now."""
         return draft.with_repaired(Release.from_applied(reply), reply.repaired)
 
-    def fold_remains(self, draft: NeedsRepair, remains: Mapping[str, object]) -> Draft:
+    def fold_remains(self, draft: RepairWorkloadDraft, remains: Mapping[str, object]) -> Draft:
         """Keep what exists after the failure."""
         return _after_failure(draft, remains)
 
-    def undo(self, draft: NeedsRepair) -> None:
+    def undo(self, draft: RepairWorkloadDraft) -> None:
         """Heal has no rollback: what others have changed is not restored (api.md 4.3)."""
 
 
-def _repair(draft: NeedsRepair, wait_timeout_s: float | None) -> RepairObjects:
-    return RepairObjects(
-        vnf_instance_id=draft.vnf_instance_id,
-        package=draft.package,
-        vim=draft.vim,
-        def_files=draft.def_files,
-        namespace=draft.namespace,
-        multi_namespace=draft.multi_namespace,
-        vdus=draft.vdus,
-        variables=draft.variables,
-        wait_timeout_s=wait_timeout_s,
-    )
-
-
-def _after_failure(draft: NeedsRepair, remains: Mapping[str, object]) -> Draft:
+def _after_failure(draft: HealCnfDraft | RepairWorkloadDraft, remains: Mapping[str, object]) -> Draft:
     return draft.with_repaired(Release.from_applied(ObjectsRepaired.model_validate(remains)), None)

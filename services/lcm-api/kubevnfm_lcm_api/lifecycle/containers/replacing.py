@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 from kubevnfm_events import PackageRef
-from kubevnfm_events.infra import Variables, VduTarget
+from kubevnfm_events.infra import ChartOrder, Variables, VduTarget
 from kubevnfm_secrets import SecretParams
-from kubevnfm_sol.resources import ResourceChanges, ScaleInfo
+from kubevnfm_sol.resources import ScaleInfo
 from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.containers.changing import ChangeCnfDraft
-from kubevnfm_lcm_api.lifecycle.containers.releases import changes_between, showing, with_management
+from kubevnfm_lcm_api.lifecycle.containers.releases import showing, with_management
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
 from kubevnfm_lcm_api.lifecycle.machines.changing import package_modifications
 
@@ -28,22 +28,13 @@ class ReplaceCnfDraft(ChangeCnfDraft):
     files with the same objects."""
     images_of: tuple[str, ...] = ()
     """The VDUs whose images alone change; empty: all objects are replaced."""
-    namespace: str
-    """The namespace of objects that name none."""
-    multi_namespace: bool = False
-    vdus: tuple[VduTarget, ...] = ()
-    """The workloads of the VDUs in the new package, with their replicas at the present scale levels."""
     vdus_before: tuple[VduTarget, ...] = ()
-    """The same in the earlier package."""
     scale_status: tuple[ScaleInfo, ...] = ()
     """The scale levels in the new package."""
     max_scale_levels: tuple[ScaleInfo, ...] = ()
     parameters: SecretParams = Field(default_factory=dict)
     """additionalParams, the earlier ones merged with the request's."""
-    variables: Variables | None = None
-    """The values of placeholders in the new manifests; None: they have none."""
     variables_before: Variables | None = None
-    """The same for the earlier package."""
     tasks: tuple[str, ...] = ()
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase in the new package, as far as mgmt-executor runs it."""
@@ -55,13 +46,20 @@ class ReplaceCnfDraft(ChangeCnfDraft):
     files: tuple[str, ...] = ()
     """The files that describe ``release``."""
 
+    @property
+    def order(self) -> ChartOrder:
+        """The objects of the new package; of images alone, the files before."""
+        return super().order.model_copy(update={} if self.images_of else {"def_files": self.new_files})
+
+    @property
+    def order_before(self) -> ChartOrder:
+        """The objects of the earlier package."""
+        before = {"package": self.before_package, "vdus": self.vdus_before, "variables": self.variables_before}
+        return super().order.model_copy(update=before)
+
     def replaced(self, release: Release, files: tuple[str, ...]) -> Self:
         """Return the draft with what exists now, and the files that describe it."""
         return self.model_copy(update={"release": release, "files": files})
-
-    def changes(self) -> ResourceChanges:
-        """Pods that were started again are other VNFCs."""
-        return changes_between(self.before, self.release, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key)
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """Return the instance with the new package, and with the pods that run now."""

@@ -16,7 +16,7 @@ from kubevnfm_lcm_api.lifecycle.containers.charts import CHART
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import DEF_FILES, flag, manifest_files, vdu_targets
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
-from kubevnfm_lcm_api.lifecycle.containers.variables import requested_variables, stored_variables, with_variables
+from kubevnfm_lcm_api.lifecycle.containers.variables import requested_variables, with_variables
 from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.machines.scale_levels import declared_counts, scale_status
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
@@ -64,8 +64,8 @@ def replaced_cnf(
     # The new package may allow fewer levels; a later scaling begins at the highest one.
     levels = {name: min(vnf.scale_levels.get(name, 0), a.max_scale_level) for name, a in flavour.aspects.items()}
     earlier = vnf.record.internals.parameters
-    before = stored_variables(earlier)
-    variables = _variables(before, original)
+    present = vnf.change(original, version, operation=OperationType.CHANGE_VNFPKG, asked=request)
+    variables = _variables(present.variables, original)
     # The parameters of a workload cluster stay those that it was built with, but for its variables.
     others = {name: value for name, value in given.items() if name != CAPI}
     parameters = with_variables({**earlier, **others}, variables)
@@ -78,8 +78,11 @@ def replaced_cnf(
     instance = vnf.record.vnf.model_dump(by_alias=True, exclude_none=True) if scripts else {}
     return ReplaceCnfDraft(
         **{
-            **vnf.fields(original, version, operation=OperationType.CHANGE_VNFPKG, asked=request),
+            **vars(present),
             "package": package,
+            "multi_namespace": flag(parameters, "multi_namespace"),
+            "vdus": vdu_targets(flavour, parameters, declared_counts(flavour, None, levels)),
+            "variables": variables,
             "scripts": scripts,
             "script_request": script_request(request, original, version) if scripts else {},
             "instance": instance,
@@ -87,15 +90,11 @@ def replaced_cnf(
         before_package=vnf.package,
         new_files=new_files,
         images_of=images_of,
-        namespace=vnf.release.namespace,
-        multi_namespace=flag(parameters, "multi_namespace"),
-        vdus=vdu_targets(flavour, parameters, declared_counts(flavour, None, levels)),
-        vdus_before=vnf.targets,
+        vdus_before=present.vdus,
         scale_status=scale_status(levels),
         max_scale_levels=scale_status({name: aspect.max_scale_level for name, aspect in flavour.aspects.items()}),
         parameters=parameters,
-        variables=variables,
-        variables_before=before,
+        variables_before=present.variables,
         tasks=tasks,
         phases=executor_phases(flavour),
         extensions=request.extensions,

@@ -57,7 +57,7 @@ def scaled_cnf(
     differences = {vdu_id: wanted[vdu_id] - present[vdu_id] for _, vdu_id in objects}
     leaving = leaving_machines(vnf, request.additional_params, differences)
     draft = ScaleCnfDraft(
-        **vnf.fields(original, version, operation=operation, asked=request),
+        **vars(vnf.change(original, version, operation=operation, asked=request)),
         counts=tuple(one.model_copy(update={"count": wanted[vdu_id]}) for one, vdu_id in objects),
         counts_before=tuple(one.model_copy(update={"count": present[vdu_id]}) for one, vdu_id in objects),
         vdu_counts=differences,
@@ -67,7 +67,7 @@ def scaled_cnf(
     )
     if workload is None:
         return draft
-    return ScaleWorkloadDraft(**vars(draft), workload=workload, vdus=vnf.targets, leaving=leaving)
+    return ScaleWorkloadDraft(**vars(draft), workload=workload, leaving=leaving)
 
 
 def _is_scaled(one: ObjectFacts, place: str, *, is_changed: bool) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kubevnfm_csar import Flavour, Vnfd
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_events.infra import VduTarget
+from kubevnfm_events.infra import ChartOrder, VduTarget
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import OperationType
@@ -17,8 +17,10 @@ from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.lifecycle.clusters.drivers import scripts_of
-from kubevnfm_lcm_api.lifecycle.containers.changing import ChangeCnfFields
+from kubevnfm_lcm_api.lifecycle.containers.changing import ChangeCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.charts import chart_of
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import DEF_FILES, declares_count, vdu_targets, wait_timeout
+from kubevnfm_lcm_api.lifecycle.containers.variables import stored_variables
 from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
 from kubevnfm_lcm_api.lifecycle.machines.scale_levels import declared_counts, levels_of
@@ -76,7 +78,29 @@ class CnfUnderChange:
         """The workload of each VDU, with its replicas at the present scale levels."""
         return vdu_targets(self.flavour, self.record.internals.parameters, self.counts_at(self.scale_levels))
 
-    def fields(
+    @property
+    def order(self) -> ChartOrder:
+        """The objects that exist, with the replicas of the present scale levels. Raises Unprocessable."""
+        parameters, targets = self.record.internals.parameters, self.targets
+        return ChartOrder(
+            package=self.package,
+            vim=self._vim,
+            def_files=self.def_files,
+            chart=chart_of(self.record.vnf.id, self.flavour, parameters, targets),
+            namespace=self.release.namespace,
+            multi_namespace=parameters.get("multi_namespace", False),
+            vdus=targets,
+            variables=stored_variables(parameters),
+        )
+
+    @property
+    def _vim(self) -> VimConnection:
+        connection = self.record.vnf.vim_connection_info.get(self.vim_key)
+        if connection is None:
+            raise Unprocessable("vimConnectionInfo", f"no entry {self.vim_key}, which is the CNF's cluster")
+        return VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields})
+
+    def change(
         self,
         original: Mapping[str, object],
         version: ApiVersion,
@@ -84,26 +108,21 @@ class CnfUnderChange:
         operation: OperationType,
         asked: SolType,
         more_scripts: Mapping[str, str] = {},
-    ) -> ChangeCnfFields:
-        """Return the fields common to the drafts of all changes of a CNF. Raises InvalidInput, Unprocessable.
+    ) -> ChangeCnfDraft:
+        """Return what the drafts of all changes of a CNF have in common. Raises InvalidInput, Unprocessable.
 
         ``more_scripts``: those of phases of other operations, by phase.
         """
-        connection = self.record.vnf.vim_connection_info.get(self.vim_key)
-        if connection is None:
-            raise Unprocessable("vimConnectionInfo", f"no entry {self.vim_key}, which is the CNF's cluster")
         scripts = {**scripts_of(self.flavour, operation), **more_scripts}
         wait = wait_timeout(getattr(asked, "additional_params", {}))
-        return {
-            "vnf_instance_id": self.record.vnf.id,
-            "package": self.package,
-            "vim_key": self.vim_key,
-            "vim": VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields}),
-            "flavour_id": self.flavour.flavour_id,
-            "def_files": self.def_files,
-            "before": self.release,
-            "wait_timeout_s": self.record.internals.parameters.get("wait_timeout") if wait is None else wait,
-            "scripts": scripts,
-            "script_request": script_request(asked, original, version) if scripts else {},
-            "instance": self.record.vnf.model_dump(by_alias=True, exclude_none=True) if scripts else {},
-        }
+        return ChangeCnfDraft(
+            **vars(self.order),
+            vnf_instance_id=self.record.vnf.id,
+            vim_key=self.vim_key,
+            flavour_id=self.flavour.flavour_id,
+            before=self.release,
+            wait_timeout_s=self.record.internals.parameters.get("wait_timeout") if wait is None else wait,
+            scripts=scripts,
+            script_request=script_request(asked, original, version) if scripts else {},
+            instance=self.record.vnf.model_dump(by_alias=True, exclude_none=True) if scripts else {},
+        )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kubevnfm_events.mgmt import RunPhase
+from kubevnfm_events.mgmt import INSTANTIATE_START, RunPhase
 from kubevnfm_kit.errors import Unprocessable
 
-from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import INSTANTIATE_START
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.plan import PlannedStep
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft

@@ -9,14 +9,13 @@ from kubevnfm_cluster import ClusterParameters, places_of_registries
 from kubevnfm_events import ClusterAccess, PackageRef
 from kubevnfm_events.infra import StackResources, UserData
 from kubevnfm_events.kuryr import KuryrNetwork
-from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer
+from kubevnfm_events.mgmt import INSTANTIATE_END, PhaseDone, ScriptAnswer
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges
 from kubevnfm_sol.vim import VimConnectionInfo
 from pydantic import Field
 
-from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import INSTANTIATE_END
 from kubevnfm_lcm_api.lifecycle.clusters.registry_vnf import RegistryVnf
 from kubevnfm_lcm_api.lifecycle.clusters.vim import cluster_connection
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided, Withdrawn

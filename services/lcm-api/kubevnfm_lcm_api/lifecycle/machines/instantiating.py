@@ -10,6 +10,7 @@ from kubevnfm_clients.ports import Vims
 from kubevnfm_cluster import CLUSTER, ROOT, with_key_pair
 from kubevnfm_csar import Flavour
 from kubevnfm_events.infra import UserData
+from kubevnfm_events.mgmt import INSTANTIATE_END
 from kubevnfm_kit.errors import Conflict, InvalidInput, Unprocessable
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType
@@ -17,7 +18,6 @@ from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType
 from kubevnfm_lcm_api.lifecycle.clusters.drivers import check_machine_drivers, is_registry, machine_phases, scripts_of
 from kubevnfm_lcm_api.lifecycle.clusters.kuryr import has_kuryr
 from kubevnfm_lcm_api.lifecycle.clusters.parameters import CheckedCluster, check_cluster_parameters
-from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import INSTANTIATE_END
 from kubevnfm_lcm_api.lifecycle.clusters.registries import check_certificates, check_registry
 from kubevnfm_lcm_api.lifecycle.clusters.registry_vnf import RegistryVnf
 from kubevnfm_lcm_api.lifecycle.clusters.volumes import check_manifests

@@ -7,6 +7,7 @@ replies may extend it. Steps that do not come after one another run side by side
 from __future__ import annotations
 
 from kubevnfm_cluster import ClusterParameters, read_cluster_parameters
+from kubevnfm_events.mgmt import INSTANTIATE_END, INSTANTIATE_START, KURYR_DRIVER, TERMINATE_START
 from kubevnfm_sol.lcm import OperationType
 
 from kubevnfm_lcm_api.lifecycle.clusters.heal_steps import (
@@ -16,7 +17,7 @@ from kubevnfm_lcm_api.lifecycle.clusters.heal_steps import (
     RunHealPhase,
     RunMasterHealPhase,
 )
-from kubevnfm_lcm_api.lifecycle.clusters.kuryr import KURYR_DRIVER, has_kuryr
+from kubevnfm_lcm_api.lifecycle.clusters.kuryr import has_kuryr
 from kubevnfm_lcm_api.lifecycle.clusters.kuryr_steps import (
     AwaitNewTrunks,
     InstallKuryrCluster,
@@ -26,14 +27,7 @@ from kubevnfm_lcm_api.lifecycle.clusters.kuryr_steps import (
     StopKuryr,
 )
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import has_nodes
-from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import (
-    INSTALL_TIMEOUT_S,
-    INSTANTIATE_END,
-    INSTANTIATE_START,
-    TERMINATE_START,
-    ForgetMachines,
-    RunDriverPhase,
-)
+from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import INSTALL_TIMEOUT_S, ForgetMachines, RunDriverPhase
 from kubevnfm_lcm_api.lifecycle.clusters.registry_steps import RunRegistryPhase
 from kubevnfm_lcm_api.lifecycle.clusters.scale_steps import (
     SCALE_END,

@@ -10,6 +10,7 @@ from typing import Any, Final
 from kubevnfm_csar import BaseHot, Flavour, Vnfd
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_events.infra import StackResources, UserData
+from kubevnfm_events.mgmt import REGISTRY_DRIVERS
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import InstantiationState, OperationType
@@ -18,7 +19,6 @@ from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.lifecycle.clusters.drivers import cluster_phases, is_registry, scripts_of
-from kubevnfm_lcm_api.lifecycle.clusters.registry_vnf import REGISTRY_DRIVERS
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.core.drift import check_cluster_exists, check_stack_exists

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, cast
 
 from kubevnfm_events import Command, Event, PackageRef
 from kubevnfm_events.infra import ServerFacts, StackResources
-from kubevnfm_events.mgmt import RunScript, ScriptAnswer, ScriptDone
+from kubevnfm_events.mgmt import READ_ADMIN, RunScript, ScriptAnswer, ScriptDone
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_secrets import SecretParams, without_secrets
 
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import connection_address
-from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import READ_ADMIN, RunDriverPhase
+from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import RunDriverPhase
 from kubevnfm_lcm_api.lifecycle.clusters.vim_steps import RegisterClusterVim
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.needs import NeedsInstance

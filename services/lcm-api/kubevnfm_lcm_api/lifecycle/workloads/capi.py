@@ -7,10 +7,10 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from kubevnfm_events.capi import ClusterTimeouts
+from kubevnfm_events.mgmt import INSTANTIATE_END
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret
 
-from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import INSTANTIATE_END
 from kubevnfm_lcm_api.lifecycle.workloads.cluster import CapiParameters
 
 CAPI: Final = "capi"

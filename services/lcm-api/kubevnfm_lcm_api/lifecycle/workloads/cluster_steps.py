@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, TypeVar
+from typing import ClassVar, TypeVar
 
-from kubevnfm_events import Command, Event, PackageRef
+from kubevnfm_events import Command, Event
 from kubevnfm_events.capi import (
     AddonsApplied,
     ApplyAddons,
@@ -17,42 +17,33 @@ from kubevnfm_events.capi import (
     RollOutBegun,
 )
 from kubevnfm_events.capi import RollOutMachines as RollOutCommand
-from kubevnfm_events.credentials import WorkloadCluster
 from kubevnfm_events.infra import (
     ApplyObjects,
     DeleteObjects,
     ObjectCount,
-    ObjectFacts,
     ObjectsApplied,
     ObjectsDeleted,
     ObjectsScaled,
     ScaleObjects,
-    Variables,
-    VduTarget,
 )
 
-from kubevnfm_lcm_api.lifecycle.containers.object_steps import NeedsManifests, NeedsReleaseGone
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
-from kubevnfm_lcm_api.lifecycle.core.needs import NeedsVim
 from kubevnfm_lcm_api.lifecycle.core.step import Step
+from kubevnfm_lcm_api.lifecycle.workloads.drafts import (
+    ChangeWorkloadDraft,
+    RollOutWorkloadDraft,
+    ScaleWorkloadDraft,
+    TerminateWorkloadDraft,
+)
+from kubevnfm_lcm_api.lifecycle.workloads.recreating import NewClusterDraft, RecreateWorkloadDraft
 
 _MARGIN_S = 600.0
 """The time in addition to that of the cluster itself: for reading and applying manifests, and for lost workers."""
 
 
-class NeedsClusterManifests(NeedsManifests, Protocol):
-    """An operation that applies the objects of a workload cluster."""
-
-    @property
-    def cluster_name(self) -> str | None: ...
-
-    @property
-    def openstack_vim_id(self) -> str | None: ...
-
-
 @dataclass(frozen=True)
-class ApplyClusterObjects(Step[NeedsClusterManifests, ObjectsApplied]):
+class ApplyClusterObjects(Step[NewClusterDraft, ObjectsApplied]):
     """Apply the objects of a workload cluster in order; the cluster itself is awaited by later steps.
 
     Adds: the release, and with it the Cluster.
@@ -73,37 +64,31 @@ class ApplyClusterObjects(Step[NeedsClusterManifests, ObjectsApplied]):
         """The compensation has the same limit."""
         return max(self.base_timeout_s, self.delete_timeout_s + _MARGIN_S)
 
-    def ask(self, draft: NeedsClusterManifests) -> ApplyObjects:
+    def ask(self, draft: NewClusterDraft) -> ApplyObjects:
         """Ask for the objects."""
         return ApplyObjects(
+            **vars(draft.order),
             vnf_instance_id=draft.vnf_instance_id,
-            package=draft.package,
-            vim=draft.vim,
-            def_files=draft.def_files,
-            namespace=draft.namespace,
-            multi_namespace=draft.multi_namespace,
             adopt=draft.adopt,
-            vdus=draft.vdus,
             parameters=draft.parameters,
-            variables=draft.variables,
             cluster_apart=True,
             cluster_name=draft.cluster_name,
             openstack_vim_id=draft.openstack_vim_id,
         )
 
-    def fold(self, draft: NeedsClusterManifests, reply: ObjectsApplied) -> Draft:
+    def fold(self, draft: NewClusterDraft, reply: ObjectsApplied) -> Draft:
         """Keep what was applied."""
         return draft.with_release(Release.from_applied(reply))
 
-    def fold_remains(self, draft: NeedsClusterManifests, remains: Mapping[str, object]) -> Draft:
+    def fold_remains(self, draft: NewClusterDraft, remains: Mapping[str, object]) -> Draft:
         """Keep what was applied before it failed."""
         return self.fold(draft, ObjectsApplied.model_validate(remains))
 
-    def forget(self, draft: NeedsClusterManifests) -> Draft:
+    def forget(self, draft: NewClusterDraft) -> Draft:
         """The objects are deleted."""
         return draft.with_release(None)
 
-    def undo(self, draft: NeedsClusterManifests) -> DeleteObjects:
+    def undo(self, draft: NewClusterDraft) -> DeleteObjects:
         """Delete the cluster and then everything else in the inventory, also if it was applied only in part (CR-112)."""
         return DeleteObjects(
             vnf_instance_id=draft.vnf_instance_id, vim=draft.vim, cluster_gone_timeout_s=self.delete_timeout_s
@@ -114,39 +99,11 @@ def _all_phases_s(limits: ClusterTimeouts) -> float:
     return limits.infrastructure + limits.control_plane + limits.workers
 
 
-class NeedsCluster(NeedsVim, Protocol):
-    """An operation that waits for its workload cluster."""
-
-    @property
-    def package(self) -> PackageRef: ...
-
-    @property
-    def vdus(self) -> tuple[VduTarget, ...]: ...
-
-    @property
-    def workload_cluster(self) -> WorkloadCluster | None:
-        """The Cluster object; None until the manifests were applied."""
-        ...
-
-    def with_reached(self, reached: ClusterReached) -> Draft:
-        """Return the draft with how far the cluster has come, and its Machines."""
-        ...
-
-
-C = TypeVar("C", bound=NeedsCluster, contravariant=True)
-
-
-class NeedsNewCluster(NeedsCluster, Protocol):
-    """An operation that waits for a workload cluster which it has applied itself."""
-
-    @property
-    def cluster_uid(self) -> str | None:
-        """The uid of the Cluster object; None: not known."""
-        ...
+C = TypeVar("C", bound=ChangeWorkloadDraft, contravariant=True)
 
 
 @dataclass(frozen=True)
-class AwaitWorkloadCluster(Step[NeedsNewCluster, ClusterReached]):
+class AwaitWorkloadCluster(Step[NewClusterDraft, ClusterReached]):
     """Wait until the workload cluster is ``initialized`` or ``available`` (capi.md chapter 8).
 
     Adds: the Machines.
@@ -167,7 +124,7 @@ class AwaitWorkloadCluster(Step[NeedsNewCluster, ClusterReached]):
         """The limits of all phases."""
         return _all_phases_s(self.timeouts) + _MARGIN_S
 
-    def ask(self, draft: NeedsNewCluster) -> AwaitCluster:
+    def ask(self, draft: NewClusterDraft) -> AwaitCluster:
         """Ask for the wait."""
         assert draft.workload_cluster is not None
         return AwaitCluster(
@@ -180,11 +137,11 @@ class AwaitWorkloadCluster(Step[NeedsNewCluster, ClusterReached]):
             uid=draft.cluster_uid,
         )
 
-    def fold(self, draft: NeedsNewCluster, reply: ClusterReached) -> Draft:
+    def fold(self, draft: NewClusterDraft, reply: ClusterReached) -> Draft:
         """Keep the Machines."""
         return draft.with_reached(reply)
 
-    def undo(self, draft: NeedsNewCluster) -> None:
+    def undo(self, draft: NewClusterDraft) -> None:
         """A wait changes nothing."""
 
 
@@ -223,7 +180,7 @@ class _AwaitsSettledCluster(Step[C, ClusterReached]):
 
 
 @dataclass(frozen=True)
-class AwaitSettledCluster(_AwaitsSettledCluster[NeedsCluster]):
+class AwaitSettledCluster(_AwaitsSettledCluster[ChangeWorkloadDraft]):
     """Wait until the workload cluster is available and no Machine is being deleted (CR-089).
 
     Before a scaling: an etcd that is not healthy loses no member (CR-088). Its compensation waits after the reversal.
@@ -238,18 +195,18 @@ class AwaitSettledCluster(_AwaitsSettledCluster[NeedsCluster]):
     kind: ClassVar[str] = "await_settled_cluster"
     label: ClassVar[str] = "Wait until the workload cluster is available and no Machine is being deleted"
 
-    def undo(self, draft: NeedsCluster) -> AwaitCluster | None:
+    def undo(self, draft: ChangeWorkloadDraft) -> AwaitCluster | None:
         """Wait for the cluster as it was."""
         return self.ask(draft) if self.waits_in_rollback else None
 
-    def undone(self, draft: NeedsCluster, reply: Event) -> Draft:
+    def undone(self, draft: ChangeWorkloadDraft, reply: Event) -> Draft:
         """Keep the Machines that are left after the reversal."""
         assert isinstance(reply, ClusterReached)
         return self.fold(draft, reply)
 
 
 @dataclass(frozen=True)
-class AwaitUpdatedCluster(_AwaitsSettledCluster[NeedsCluster]):
+class AwaitUpdatedCluster(_AwaitsSettledCluster[ChangeWorkloadDraft]):
     """Wait until every Machine is as its template says, and the workload cluster is available (CR-100).
 
     Adds: the Machines.
@@ -261,17 +218,8 @@ class AwaitUpdatedCluster(_AwaitsSettledCluster[NeedsCluster]):
     label: ClassVar[str] = "Wait until the machines of the workload cluster are updated"
 
 
-class NeedsRollOut(NeedsCluster, Protocol):
-    """An operation that replaces every Machine of its workload cluster."""
-
-    @property
-    def roll_out_after(self) -> str:
-        """RFC 3339; stored with the operation before it is sent, so that a repeat has the same value."""
-        ...
-
-
 @dataclass(frozen=True)
-class RollOutMachines(Step[NeedsRollOut, RollOutBegun]):
+class RollOutMachines(Step[RollOutWorkloadDraft, RollOutBegun]):
     """Have Cluster API replace every Machine that was made before the operation (CR-103); a later step waits for that.
 
     Again: safe; the time is absolute.
@@ -283,7 +231,7 @@ class RollOutMachines(Step[NeedsRollOut, RollOutBegun]):
     label: ClassVar[str] = "Begin the replacement of the machines of the workload cluster"
     base_timeout_s: ClassVar[float] = _MARGIN_S
 
-    def ask(self, draft: NeedsRollOut) -> RollOutCommand:
+    def ask(self, draft: RollOutWorkloadDraft) -> RollOutCommand:
         """Ask for the roll-out."""
         assert draft.workload_cluster is not None
         return RollOutCommand(
@@ -293,15 +241,15 @@ class RollOutMachines(Step[NeedsRollOut, RollOutBegun]):
             roll_out_after=draft.roll_out_after,
         )
 
-    def fold(self, draft: NeedsRollOut, reply: RollOutBegun) -> None:
+    def fold(self, draft: RollOutWorkloadDraft, reply: RollOutBegun) -> None:
         """Nothing to keep."""
 
-    def undo(self, draft: NeedsRollOut) -> None:
+    def undo(self, draft: RollOutWorkloadDraft) -> None:
         """A deleted Machine cannot be restored."""
 
 
 @dataclass(frozen=True)
-class AwaitRolledOutCluster(_AwaitsSettledCluster[NeedsRollOut]):
+class AwaitRolledOutCluster(_AwaitsSettledCluster[RollOutWorkloadDraft]):
     """Wait until every Machine is replaced and the workload cluster is available (CR-100, CR-103).
 
     Adds: the Machines.
@@ -312,26 +260,13 @@ class AwaitRolledOutCluster(_AwaitsSettledCluster[NeedsRollOut]):
     kind: ClassVar[str] = "await_rolled_out_cluster"
     label: ClassVar[str] = "Wait until every machine of the workload cluster is replaced"
 
-    def ask(self, draft: NeedsRollOut) -> AwaitCluster:
+    def ask(self, draft: RollOutWorkloadDraft) -> AwaitCluster:
         """Ask for the wait."""
         return super().ask(draft).model_copy(update={"made_after": draft.roll_out_after})
 
 
-class NeedsMachineCounts(NeedsVim, Protocol):
-    """An operation that changes the number of Machines of a workload cluster."""
-
-    @property
-    def counts(self) -> tuple[ObjectCount, ...]: ...
-
-    @property
-    def counts_before(self) -> tuple[ObjectCount, ...]: ...
-
-    @property
-    def leaving(self) -> tuple[ObjectFacts, ...]: ...
-
-
 @dataclass(frozen=True)
-class ScaleClusterMachines(Step[NeedsMachineCounts, ObjectsScaled]):
+class ScaleClusterMachines(Step[ScaleWorkloadDraft, ObjectsScaled]):
     """Set the number of replicas of owners of Machines; the cluster itself is awaited by a later step.
 
     Again: safe; the counts are absolute.
@@ -350,32 +285,25 @@ class ScaleClusterMachines(Step[NeedsMachineCounts, ObjectsScaled]):
         """The time until the Machines are ready, and a margin."""
         return self.base_timeout_s + self.wait_timeout_s
 
-    def ask(self, draft: NeedsMachineCounts) -> ScaleObjects:
+    def ask(self, draft: ScaleWorkloadDraft) -> ScaleObjects:
         """Ask for the wanted counts."""
         return self._command(draft, draft.counts).model_copy(update={"leaving": draft.leaving})
 
-    def fold(self, draft: NeedsMachineCounts, reply: ObjectsScaled) -> None:
+    def fold(self, draft: ScaleWorkloadDraft, reply: ObjectsScaled) -> None:
         """Nothing to keep: the reply names pods, and the VNFCs are Machines."""
 
-    def undo(self, draft: NeedsMachineCounts) -> ScaleObjects:
+    def undo(self, draft: ScaleWorkloadDraft) -> ScaleObjects:
         """Ask for the counts before (CR-093)."""
         return self._command(draft, draft.counts_before)
 
-    def _command(self, draft: NeedsMachineCounts, counts: tuple[ObjectCount, ...]) -> ScaleObjects:
+    def _command(self, draft: ScaleWorkloadDraft, counts: tuple[ObjectCount, ...]) -> ScaleObjects:
         return ScaleObjects(
             vnf_instance_id=draft.vnf_instance_id, vim=draft.vim, objects=counts, wait_timeout_s=self.wait_timeout_s
         )
 
 
-class NeedsAddons(NeedsCluster, Protocol):
-    """An operation that applies addons inside its workload cluster."""
-
-    @property
-    def variables(self) -> Variables | None: ...
-
-
 @dataclass(frozen=True)
-class ApplyClusterAddons(Step[NeedsAddons, AddonsApplied]):
+class ApplyClusterAddons(Step[NewClusterDraft, AddonsApplied]):
     """Apply the addons inside the workload cluster, once its API server answers (CR-048).
 
     Again: safe; they are applied once more.
@@ -389,27 +317,24 @@ class ApplyClusterAddons(Step[NeedsAddons, AddonsApplied]):
     label: ClassVar[str] = "Apply the addons inside the workload cluster"
     base_timeout_s: ClassVar[float] = 1200.0
 
-    def ask(self, draft: NeedsAddons) -> ApplyAddons:
+    def ask(self, draft: NewClusterDraft) -> ApplyAddons:
         """Ask for the addons."""
         assert draft.workload_cluster is not None
         return ApplyAddons(
+            **{**vars(draft.order), "def_files": self.def_files},
             vnf_instance_id=draft.vnf_instance_id,
-            vim=draft.vim,
             cluster=draft.workload_cluster,
-            package=draft.package,
-            def_files=self.def_files,
-            variables=draft.variables,
         )
 
-    def fold(self, draft: NeedsAddons, reply: AddonsApplied) -> None:
+    def fold(self, draft: NewClusterDraft, reply: AddonsApplied) -> None:
         """Nothing to keep."""
 
-    def undo(self, draft: NeedsAddons) -> None:
+    def undo(self, draft: NewClusterDraft) -> None:
         """The cluster is deleted as a whole (CR-048)."""
 
 
 @dataclass(frozen=True)
-class DeleteClusterObjects(Step[NeedsReleaseGone, ObjectsDeleted]):
+class DeleteClusterObjects(Step[TerminateWorkloadDraft | RecreateWorkloadDraft, ObjectsDeleted]):
     """Delete the Cluster, and when it is gone everything else in the inventory (CR-106, CR-107).
 
     Again: safe; what is deleted already is left alone.
@@ -431,7 +356,7 @@ class DeleteClusterObjects(Step[NeedsReleaseGone, ObjectsDeleted]):
         """The time of the deletion itself, and a margin."""
         return self.base_timeout_s + self.timeout
 
-    def ask(self, draft: NeedsReleaseGone) -> DeleteObjects:
+    def ask(self, draft: TerminateWorkloadDraft | RecreateWorkloadDraft) -> DeleteObjects:
         """Ask for the deletion."""
         return DeleteObjects(
             vnf_instance_id=draft.vnf_instance_id,
@@ -441,9 +366,9 @@ class DeleteClusterObjects(Step[NeedsReleaseGone, ObjectsDeleted]):
             cluster_gone_timeout_s=self.timeout,
         )
 
-    def fold(self, draft: NeedsReleaseGone, reply: ObjectsDeleted) -> Draft:
+    def fold(self, draft: TerminateWorkloadDraft | RecreateWorkloadDraft, reply: ObjectsDeleted) -> Draft:
         """Forget the objects, except those that a FORCEFUL termination leaves."""
         return draft.without_release(reply.left)
 
-    def undo(self, draft: NeedsReleaseGone) -> None:
+    def undo(self, draft: TerminateWorkloadDraft | RecreateWorkloadDraft) -> None:
         """Terminate has no rollback (api.md 4.3)."""

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 from kubevnfm_csar.capi_providers import CORE
 from kubevnfm_events.capi import ClusterReached, MachineFacts
 from kubevnfm_events.credentials import CredentialsSent, WorkloadCluster
-from kubevnfm_events.infra import ObjectFacts, PodFacts, VduTarget
+from kubevnfm_events.infra import ObjectFacts, PodFacts
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_sol.resources import VnfcResourceInfo
 
@@ -103,7 +103,6 @@ class ChangeWorkloadDraft(ChangeCnfDraft):
 
     workload: WorkloadInternals
     """The cluster as it was stored last."""
-    vdus: tuple[VduTarget, ...] = ()
 
     reached: ClusterReached | None = None
     """The Machines that were reported last."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 from kubevnfm_events.capi import MachineFacts, MachinesChecked
-from kubevnfm_events.infra import Variables
 from kubevnfm_sol.resources import ResourceChanges
 
 from kubevnfm_lcm_api.lifecycle.containers.releases import metadata_of_repair, showing
@@ -58,11 +57,6 @@ class RepairWorkloadDraft(ChangeWorkloadDraft):
 
     plan: ClassVar[str] = "repair_workload"
 
-    namespace: str
-    """The namespace of objects that name none."""
-    multi_namespace: bool = False
-    variables: Variables | None = None
-    """The values of placeholders in the manifests; None: they have none."""
     repaired: int | None = None
     """The number of objects that were applied; None until it is reported."""
 

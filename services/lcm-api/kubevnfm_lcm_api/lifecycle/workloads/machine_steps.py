@@ -3,63 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from kubevnfm_events import Command
 from kubevnfm_events.capi import (
     CheckMachines,
     ClusterTimeouts,
-    MachineFacts,
     MachineReplaced,
     MachinesChecked,
     ReplaceMachine,
 )
-from kubevnfm_events.credentials import WorkloadCluster
-from kubevnfm_events.infra import VduTarget
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
-from kubevnfm_lcm_api.lifecycle.core.needs import NeedsVim
 from kubevnfm_lcm_api.lifecycle.core.plan import Plan
 from kubevnfm_lcm_api.lifecycle.core.step import Step
-from kubevnfm_lcm_api.lifecycle.scripts.steps import NeedsScripts, last_phases
+from kubevnfm_lcm_api.lifecycle.scripts.steps import last_phases
 from kubevnfm_lcm_api.lifecycle.workloads.cluster import is_of_control_plane
+from kubevnfm_lcm_api.lifecycle.workloads.healing import HealWorkloadDraft
 
 _MARGIN_S = 600.0
 """The time in addition to that of the Machine itself, for lost workers."""
 
 
-class NeedsMachines(NeedsVim, NeedsScripts, Protocol):
-    """An operation that replaces Machines of its workload cluster."""
-
-    @property
-    def vdus(self) -> tuple[VduTarget, ...]: ...
-
-    @property
-    def workload_cluster(self) -> WorkloadCluster: ...
-
-    @property
-    def named(self) -> tuple[MachineFacts, ...]: ...
-
-    @property
-    def is_forced(self) -> bool: ...
-
-    @property
-    def chosen(self) -> tuple[MachineFacts, ...]: ...
-
-    @property
-    def machines(self) -> tuple[MachineFacts, ...] | None: ...
-
-    def with_checked(self, checked: MachinesChecked) -> Draft:
-        """Return the draft with the Machines that exist, and those to replace."""
-        ...
-
-    def with_machines(self, machines: tuple[MachineFacts, ...]) -> Draft:
-        """Return the draft with the Machines that exist."""
-        ...
-
-
 @dataclass(frozen=True)
-class CheckClusterMachines(Step[NeedsMachines, MachinesChecked]):
+class CheckClusterMachines(Step[HealWorkloadDraft, MachinesChecked]):
     """Find the Machines to replace: those that the request names, otherwise those that are not healthy (CR-116).
 
     Adds: the Machines, and one step for each that is to be replaced. None: there is nothing to do.
@@ -74,7 +41,7 @@ class CheckClusterMachines(Step[NeedsMachines, MachinesChecked]):
     label: ClassVar[str] = "Find the machines to replace"
     base_timeout_s: ClassVar[float] = _MARGIN_S
 
-    def ask(self, draft: NeedsMachines) -> CheckMachines:
+    def ask(self, draft: HealWorkloadDraft) -> CheckMachines:
         """Ask for the Machines."""
         return CheckMachines(
             vnf_instance_id=draft.vnf_instance_id,
@@ -86,11 +53,11 @@ class CheckClusterMachines(Step[NeedsMachines, MachinesChecked]):
             vdus=draft.vdus,
         )
 
-    def fold(self, draft: NeedsMachines, reply: MachinesChecked) -> Draft:
+    def fold(self, draft: HealWorkloadDraft, reply: MachinesChecked) -> Draft:
         """Keep the Machines: their uids distinguish the old ones from the new ones."""
         return draft.with_checked(reply)
 
-    def extend(self, draft: NeedsMachines, plan: Plan[NeedsMachines]) -> None:
+    def extend(self, draft: HealWorkloadDraft, plan: Plan[HealWorkloadDraft]) -> None:
         """Replace one Machine after the other, before the scripts at the operation's end."""
         joins = last_phases(draft)[:1]
         after: tuple[str, ...] = ()
@@ -100,12 +67,12 @@ class CheckClusterMachines(Step[NeedsMachines, MachinesChecked]):
             step = ReplaceClusterMachine(machine.name, limits.delete + phase_s)
             after = (plan.add(step, id=f"replace_machine/{machine.name}", after=after, before=joins),)
 
-    def undo(self, draft: NeedsMachines) -> None:
+    def undo(self, draft: HealWorkloadDraft) -> None:
         """Nothing was changed."""
 
 
 @dataclass(frozen=True)
-class ReplaceClusterMachine(Step[NeedsMachines, MachineReplaced]):
+class ReplaceClusterMachine(Step[HealWorkloadDraft, MachineReplaced]):
     """Delete a Machine, and wait until the one that its owner makes in its place is ready (CR-113, CR-115).
 
     Adds: the Machines that exist now.
@@ -126,7 +93,7 @@ class ReplaceClusterMachine(Step[NeedsMachines, MachineReplaced]):
         """The time until the old Machine is gone and the new one is ready, and a margin."""
         return self.base_timeout_s + self.wait_timeout_s
 
-    def ask(self, draft: NeedsMachines) -> ReplaceMachine:
+    def ask(self, draft: HealWorkloadDraft) -> ReplaceMachine:
         """Ask for the replacement."""
         return ReplaceMachine(
             vnf_instance_id=draft.vnf_instance_id,
@@ -139,9 +106,9 @@ class ReplaceClusterMachine(Step[NeedsMachines, MachineReplaced]):
             vdus=draft.vdus,
         )
 
-    def fold(self, draft: NeedsMachines, reply: MachineReplaced) -> Draft:
+    def fold(self, draft: HealWorkloadDraft, reply: MachineReplaced) -> Draft:
         """Keep the Machines."""
         return draft.with_machines(reply.machines)
 
-    def undo(self, draft: NeedsMachines) -> None:
+    def undo(self, draft: HealWorkloadDraft) -> None:
         """Heal has no rollback: a deleted Machine cannot be restored (api.md 4.3)."""

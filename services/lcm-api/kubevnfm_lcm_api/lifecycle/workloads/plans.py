@@ -7,15 +7,11 @@ replies may extend it. Steps that do not come after one another run side by side
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol
 
+from kubevnfm_events.mgmt import INSTANTIATE_END, TERMINATE_START
 from kubevnfm_sol.lcm import OperationType
 
-from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import (
-    INSTANTIATE_END,
-    TERMINATE_START,
-    ForgetMachines,
-)
+from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import ForgetMachines
 from kubevnfm_lcm_api.lifecycle.clusters.vim_steps import DeregisterClusterVim
 from kubevnfm_lcm_api.lifecycle.containers.repair_steps import RepairClusterObjects
 from kubevnfm_lcm_api.lifecycle.core.orphans import MarkOrphans
@@ -35,14 +31,10 @@ from kubevnfm_lcm_api.lifecycle.workloads.cluster_steps import (
     AwaitUpdatedCluster,
     AwaitWorkloadCluster,
     DeleteClusterObjects,
-    NeedsAddons,
-    NeedsClusterManifests,
-    NeedsNewCluster,
     RollOutMachines,
     ScaleClusterMachines,
 )
 from kubevnfm_lcm_api.lifecycle.workloads.credential_steps import (
-    NeedsWorkloadVim,
     RegisterWorkloadVim,
     ReleaseWorkloadVim,
     SendClusterCredentials,
@@ -56,7 +48,7 @@ from kubevnfm_lcm_api.lifecycle.workloads.drafts import (
 )
 from kubevnfm_lcm_api.lifecycle.workloads.healing import HealWorkloadDraft, RepairWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.workloads.machine_steps import CheckClusterMachines
-from kubevnfm_lcm_api.lifecycle.workloads.recreating import RecreateWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.workloads.recreating import NewClusterDraft, RecreateWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.workloads.replacing import ReplaceWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.workloads.sender_steps import NeedsSender, RunSenderScript
 from kubevnfm_lcm_api.lifecycle.workloads.update_steps import UpdateClusterAddons, UpdateClusterObjects
@@ -85,11 +77,7 @@ def instantiate_workload(draft: InstantiateWorkloadDraft) -> Plan[InstantiateWor
     return plan
 
 
-class _NeedsNewCluster(NeedsClusterManifests, NeedsNewCluster, NeedsAddons, NeedsWorkloadVim, NeedsSender, Protocol):
-    """An operation that builds a workload cluster."""
-
-
-def _build_cluster(plan: Plan[_NeedsNewCluster], capi: CapiParameters) -> None:
+def _build_cluster(plan: Plan[NewClusterDraft], capi: CapiParameters) -> None:
     """Add the steps from the objects of a workload cluster to its VIM."""
     plan.then(ApplyClusterObjects(capi.timeouts.delete))
     plan.then(AwaitWorkloadCluster("initialized", capi.timeouts), id="await_cluster/initialized")

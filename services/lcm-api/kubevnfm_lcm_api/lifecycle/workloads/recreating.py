@@ -12,7 +12,13 @@ from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft
 from kubevnfm_lcm_api.lifecycle.core.dependencies import HEAL_ADVICE, Provided, Withdrawn
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.workloads.cluster import WorkloadInternals
-from kubevnfm_lcm_api.lifecycle.workloads.drafts import ChangeWorkloadDraft, cluster_in, showing_vim, uid_in
+from kubevnfm_lcm_api.lifecycle.workloads.drafts import (
+    ChangeWorkloadDraft,
+    InstantiateWorkloadDraft,
+    cluster_in,
+    showing_vim,
+    uid_in,
+)
 
 
 class RecreateWorkloadDraft(ChangeWorkloadDraft, HealCnfDraft):
@@ -68,3 +74,7 @@ class RecreateWorkloadDraft(ChangeWorkloadDraft, HealCnfDraft):
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """Return the instance with its new Machines, and the VIM with its new endpoint."""
         return showing_vim(super().completed(instance), self.workload_vim)
+
+
+NewClusterDraft = InstantiateWorkloadDraft | RecreateWorkloadDraft
+"""An operation that builds a workload cluster."""

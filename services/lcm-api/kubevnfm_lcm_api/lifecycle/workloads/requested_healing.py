@@ -7,15 +7,14 @@ from datetime import datetime
 from typing import Any, Final
 
 from kubevnfm_events.capi import MachineFacts
+from kubevnfm_events.mgmt import INSTANTIATE_END, TERMINATE_START
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable
 from kubevnfm_sol.lcm import HealVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.clusters.drivers import scripts_of
-from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import INSTANTIATE_END, TERMINATE_START
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import flag
 from kubevnfm_lcm_api.lifecycle.containers.repair import ALL, FORCE, REPAIR, asks_for_repair
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
-from kubevnfm_lcm_api.lifecycle.containers.variables import stored_variables
 from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.core.drift import check_cluster_exists, check_objects_exist
 from kubevnfm_lcm_api.lifecycle.machines.vnfcs import resource_by_vnfc
@@ -53,25 +52,15 @@ def healed_workload(
     if _is_to_be_recreated(parameters):
         return _recreated(vnf, workload, request, original, version, files)
     check_cluster_exists(vnf.record, "heal")
-    fields = vnf.fields(original, version, operation=OperationType.HEAL, asked=request)
+    change = vars(vnf.change(original, version, operation=OperationType.HEAL, asked=request))
     if asks_for_repair(request):
-        given = vnf.record.internals.parameters
-        return RepairWorkloadDraft(
-            **fields,
-            workload=workload,
-            vdus=vnf.targets,
-            namespace=vnf.release.namespace,
-            multi_namespace=given.get("multi_namespace", False),
-            variables=stored_variables(given),
-        )
+        return RepairWorkloadDraft(**change, workload=workload)
     if flag(parameters, ALL):
         if request.vnfc_instance_id:
             raise Unprocessable(
                 f"additionalParams/{ALL}", "true replaces every Machine: leave it or vnfcInstanceId out"
             )
-        return RollOutWorkloadDraft(
-            **fields, workload=workload, vdus=vnf.targets, roll_out_after=roll_out_time(now), is_heal=True
-        )
+        return RollOutWorkloadDraft(**change, workload=workload, roll_out_after=roll_out_time(now), is_heal=True)
     named = _machines(request.vnfc_instance_id or (), vnf, workload)
     owners = {each.vdu_id for each in named}
     check_objects_exist(vnf.record, (one for one in vnf.release.objects if one.vdu_id in owners), "heal")
@@ -82,9 +71,8 @@ def healed_workload(
             f"(additionalParams/{FORCE}: true replaces it nevertheless)"
         )
     return HealWorkloadDraft(
-        **fields,
+        **change,
         workload=workload,
-        vdus=vnf.targets,
         named=named,
         is_forced=is_forced,
     )
@@ -121,19 +109,10 @@ def _recreated(
     if lacking:
         why = f"the package lacks the addons {', '.join(lacking)}: name others by a change of package ({CAPI}/{ADDONS}) first"
         raise Unprocessable(_RECREATE_PLACE, why)
-    internals = vnf.record.internals
-    fields = vnf.fields(
+    change = vnf.change(
         original, version, operation=OperationType.HEAL, asked=request, more_scripts=_senders(vnf, workload)
     )
-    return RecreateWorkloadDraft(
-        **fields,
-        workload=workload,
-        namespace=vnf.release.namespace,
-        multi_namespace=internals.parameters.get("multi_namespace", False),
-        vdus=vnf.targets,
-        parameters=internals.parameters,
-        variables=stored_variables(internals.parameters),
-    )
+    return RecreateWorkloadDraft(**vars(change), workload=workload, parameters=vnf.record.internals.parameters)
 
 
 def _senders(vnf: CnfUnderChange, workload: WorkloadInternals) -> dict[str, str]:

@@ -93,9 +93,8 @@ def rolled_out_workload(
             why = f"not expected beside {_PLACE}: no manifest is applied"
             raise Unprocessable(f"additionalParams/{CAPI}/{name}", why)
     return RollOutWorkloadDraft(
-        **vnf.fields(original, version, operation=OperationType.CHANGE_VNFPKG, asked=request),
+        **vars(vnf.change(original, version, operation=OperationType.CHANGE_VNFPKG, asked=request)),
         workload=workload,
-        vdus=vnf.targets,
         roll_out_after=roll_out_time(now),
     )
 
