@@ -9,7 +9,8 @@ from typing import Any, Final
 from kubevnfm_cluster import LOAD_BALANCER, request_load_balancer
 from kubevnfm_csar import Flavour
 from kubevnfm_csar.placeholders import VARIABLES
-from kubevnfm_events.infra import HelmChart, VduTarget
+from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_events.infra import ChartOrder, Variables, VduTarget
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret
 from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType
@@ -47,9 +48,6 @@ async def cnf_draft(
     """
     check_cnf_drivers(flavour)
     parameters = request.additional_params
-    vdus = vdu_targets(flavour, parameters, flavour.initial_counts(request.instantiation_level_id))
-    chart = chart_of(fields["vnf_instance_id"], flavour, parameters, vdus, files)
-    def_files = _def_files(parameters, files, chart)
     namespace = parameters.get("namespace")
     if namespace is not None and not isinstance(namespace, str):
         raise InvalidInput("additionalParams/namespace", "a text expected")
@@ -57,33 +55,69 @@ async def cnf_draft(
     if phases:
         await check_load_balancer(parameters, files)
     capi = capi_parameters(parameters, lambda listed, place: manifest_files(listed, files, place=place))
-    variables = requested_variables(original)
-    if variables is not None and chart is not None:
+    order = objects_order(
+        parameters,
+        flavour,
+        flavour.initial_counts(request.instantiation_level_id),
+        instance_id=fields["vnf_instance_id"],
+        package=fields["package"],
+        vim=fields["vim"],
+        def_files=_def_files(parameters, files),
+        namespace=namespace,
+        variables=requested_variables(original),
+        files=files,
+    )
+    if order.variables is not None and order.chart is not None:
         raise Unprocessable(VARIABLES, "a Helm chart has values of its own: leave it out")
     scripts = scripts_of(flavour, OperationType.INSTANTIATE)
     draft = InstantiateCnfDraft(
-        **fields,
+        **{**fields, **vars(order)},
         scripts=scripts,
         script_request=script_request(request, original, fields["api_version"]) if scripts else {},
         instance=requested_instance(record.vnf, fields) if scripts else {},
-        def_files=def_files,
-        chart=chart,
-        namespace=namespace,
-        multi_namespace=flag(parameters, "multi_namespace"),
         adopt=flag(parameters, "adopt"),
-        vdus=vdus,
         wait_timeout_s=wait_timeout(parameters),
-        variables=variables,
         phases=phases,
     )
     if capi is None:
         return draft
-    if phases or chart is not None:
+    if phases or order.chart is not None:
         why = "a workload cluster comes from manifests, without a Helm chart and management drivers: leave it out"
         raise Unprocessable(f"additionalParams/{CAPI}", why)
     tasks = tuple(task for task in draft.tasks if task in WORKLOAD_TASKS)
     return InstantiateWorkloadDraft(
         **{**vars(draft), "tasks": tasks}, capi=with_sender(capi, parameters[CAPI], scripts)
+    )
+
+
+def objects_order(
+    parameters: Mapping[str, Any],
+    flavour: Flavour,
+    counts: Mapping[str, int],
+    *,
+    instance_id: str,
+    package: PackageRef,
+    vim: VimConnection,
+    def_files: tuple[str, ...],
+    namespace: str | None,
+    variables: Variables | None,
+    files: frozenset[str] | None = None,
+) -> ChartOrder:
+    """Return the objects that additionalParams of a request, or those of an instance, describe.
+
+    ``counts``: instances by VDU; ``files``: the paths in the package, None for an instance, whose parameters are checked.
+    Raises: InvalidInput naming the parameter; Unprocessable.
+    """
+    vdus = vdu_targets(flavour, parameters, counts)
+    return ChartOrder(
+        package=package,
+        vim=vim,
+        def_files=def_files,
+        chart=chart_of(instance_id, flavour, parameters, vdus, files),
+        namespace=namespace,
+        multi_namespace=flag(parameters, "multi_namespace"),
+        vdus=vdus,
+        variables=variables,
     )
 
 
@@ -162,9 +196,9 @@ def declares_count(flavour: Flavour, vdu_id: str) -> bool:
     return vdu_id in flavour.initial_deltas or any(vdu_id in level.counts for level in flavour.levels.values())
 
 
-def _def_files(parameters: Mapping[str, Any], files: frozenset[str], chart: HelmChart | None) -> tuple[str, ...]:
+def _def_files(parameters: Mapping[str, Any], files: frozenset[str]) -> tuple[str, ...]:
     place = f"additionalParams/{DEF_FILES}"
-    if chart is None:
+    if parameters.get(CHART) is None:
         return manifest_files(parameters.get(DEF_FILES), files, place=place)
     if parameters.get(DEF_FILES):
         raise InvalidInput(place, f"not expected beside {CHART}: the chart makes the objects")

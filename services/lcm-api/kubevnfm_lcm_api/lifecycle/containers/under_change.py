@@ -18,8 +18,13 @@ from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.lifecycle.clusters.drivers import scripts_of
 from kubevnfm_lcm_api.lifecycle.containers.changing import ChangeCnfDraft
-from kubevnfm_lcm_api.lifecycle.containers.charts import chart_of
-from kubevnfm_lcm_api.lifecycle.containers.instantiating import DEF_FILES, declares_count, vdu_targets, wait_timeout
+from kubevnfm_lcm_api.lifecycle.containers.instantiating import (
+    DEF_FILES,
+    declares_count,
+    objects_order,
+    vdu_targets,
+    wait_timeout,
+)
 from kubevnfm_lcm_api.lifecycle.containers.variables import stored_variables
 from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
@@ -81,15 +86,16 @@ class CnfUnderChange:
     @property
     def order(self) -> ChartOrder:
         """The objects that exist, with the replicas of the present scale levels. Raises Unprocessable."""
-        parameters, targets = self.record.internals.parameters, self.targets
-        return ChartOrder(
+        parameters = self.record.internals.parameters
+        return objects_order(
+            parameters,
+            self.flavour,
+            self.counts_at(self.scale_levels),
+            instance_id=self.record.vnf.id,
             package=self.package,
             vim=self._vim,
             def_files=self.def_files,
-            chart=chart_of(self.record.vnf.id, self.flavour, parameters, targets),
             namespace=self.release.namespace,
-            multi_namespace=parameters.get("multi_namespace", False),
-            vdus=targets,
             variables=stored_variables(parameters),
         )
 

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from kubevnfm_lcm_api.lifecycle.clusters.drivers import CONTAINER_UPDATE, driven_phases, scripts_of
 from kubevnfm_lcm_api.lifecycle.containers.charts import CHART
-from kubevnfm_lcm_api.lifecycle.containers.instantiating import DEF_FILES, manifest_files, vdu_targets
+from kubevnfm_lcm_api.lifecycle.containers.instantiating import DEF_FILES, manifest_files, objects_order
 from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.variables import stored_variables
 from kubevnfm_lcm_api.lifecycle.core.acceptance import NO_CLAIMS, Acceptance, ApiVersion
@@ -216,19 +216,21 @@ class Modify:
         connection = connections.get(deployment.vim_key)
         if connection is None:
             raise Unprocessable("vimConnectionInfo", f"no entry {deployment.vim_key}, which is the CNF's cluster")
-        return ModifyCnfDraft(
-            **fields,
-            vim_key=deployment.vim_key,
+        order = objects_order(
+            parameters,
+            flavour,
+            declared_counts(flavour, record.internals.instantiation_level_id, levels_of(info)),
+            instance_id=record.vnf.id,
+            package=fields["package"],
             vim=VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields}),
             def_files=def_files,
-            config_files=configs,
+            namespace=deployment.release.namespace,
             variables=stored_variables(parameters),
-            multi_namespace=parameters.get("multi_namespace", False),
-            vdus=vdu_targets(
-                flavour,
-                parameters,
-                declared_counts(flavour, record.internals.instantiation_level_id, levels_of(info)),
-            ),
+        )
+        return ModifyCnfDraft(
+            **{**fields, **vars(order)},
+            vim_key=deployment.vim_key,
+            config_files=configs,
             wait_timeout_s=parameters.get("wait_timeout"),
             before=deployment.release,
         )
