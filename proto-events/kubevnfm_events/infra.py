@@ -174,16 +174,18 @@ class ResourcesChanged(Event, kind="infra.resources.changed"):
     """The answer to RestoreResources if the stack does not exist: there was nothing to restore, ``resources`` is empty."""
 
 
-class StackCommand(StackOrder, TaggedCommand, service="infra-openstack", reply=ResourcesChanged):
-    """The attributes of every command that changes a VNF's stack.
-
-    The commands give the wanted state, not the difference to it, so that a repeat changes nothing more.
-    """
+class StackChangeOrder(StackOrder):
+    """The same for a stack that exists: the wanted state, not the difference to it, so that a repeat changes nothing more."""
 
     counts: dict[str, int] = Field(default_factory=dict)
     """The wanted number of instances by VDU."""
     connections: SecretParams = Field(default_factory=dict)
     """All wanted ``extVirtualLinks`` and ``extManagedVirtualLinks``, in SOL003 v3 form."""
+
+
+class StackCommand(StackChangeOrder, TaggedCommand, service="infra-openstack", reply=ResourcesChanged):
+    """The attributes of every command that changes a VNF's stack."""
+
     timeout_s: float = 1200.0
     """Heat's own deadline for the update."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, Protocol
+from typing import ClassVar, Final, Protocol
 
 from kubevnfm_cluster import CLUSTER, ClusterParameters, read_cluster_parameters
 from kubevnfm_events import Command, PackageRef
@@ -23,7 +23,6 @@ from kubevnfm_secrets import SecretParams
 
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import FoundNodes, find_nodes
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
-from kubevnfm_lcm_api.lifecycle.core.instance import Release
 from kubevnfm_lcm_api.lifecycle.core.needs import NeedsInstance
 from kubevnfm_lcm_api.lifecycle.core.step import N, Step
 
@@ -135,73 +134,6 @@ class RunDriverPhase(DriverPhase[NeedsDriver]):
     def undo(self, draft: NeedsDriver) -> ForgetInstance | None:
         """Purge the records of machines that are deleted with the stack; other phases leave no records."""
         return ForgetInstance(vnf_instance_id=draft.vnf_instance_id) if self.phase in _BUILDING else None
-
-
-class NeedsBalancer(NeedsInstance, Protocol):
-    """An operation on a CNF whose VNFD maps phases to a driver of mgmt-executor."""
-
-    @property
-    def package(self) -> PackageRef | None: ...
-
-    @property
-    def phases(self) -> Mapping[str, str]:
-        """Management driver by phase."""
-        ...
-
-    @property
-    def parameters(self) -> SecretParams:
-        """AdditionalParams."""
-        ...
-
-    @property
-    def release(self) -> Release | None: ...
-
-    @property
-    def is_forceful(self) -> bool: ...
-
-
-@dataclass(frozen=True)
-class RunCnfPhase(Step[NeedsBalancer, PhaseDone]):
-    """Run one phase of a CNF's management driver, outside of the cluster.
-
-    Again: safe; continues from the journal.
-    Fails: an address, login or script error names the machine and the task.
-    """
-
-    phase: Literal["instantiate_end", "terminate_end"]
-
-    kind: ClassVar[str] = "run_cnf_phase"
-    command: ClassVar[type[Command]] = RunPhase
-    label: ClassVar[str] = "Management driver: {phase}"
-    base_timeout_s: ClassVar[float] = 1200.0
-
-    def ask(self, draft: NeedsBalancer) -> RunPhase:
-        """Ask for the phase, with the CNF's node ports."""
-        return self._command(draft, self.phase, force=draft.is_forceful)
-
-    def fold(self, draft: NeedsBalancer, reply: PhaseDone) -> None:
-        """Nothing to keep."""
-
-    def undo(self, draft: NeedsBalancer) -> RunPhase | None:
-        """Ask for the opposite, as far as it can be reached: the failure may be that it cannot."""
-        if self.phase != INSTANTIATE_END:
-            return None  # Terminate has no rollback (api.md 4.3).
-        return self._command(draft, "terminate_end", force=True)
-
-    def _command(
-        self, draft: NeedsBalancer, phase: Literal["instantiate_end", "terminate_end"], *, force: bool
-    ) -> RunPhase:
-        assert draft.package is not None
-        return RunPhase(
-            vnf_instance_id=draft.vnf_instance_id,
-            driver=draft.phases[self.phase],
-            phase=phase,
-            package=draft.package,
-            nodes=(),
-            parameters=draft.parameters,
-            services=draft.release.services if draft.release is not None else (),
-            force=force,
-        )
 
 
 def _cluster(draft: NeedsDriver) -> ClusterParameters | None:

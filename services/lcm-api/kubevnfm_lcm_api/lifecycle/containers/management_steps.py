@@ -3,41 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from kubevnfm_events import CapiProviders, Command
 from kubevnfm_events.capi import CheckClusters, ClustersChecked
-from kubevnfm_events.infra import LeftObject
 from kubevnfm_events.vim import CapiProvidersRecorded, RecordCapiProviders
 
+from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft, TerminateCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.order import ChangedObjectsDraft
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
-from kubevnfm_lcm_api.lifecycle.core.needs import NeedsVim
 from kubevnfm_lcm_api.lifecycle.core.plan import Plan
 from kubevnfm_lcm_api.lifecycle.core.step import Step
-from kubevnfm_lcm_api.lifecycle.scripts.steps import NeedsScripts, last_phases
+from kubevnfm_lcm_api.lifecycle.scripts.steps import last_phases
 
-
-class NeedsProviders(NeedsVim, NeedsScripts, Protocol):
-    """An operation that changes what a CNF has in its cluster."""
-
-    @property
-    def vim_id(self) -> str | None:
-        """The registered VIM; None: the request has access data."""
-        ...
-
-    @property
-    def providers(self) -> CapiProviders | None:
-        """The providers of Cluster API that the CNF has now."""
-        ...
-
-    @property
-    def providers_before(self) -> CapiProviders | None:
-        """Those that it had before the operation."""
-        ...
+ProvidersDraft = InstantiateCnfDraft | ChangedObjectsDraft | TerminateCnfDraft
+"""An operation that changes what a CNF has in its cluster."""
 
 
 @dataclass(frozen=True)
-class RecordProviders(Step[NeedsProviders, CapiProvidersRecorded]):
+class RecordProviders(Step[ProvidersDraft, CapiProvidersRecorded]):
     """Show the providers of Cluster API, with their versions, in ``extra.capi`` of the CNF's VIM (CR-045).
 
     Again: safe; the VIM shows the last ones.
@@ -49,39 +33,31 @@ class RecordProviders(Step[NeedsProviders, CapiProvidersRecorded]):
     label: ClassVar[str] = "Show the providers of Cluster API in the VIM"
     base_timeout_s: ClassVar[float] = 300.0
 
-    def ask(self, draft: NeedsProviders) -> RecordCapiProviders:
+    def ask(self, draft: ProvidersDraft) -> RecordCapiProviders:
         """Ask for the record."""
         return _record(draft, draft.providers)
 
-    def fold(self, draft: NeedsProviders, reply: CapiProvidersRecorded) -> None:
+    def fold(self, draft: ProvidersDraft, reply: CapiProvidersRecorded) -> None:
         """Nothing to keep."""
 
-    def undo(self, draft: NeedsProviders) -> RecordCapiProviders:
+    def undo(self, draft: ProvidersDraft) -> RecordCapiProviders:
         """Show the earlier ones, whose objects are applied again next."""
         return _record(draft, draft.providers_before)
 
 
-def record_changed_providers(draft: NeedsProviders, plan: Plan[NeedsProviders]) -> None:
+def record_changed_providers(draft: ProvidersDraft, plan: Plan[ProvidersDraft]) -> None:
     """Add `RecordProviders` if the reply has changed them, before the scripts at the operation's end."""
     if draft.vim_id is not None and draft.providers != draft.providers_before:
         plan.add(RecordProviders(), before=last_phases(draft)[:1])
 
 
-def _record(draft: NeedsProviders, providers: CapiProviders | None) -> RecordCapiProviders:
+def _record(draft: ProvidersDraft, providers: CapiProviders | None) -> RecordCapiProviders:
     assert draft.vim_id is not None
     return RecordCapiProviders(vnf_instance_id=draft.vnf_instance_id, vim_id=draft.vim_id, providers=providers)
 
 
-class NeedsOrphans(NeedsVim, Protocol):
-    """A termination of providers of Cluster API."""
-
-    def with_orphans(self, orphans: tuple[LeftObject, ...]) -> Draft:
-        """Return the draft with the Clusters that lose their controllers."""
-        ...
-
-
 @dataclass(frozen=True)
-class CheckManagedClusters(Step[NeedsOrphans, ClustersChecked]):
+class CheckManagedClusters(Step[TerminateCnfDraft, ClustersChecked]):
     """Ask whether the management cluster has Clusters, of kubevnfm or not, before anything is deleted (CR-043).
 
     Adds: the Clusters that a FORCEFUL termination orphans.
@@ -96,13 +72,13 @@ class CheckManagedClusters(Step[NeedsOrphans, ClustersChecked]):
     label: ClassVar[str] = "Check that no cluster needs the providers of Cluster API"
     base_timeout_s: ClassVar[float] = 300.0
 
-    def ask(self, draft: NeedsOrphans) -> CheckClusters:
+    def ask(self, draft: TerminateCnfDraft) -> CheckClusters:
         """Ask for the Clusters."""
         return CheckClusters(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim, force=self.is_forced)
 
-    def fold(self, draft: NeedsOrphans, reply: ClustersChecked) -> Draft:
+    def fold(self, draft: TerminateCnfDraft, reply: ClustersChecked) -> Draft:
         """Keep those that are orphaned."""
         return draft.with_orphans(reply.clusters)
 
-    def undo(self, draft: NeedsOrphans) -> None:
+    def undo(self, draft: TerminateCnfDraft) -> None:
         """Terminate has no rollback (api.md 4.3)."""

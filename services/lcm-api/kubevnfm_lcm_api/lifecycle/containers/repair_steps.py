@@ -10,9 +10,9 @@ from kubevnfm_events import Command
 from kubevnfm_events.infra import ObjectsRepaired, RepairObjects
 from kubevnfm_events.mgmt import INSTANTIATE_END, TERMINATE_END
 
-from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import RunCnfPhase
 from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.object_steps import AwaitedObjects
+from kubevnfm_lcm_api.lifecycle.containers.phase_steps import RunCnfPhase
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
 from kubevnfm_lcm_api.lifecycle.core.plan import Plan

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 
-from kubevnfm_events import Command, Event, PackageRef, VimConnection
+from kubevnfm_events import Command, Event
 from kubevnfm_events.infra import (
     ChangeConnections,
     ChangeTemplate,
@@ -16,70 +16,39 @@ from kubevnfm_events.infra import (
     RestoreResources,
     ScaleResources,
     ServersOperated,
+    StackCommand,
     StackResources,
-    UserData,
 )
-from kubevnfm_secrets import SecretParams
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
-from kubevnfm_lcm_api.lifecycle.core.needs import NeedsStackBefore, NeedsVim
 from kubevnfm_lcm_api.lifecycle.core.step import Step
+from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft, OperateVmDraft, ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.inventory import part_of
+from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.stack_steps import CHANGE_TIMEOUT_S, STACK_TIMEOUT_S
-from kubevnfm_lcm_api.lifecycle.scripts.steps import CoordinateNew, NeedsCoordination, last_phases
+from kubevnfm_lcm_api.lifecycle.scripts.steps import CoordinateNew, last_phases
 
 if TYPE_CHECKING:
     from kubevnfm_lcm_api.lifecycle.core.plan import Plan
 
-V = TypeVar("V", bound=NeedsStackBefore, contravariant=True)
+V = TypeVar("V", bound=ChangeVmDraft, contravariant=True)
 
 
-class _StackFields(TypedDict):
-    """The fields that all commands on an existing stack share."""
-
-    vnf_instance_id: str
-    tag: str
-    stack_name: str
-    package: PackageRef
-    vim: VimConnection
-    flavour_id: str
-    instantiation_level_id: str | None
-    api_version: Literal["v1", "v2"]
-    request: SecretParams
-    grant: SecretParams
-    grant_request: SecretParams
-    instance: SecretParams
-    user_data: UserData | None
-    counts: dict[str, int]
-    connections: SecretParams
-    timeout_s: float
+def _wanted(draft: ChangeVmDraft) -> StackCommand:
+    """Return what all commands on an existing stack have in common."""
+    return StackCommand(
+        **vars(draft.order),
+        vnf_instance_id=draft.vnf_instance_id,
+        tag=draft.vnf_instance_id,
+        timeout_s=STACK_TIMEOUT_S,
+    )
 
 
-def _fields(draft: NeedsStackBefore) -> _StackFields:
-    return {
-        "vnf_instance_id": draft.vnf_instance_id,
-        "tag": draft.vnf_instance_id,
-        "stack_name": draft.stack_name,
-        "package": draft.package,
-        "vim": draft.vim,
-        "flavour_id": draft.flavour_id,
-        "instantiation_level_id": draft.instantiation_level_id,
-        "api_version": draft.api_version,
-        "request": draft.request,
-        "grant": draft.grant,
-        "grant_request": draft.grant_request,
-        "instance": draft.instance,
-        "user_data": draft.user_data,
-        "counts": dict(draft.counts),
-        "connections": draft.connections,
-        "timeout_s": STACK_TIMEOUT_S,
-    }
-
-
-def _restore_fields(draft: NeedsStackBefore) -> _StackFields:
-    """Return the fields without what the request asked for: a restore takes the stack back to its former state."""
+def _restored(draft: ChangeVmDraft) -> StackCommand:
+    """Return the same without what the request asked for: a restore takes the stack back to its former state."""
     # No user data: a class would compute the state that the failed operation asked for.
-    return {**_fields(draft), "request": {}, "grant": {}, "grant_request": {}, "user_data": None}
+    return _wanted(draft).model_copy(update={"request": {}, "grant": {}, "grant_request": {}, "user_data": None})
 
 
 @dataclass(frozen=True)
@@ -105,20 +74,11 @@ class _StackStep(Step[V, ResourcesChanged]):
 
     def undo(self, draft: V) -> RestoreResources | None:
         """Restore the stack as it was when the operation began."""
-        return RestoreResources(**_restore_fields(draft), staying=draft.staying)
-
-
-class NeedsScaling(NeedsStackBefore, Protocol):
-    """Scale, scale to level."""
-
-    @property
-    def leaving(self) -> tuple[str, ...]:
-        """Nova ids of the servers that are removed."""
-        ...
+        return RestoreResources(**vars(_restored(draft)), staying=draft.staying)
 
 
 @dataclass(frozen=True)
-class ScaleVnf(_StackStep[NeedsScaling]):
+class ScaleVnf(_StackStep[ScaleVmDraft]):
     """Bring the VDUs' instances to their counts (sequences.md A2, A3).
 
     Again: safe; the counts are absolute, not relative.
@@ -128,40 +88,13 @@ class ScaleVnf(_StackStep[NeedsScaling]):
     command: ClassVar[type[Command]] = ScaleResources
     label: ClassVar[str] = "Scale the virtual resources"
 
-    def ask(self, draft: NeedsScaling) -> ScaleResources:
+    def ask(self, draft: ScaleVmDraft) -> ScaleResources:
         """Ask for the counts, and name the servers that are removed."""
-        return ScaleResources(**_fields(draft), leaving=draft.leaving)
-
-
-class NeedsHealing(NeedsStackBefore, Protocol):
-    """Heal of some machines."""
-
-    @property
-    def servers(self) -> tuple[str, ...]:
-        """Nova ids."""
-        ...
-
-    @property
-    def volumes(self) -> tuple[str, ...]:
-        """Cinder ids of the volumes that are replaced too."""
-        ...
-
-    @property
-    def masters(self) -> tuple[str, ...]:
-        """Nova ids of those that `HealMaster` replaces."""
-        ...
-
-    @property
-    def left(self) -> str | None:
-        """The VNFC id of the master that has left the cluster."""
-        ...
-
-    @property
-    def before(self) -> StackResources: ...
+        return ScaleResources(**vars(_wanted(draft)), leaving=draft.leaving)
 
 
 @dataclass(frozen=True)
-class HealVnfcs(_StackStep[NeedsHealing]):
+class HealVnfcs(_StackStep[HealVmDraft]):
     """Replace machines (sequences.md A4); ports and addresses stay.
 
     Again: safe; a machine that was replaced already has another id and is left alone.
@@ -171,18 +104,18 @@ class HealVnfcs(_StackStep[NeedsHealing]):
     command: ClassVar[type[Command]] = HealResources
     label: ClassVar[str] = "Replace the machines"
 
-    def ask(self, draft: NeedsHealing) -> HealResources:
+    def ask(self, draft: HealVmDraft) -> HealResources:
         """Ask for the machines, and the volumes that are replaced with them."""
         servers = tuple(server for server in draft.servers if server not in draft.masters)
         return self._replace(draft, servers)
 
-    def _replace(self, draft: NeedsHealing, servers: tuple[str, ...]) -> HealResources:
+    def _replace(self, draft: HealVmDraft, servers: tuple[str, ...]) -> HealResources:
         others = set(draft.servers).difference(servers)
         used = {one.resource_id for one in draft.before.volumes if one.server_id in others}
         volumes = tuple(volume for volume in draft.volumes if volume not in used)
-        return HealResources(**_fields(draft), servers=servers, volumes=volumes)
+        return HealResources(**vars(_wanted(draft)), servers=servers, volumes=volumes)
 
-    def undo(self, draft: NeedsHealing) -> None:
+    def undo(self, draft: HealVmDraft) -> None:
         """A broken machine is not restored (api.md 4.3)."""
 
 
@@ -195,13 +128,13 @@ class HealMaster(HealVnfcs):
     kind: ClassVar[str] = "heal_master_resources"
     label: ClassVar[str] = "Replace the machine of a master, number {turn}"
 
-    def ask(self, draft: NeedsHealing) -> HealResources:
+    def ask(self, draft: HealVmDraft) -> HealResources:
         """Ask for the machine."""
         return self._replace(draft, tuple(one.server_id for one in draft.before.servers if one.vnfc_id == draft.left))
 
 
 @dataclass(frozen=True)
-class RestoreScale(_StackStep[NeedsStackBefore]):
+class RestoreScale(_StackStep[ChangeVmDraft]):
     """Bring a stack that was created again to its earlier number of machines, in case user data did not.
 
     Again: safe; the counts are absolute.
@@ -211,17 +144,16 @@ class RestoreScale(_StackStep[NeedsStackBefore]):
     command: ClassVar[type[Command]] = ScaleResources
     label: ClassVar[str] = "Restore the number of machines"
 
-    def ask(self, draft: NeedsStackBefore) -> ScaleResources:
+    def ask(self, draft: ChangeVmDraft) -> ScaleResources:
         """Ask for the counts by the built-in rules; the user data class was already used at the creation."""
-        fields: _StackFields = {**_fields(draft), "user_data": None}
-        return ScaleResources(**fields)
+        return ScaleResources(**{**vars(_wanted(draft)), "user_data": None})
 
-    def undo(self, draft: NeedsStackBefore) -> None:
+    def undo(self, draft: ChangeVmDraft) -> None:
         """A heal cannot be rolled back (api.md 4.3)."""
 
 
 @dataclass(frozen=True)
-class ConnectVnf(_StackStep[NeedsStackBefore]):
+class ConnectVnf(_StackStep[ChangeVmDraft]):
     """Move external connection points to other links.
 
     Again: safe; the links are absolute.
@@ -231,40 +163,18 @@ class ConnectVnf(_StackStep[NeedsStackBefore]):
     command: ClassVar[type[Command]] = ChangeConnections
     label: ClassVar[str] = "Change the external connectivity"
 
-    def ask(self, draft: NeedsStackBefore) -> ChangeConnections:
+    def ask(self, draft: ChangeVmDraft) -> ChangeConnections:
         """Ask for the links."""
-        return ChangeConnections(**_fields(draft))
+        return ChangeConnections(**vars(_wanted(draft)))
 
 
-class NeedsReplacement(NeedsStackBefore, NeedsCoordination, Protocol):
-    """Change of the flavour or of the package."""
-
-    @property
-    def before_package(self) -> PackageRef:
-        """The package whose descriptor names the VDUs of the present stack."""
-        ...
-
-    @property
-    def before_flavour_id(self) -> str: ...
-
-    @property
-    def changed_vdus(self) -> tuple[str, ...]:
-        """The VDUs that change; none: all do."""
-        ...
-
-    @property
-    def rolling(self) -> tuple[str, ...]:
-        """The resources of the top stack whose machines change, in order."""
-        ...
-
-    @property
-    def instantiate_request(self) -> SecretParams:
-        """The InstantiateVnfRequest that would lead to the same VNF."""
-        ...
+def _of_earlier_package(draft: ReplaceVmDraft) -> StackCommand:
+    earlier = {"package": draft.before_package, "flavour_id": draft.before_flavour_id}
+    return _restored(draft).model_copy(update=earlier)
 
 
 @dataclass(frozen=True)
-class ReplaceTemplate(_StackStep[NeedsReplacement]):
+class ReplaceTemplate(_StackStep[ReplaceVmDraft]):
     """Give the stack the template of another flavour or package.
 
     Again: safe; resources that the template still names stay.
@@ -274,13 +184,13 @@ class ReplaceTemplate(_StackStep[NeedsReplacement]):
     command: ClassVar[type[Command]] = ChangeTemplate
     label: ClassVar[str] = "Change to the other flavour or package"
 
-    def ask(self, draft: NeedsReplacement) -> ChangeTemplate:
+    def ask(self, draft: ReplaceVmDraft) -> ChangeTemplate:
         """Ask for the new template."""
         return ChangeTemplate(
-            **_fields(draft), changed_vdus=draft.changed_vdus, instantiate_request=draft.instantiate_request
+            **vars(_wanted(draft)), changed_vdus=draft.changed_vdus, instantiate_request=draft.instantiate_request
         )
 
-    def extend(self, draft: NeedsReplacement, plan: Plan[NeedsReplacement]) -> None:
+    def extend(self, draft: ReplaceVmDraft, plan: Plan[ReplaceVmDraft]) -> None:
         """Coordinate each changed machine, one after the other, before the scripts at the operation's end."""
         joins = last_phases(draft)[:1]
         after: tuple[str, ...] = ()
@@ -288,18 +198,13 @@ class ReplaceTemplate(_StackStep[NeedsReplacement]):
             step_id = f"coordinate-new/{server.vdu_id}/{number}"
             after = (plan.add(CoordinateNew(server.vdu_id, number), id=step_id, after=after, before=joins),)
 
-    def undo(self, draft: NeedsReplacement) -> RestoreResources:
+    def undo(self, draft: ReplaceVmDraft) -> RestoreResources:
         """Restore the earlier stack, by the earlier descriptor."""
-        fields: _StackFields = {
-            **_restore_fields(draft),
-            "package": draft.before_package,
-            "flavour_id": draft.before_flavour_id,
-        }
-        return RestoreResources(**fields, staying=draft.staying)
+        return RestoreResources(**vars(_of_earlier_package(draft)), staying=draft.staying)
 
 
 @dataclass(frozen=True)
-class ChangeMachines(_StackStep[NeedsReplacement]):
+class ChangeMachines(_StackStep[ReplaceVmDraft]):
     """A rolling update: change the machines of one resource of the top stack; those of later steps stay as they are.
 
     Again: safe; the command names all that is not changed yet.
@@ -311,63 +216,40 @@ class ChangeMachines(_StackStep[NeedsReplacement]):
     command: ClassVar[type[Command]] = ChangeTemplate
     label: ClassVar[str] = "Change the machines of {part}"
 
-    def ask(self, draft: NeedsReplacement) -> ChangeTemplate:
+    def ask(self, draft: ReplaceVmDraft) -> ChangeTemplate:
         """Ask for the new template with the earlier form of all parts of later steps."""
         return ChangeTemplate(
-            **_fields(draft),
+            **vars(_wanted(draft)),
             changed_vdus=draft.changed_vdus,
             instantiate_request=draft.instantiate_request,
             unchanged=draft.rolling[self._place(draft) + 1 :],
         )
 
-    def undo(self, draft: NeedsReplacement) -> RestoreResources:
+    def undo(self, draft: ReplaceVmDraft) -> RestoreResources:
         """Restore the machines of this step; with the first, the whole stack, by the earlier descriptor."""
-        fields: _StackFields = {
-            **_restore_fields(draft),
-            "package": draft.before_package,
-            "flavour_id": draft.before_flavour_id,
-        }
         place = self._place(draft)
         # Machines of other steps were restored already, or are restored later: their present servers stay.
         _, now = draft.stacks
         others = tuple(s.server_id for s in (now.servers if now else ()) if part_of(s) != self.part)
         return RestoreResources(
-            **fields,
+            **vars(_of_earlier_package(draft)),
             staying=tuple(dict.fromkeys((*draft.staying, *others))),
             restored=draft.rolling[place:] if place else (),
         )
 
-    def undone(self, draft: NeedsReplacement, reply: Event) -> Draft:
+    def undone(self, draft: ReplaceVmDraft, reply: Event) -> Draft:
         """Keep what the stack holds; the earlier links are back with the first step."""
         assert isinstance(reply, ResourcesChanged)
         if self._place(draft) and not reply.is_missing:
             return draft.with_resources(reply.resources)
         return super().undone(draft, reply)
 
-    def _place(self, draft: NeedsReplacement) -> int:
+    def _place(self, draft: ReplaceVmDraft) -> int:
         return draft.rolling.index(self.part)
 
 
-class NeedsServers(NeedsVim, Protocol):
-    """Operate."""
-
-    @property
-    def servers(self) -> tuple[str, ...]:
-        """Nova ids."""
-        ...
-
-    @property
-    def state(self) -> Literal["STARTED", "STOPPED"]:
-        """The wanted state."""
-        ...
-
-    def operated(self, *, is_done: bool) -> Draft:
-        """Return the draft once the servers are in the wanted state; ``is_done`` False: in the earlier state again."""
-        ...
-
-
 @dataclass(frozen=True)
-class OperateVnf(Step[NeedsServers, ServersOperated]):
+class OperateVnf(Step[OperateVmDraft, ServersOperated]):
     """Start or stop machines.
 
     Again: safe; a machine that is in the wanted state is left alone.
@@ -387,7 +269,7 @@ class OperateVnf(Step[NeedsServers, ServersOperated]):
         """The stop's own time starts after the wait."""
         return self.base_timeout_s + self.graceful_wait_s
 
-    def ask(self, draft: NeedsServers) -> OperateServers:
+    def ask(self, draft: OperateVmDraft) -> OperateServers:
         """Ask for the state; a GRACEFUL stop waits first."""
         return OperateServers(
             vnf_instance_id=draft.vnf_instance_id,
@@ -397,15 +279,15 @@ class OperateVnf(Step[NeedsServers, ServersOperated]):
             graceful_wait_s=self.graceful_wait_s,
         )
 
-    def fold(self, draft: NeedsServers, reply: ServersOperated) -> Draft:
+    def fold(self, draft: OperateVmDraft, reply: ServersOperated) -> Draft:
         """The machines are in the wanted state."""
         return draft.operated(is_done=True)
 
-    def forget(self, draft: NeedsServers) -> Draft:
+    def forget(self, draft: OperateVmDraft) -> Draft:
         """The machines are in their earlier state."""
         return draft.operated(is_done=False)
 
-    def undo(self, draft: NeedsServers) -> OperateServers:
+    def undo(self, draft: OperateVmDraft) -> OperateServers:
         """Ask for the opposite state, without a wait; servers that were deleted by hand are left out."""
         state: Literal["STARTED", "STOPPED"] = "STARTED" if draft.state == "STOPPED" else "STOPPED"
         return OperateServers(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self, TypedDict
+from typing import Any, ClassVar, Literal, Self
 
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_events.infra import ServerFacts, StackResources, UserData
+from kubevnfm_events.infra import ServerFacts, StackChangeOrder, StackResources
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.lcm import VnfInstance
 from kubevnfm_sol.resources import (
@@ -17,59 +17,22 @@ from kubevnfm_sol.resources import (
     VnfcInfo,
 )
 from kubevnfm_sol.vim import VimConnectionInfo
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.machines import inventory
+from kubevnfm_lcm_api.lifecycle.machines.order import StackDraft
 
 VmState = Literal["STARTED", "STOPPED"]
 Age = Literal["new", "old"]
 
 
-class ChangeFields(TypedDict):
-    """The fields that a request gives `ChangeVmDraft`."""
-
-    vnf_instance_id: str
-    scripts: dict[str, str]
-    script_request: SecretParams
-    package: PackageRef
-    vim_key: str
-    vim: VimConnection
-    vim_connections: dict[str, VimConnectionInfo]
-    stack_name: str
-    flavour_id: str
-    instantiation_level_id: str | None
-    api_version: Literal["v1", "v2"]
-    request: SecretParams
-    instance: SecretParams
-    user_data: UserData | None
-    counts: dict[str, int]
-    connections: SecretParams
-    connections_before: SecretParams
-    external_cps: dict[str, str]
-    scale_status: tuple[ScaleInfo, ...]
-    max_scale_levels: tuple[ScaleInfo, ...]
-    before: StackResources
-
-
-class ChangeVmDraft(ScriptedDraft):
+class ChangeVmDraft(StackDraft, StackChangeOrder):
     """The common part: the stack as it was, and as it will be."""
 
-    package: PackageRef
-    vim_key: str
-    vim: VimConnection
-    stack_name: str
-    flavour_id: str
-    instantiation_level_id: str | None = None
-    api_version: Literal["v1", "v2"] = "v2"
-    request: SecretParams = Field(default_factory=dict)
-    """The operation's request in the shape of its API version, for user data."""
-    user_data: UserData | None = None
-    counts: dict[str, int] = Field(default_factory=dict)
-    """The wanted instances by VDU."""
-    connections: SecretParams = Field(default_factory=dict)
-    """The wanted external and managed links, in v2 form."""
+    model_config = ConfigDict(extra="forbid")
+
     connections_before: SecretParams = Field(default_factory=dict)
     external_cps: dict[str, str] = Field(default_factory=dict)
     scale_status: tuple[ScaleInfo, ...] = ()
@@ -79,8 +42,11 @@ class ChangeVmDraft(ScriptedDraft):
     """The wanted vimConnectionInfo; empty: unchanged."""
 
     before: StackResources
-    resources: StackResources | None = None
-    """The stack's resources now; None until they are reported."""
+
+    @property
+    def order(self) -> StackChangeOrder:
+        """The stack that is wanted."""
+        return StackChangeOrder.model_construct(**{name: getattr(self, name) for name in StackChangeOrder.model_fields})
 
     @property
     def stacks(self) -> tuple[StackResources, StackResources | None]:

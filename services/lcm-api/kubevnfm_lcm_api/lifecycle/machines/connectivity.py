@@ -11,7 +11,7 @@ from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import ChangeExtVnfConnectivityRequest, ExtVirtualLinkData, OperationType
 
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance, ApiVersion
-from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeFields, ConnectVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.changing import ConnectVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.under_change import CHANGE_EXT_CONN, ChangeableVnfs
 
 Link = dict[str, Any]
@@ -40,20 +40,17 @@ class ChangeConnectivity:
         links = merged_links(before.get("extVirtualLinks") or (), request.ext_virtual_links)
         files = await self._vnfs.files(vnf.package.package_id)
         entries = await self._vnfs.connections(vnf, request.vim_connection_info, version)
-        fields: ChangeFields = {
-            **vnf.fields(
-                hide(original),
-                request.additional_params,
-                version,
-                files,
-                operation=OperationType.CHANGE_EXT_CONN,
-                asked=request,
-                connections=entries,
-            ),
-            "connections": {**before, "extVirtualLinks": links},
-        }
-        await self._vnfs.check(fields)
-        draft = ConnectVmDraft(**fields)
+        change = vnf.change(
+            hide(original),
+            request.additional_params,
+            version,
+            files,
+            operation=OperationType.CHANGE_EXT_CONN,
+            asked=request,
+            connections=entries,
+        )
+        await self._vnfs.check(change)
+        draft = ConnectVmDraft(**{**vars(change), "connections": {**before, "extVirtualLinks": links}})
         return await self._acceptance.accept(
             vnf.stored,
             vnf.record,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from kubevnfm_cluster import ClusterParameters, places_of_registries
 from kubevnfm_events import ClusterAccess, PackageRef
-from kubevnfm_events.infra import StackResources, UserData
+from kubevnfm_events.infra import StackResources
 from kubevnfm_events.kuryr import KuryrNetwork
 from kubevnfm_events.mgmt import INSTANTIATE_END, PhaseDone, ScriptAnswer
 from kubevnfm_events.vim import VimRegistered
@@ -26,19 +26,14 @@ from kubevnfm_lcm_api.lifecycle.core.instance import (
 )
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, TerminateDraft
 from kubevnfm_lcm_api.lifecycle.machines import inventory
+from kubevnfm_lcm_api.lifecycle.machines.order import StackDraft
 
 
-class InstantiateVmDraft(InstantiateDraft):
+class InstantiateVmDraft(InstantiateDraft, StackDraft):
     """Instantiating a VM-based VNF."""
 
     plan: ClassVar[str] = "instantiate_vm"
 
-    stack_name: str
-    request: SecretParams
-    """InstantiateVnfRequest in the shape of the API version that it came by, for user data."""
-    instance: SecretParams
-    """VnfInstance in v2 form, for user data."""
-    user_data: UserData | None = None
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase, as the flavour maps them."""
     cluster_vim_name: str | None = None
@@ -54,7 +49,6 @@ class InstantiateVmDraft(InstantiateDraft):
 
     kuryr_network: KuryrNetwork | None = None
     """The network entities of a cluster with Kuryr, once they are found."""
-    resources: StackResources | None = None
     cluster: ClusterAccess | None = None
     node_names: dict[str, str] = Field(default_factory=dict)
     wanted_vim_id: str | None = None

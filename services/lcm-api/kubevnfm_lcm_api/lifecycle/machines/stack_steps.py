@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final
 
 from kubevnfm_events import Command
 from kubevnfm_events.infra import CreateResources, DeleteResources, ResourcesCreated, ResourcesDeleted, StackResources
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
-from kubevnfm_lcm_api.lifecycle.core.needs import NeedsStack, NeedsStackBefore, NeedsStackName
 from kubevnfm_lcm_api.lifecycle.core.step import Step
+from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 
 STACK_TIMEOUT_S: Final = 1200.0
 """Heat's own deadline; Tacker's default of 20 minutes, on which existing packages rely."""
@@ -20,7 +21,7 @@ CHANGE_TIMEOUT_S: Final = STACK_TIMEOUT_S + 300.0
 
 
 @dataclass(frozen=True)
-class CreateVnfResources(Step[NeedsStack, ResourcesCreated]):
+class CreateVnfResources(Step[InstantiateVmDraft | HealVmDraft, ResourcesCreated]):
     """Create the virtual resources of a VNF (sequences.md A1).
 
     Adds: the stack's resources.
@@ -33,56 +34,37 @@ class CreateVnfResources(Step[NeedsStack, ResourcesCreated]):
     label: ClassVar[str] = "Create the virtual resources"
     base_timeout_s: ClassVar[float] = CHANGE_TIMEOUT_S
 
-    def ask(self, draft: NeedsStack) -> CreateResources:
+    def ask(self, draft: InstantiateVmDraft | HealVmDraft) -> CreateResources:
         """Ask for the stack."""
         return CreateResources(
+            **vars(draft.order),
             vnf_instance_id=draft.vnf_instance_id,
             # A repeated command finds the stack by its tag and continues with it.
             tag=draft.vnf_instance_id,
-            stack_name=draft.stack_name,
-            package=draft.package,
-            vim=draft.vim,
-            flavour_id=draft.flavour_id,
-            instantiation_level_id=draft.instantiation_level_id,
-            api_version=draft.api_version,
-            request=draft.request,
-            grant=draft.grant,
-            grant_request=draft.grant_request,
-            instance=draft.instance,
-            user_data=draft.user_data,
             timeout_s=STACK_TIMEOUT_S,
         )
 
-    def fold(self, draft: NeedsStack, reply: ResourcesCreated) -> Draft:
+    def fold(self, draft: InstantiateVmDraft | HealVmDraft, reply: ResourcesCreated) -> Draft:
         """Keep what the stack holds."""
         return draft.with_resources(reply.resources)
 
-    def fold_remains(self, draft: NeedsStack, remains: Mapping[str, object]) -> Draft:
+    def fold_remains(self, draft: InstantiateVmDraft | HealVmDraft, remains: Mapping[str, object]) -> Draft:
         """Keep what the failed stack holds; a retry deletes it and creates another."""
         return draft.with_resources(StackResources.model_validate(remains))
 
-    def forget(self, draft: NeedsStack) -> Draft:
+    def forget(self, draft: InstantiateVmDraft | HealVmDraft) -> Draft:
         """The stack is deleted."""
         return draft.with_resources(None)
 
-    def undo(self, draft: NeedsStack) -> DeleteResources:
+    def undo(self, draft: InstantiateVmDraft | HealVmDraft) -> DeleteResources:
         """Delete by tag, so that a stack is found whose id was never reported."""
         return DeleteResources(
             vnf_instance_id=draft.vnf_instance_id, tag=draft.vnf_instance_id, stack_name=draft.stack_name, vim=draft.vim
         )
 
 
-class NeedsRecreation(NeedsStackBefore, Protocol):
-    """An operation that replaces a whole stack."""
-
-    @property
-    def creation(self) -> NeedsStack:
-        """The facts as at the first creation, in the form that user data expect: request, links and instance."""
-        ...
-
-
 @dataclass(frozen=True)
-class RecreateVnf(Step[NeedsRecreation, ResourcesCreated]):
+class RecreateVnf(Step[HealVmDraft, ResourcesCreated]):
     """Create the whole stack again after the old one was deleted (sequences.md A5).
 
     Again: safe; as the first creation.
@@ -93,33 +75,25 @@ class RecreateVnf(Step[NeedsRecreation, ResourcesCreated]):
     label: ClassVar[str] = "Create the virtual resources again"
     base_timeout_s: ClassVar[float] = CHANGE_TIMEOUT_S
 
-    def ask(self, draft: NeedsRecreation) -> CreateResources:
+    def ask(self, draft: HealVmDraft) -> CreateResources:
         """Ask for the stack of the instantiate request, at the present number of machines."""
         # The same command as for the first creation, so that infra-openstack has one way to create a stack.
         return CreateVnfResources().ask(draft.creation)
 
-    def fold(self, draft: NeedsRecreation, reply: ResourcesCreated) -> Draft:
+    def fold(self, draft: HealVmDraft, reply: ResourcesCreated) -> Draft:
         """Keep what the stack holds."""
         return draft.with_resources(reply.resources)
 
-    def fold_remains(self, draft: NeedsRecreation, remains: Mapping[str, object]) -> Draft:
+    def fold_remains(self, draft: HealVmDraft, remains: Mapping[str, object]) -> Draft:
         """Keep what the failed stack holds."""
         return draft.with_resources(StackResources.model_validate(remains))
 
-    def undo(self, draft: NeedsRecreation) -> None:
+    def undo(self, draft: HealVmDraft) -> None:
         """A heal cannot be rolled back (api.md 4.3)."""
 
 
-class NeedsStackGone(NeedsStackName, Protocol):
-    """An operation that deletes a stack."""
-
-    def without_stack(self) -> Draft:
-        """Return the draft once nothing is left of the stack."""
-        ...
-
-
 @dataclass(frozen=True)
-class DeleteVnfResources(Step[NeedsStackGone, ResourcesDeleted]):
+class DeleteVnfResources(Step[TerminateVmDraft | HealVmDraft, ResourcesDeleted]):
     """Delete the VNF's stack and the images made for it (sequences.md A9).
 
     Again: safe; what is deleted already is left alone.
@@ -138,7 +112,7 @@ class DeleteVnfResources(Step[NeedsStackGone, ResourcesDeleted]):
         """The deletion's own time starts after the wait."""
         return self.base_timeout_s + self.graceful_wait_s
 
-    def ask(self, draft: NeedsStackGone) -> DeleteResources:
+    def ask(self, draft: TerminateVmDraft | HealVmDraft) -> DeleteResources:
         """Ask for the deletion; GRACEFUL waits first."""
         return DeleteResources(
             vnf_instance_id=draft.vnf_instance_id,
@@ -148,9 +122,9 @@ class DeleteVnfResources(Step[NeedsStackGone, ResourcesDeleted]):
             graceful_wait_s=self.graceful_wait_s,
         )
 
-    def fold(self, draft: NeedsStackGone, reply: ResourcesDeleted) -> Draft:
+    def fold(self, draft: TerminateVmDraft | HealVmDraft, reply: ResourcesDeleted) -> Draft:
         """Nothing is left."""
         return draft.without_stack()
 
-    def undo(self, draft: NeedsStackGone) -> None:
+    def undo(self, draft: TerminateVmDraft | HealVmDraft) -> None:
         """Deleted machines cannot be brought back: terminate has no rollback (api.md 4.3)."""

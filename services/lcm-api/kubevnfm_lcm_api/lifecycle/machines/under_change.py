@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kubevnfm_csar import BaseHot, Flavour, Vnfd
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_events.infra import StackResources, UserData
+from kubevnfm_events.infra import StackOrder, StackResources, UserData
 from kubevnfm_events.mgmt import REGISTRY_DRIVERS
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_sol.base import SolType
@@ -27,7 +27,7 @@ from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, StackDeploy
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
-from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeFields
+from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.instantiating import named_user_data
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_user_data
 from kubevnfm_lcm_api.lifecycle.machines.scale_levels import declared_counts, levels_of
@@ -138,7 +138,7 @@ class VnfUnderChange:
         connection = {**self.record.vnf.vim_connection_info, **connections}[self.vim_key]
         return VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields})
 
-    def fields(
+    def change(
         self,
         original: Mapping[str, object],
         parameters: Mapping[str, Any],
@@ -148,8 +148,8 @@ class VnfUnderChange:
         operation: OperationType,
         asked: SolType,
         connections: Mapping[str, VimConnectionInfo] = {},
-    ) -> ChangeFields:
-        """Return the fields common to the drafts of all changes of a stack. Raises InvalidInput, Unprocessable.
+    ) -> ChangeVmDraft:
+        """Return what the drafts of all changes of a stack have in common. Raises InvalidInput, Unprocessable.
 
         ``asked``: the request; ``connections``: the entries of vimConnectionInfo that the request brings.
         """
@@ -157,29 +157,29 @@ class VnfUnderChange:
         instance = self.record.vnf.model_dump(by_alias=True, exclude_none=True)
         named: UserData | None = named_user_data(parameters, files)
         scripts = scripts_of(self.flavour, operation)
-        return {
-            "vnf_instance_id": self.record.vnf.id,
-            "scripts": scripts,
-            "script_request": script_request(asked, original, version) if scripts else {},
-            "package": self.package,
-            "vim_key": self.vim_key,
-            "vim": self.vim(connections),
-            "vim_connections": {**self.record.vnf.vim_connection_info, **connections} if connections else {},
-            "stack_name": self.stack.stack_name,
-            "flavour_id": self.flavour.flavour_id,
-            "instantiation_level_id": internals.instantiation_level_id,
-            "api_version": version,
-            "request": dict(original),
-            "instance": instance,
-            "user_data": named or internals.user_data,
-            "counts": self.counts,
-            "connections": internals.connections,
-            "connections_before": internals.connections,
-            "external_cps": internals.external_cps,
-            "scale_status": self.info.scale_status or (),
-            "max_scale_levels": self.info.max_scale_levels or (),
-            "before": self.resources,
-        }
+        return ChangeVmDraft(
+            vnf_instance_id=self.record.vnf.id,
+            scripts=scripts,
+            script_request=script_request(asked, original, version) if scripts else {},
+            package=self.package,
+            vim_key=self.vim_key,
+            vim=self.vim(connections),
+            vim_connections={**self.record.vnf.vim_connection_info, **connections} if connections else {},
+            stack_name=self.stack.stack_name,
+            flavour_id=self.flavour.flavour_id,
+            instantiation_level_id=internals.instantiation_level_id,
+            api_version=version,
+            request=dict(original),
+            instance=instance,
+            user_data=named or internals.user_data,
+            counts=self.counts,
+            connections=internals.connections,
+            connections_before=internals.connections,
+            external_cps=internals.external_cps,
+            scale_status=self.info.scale_status or (),
+            max_scale_levels=self.info.max_scale_levels or (),
+            before=self.resources,
+        )
 
 
 class ChangeableVnfs:
@@ -238,9 +238,9 @@ class ChangeableVnfs:
         """Return the Base HOT of a VNF's flavour; None if its package has none."""
         return await self._packages.base_hot(vnf.package.package_id, vnf.flavour.flavour_id)
 
-    async def check(self, fields: ChangeFields) -> None:
+    async def check(self, order: StackOrder) -> None:
         """Raise Unprocessable for user data that cannot run with the package and flavour of the change."""
-        await check_user_data(self._packages, fields["package"], fields["flavour_id"], fields["user_data"])
+        await check_user_data(self._packages, order.package, order.flavour_id, order.user_data)
 
 
 def check_supported(record: InstanceRecord, task: str) -> None:

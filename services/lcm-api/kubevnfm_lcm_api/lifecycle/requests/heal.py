@@ -19,7 +19,6 @@ from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.drift import check_stack_exists, is_stack_missing
-from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeFields
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.under_change import HEAL, ChangeableVnfs, VnfUnderChange
 from kubevnfm_lcm_api.lifecycle.machines.vnfcs import resource_ids
@@ -82,16 +81,14 @@ class Heal:
         takes_storage = _takes_storage(request.additional_params, version, is_recreated=is_recreated)
         volumes = [v.resource_id for v in vnf.resources.volumes if takes_storage and v.server_id in servers]
         files = await self._vnfs.files(vnf.package.package_id)
-        fields: ChangeFields = {
-            **vnf.fields(
-                hide(original), request.additional_params, version, files, operation=OperationType.HEAL, asked=request
-            ),
-            # A heal that failed after the deletion has left no machines; their number is what the VNF was scaled to.
-            "counts": vnf.counts if any(vnf.counts.values()) else vnf.declared_counts,
-        }
-        await self._vnfs.check(fields)
+        change = vnf.change(
+            hide(original), request.additional_params, version, files, operation=OperationType.HEAL, asked=request
+        )
+        await self._vnfs.check(change)
+        # A heal that failed after the deletion has left no machines; their number is what the VNF was scaled to.
+        counts = vnf.counts if any(vnf.counts.values()) else vnf.declared_counts
         draft = HealVmDraft(
-            **fields,
+            **{**vars(change), "counts": counts},
             **cluster,
             servers=tuple(servers),
             volumes=tuple(volumes),

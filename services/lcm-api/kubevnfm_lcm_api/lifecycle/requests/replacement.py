@@ -24,7 +24,7 @@ from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.containers.variables import check_filled_in
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance, ApiVersion
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
-from kubevnfm_lcm_api.lifecycle.machines.changing import Age, ChangeFields, ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.changing import Age, ReplaceVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.connectivity import check_points, merged_links
 from kubevnfm_lcm_api.lifecycle.machines.inventory import part_of
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_placement
@@ -373,7 +373,7 @@ async def replaced(
     }
     files = await vnfs.files(package.package_id)
     entries = await vnfs.connections(vnf, request.vim_connection_info, version)
-    present = vnf.fields(
+    present = vnf.change(
         hide(original),
         parameters,
         version,
@@ -384,32 +384,30 @@ async def replaced(
     )
     # As Tacker: the scripts of a change of package are those of the package that the VNF is changed to. A change of
     # flavour, which Tacker does not have, is one of the flavour that the VNF has.
-    scripts = scripts_of(flavour, operation) if is_package else present["scripts"]
-    fields: ChangeFields = {
-        **present,
-        "scripts": scripts,
-        "script_request": script_request(request, original, version) if scripts else {},
-        "package": package,
-        "flavour_id": flavour.flavour_id,
-        "instantiation_level_id": level_id,
-        # User data classes expect the request as it came; the built-in rules read an InstantiateVnfRequest.
-        "request": dict(hide(original)) if is_package and present["user_data"] is not None else as_instantiated,
-        # `as_instantiated` is in v2 form, also if this request is a v1 request.
-        "api_version": "v2",
-        "counts": dict(counts),
-        "connections": connections,
-        "external_cps": {name: name for name, cp in flavour.cps.items() if cp.is_external and cp.vdu_id},
-        "scale_status": scale_status(levels),
-        "max_scale_levels": _max_levels(flavour),
-    }
-    await vnfs.check(fields)
-    return ReplaceVmDraft(
-        **fields,
+    scripts = scripts_of(flavour, operation) if is_package else present.scripts
+    draft = ReplaceVmDraft(
+        **{
+            **vars(present),
+            "scripts": scripts,
+            "script_request": script_request(request, original, version) if scripts else {},
+            "package": package,
+            "flavour_id": flavour.flavour_id,
+            "instantiation_level_id": level_id,
+            # User data classes expect the request as it came; the built-in rules read an InstantiateVnfRequest.
+            "request": dict(hide(original)) if is_package and present.user_data is not None else as_instantiated,
+            # `as_instantiated` is in v2 form, also if this request is a v1 request.
+            "api_version": "v2",
+            "counts": dict(counts),
+            "connections": connections,
+            "external_cps": {name: name for name, cp in flavour.cps.items() if cp.is_external and cp.vdu_id},
+            "scale_status": scale_status(levels),
+            "max_scale_levels": _max_levels(flavour),
+        },
         before_package=vnf.package,
         before_flavour_id=vnf.flavour.flavour_id,
         is_new_package=is_package,
         changed_vdus=change.vdus,
-        rolling=_rolling(change, fields["before"]),
+        rolling=_rolling(change, present.before),
         coordination=change.coordination,
         coordination_params=change.params if change.coordination else {},
         instantiate_request=as_instantiated,
@@ -419,6 +417,8 @@ async def replaced(
         vnf_configurable_properties=request.vnf_configurable_properties,
         vnf=identity(vnfd, package) if is_package else {},
     )
+    await vnfs.check(draft)
+    return draft
 
 
 def _wanted_links(present: Mapping[str, Any], request: Request) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from kubevnfm_lcm_api.lifecycle.clusters.scaling import cluster_fields
 from kubevnfm_lcm_api.lifecycle.containers.scaling import scaled_cnf
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance, ApiVersion
-from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeFields
 from kubevnfm_lcm_api.lifecycle.machines.group_sizes import check_group_sizes, stack_values
 from kubevnfm_lcm_api.lifecycle.machines.inventory import index_of
 from kubevnfm_lcm_api.lifecycle.machines.scale_levels import level_steps, scale_status
@@ -121,14 +120,10 @@ class Scale:
         await self._check_sizes(vnf, wanted, _chosen_by(request))
         files = await self._vnfs.files(vnf.package.package_id)
         body = {**_direction(vnf.counts, wanted), **hide(original)}
-        fields: ChangeFields = {
-            **vnf.fields(body, request.additional_params, version, files, operation=operation, asked=request),
-            "counts": wanted,
-            "scale_status": scale_status(levels),
-        }
-        await self._vnfs.check(fields)
+        change = vnf.change(body, request.additional_params, version, files, operation=operation, asked=request)
+        await self._vnfs.check(change)
         return ScaleVmDraft(
-            **fields,
+            **{**vars(change), "counts": wanted, "scale_status": scale_status(levels)},
             **cluster,
             leaving=tuple(server.server_id for servers in leaving.values() for server in servers),
             # Stored, so that the level that a failed scaling has reached is found without the package.

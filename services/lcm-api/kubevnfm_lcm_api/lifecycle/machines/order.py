@@ -1,0 +1,24 @@
+"""The common part of the operations on a VNF's stack: their order."""
+
+from __future__ import annotations
+
+from kubevnfm_events.infra import StackOrder, StackResources
+from pydantic import ConfigDict
+
+from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
+
+
+class StackDraft(ScriptedDraft, StackOrder):
+    """An operation that makes or changes a stack; the attributes of its order are stored beside its own."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    vim_key: str
+    """The entry of vimConnectionInfo for the VIM of the stack."""
+    resources: StackResources | None = None
+    """The stack's resources now; None until they are reported."""
+
+    @property
+    def order(self) -> StackOrder:
+        """The stack that is wanted."""
+        return StackOrder.model_construct(**{name: getattr(self, name) for name in StackOrder.model_fields})
