@@ -4,62 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final, Literal, Protocol
+from typing import ClassVar, Final, Literal
 
 from kubevnfm_events.infra import StackResources
-from kubevnfm_events.kuryr import KuryrNetwork
 from kubevnfm_events.mgmt import PhaseDone, RunPhase
 from kubevnfm_kit.errors import VnfmError
 
-from kubevnfm_lcm_api.lifecycle.clusters.node_steps import NeedsNodes, added, cluster_phase, nodes_in, without
+from kubevnfm_lcm_api.lifecycle.clusters.node_steps import added, cluster_phase, nodes_in, without
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import FoundNodes
 from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import DriverPhase
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 
 HEAL_START: Final = "heal_start"
 HEAL_END: Final = "heal_end"
 
 
-class NeedsHealedNodes(NeedsNodes, Protocol):
-    """An operation that replaces the machines of nodes."""
-
-    @property
-    def masters(self) -> Collection[str]:
-        """Nova ids, as they were before, of the masters: they are replaced one after another."""
-        ...
-
-    @property
-    def storage(self) -> str | None:
-        """That of the storage server, if it is replaced."""
-        ...
-
-    @property
-    def leaving(self) -> Collection[str]:
-        """Those of the servers that leave the cluster together."""
-        ...
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all machines are replaced."""
-        ...
-
-    @property
-    def max_nodes(self) -> int | None:
-        """The most nodes that the cluster can have."""
-        ...
-
-    @property
-    def kuryr_network(self) -> KuryrNetwork | None:
-        """The network entities of a cluster with Kuryr that is built again."""
-        ...
-
-    def after_phase(self, reply: PhaseDone) -> Draft:
-        """Return the draft with the facts that the driver's phase reported."""
-        ...
-
-
 @dataclass(frozen=True)
-class RunHealPhase(DriverPhase[NeedsHealedNodes]):
+class RunHealPhase(DriverPhase[HealVmDraft]):
     """Run the driver before machines are replaced, or after it (sequences.md 1.11: E1, E4).
 
     ``heal_start`` takes the nodes out of the cluster; ``heal_end`` joins the new machines under their names, or builds the
@@ -73,7 +35,7 @@ class RunHealPhase(DriverPhase[NeedsHealedNodes]):
 
     kind: ClassVar[str] = "run_heal_phase"
 
-    def ask(self, draft: NeedsHealedNodes) -> RunPhase:
+    def ask(self, draft: HealVmDraft) -> RunPhase:
         """Ask for the phase. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
         now = draft.resources or draft.before
         if self.phase == HEAL_START:
@@ -82,11 +44,11 @@ class RunHealPhase(DriverPhase[NeedsHealedNodes]):
             return _whole(draft, now)
         return _joining(draft, now)
 
-    def fold(self, draft: NeedsHealedNodes, reply: PhaseDone) -> Draft:
+    def fold(self, draft: HealVmDraft, reply: PhaseDone) -> Draft:
         """Keep the names of the nodes, and the access."""
         return draft.after_phase(reply)
 
-    def undo(self, draft: NeedsHealedNodes) -> None:
+    def undo(self, draft: HealVmDraft) -> None:
         """A heal has no rollback: a machine that is replaced cannot be restored (api.md 4.3)."""
 
 
@@ -106,7 +68,7 @@ class RunMasterHealPhase(RunHealPhase):
     kind: ClassVar[str] = "run_master_heal_phase"
     label: ClassVar[str] = "Management driver: {phase} of a master, number {turn}"
 
-    def ask(self, draft: NeedsHealedNodes) -> RunPhase:
+    def ask(self, draft: HealVmDraft) -> RunPhase:
         """Ask for the phase. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
         now = draft.resources or draft.before
         if self.phase == HEAL_END:
@@ -126,19 +88,19 @@ class ReleaseStorage(RunHealPhase):
     kind: ClassVar[str] = "release_storage"
     label: ClassVar[str] = "Management driver: {phase} of the storage server"
 
-    def ask(self, draft: NeedsHealedNodes) -> RunPhase:
+    def ask(self, draft: HealVmDraft) -> RunPhase:
         """Ask for the phase. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
         assert draft.storage is not None
         return _leaving(draft, draft.resources or draft.before, {*draft.masters, draft.storage})
 
 
-def _leaving(draft: NeedsHealedNodes, now: StackResources, servers: Collection[str]) -> RunPhase:
+def _leaving(draft: HealVmDraft, now: StackResources, servers: Collection[str]) -> RunPhase:
     """Return the command by which these servers leave the cluster, or begin to."""
     targets = [server.vnfc_id for server in now.servers if server.server_id in servers]
     return cluster_phase(draft, HEAL_START, nodes_in(draft, now), targets=targets)
 
 
-def _joining(draft: NeedsHealedNodes, now: StackResources) -> RunPhase:
+def _joining(draft: HealVmDraft, now: StackResources) -> RunPhase:
     """Return the command by which the new machines join that have not joined yet: those get their names then."""
     before = nodes_in(draft, draft.before)
     found = _named_by_address(nodes_in(draft, now), before)
@@ -146,7 +108,7 @@ def _joining(draft: NeedsHealedNodes, now: StackResources) -> RunPhase:
     return cluster_phase(draft, HEAL_END, found, targets=targets, gone=without(before.nodes, now))
 
 
-def _whole(draft: NeedsHealedNodes, now: StackResources) -> RunPhase:
+def _whole(draft: HealVmDraft, now: StackResources) -> RunPhase:
     found = nodes_in(draft, now)
     try:
         gone = without(nodes_in(draft, draft.before).nodes, now)

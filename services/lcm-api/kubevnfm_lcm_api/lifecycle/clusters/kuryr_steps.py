@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
-from kubevnfm_cluster import ClusterParameters, read_cluster_parameters
-from kubevnfm_events import Command, PackageRef
-from kubevnfm_events.infra import StackResources
+from kubevnfm_cluster import read_cluster_parameters
+from kubevnfm_events import Command
 from kubevnfm_events.kuryr import (
     AwaitTrunks,
-    KuryrNetwork,
     KuryrPrepared,
     KuryrRemoved,
     PrepareKuryr,
@@ -19,14 +17,15 @@ from kubevnfm_events.kuryr import (
     TrunksReady,
 )
 from kubevnfm_events.mgmt import INSTANTIATE_END, KURYR_DRIVER, ForgetInstance, ManagedNode, PhaseDone, RunPhase
-from kubevnfm_secrets import SecretParams
 
-from kubevnfm_lcm_api.lifecycle.clusters.node_steps import NeedsNodes, cluster_phase, nodes_in
+from kubevnfm_lcm_api.lifecycle.clusters.drafts import ClusterChangeDraft
+from kubevnfm_lcm_api.lifecycle.clusters.node_steps import cluster_phase, nodes_in
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import find_nodes
-from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import DriverPhase, NeedsDriver, RunDriverPhase
+from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import DriverPhase, RunDriverPhase
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
-from kubevnfm_lcm_api.lifecycle.core.needs import NeedsStackName, NeedsVim
 from kubevnfm_lcm_api.lifecycle.core.step import Step
+from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 
 PREPARE_TIMEOUT_S = 600.0
 """Octavia takes minutes to make a load balancer, but the stack has waited for it already."""
@@ -39,22 +38,8 @@ def _with_trunks(nodes: Iterable[ManagedNode]) -> tuple[str, ...]:
     return tuple(node.server_id for node in nodes if node.role in ("master", "worker"))
 
 
-class NeedsKuryrNetwork(NeedsStackName, Protocol):
-    """An operation that builds a cluster with Kuryr."""
-
-    @property
-    def cluster_parameters(self) -> ClusterParameters | None: ...
-
-    @property
-    def resources(self) -> StackResources | None: ...
-
-    def with_kuryr_network(self, network: KuryrNetwork) -> Draft:
-        """Return the draft with the network entities."""
-        ...
-
-
 @dataclass(frozen=True)
-class PrepareKuryrNetwork(Step[NeedsKuryrNetwork, KuryrPrepared]):
+class PrepareKuryrNetwork(Step[InstantiateVmDraft | HealVmDraft, KuryrPrepared]):
     """Find and check the network entities of the cluster, and wait for the nodes' trunks (sequences.md B5, 2).
 
     Adds: the network entities, and Kuryr's login.
@@ -67,7 +52,7 @@ class PrepareKuryrNetwork(Step[NeedsKuryrNetwork, KuryrPrepared]):
     label: ClassVar[str] = "Prepare the network for Kuryr"
     base_timeout_s: ClassVar[float] = PREPARE_TIMEOUT_S
 
-    def ask(self, draft: NeedsKuryrNetwork) -> PrepareKuryr:
+    def ask(self, draft: InstantiateVmDraft | HealVmDraft) -> PrepareKuryr:
         """Ask for the entities that the request names."""
         cluster = draft.cluster_parameters
         assert cluster is not None
@@ -83,24 +68,17 @@ class PrepareKuryrNetwork(Step[NeedsKuryrNetwork, KuryrPrepared]):
             servers=_with_trunks(find_nodes(draft.resources, cluster).nodes),
         )
 
-    def fold(self, draft: NeedsKuryrNetwork, reply: KuryrPrepared) -> Draft:
+    def fold(self, draft: InstantiateVmDraft | HealVmDraft, reply: KuryrPrepared) -> Draft:
         """Keep the network."""
         return draft.with_kuryr_network(reply.network)
 
-    def undo(self, draft: NeedsKuryrNetwork) -> RemoveKuryr:
+    def undo(self, draft: InstantiateVmDraft | HealVmDraft) -> RemoveKuryr:
         """Remove what Kuryr has made since, so that the networks of the stack can be deleted."""
         return RemoveKuryr(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim)
 
 
-class NeedsKuryr(NeedsDriver, Protocol):
-    """An operation that installs Kuryr."""
-
-    @property
-    def kuryr_network(self) -> KuryrNetwork | None: ...
-
-
 @dataclass(frozen=True)
-class InstallKuryrCluster(DriverPhase[NeedsKuryr]):
+class InstallKuryrCluster(DriverPhase[InstantiateVmDraft]):
     """Install the cluster with Kuryr in place of a pod network (sequences.md B5).
 
     Adds: the cluster's access data and node names.
@@ -112,41 +90,22 @@ class InstallKuryrCluster(DriverPhase[NeedsKuryr]):
 
     kind: ClassVar[str] = "install_kuryr_cluster"
 
-    def ask(self, draft: NeedsKuryr) -> RunPhase:
+    def ask(self, draft: InstantiateVmDraft) -> RunPhase:
         """Ask for the phase, with the network entities."""
         phase = RunDriverPhase(self.phase).ask(draft)
         return phase.model_copy(update={"kuryr": draft.kuryr_network})
 
-    def fold(self, draft: NeedsKuryr, reply: PhaseDone) -> Draft:
+    def fold(self, draft: InstantiateVmDraft, reply: PhaseDone) -> Draft:
         """Keep the facts that the driver reported."""
         return draft.after_phase(reply)
 
-    def undo(self, draft: NeedsKuryr) -> ForgetInstance:
+    def undo(self, draft: InstantiateVmDraft) -> ForgetInstance:
         """Purge the records of machines that are deleted with the stack."""
         return ForgetInstance(vnf_instance_id=draft.vnf_instance_id)
 
 
-class NeedsKuryrStop(NeedsVim, Protocol):
-    """The termination of a cluster with Kuryr."""
-
-    @property
-    def package(self) -> PackageRef: ...
-
-    @property
-    def parameters(self) -> SecretParams: ...
-
-    @property
-    def resources(self) -> StackResources | None: ...
-
-    @property
-    def phases(self) -> Mapping[str, str]: ...
-
-    @property
-    def is_forceful(self) -> bool: ...
-
-
 @dataclass(frozen=True)
-class StopKuryr(Step[NeedsKuryrStop, PhaseDone]):
+class StopKuryr(Step[TerminateVmDraft, PhaseDone]):
     """Delete the Services that have load balancers for the outside, and stop Kuryr: it must not make anything again.
 
     Again: safe; what is gone already is left alone.
@@ -158,7 +117,7 @@ class StopKuryr(Step[NeedsKuryrStop, PhaseDone]):
     label: ClassVar[str] = "Stop Kuryr"
     base_timeout_s: ClassVar[float] = 1800.0
 
-    def ask(self, draft: NeedsKuryrStop) -> RunPhase:
+    def ask(self, draft: TerminateVmDraft) -> RunPhase:
         """Ask for the phase on the cluster's nodes."""
         cluster = read_cluster_parameters(draft.parameters)
         assert draft.resources is not None
@@ -176,15 +135,15 @@ class StopKuryr(Step[NeedsKuryrStop, PhaseDone]):
             force=draft.is_forceful,
         )
 
-    def fold(self, draft: NeedsKuryrStop, reply: PhaseDone) -> None:
+    def fold(self, draft: TerminateVmDraft, reply: PhaseDone) -> None:
         """Nothing to keep."""
 
-    def undo(self, draft: NeedsKuryrStop) -> None:
+    def undo(self, draft: TerminateVmDraft) -> None:
         """Terminate has no rollback (api.md 4.3)."""
 
 
 @dataclass(frozen=True)
-class RemoveKuryrResources(Step[NeedsVim, KuryrRemoved]):
+class RemoveKuryrResources(Step[TerminateVmDraft | HealVmDraft, KuryrRemoved]):
     """Delete the load balancers and ports that Kuryr has made: they would keep the stack's networks in use (B5).
 
     Again: safe; what is deleted already is left alone.
@@ -195,23 +154,19 @@ class RemoveKuryrResources(Step[NeedsVim, KuryrRemoved]):
     label: ClassVar[str] = "Delete the load balancers and ports of Kuryr"
     base_timeout_s: ClassVar[float] = REMOVE_TIMEOUT_S
 
-    def ask(self, draft: NeedsVim) -> RemoveKuryr:
+    def ask(self, draft: TerminateVmDraft | HealVmDraft) -> RemoveKuryr:
         """Ask for the removal."""
         return RemoveKuryr(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim)
 
-    def fold(self, draft: NeedsVim, reply: KuryrRemoved) -> None:
+    def fold(self, draft: TerminateVmDraft | HealVmDraft, reply: KuryrRemoved) -> None:
         """Nothing to keep."""
 
-    def undo(self, draft: NeedsVim) -> None:
+    def undo(self, draft: TerminateVmDraft | HealVmDraft) -> None:
         """Terminate has no rollback (api.md 4.3)."""
 
 
-class NeedsNewTrunks(NeedsNodes, NeedsVim, Protocol):
-    """A change by which machines join a cluster with Kuryr."""
-
-
 @dataclass(frozen=True)
-class AwaitNewTrunks(Step[NeedsNewTrunks, TrunksReady]):
+class AwaitNewTrunks(Step[ClusterChangeDraft, TrunksReady]):
     """Wait until the trunks of the new machines are ACTIVE: the pods on them get no ports before (sequences.md 1.11, C2k).
 
     Again: safe; it changes nothing.
@@ -223,22 +178,22 @@ class AwaitNewTrunks(Step[NeedsNewTrunks, TrunksReady]):
     label: ClassVar[str] = "Wait for the trunks of the new machines"
     base_timeout_s: ClassVar[float] = PREPARE_TIMEOUT_S
 
-    def ask(self, draft: NeedsNewTrunks) -> AwaitTrunks:
+    def ask(self, draft: ClusterChangeDraft) -> AwaitTrunks:
         """Ask for the nodes that were not there before. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
         old = {server.server_id for server in draft.before.servers}
         nodes = nodes_in(draft, draft.resources or draft.before).nodes
         new = _with_trunks(node for node in nodes if node.server_id not in old)
         return AwaitTrunks(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim, servers=new)
 
-    def fold(self, draft: NeedsNewTrunks, reply: TrunksReady) -> None:
+    def fold(self, draft: ClusterChangeDraft, reply: TrunksReady) -> None:
         """Nothing to keep."""
 
-    def undo(self, draft: NeedsNewTrunks) -> None:
+    def undo(self, draft: ClusterChangeDraft) -> None:
         """Nothing was changed."""
 
 
 @dataclass(frozen=True)
-class StopIllKuryr(Step[NeedsNodes, PhaseDone]):
+class StopIllKuryr(Step[ClusterChangeDraft, PhaseDone]):
     """Stop Kuryr before all machines of its cluster are replaced, as far as the cluster still answers.
 
     Again: safe; what is gone already is left alone.
@@ -249,13 +204,13 @@ class StopIllKuryr(Step[NeedsNodes, PhaseDone]):
     label: ClassVar[str] = "Stop Kuryr, if its cluster answers"
     base_timeout_s: ClassVar[float] = StopKuryr.base_timeout_s
 
-    def ask(self, draft: NeedsNodes) -> RunPhase:
+    def ask(self, draft: ClusterChangeDraft) -> RunPhase:
         """Ask for the phase on the old nodes; a cluster that does not answer does not hold the heal up."""
         phase = cluster_phase(draft, "terminate_start", nodes_in(draft, draft.before))
         return phase.model_copy(update={"force": True})
 
-    def fold(self, draft: NeedsNodes, reply: PhaseDone) -> None:
+    def fold(self, draft: ClusterChangeDraft, reply: PhaseDone) -> None:
         """Nothing to keep."""
 
-    def undo(self, draft: NeedsNodes) -> None:
+    def undo(self, draft: ClusterChangeDraft) -> None:
         """A heal has no rollback (api.md 4.3)."""

@@ -2,58 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import Protocol
 
-from kubevnfm_cluster import ClusterParameters
-from kubevnfm_events import PackageRef
 from kubevnfm_events.infra import StackResources
 from kubevnfm_events.mgmt import ManagedNode, Phase, RunPhase
-from kubevnfm_secrets import SecretParams
 
+from kubevnfm_lcm_api.lifecycle.clusters.drafts import ClusterChangeDraft
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import FoundNodes, find_nodes
-from kubevnfm_lcm_api.lifecycle.core.draft import Draft
-from kubevnfm_lcm_api.lifecycle.core.needs import NeedsInstance
 
 
-class NeedsNodes(NeedsInstance, Protocol):
-    """An operation that changes the nodes of a cluster."""
-
-    @property
-    def package(self) -> PackageRef: ...
-
-    @property
-    def driver(self) -> str | None: ...
-
-    @property
-    def parameters(self) -> SecretParams: ...
-
-    @property
-    def cluster_parameters(self) -> ClusterParameters | None: ...
-
-    @property
-    def granted_zones(self) -> Mapping[str, tuple[str, ...]]: ...
-
-    @property
-    def node_names(self) -> Mapping[str, str]:
-        """Kubernetes node by VNFC id."""
-        ...
-
-    @property
-    def before(self) -> StackResources: ...
-
-    @property
-    def resources(self) -> StackResources | None:
-        """The stack now; None: as before."""
-        ...
-
-    def with_node_names(self, names: Mapping[str, str]) -> Draft:
-        """Return the draft with the names that the driver has reported."""
-        ...
-
-
-def nodes_in(draft: NeedsNodes, stack: StackResources) -> FoundNodes:
+def nodes_in(draft: ClusterChangeDraft, stack: StackResources) -> FoundNodes:
     """Return the nodes, with the names that are known. Raises NodeNotFound, SharedAddress of `find_nodes`."""
     assert draft.cluster_parameters is not None
     found = find_nodes(stack, draft.cluster_parameters, draft.granted_zones)
@@ -61,7 +20,7 @@ def nodes_in(draft: NeedsNodes, stack: StackResources) -> FoundNodes:
     return replace(found, nodes=tuple(named))
 
 
-def added(draft: NeedsNodes, stack: StackResources) -> list[str]:
+def added(draft: ClusterChangeDraft, stack: StackResources) -> list[str]:
     """Return the VNFC ids that the stack did not have before (sequences.md 3.3)."""
     old = {server.vnfc_id for server in draft.before.servers}
     return [server.vnfc_id for server in stack.servers if server.vnfc_id not in old]
@@ -74,7 +33,7 @@ def without(nodes: Iterable[ManagedNode], stack: StackResources) -> tuple[Manage
 
 
 def cluster_phase(
-    draft: NeedsNodes,
+    draft: ClusterChangeDraft,
     phase: Phase,
     found: FoundNodes,
     *,

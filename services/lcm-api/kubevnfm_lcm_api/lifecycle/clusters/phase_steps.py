@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final
 
 from kubevnfm_cluster import CLUSTER, ClusterParameters, read_cluster_parameters
-from kubevnfm_events import Command, PackageRef
-from kubevnfm_events.infra import StackResources
+from kubevnfm_events import Command
 from kubevnfm_events.mgmt import (
     INSTANTIATE_END,
     INSTANTIATE_START,
@@ -19,12 +17,11 @@ from kubevnfm_events.mgmt import (
     PhaseDone,
     RunPhase,
 )
-from kubevnfm_secrets import SecretParams
 
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import FoundNodes, find_nodes
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
-from kubevnfm_lcm_api.lifecycle.core.needs import NeedsInstance
 from kubevnfm_lcm_api.lifecycle.core.step import N, Step
+from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
 
 INSTALL_TIMEOUT_S: Final = 7200.0
 """The measured worst case of a highly available cluster over a slow mirror (sequences.md 1.4) with a reserve."""
@@ -32,43 +29,6 @@ _BEFORE_MACHINES: Final = frozenset({INSTANTIATE_START})
 """Phases that run before any machine exists."""
 _BUILDING: Final = frozenset({INSTANTIATE_END, READ_ADMIN})
 """Phases whose work a rollback removes: the machines go with the stack; journal, host keys and logs are purged."""
-
-
-class NeedsDriver(NeedsInstance, Protocol):
-    """An operation whose VNFD maps phases to management drivers."""
-
-    @property
-    def package(self) -> PackageRef: ...
-
-    @property
-    def phases(self) -> Mapping[str, str]:
-        """Management driver by phase."""
-        ...
-
-    @property
-    def parameters(self) -> SecretParams:
-        """AdditionalParams."""
-        ...
-
-    @property
-    def cluster_parameters(self) -> ClusterParameters | None:
-        """The parameters of the cluster, as they were read when the request was accepted."""
-        ...
-
-    @property
-    def resources(self) -> StackResources | None: ...
-
-    @property
-    def granted_zones(self) -> Mapping[str, tuple[str, ...]]:
-        """By VDU, in the order of the GrantRequest's resources."""
-        ...
-
-    @property
-    def max_nodes(self) -> int | None: ...
-
-    def after_phase(self, reply: PhaseDone) -> Draft:
-        """Return the draft with the facts that the driver's phase reported."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -90,7 +50,7 @@ class DriverPhase(Step[N, PhaseDone]):
 
 
 @dataclass(frozen=True)
-class RunDriverPhase(DriverPhase[NeedsDriver]):
+class RunDriverPhase(DriverPhase[InstantiateVmDraft | TerminateVmDraft]):
     """Run one phase of the management driver on the instance's machines (sequences.md 1.10).
 
     Adds: a cluster's access data and node names.
@@ -100,7 +60,7 @@ class RunDriverPhase(DriverPhase[NeedsDriver]):
 
     kind: ClassVar[str] = "run_driver_phase"
 
-    def ask(self, draft: NeedsDriver) -> RunPhase:
+    def ask(self, draft: InstantiateVmDraft | TerminateVmDraft) -> RunPhase:
         """Ask for the phase on the nodes that the request's names refer to.
 
         Raises: NodeNotFound, SharedAddress of `nodes`.
@@ -127,16 +87,16 @@ class RunDriverPhase(DriverPhase[NeedsDriver]):
             nfs_addresses=dict(found.nfs_addresses),
         )
 
-    def fold(self, draft: NeedsDriver, reply: PhaseDone) -> Draft:
+    def fold(self, draft: InstantiateVmDraft | TerminateVmDraft, reply: PhaseDone) -> Draft:
         """Keep the facts that the driver reported."""
         return draft.after_phase(reply)
 
-    def undo(self, draft: NeedsDriver) -> ForgetInstance | None:
+    def undo(self, draft: InstantiateVmDraft | TerminateVmDraft) -> ForgetInstance | None:
         """Purge the records of machines that are deleted with the stack; other phases leave no records."""
         return ForgetInstance(vnf_instance_id=draft.vnf_instance_id) if self.phase in _BUILDING else None
 
 
-def _cluster(draft: NeedsDriver) -> ClusterParameters | None:
+def _cluster(draft: InstantiateVmDraft | TerminateVmDraft) -> ClusterParameters | None:
     """Return the parameters of the cluster; None: the VNF is not a cluster."""
     if draft.cluster_parameters is not None:
         return draft.cluster_parameters
@@ -146,7 +106,7 @@ def _cluster(draft: NeedsDriver) -> ClusterParameters | None:
 
 
 @dataclass(frozen=True)
-class ForgetMachines(Step[NeedsInstance, InstanceForgotten]):
+class ForgetMachines(Step[Draft, InstanceForgotten]):
     """Purge the journal, host keys and logs of deleted machines: ``terminate_end`` of the sequence (sequences.md D1).
 
     Again: safe.
@@ -157,12 +117,12 @@ class ForgetMachines(Step[NeedsInstance, InstanceForgotten]):
     label: ClassVar[str] = "Forget the machines' keys and journal"
     base_timeout_s: ClassVar[float] = 300.0
 
-    def ask(self, draft: NeedsInstance) -> ForgetInstance:
+    def ask(self, draft: Draft) -> ForgetInstance:
         """Ask for the purge."""
         return ForgetInstance(vnf_instance_id=draft.vnf_instance_id)
 
-    def fold(self, draft: NeedsInstance, reply: InstanceForgotten) -> None:
+    def fold(self, draft: Draft, reply: InstanceForgotten) -> None:
         """Nothing to keep."""
 
-    def undo(self, draft: NeedsInstance) -> None:
+    def undo(self, draft: Draft) -> None:
         """Terminate has no rollback (api.md 4.3)."""

@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, Protocol
+from typing import ClassVar, Final, Literal
 
 from kubevnfm_events import Command, Event
-from kubevnfm_events.infra import StackResources
 from kubevnfm_events.mgmt import PhaseDone, RunPhase
 from kubevnfm_kit.errors import VnfmError
 
-from kubevnfm_lcm_api.lifecycle.clusters.node_steps import NeedsNodes, added, cluster_phase, nodes_in, without
+from kubevnfm_lcm_api.lifecycle.clusters.node_steps import added, cluster_phase, nodes_in, without
 from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import INSTALL_TIMEOUT_S, DriverPhase
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.step import Step
+from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 
 SCALE_START: Final = "scale_start"
 SCALE_END: Final = "scale_end"
 SCALE_ROLLBACK_END: Final = "scale_rollback_end"
 
 
-class NeedsWorkers(NeedsNodes, Protocol):
-    """An operation that changes the number of workers of a cluster."""
-
-    @property
-    def leaving(self) -> Collection[str]:
-        """Nova ids of the servers that are removed."""
-        ...
-
-    @property
-    def grown(self) -> StackResources | None:
-        """The stack when it had more machines than before."""
-        ...
-
-
 @dataclass(frozen=True)
-class RunScalePhase(DriverPhase[NeedsWorkers]):
+class RunScalePhase(DriverPhase[ScaleVmDraft]):
     """Run the driver before the stack shrinks, or after the change of the stack (sequences.md 1.11: C1, C2, C3).
 
     ``scale_start`` takes the workers that leave out of the cluster; ``scale_end`` joins the new ones, and removes what is
@@ -50,7 +35,7 @@ class RunScalePhase(DriverPhase[NeedsWorkers]):
 
     kind: ClassVar[str] = "run_scale_phase"
 
-    def ask(self, draft: NeedsWorkers) -> RunPhase:
+    def ask(self, draft: ScaleVmDraft) -> RunPhase:
         """Ask for the phase. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
         if self.phase == SCALE_START:
             leaving = [server.vnfc_id for server in draft.before.servers if server.server_id in draft.leaving]
@@ -59,11 +44,11 @@ class RunScalePhase(DriverPhase[NeedsWorkers]):
         gone = without(nodes_in(draft, draft.before).nodes, now)
         return cluster_phase(draft, SCALE_END, nodes_in(draft, now), targets=added(draft, now), gone=gone)
 
-    def fold(self, draft: NeedsWorkers, reply: PhaseDone) -> Draft:
+    def fold(self, draft: ScaleVmDraft, reply: PhaseDone) -> Draft:
         """Keep the names of the nodes."""
         return draft.with_node_names(reply.node_names)
 
-    def undo(self, draft: NeedsWorkers) -> RunPhase | None:
+    def undo(self, draft: ScaleVmDraft) -> RunPhase | None:
         """Take the new workers out of the cluster, before the stack shrinks to what it was."""
         if self.phase == SCALE_START or draft.grown is None:
             return None  # A scale in has no rollback: a machine that is deleted cannot be restored (api.md 4.3).
@@ -75,7 +60,7 @@ class RunScalePhase(DriverPhase[NeedsWorkers]):
 
 
 @dataclass(frozen=True)
-class ForgetNewWorkers(Step[NeedsWorkers, PhaseDone]):
+class ForgetNewWorkers(Step[ScaleVmDraft, PhaseDone]):
     """In a rollback, after the stack is as before, remove what is left of the machines that were to be added.
 
     Again: safe. Forwards it does nothing.
@@ -87,16 +72,16 @@ class ForgetNewWorkers(Step[NeedsWorkers, PhaseDone]):
     base_timeout_s: ClassVar[float] = INSTALL_TIMEOUT_S
     only_undo: ClassVar[bool] = True
 
-    def ask(self, draft: NeedsWorkers) -> None:
+    def ask(self, draft: ScaleVmDraft) -> None:
         """Nothing is to be done forwards."""
 
-    def fold(self, draft: NeedsWorkers, reply: PhaseDone) -> None:
+    def fold(self, draft: ScaleVmDraft, reply: PhaseDone) -> None:
         """Nothing to keep."""
 
-    def undone(self, draft: NeedsWorkers, reply: Event) -> None:
+    def undone(self, draft: ScaleVmDraft, reply: Event) -> None:
         """Nothing to keep: the names are those of the nodes that were there before."""
 
-    def undo(self, draft: NeedsWorkers) -> RunPhase | None:
+    def undo(self, draft: ScaleVmDraft) -> RunPhase | None:
         """Ask for the phase; None if no machine was added, or none of them could be found."""
         if draft.grown is None:
             return None

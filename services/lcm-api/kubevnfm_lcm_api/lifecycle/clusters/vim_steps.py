@@ -3,38 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
-from kubevnfm_events import ClusterAccess, Command, VimConnection
+from kubevnfm_events import Command, VimConnection
 from kubevnfm_events.vim import DeregisterVim, RegisterVim, VimDeregistered, VimRegistered
 from kubevnfm_sol.vim import KUBERNETES
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
-from kubevnfm_lcm_api.lifecycle.core.needs import NeedsInstance
 from kubevnfm_lcm_api.lifecycle.core.step import Step
-
-
-class NeedsCluster(NeedsInstance, Protocol):
-    """An operation that builds a cluster."""
-
-    @property
-    def cluster(self) -> ClusterAccess | None: ...
-
-    @property
-    def cluster_vim_name(self) -> str | None: ...
-
-    @property
-    def wanted_vim_id(self) -> str | None:
-        """The id that a driver class was given for its VIM; None: vim-registry makes one."""
-        ...
-
-    def with_cluster_vim(self, vim: VimRegistered) -> Draft:
-        """Return the draft with the VIM that the cluster was registered as."""
-        ...
+from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 
 
 @dataclass(frozen=True)
-class RegisterClusterVim(Step[NeedsCluster, VimRegistered]):
+class RegisterClusterVim(Step[InstantiateVmDraft | HealVmDraft, VimRegistered]):
     """Register the finished cluster as a VIM (sequences.md M18, first half; the second is the draft's ``completed``).
 
     Adds: the VIM.
@@ -47,7 +29,7 @@ class RegisterClusterVim(Step[NeedsCluster, VimRegistered]):
     label: ClassVar[str] = "Register the cluster as a VIM"
     base_timeout_s: ClassVar[float] = 600.0
 
-    def ask(self, draft: NeedsCluster) -> RegisterVim:
+    def ask(self, draft: InstantiateVmDraft | HealVmDraft) -> RegisterVim:
         """Ask for the registration with the service account's token."""
         assert draft.cluster is not None
         assert draft.cluster_vim_name is not None
@@ -68,18 +50,18 @@ class RegisterClusterVim(Step[NeedsCluster, VimRegistered]):
             vim_id=draft.wanted_vim_id,
         )
 
-    def fold(self, draft: NeedsCluster, reply: VimRegistered) -> Draft:
+    def fold(self, draft: InstantiateVmDraft | HealVmDraft, reply: VimRegistered) -> Draft:
         """Keep the VIM's id."""
         return draft.with_cluster_vim(reply)
 
-    def undo(self, draft: NeedsCluster) -> DeregisterVim:
+    def undo(self, draft: InstantiateVmDraft | HealVmDraft) -> DeregisterVim:
         """Remove the VIM by owner and name, as its id is unknown if the registration was not answered."""
         # Forced, also if another instance uses the VIM: the machines of the cluster are deleted next.
         return DeregisterVim(vnf_instance_id=draft.vnf_instance_id, name=draft.cluster_vim_name, force=True)
 
 
 @dataclass(frozen=True)
-class DeregisterClusterVim(Step[NeedsInstance, VimDeregistered]):
+class DeregisterClusterVim(Step[Draft, VimDeregistered]):
     """Remove the cluster's VIM and its access data, after the machines were deleted (sequences.md D1, SEQ-035).
 
     Again: safe.
@@ -94,12 +76,12 @@ class DeregisterClusterVim(Step[NeedsInstance, VimDeregistered]):
     label: ClassVar[str] = "Remove the cluster's VIM"
     base_timeout_s: ClassVar[float] = 300.0
 
-    def ask(self, draft: NeedsInstance) -> DeregisterVim:
+    def ask(self, draft: Draft) -> DeregisterVim:
         """Ask for the removal of every VIM whose owner is the instance."""
         return DeregisterVim(vnf_instance_id=draft.vnf_instance_id, force=self.is_forced)
 
-    def fold(self, draft: NeedsInstance, reply: VimDeregistered) -> None:
+    def fold(self, draft: Draft, reply: VimDeregistered) -> None:
         """Nothing to keep."""
 
-    def undo(self, draft: NeedsInstance) -> None:
+    def undo(self, draft: Draft) -> None:
         """Terminate has no rollback (api.md 4.3)."""

@@ -5,17 +5,14 @@ from __future__ import annotations
 from kubevnfm_events import CapiProviders, PackageRef
 from kubevnfm_events.infra import ChartOrder
 from kubevnfm_sol.resources import ResourceChanges
-from pydantic import ConfigDict
 
 from kubevnfm_lcm_api.lifecycle.containers.releases import changes_between
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 
 
-class ObjectsDraft(ScriptedDraft, ChartOrder):
+class ObjectsDraft(ChartOrder, ScriptedDraft):
     """An operation that applies or changes objects; the attributes of its order are stored beside its own."""
-
-    model_config = ConfigDict(extra="forbid")
 
     vim_key: str
     """The entry of vimConnectionInfo for the cluster."""

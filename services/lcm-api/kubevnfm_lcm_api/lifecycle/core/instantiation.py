@@ -144,8 +144,6 @@ class TerminateDraft(ScriptedDraft):
     """The common part of the termination of a VM-based VNF and of a CNF."""
 
     vnfd_id: str
-    package: PackageRef | None = None
-    """None: version 0.1.0 accepted the request, for a CNF."""
     vim_key: str
     vim: VimConnection
     is_forceful: bool

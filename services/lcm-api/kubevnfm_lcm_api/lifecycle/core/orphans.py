@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from kubevnfm_events import Command
 from kubevnfm_events.lcm import MarkOrphans as MarkOrphansCommand
 from kubevnfm_events.lcm import OrphansMarked
 
-from kubevnfm_lcm_api.lifecycle.core.dependencies import Withdrawn
-from kubevnfm_lcm_api.lifecycle.core.needs import NeedsInstance
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.step import Step
 
 
-class NeedsWithdrawn(NeedsInstance, Protocol):
-    """An operation that takes something away from other instances."""
-
-    @property
-    def withdrawn(self) -> Withdrawn | None: ...
-
-
 @dataclass(frozen=True)
-class MarkOrphans(Step[NeedsWithdrawn, OrphansMarked]):
+class MarkOrphans(Step[Draft, OrphansMarked]):
     """Mark the instances that use what the operation deletes, and publish an event about each (sequences.md D0).
 
     Again: safe; a marked instance is left as it is.
@@ -36,7 +28,7 @@ class MarkOrphans(Step[NeedsWithdrawn, OrphansMarked]):
     label: ClassVar[str] = "Mark the VNFs that use this one"
     base_timeout_s: ClassVar[float] = 600.0
 
-    def ask(self, draft: NeedsWithdrawn) -> MarkOrphansCommand:
+    def ask(self, draft: Draft) -> MarkOrphansCommand:
         """Ask for the marks."""
         assert draft.withdrawn is not None
         provided = draft.withdrawn.provided
@@ -48,8 +40,8 @@ class MarkOrphans(Step[NeedsWithdrawn, OrphansMarked]):
             operation=self.operation,
         )
 
-    def fold(self, draft: NeedsWithdrawn, reply: OrphansMarked) -> None:
+    def fold(self, draft: Draft, reply: OrphansMarked) -> None:
         """Nothing to keep."""
 
-    def undo(self, draft: NeedsWithdrawn) -> None:
+    def undo(self, draft: Draft) -> None:
         """The operations that take something away have no rollback (api.md 4.3)."""

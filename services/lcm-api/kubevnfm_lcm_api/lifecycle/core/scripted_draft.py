@@ -23,6 +23,8 @@ Moment = Literal["before", "completed", "rolled_back"]
 class ScriptedDraft(Draft):
     """An operation that runs scripts of the package at its beginning and at its end, and the same in its rollback."""
 
+    package: PackageRef | None = None
+    """None: version 0.1.0 accepted the request."""
     scripts: dict[str, str] = Field(default_factory=dict)
     """The package's file by phase of this operation (``scale_start``, ``scale_rollback_end``), as the VNFD maps them; for a
     driver class of Tacker's v1 ``file::Class``."""

@@ -23,11 +23,12 @@ from kubevnfm_events.infra import (
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.step import Step
 from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft, OperateVmDraft, ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.coordinate_steps import CoordinateNew
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.inventory import part_of
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.stack_steps import CHANGE_TIMEOUT_S, STACK_TIMEOUT_S
-from kubevnfm_lcm_api.lifecycle.scripts.steps import CoordinateNew, last_phases
+from kubevnfm_lcm_api.lifecycle.scripts.steps import last_phases
 
 if TYPE_CHECKING:
     from kubevnfm_lcm_api.lifecycle.core.plan import Plan

@@ -17,7 +17,7 @@ from kubevnfm_sol.resources import (
     VnfcInfo,
 )
 from kubevnfm_sol.vim import VimConnectionInfo
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
@@ -28,10 +28,8 @@ VmState = Literal["STARTED", "STOPPED"]
 Age = Literal["new", "old"]
 
 
-class ChangeVmDraft(StackDraft, StackChangeOrder):
+class ChangeVmDraft(StackChangeOrder, StackDraft):
     """The common part: the stack as it was, and as it will be."""
-
-    model_config = ConfigDict(extra="forbid")
 
     connections_before: SecretParams = Field(default_factory=dict)
     external_cps: dict[str, str] = Field(default_factory=dict)
@@ -284,8 +282,6 @@ class OperateVmDraft(ScriptedDraft):
 
     plan: ClassVar[str] = "operate_vm"
 
-    package: PackageRef | None = None
-    """None: version 0.1.0 accepted the request."""
     vnfd_id: str
     vim_key: str
     vim: VimConnection

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from kubevnfm_events.infra import StackOrder, StackResources
-from pydantic import ConfigDict
 
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 
 
-class StackDraft(ScriptedDraft, StackOrder):
+class StackDraft(StackOrder, ScriptedDraft):
     """An operation that makes or changes a stack; the attributes of its order are stored beside its own."""
-
-    model_config = ConfigDict(extra="forbid")
 
     vim_key: str
     """The entry of vimConnectionInfo for the VIM of the stack."""

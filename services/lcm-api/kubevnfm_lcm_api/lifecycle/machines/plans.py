@@ -52,15 +52,12 @@ from kubevnfm_lcm_api.lifecycle.machines.change_steps import (
     ScaleVnf,
 )
 from kubevnfm_lcm_api.lifecycle.machines.changing import ConnectVmDraft, OperateVmDraft, ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.coordinate_steps import CoordinateNew, CoordinateOld
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.stack_steps import CreateVnfResources, DeleteVnfResources, RecreateVnf
 from kubevnfm_lcm_api.lifecycle.scripts.plans import begin, finish
-from kubevnfm_lcm_api.lifecycle.scripts.steps import (
-    CoordinateNew,
-    CoordinateOld,
-)
 
 
 @SEQUENCES.sequence(InstantiateVmDraft)

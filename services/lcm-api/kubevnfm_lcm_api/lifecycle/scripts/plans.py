@@ -10,17 +10,17 @@ from collections.abc import Collection
 
 from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft
 from kubevnfm_lcm_api.lifecycle.core.plan import Plan
+from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.scripts.modifying import ModifyScriptedDraft
 from kubevnfm_lcm_api.lifecycle.scripts.steps import (
-    NeedsScripts,
     RunRollbackScript,
     RunScriptPhase,
     last_phases,
 )
 
 
-def begin(plan: Plan[NeedsScripts], draft: NeedsScripts, *, later: Collection[str] = ()) -> None:
+def begin(plan: Plan[ScriptedDraft], draft: ScriptedDraft, *, later: Collection[str] = ()) -> None:
     """Add the scripts at the operation's beginning; the one at the end of a rollback is undone after all other steps.
 
     ``later``: phases for which the sequence has another place.
@@ -33,7 +33,7 @@ def begin(plan: Plan[NeedsScripts], draft: NeedsScripts, *, later: Collection[st
             plan.then(RunScriptPhase(phase), id=phase)
 
 
-def finish(plan: Plan[NeedsScripts], draft: NeedsScripts, *, earlier: Collection[str] = ()) -> None:
+def finish(plan: Plan[ScriptedDraft], draft: ScriptedDraft, *, earlier: Collection[str] = ()) -> None:
     """Add the scripts at the operation's end, and the one at the beginning of a rollback.
 
     ``earlier``: phases for which the sequence has another place.

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from kubevnfm_events import Command
+from kubevnfm_events import Command, VimConnection
 from kubevnfm_events.credentials import (
     CredentialsMode,
     CredentialsSent,
@@ -28,12 +28,17 @@ from kubevnfm_events.credentials import (
 from kubevnfm_events.vim import DeregisterVim, RegisterReceived, ReleaseVim, VimRegistered, VimReleased
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
-from kubevnfm_lcm_api.lifecycle.core.needs import NeedsVim
 from kubevnfm_lcm_api.lifecycle.core.step import Step
 
 
-class NeedsWorkloadCluster(NeedsVim, Protocol):
+class NeedsWorkloadCluster(Protocol):
     """An operation on a workload cluster; its VIM is the management cluster."""
+
+    @property
+    def vnf_instance_id(self) -> str: ...
+
+    @property
+    def vim(self) -> VimConnection: ...
 
     @property
     def vnfd_id(self) -> str: ...

@@ -50,12 +50,12 @@ from kubevnfm_lcm_api.lifecycle.workloads.healing import HealWorkloadDraft, Repa
 from kubevnfm_lcm_api.lifecycle.workloads.machine_steps import CheckClusterMachines
 from kubevnfm_lcm_api.lifecycle.workloads.recreating import NewClusterDraft, RecreateWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.workloads.replacing import ReplaceWorkloadDraft
-from kubevnfm_lcm_api.lifecycle.workloads.sender_steps import NeedsSender, RunSenderScript
+from kubevnfm_lcm_api.lifecycle.workloads.sender_steps import RunSenderScript, SenderDraft
 from kubevnfm_lcm_api.lifecycle.workloads.update_steps import UpdateClusterAddons, UpdateClusterObjects
 
 
 def _finish_cluster(
-    plan: Plan[NeedsSender], draft: NeedsSender, capi: CapiParameters, *, earlier: Collection[str] = ()
+    plan: Plan[SenderDraft], draft: SenderDraft, capi: CapiParameters, *, earlier: Collection[str] = ()
 ) -> None:
     """As `finish`, for a change of a workload cluster: a sender of the package can send its credentials again."""
     ends = [phase for phase in last_phases(draft) if "_rollback_" not in phase] if capi.sender == "package" else []
@@ -102,13 +102,13 @@ def _build_cluster(plan: Plan[NewClusterDraft], capi: CapiParameters) -> None:
         plan.then(RegisterWorkloadVim(capi.vim_name, capi.vim_default))
 
 
-def _withdraws_itself(draft: NeedsSender, capi: CapiParameters) -> bool:
+def _withdraws_itself(draft: SenderDraft, capi: CapiParameters) -> bool:
     """Return whether a script of the package has the receiver erase the credentials."""
     return capi.sender == "package" and TERMINATE_START in draft.scripts and draft.credentials_sent is not None
 
 
 def _withdraw_credentials(
-    plan: Plan[NeedsSender], draft: NeedsSender, capi: CapiParameters, *, is_forced: bool = False
+    plan: Plan[SenderDraft], draft: SenderDraft, capi: CapiParameters, *, is_forced: bool = False
 ) -> None:
     """Add the step in which the receiver erases the credentials.
 

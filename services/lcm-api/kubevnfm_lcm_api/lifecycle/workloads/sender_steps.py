@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, cast
+from typing import ClassVar
 
 from kubevnfm_clients.awaited import CallbackEvent
 from kubevnfm_events import Command
@@ -17,24 +17,24 @@ from kubevnfm_events.mgmt import CredentialsSender, RunScript, ScriptAnswer, Scr
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.step import Step
-from kubevnfm_lcm_api.lifecycle.scripts.steps import SCRIPT_TIMEOUT_S, NeedsScripts, phase_command
+from kubevnfm_lcm_api.lifecycle.scripts.steps import SCRIPT_TIMEOUT_S, phase_command
 from kubevnfm_lcm_api.lifecycle.workloads.cluster import CapiParameters
 from kubevnfm_lcm_api.lifecycle.workloads.credential_steps import (
-    NeedsWorkloadCluster,
     SendClusterCredentials,
     WithdrawClusterCredentials,
 )
+from kubevnfm_lcm_api.lifecycle.workloads.drafts import (
+    ChangeWorkloadDraft,
+    InstantiateWorkloadDraft,
+    TerminateWorkloadDraft,
+)
 
-
-class NeedsSender(NeedsScripts, NeedsWorkloadCluster, Protocol):
-    """An operation on a workload cluster whose package has a sender of its own."""
-
-    @property
-    def vim_key(self) -> str: ...
+SenderDraft = InstantiateWorkloadDraft | ChangeWorkloadDraft | TerminateWorkloadDraft
+"""An operation on a workload cluster whose package may have a sender of its own."""
 
 
 @dataclass(frozen=True)
-class RunSenderScript(Step[NeedsSender, ScriptDone]):
+class RunSenderScript(Step[SenderDraft, ScriptDone]):
     """Run the script of a phase with access to the management cluster and with what its call-back needs.
 
     Adds: as `RunScriptPhase`; the uid and the endpoint of the cluster.
@@ -69,7 +69,7 @@ class RunSenderScript(Step[NeedsSender, ScriptDone]):
             vim_default=capi.vim_default and event == "CREATED",
         )
 
-    def ask(self, draft: NeedsSender) -> RunScript:
+    def ask(self, draft: SenderDraft) -> RunScript:
         """Ask for the script."""
         sender = CredentialsSender(vim_key=draft.vim_key)
         if self.event == "DELETED":
@@ -86,24 +86,24 @@ class RunSenderScript(Step[NeedsSender, ScriptDone]):
             sender = sender.model_copy(update={"sends": sending.ask(draft)})
         return phase_command(draft, self.phase).model_copy(update={"sender": sender})
 
-    def fold(self, draft: NeedsSender, reply: ScriptDone) -> Draft:
+    def fold(self, draft: SenderDraft, reply: ScriptDone) -> Draft:
         """Keep what the script answered, and the facts of the cluster whose credentials it has sent."""
         return _answered(draft, reply.answer).with_credentials_sent(reply.sent)
 
-    def fold_remains(self, draft: NeedsSender, remains: Mapping[str, object]) -> Draft:
+    def fold_remains(self, draft: SenderDraft, remains: Mapping[str, object]) -> Draft:
         """Keep what a script that failed has answered."""
         return draft.with_script(ScriptAnswer.model_validate(remains))
 
-    def forget(self, draft: NeedsSender) -> Draft:
+    def forget(self, draft: SenderDraft) -> Draft:
         """The receiver has erased them."""
         return draft.with_credentials_sent(None)
 
-    def undo(self, draft: NeedsSender) -> WithdrawCredentials | None:
+    def undo(self, draft: SenderDraft) -> WithdrawCredentials | None:
         """Have the receiver erase what the script may have sent, also if it has failed after that."""
         # ROTATED and DELETED: the cluster stays, and a termination has no rollback.
         return SendClusterCredentials(callback_url=self.callback_url).undo(draft) if self.event == "CREATED" else None
 
 
-def _answered(draft: NeedsSender, answer: ScriptAnswer) -> NeedsSender:
+def _answered(draft: SenderDraft, answer: ScriptAnswer) -> SenderDraft:
     # A draft returns one of its own class.
-    return cast("NeedsSender", draft.with_script(answer))
+    return draft.with_script(answer)
