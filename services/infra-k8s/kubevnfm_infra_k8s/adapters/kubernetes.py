@@ -6,7 +6,7 @@ import asyncio
 import base64
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
@@ -176,19 +176,15 @@ class KubernetesCluster:
     def _items(self, resource: Resource, listed: Body) -> Sequence[Body]:
         # The items of a list lack apiVersion and kind, or have those of their shortened form.
         known = {"apiVersion": resource.api_version, "kind": resource.kind}
-        try:
+        with self._well_formed(f"list of {resource.plural}"):
             items = listed.get("items") or []
             if not isinstance(items, list):
                 raise Malformed("items: a list expected")
             return [named(item, known) for item in items]
-        except Malformed as error:
-            raise self._malformed(f"list of {resource.plural}", error) from error
 
     def _version(self, resource: Resource, listed: Body) -> str:
-        try:
+        with self._well_formed(f"list of {resource.plural}"):
             return version_of(listed)
-        except Malformed as error:
-            raise self._malformed(f"list of {resource.plural}", error) from error
 
     def follow(
         self, resource: Resource, *, namespace: str = "", labels: str = "", name: str = ""
@@ -273,21 +269,22 @@ class KubernetesCluster:
         }
         try:
             path = _collection(resource, namespace)
-            async with self._transport.stream(path, query=asked, accept=form.watch_accept) as events:
-                async for event, size in events:
-                    change, body = field_at(event, "type"), field_at(event, "object")
-                    if change == "ERROR":
-                        code = field_at(body, "code")
-                        answer = Answer(code if isinstance(code, int) else 0, body)
-                        raise ObjectRefused.with_status(f"watch of {resource.plural}", answer.message, answer.status)
-                    if change == "BOOKMARK":
-                        yield change, checked(body), size
-                    elif change in ("ADDED", "MODIFIED", "DELETED"):
-                        yield change, named(body), size
-                    else:
-                        raise Malformed("type: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR expected")
-        except Malformed as error:
-            raise self._malformed(f"watch of {resource.plural}", error) from error
+            with self._well_formed(f"watch of {resource.plural}"):
+                async with self._transport.stream(path, query=asked, accept=form.watch_accept) as events:
+                    async for event, size in events:
+                        change, body = field_at(event, "type"), field_at(event, "object")
+                        if change == "ERROR":
+                            code = field_at(body, "code")
+                            answer = Answer(code if isinstance(code, int) else 0, body)
+                            raise ObjectRefused.with_status(
+                                f"watch of {resource.plural}", answer.message, answer.status
+                            )
+                        if change == "BOOKMARK":
+                            yield change, checked(body), size
+                        elif change in ("ADDED", "MODIFIED", "DELETED"):
+                            yield change, named(body), size
+                        else:
+                            raise Malformed("type: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR expected")
         except ObjectRefused as refusal:
             # 404: the kind is no longer served. 410: the version is too old. Both need a new start with a list.
             if refusal.http_status in (404, 410):
@@ -383,14 +380,18 @@ class KubernetesCluster:
             self._discovery.forget()
         if answer.status >= 400 or not isinstance(answer.body, Mapping):
             raise ObjectRefused.with_status(str(key), answer.message or f"HTTP {answer.status}", answer.status)
-        try:
+        with self._well_formed(str(key)):
             return checked(answer.body)
-        except Malformed as error:
-            raise self._malformed(str(key), error) from error
 
-    def _malformed(self, subject: str, error: Malformed) -> ClusterUnavailable:
-        # Temporary: a proxy in front of the API server may answer in its place.
-        return ClusterUnavailable(f"{self.endpoint}: {subject}: not an answer of a Kubernetes API: {error}")
+    @contextmanager
+    def _well_formed(self, subject: str) -> Iterator[None]:
+        try:
+            yield
+        except Malformed as error:
+            # Temporary: a proxy in front of the API server may answer in its place.
+            raise ClusterUnavailable(
+                f"{self.endpoint}: {subject}: not an answer of a Kubernetes API: {error}"
+            ) from error
 
 
 def _values(secret: Body) -> Iterator[str]:

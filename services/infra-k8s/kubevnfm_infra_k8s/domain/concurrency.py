@@ -1,4 +1,4 @@
-"""Runs independent calls concurrently, a few at a time."""
+"""Runs independent calls concurrently, a few at a time, and waits for events."""
 
 from __future__ import annotations
 
@@ -28,3 +28,14 @@ async def each_of(items: Iterable[A], do: Callable[[A], Awaitable[B]]) -> Sequen
             raise result
         good.append(result)
     return good
+
+
+async def is_set(event: asyncio.Event, *, within_s: float) -> bool:
+    """Return True once the event is set, and clear it; False if it is not set in time."""
+    try:
+        async with asyncio.timeout(max(within_s, 0.0)):
+            await event.wait()
+    except TimeoutError:
+        return False
+    event.clear()
+    return True

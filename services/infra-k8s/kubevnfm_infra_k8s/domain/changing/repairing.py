@@ -15,7 +15,7 @@ from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted
 from kubevnfm_infra_k8s.domain.ownership import is_scaled_apart
 from kubevnfm_infra_k8s.domain.planning.plan import Plan
 from kubevnfm_infra_k8s.domain.release import Entry, Release
-from kubevnfm_infra_k8s.domain.removing.deletion_state import deleting, holding
+from kubevnfm_infra_k8s.domain.removing.deletion_state import deletion_obstacle, deletion_progress
 from kubevnfm_infra_k8s.domain.watching.comparing import Difference, differences
 from kubevnfm_infra_k8s.domain.watching.drift import is_compared
 from kubevnfm_infra_k8s.domain.workload_clusters.cloud_secrets import FIELD as CLOUDS
@@ -89,9 +89,9 @@ class RepairRun:
         """Return whether objects are still being deleted: what is applied to one goes with it."""
         ending = {key: each.there for key, each in found.items() if each.what == "missing" and each.there is not None}
         if ending and self.applying.wait.left_s() <= 0:
-            raise ObjectsNotGone("; ".join(holding(key, body) for key, body in ending.items()))
+            raise ObjectsNotGone("; ".join(deletion_obstacle(key, body) for key, body in ending.items()))
         for key, body in ending.items():
-            await self.applying.progress.on(str(key), deleting(key, body), done=0, total=len(found))
+            await self.applying.progress.on(str(key), deletion_progress(key, body), done=0, total=len(found))
         return bool(ending)
 
 

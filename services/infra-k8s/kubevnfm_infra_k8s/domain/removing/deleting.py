@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -54,8 +54,8 @@ from kubevnfm_infra_k8s.domain.reading.claims import (
 )
 from kubevnfm_infra_k8s.domain.reading.existing import find, find_all, served_kinds
 from kubevnfm_infra_k8s.domain.release import Entry, Release
-from kubevnfm_infra_k8s.domain.removing.deletion_state import deleting, holding
-from kubevnfm_infra_k8s.domain.removing.finalizers import Held, Stripping
+from kubevnfm_infra_k8s.domain.removing.deletion_state import deletion_obstacle, deletion_progress
+from kubevnfm_infra_k8s.domain.removing.finalizers import Stripping, Target
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited, View, viewing
 
 log = structlog.get_logger()
@@ -78,19 +78,6 @@ _OWNERS: Final = frozenset(
     {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job", "CronJob", "Service"}
 )
 """The built-in kinds whose controllers make objects that they own: pods, and a Service's EndpointSlices."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """An object to delete."""
-
-    entry: Entry
-    resource: Resource
-    body: Body
-
-    @property
-    def key(self) -> ObjectKey:
-        return self.entry.key
 
 
 @dataclass(frozen=True)
@@ -375,14 +362,16 @@ class DeletionRun:
                 while left := self._left(targets, view):
                     gone = len(targets) - len(left)
                     for each in left:
-                        message = deleting(each.key, view.bodies[each.key])
+                        message = deletion_progress(each.key, view.bodies[each.key])
                         await self.progress.on(str(each.key), message, done=gone, total=len(targets))
                     left_s = (self.deadline - self.clock.now()).total_seconds()
                     if self.stripping is not None:
-                        held = [Held(each.entry, each.resource, view.bodies[each.key]) for each in left]
+                        held = [replace(each, body=view.bodies[each.key]) for each in left]
                         await self.stripping.strip(held, left_s=left_s)
                     if left_s <= 0:
-                        raise ObjectsNotGone("; ".join(holding(each.key, view.bodies[each.key]) for each in left))
+                        raise ObjectsNotGone(
+                            "; ".join(deletion_obstacle(each.key, view.bodies[each.key]) for each in left)
+                        )
                     patience_s = min(left_s, look_until - loop.time())
                     if self.stripping is not None and left_s > self.stripping.margin_s:
                         patience_s = min(patience_s, left_s - self.stripping.margin_s)

@@ -7,12 +7,12 @@ from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, field_at
 from kubevnfm_infra_k8s.domain.reading.readiness import last_condition
 
 
-def deleting(key: ObjectKey, body: Body) -> str:
+def deletion_progress(key: ObjectKey, body: Body) -> str:
     """Return how far a deletion is: what a Cluster says of it in its condition, since when, and what holds it."""
     return ", ".join([_stage(key, body) or "is being deleted", *_hold(body)])
 
 
-def holding(key: ObjectKey, body: Body) -> str:
+def deletion_obstacle(key: ObjectKey, body: Body) -> str:
     """Return what holds an object whose deletion has taken too long, and what its controller says."""
     said = _stage(key, body) or last_condition(body)
     return f"{key}: {', '.join([*(_hold(body) or ['still exists']), *([said] if said else [])])}"

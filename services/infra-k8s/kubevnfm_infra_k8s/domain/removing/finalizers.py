@@ -22,8 +22,8 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
-class Held:
-    """An object of the inventory that is being deleted and still exists."""
+class Target:
+    """An object to delete."""
 
     entry: Entry
     resource: Resource
@@ -53,7 +53,7 @@ class Stripping:
     _done: set[str] = field(default_factory=set)
     """The uids of the objects whose finalizers were removed."""
 
-    async def strip(self, existing: Sequence[Held], *, left_s: float) -> None:
+    async def strip(self, existing: Sequence[Target], *, left_s: float) -> None:
         """Remove the finalizers of the objects that have waited long enough, and record what may be left for it.
 
         ``left_s``: the seconds until the deadline. Raises RevisionConflict if another worker has changed the inventory.
@@ -82,14 +82,14 @@ class Stripping:
                     raise
             self._done.add(uid_of(each.body))
 
-    def _is_deleted(self, each: Held) -> bool:
+    def _is_deleted(self, each: Target) -> bool:
         since = field_at(each.body, "metadata", "deletionTimestamp")
         return bool(each.finalizers and since and uid_of(each.body) not in self._done)
 
-    def _is_old(self, each: Held) -> bool:
+    def _is_old(self, each: Target) -> bool:
         return datetime.fromisoformat(str(field_at(each.body, "metadata", "deletionTimestamp"))) < self.before
 
-    async def _orphaned(self, candidates: Sequence[Held]) -> Collection[ObjectKey]:
+    async def _orphaned(self, candidates: Sequence[Target]) -> Collection[ObjectKey]:
         """Return the objects of Cluster API whose Cluster has lost its finalizers: no controller ends their deletion."""
         mine = [each.key for each in candidates if each.key.group in GROUPS and not is_cluster(each.key)]
         release = await self.releases.get(self.vnf_instance_id) if mine else None
@@ -97,7 +97,7 @@ class Stripping:
         places = {each.namespace for each in left if each.kind == "Cluster" and each.finalizers}
         return frozenset(key for key in mine if key.namespace in places)
 
-    async def _left(self, each: Held) -> Sequence[LeftObject]:
+    async def _left(self, each: Target) -> Sequence[LeftObject]:
         """Return the object, and for a Cluster what Cluster API has made for it."""
         key, endpoint = each.entry.key, self.cluster.endpoint
         own = left_object(

@@ -25,7 +25,8 @@ from kubevnfm_infra_k8s.domain.objects import (
 )
 from kubevnfm_infra_k8s.domain.reading.existing import served_kinds
 from kubevnfm_infra_k8s.domain.release import Entry, Release
-from kubevnfm_infra_k8s.domain.removing.deleting import DeletionRun, Target, is_cluster_scoped
+from kubevnfm_infra_k8s.domain.removing.deleting import DeletionRun, is_cluster_scoped
+from kubevnfm_infra_k8s.domain.removing.finalizers import Target
 
 log = structlog.get_logger()
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from kubevnfm_kit.errors import VnfmError
 
+from kubevnfm_infra_k8s.domain.concurrency import is_set
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, field_at
 from kubevnfm_infra_k8s.domain.ports import Cluster, Seen
 from kubevnfm_infra_k8s.domain.reading.readiness import is_complete_job
@@ -77,12 +78,8 @@ class View:
 
     async def change(self, *, within_s: float) -> bool:
         """Return True after the next change, False if there is none in time. Raises the error of an ended watch."""
-        try:
-            async with asyncio.timeout(max(within_s, 0.0)):
-                await self._changed.wait()
-        except TimeoutError:
+        if not await is_set(self._changed, within_s=within_s):
             return False
-        self._changed.clear()
         self.check()
         return True
 

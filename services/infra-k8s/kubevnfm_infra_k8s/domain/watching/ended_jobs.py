@@ -23,7 +23,7 @@ _COMPLETED: Final = "Completed"
 _FAILURES: Final = frozenset({"BackoffLimitExceeded", "DeadlineExceeded", "PodFailurePolicy", "FailedIndexes"})
 
 
-async def verdicts_on_collected(cluster: Cluster, jobs: Sequence[Awaited]) -> Mapping[ObjectKey, Verdict]:
+async def verdicts_on_ended(cluster: Cluster, jobs: Sequence[Awaited]) -> Mapping[ObjectKey, Verdict]:
     """Return the verdicts on Jobs that do not exist; each was created with the uid."""
     namespaces = sorted({each.key.namespace for each in jobs})
 

@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Final
 
 from kubevnfm_events import VimConnection
 
 from kubevnfm_infra_k8s.domain.objects import MANAGED_BY, Resource
-from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, Seen
+from kubevnfm_infra_k8s.domain.ports import Cluster, Seen
 from kubevnfm_infra_k8s.domain.watching.drift import Sighting
 from kubevnfm_infra_k8s.domain.watching.shared_watches import SharedWatch, SharedWatches
 
@@ -62,24 +62,11 @@ class Sightings:
 Watch = SharedWatch[Sightings]
 
 
-class ObjectWatches:
+class ObjectWatches(SharedWatches[Sightings]):
     """The watches of all clusters."""
 
-    def __init__(self, shared: SharedWatches[Sightings]) -> None:
-        self._shared = shared
-        self._clock = 0
-
-    @classmethod
-    @asynccontextmanager
-    async def open(cls, clusters: Clusters) -> AsyncIterator[Self]:
-        """Yield the watches; leaving ends all of them."""
-        async with SharedWatches[Sightings].open(clusters) as shared:
-            yield cls(shared)
-
-    @property
-    def now(self) -> int:
-        """The number of changes so far, as a time."""
-        return self._clock
+    now: int = 0
+    """The number of changes so far, as a time."""
 
     @asynccontextmanager
     async def viewing(
@@ -90,15 +77,13 @@ class ObjectWatches:
         ``place``: the cluster with the credentials; ``linger_s``: how long the watches go on without another call.
         """
         user = asyncio.Event()
-        mine = {
-            each: self._shared.join((place, each), vim, user, Sightings(), self._following(each)) for each in scopes
-        }
+        mine = {each: self.join((place, each), vim, user, Sightings(), self._following(each)) for each in scopes}
         try:
             await _listed(mine.values(), within_s=within_s)
             yield {scope: watch for scope, watch in mine.items() if watch.has_listed.is_set()}
         finally:
             for scope, watch in mine.items():
-                self._shared.leave((place, scope), watch, user, linger_s=linger_s)
+                self.leave((place, scope), watch, user, linger_s=linger_s)
 
     def _following(self, scope: Scope) -> Callable[[Cluster, Watch], Awaitable[None]]:
         resource, namespace = scope
@@ -107,8 +92,8 @@ class ObjectWatches:
             following = cluster.follow_metadata(resource, Sighting.from_body, namespace=namespace, labels=_SELECTOR)
             async with aclosing(following):
                 async for seen in following:
-                    self._clock += 1
-                    watch.state.update(seen, at=self._clock)
+                    self.now += 1
+                    watch.state.update(seen, at=self.now)
                     watch.wake()
 
         return follow

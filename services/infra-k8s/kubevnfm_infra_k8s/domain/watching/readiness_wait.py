@@ -18,7 +18,7 @@ from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.readiness import judge
 from kubevnfm_infra_k8s.domain.verdicts import CURRENT, Observation, Status, Verdict
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited, View, soonest, viewing
-from kubevnfm_infra_k8s.domain.watching.ended_jobs import verdicts_on_collected
+from kubevnfm_infra_k8s.domain.watching.ended_jobs import verdicts_on_ended
 from kubevnfm_infra_k8s.domain.watching.not_ready_report import not_ready
 from kubevnfm_infra_k8s.domain.watching.stuck_pods import LOOK_EVERY_S, StuckPods
 
@@ -66,7 +66,7 @@ class ReadinessWait:
         async with viewing(self.cluster, awaited, vnf_instance_id=self.vnf_instance_id) as view:
             while True:
                 verdicts = {each.key: self._judge(each, view, classes) for each in awaited}
-                verdicts |= await self._judge_collected(awaited, verdicts)
+                verdicts |= await self._judge_ended(awaited, verdicts)
                 ready = sum(verdict.is_current for verdict in verdicts.values())
                 if ready == len(awaited):
                     return dict(view.bodies)
@@ -99,7 +99,7 @@ class ReadinessWait:
             raise ObjectsNotReady("; ".join(f"{subject}: {message}" for subject, message in lacking))
         return not lacking
 
-    async def _judge_collected(
+    async def _judge_ended(
         self, awaited: Sequence[Awaited], verdicts: Mapping[ObjectKey, Verdict]
     ) -> Mapping[ObjectKey, Verdict]:
         """Return the verdicts on the missing Jobs that may have ended before they were seen complete."""
@@ -110,7 +110,7 @@ class ReadinessWait:
         ]
         if not missing:
             return {}
-        found = await verdicts_on_collected(self.cluster, missing)
+        found = await verdicts_on_ended(self.cluster, missing)
         self.complete.update(key for key, verdict in found.items() if verdict.is_current)
         return found
 

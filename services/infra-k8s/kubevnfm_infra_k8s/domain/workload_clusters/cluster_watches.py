@@ -6,14 +6,15 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Final, Self
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from kubevnfm_events import VimConnection
 
 from kubevnfm_infra_k8s.domain.capi.contract import NAME_LABEL
+from kubevnfm_infra_k8s.domain.concurrency import is_set
 from kubevnfm_infra_k8s.domain.objects import Body, Resource, field_at, labels_of
-from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, Seen
+from kubevnfm_infra_k8s.domain.ports import Cluster, Seen
 from kubevnfm_infra_k8s.domain.watching.shared_watches import SharedWatch, SharedWatches
 
 _LINGER_S: Final = 30.0
@@ -107,61 +108,40 @@ class Listed:
         return next((each for each in self.bodies[resource] if field_at(each, "metadata", "name") == name), None)
 
 
+@dataclass(frozen=True)
 class ClusterView:
     """The objects of one Cluster as last seen by the shared watches."""
 
-    def __init__(
-        self,
-        watches: Mapping[Watched, SharedWatch[WatchedObjects]],
-        changed: asyncio.Event,
-        *,
-        namespace: str,
-        name: str,
-    ) -> None:
-        self._watches, self._changed = watches, changed
-        self._namespace, self._name = namespace, name
+    watches: Mapping[Watched, SharedWatch[WatchedObjects]]
+    changed: asyncio.Event
+    namespace: str
+    name: str
 
     def objects(self, resource: Resource) -> Sequence[Body]:
         """Return the objects of a kind that belong to the Cluster. Raises the error of a watch that has ended."""
-        watch = self._watches[resource]
-        if watch.error is not None:
-            raise watch.error
-        return list(watch.state.of_clusters.get((self._namespace, self._name), {}).values())
+        return list(self._state(resource).of_clusters.get((self.namespace, self.name), {}).values())
 
     def named(self, resource: Watched, name: str) -> Body | None:
-        """Return the object of this name in the Cluster's namespace."""
-        watch = self._watches[resource]
+        """Return the object of this name in the Cluster's namespace. Raises as `objects`."""
+        return self._state(resource).bodies.get(f"{self.namespace}/{name}")
+
+    def _state(self, watched: Watched) -> WatchedObjects:
+        watch = self.watches[watched]
         if watch.error is not None:
             raise watch.error
-        return watch.state.bodies.get(f"{self._namespace}/{name}")
+        return watch.state
 
     def beside(self, *, namespace: str, name: str) -> ClusterView:
         """Return the view of another Cluster, by the same watches, of a view that awaits the changes of every Cluster."""
-        return ClusterView(self._watches, self._changed, namespace=namespace, name=name)
+        return replace(self, namespace=namespace, name=name)
 
     async def change(self, *, within_s: float) -> bool:
         """Return True after a change of an object of the Cluster, or of one without an owner; False if there is none in time."""
-        try:
-            async with asyncio.timeout(max(within_s, 0.0)):
-                await self._changed.wait()
-        except TimeoutError:
-            return False
-        self._changed.clear()
-        return True
+        return await is_set(self.changed, within_s=within_s)
 
 
-class ClusterWatches:
+class ClusterWatches(SharedWatches[WatchedObjects]):
     """The watches of all management clusters."""
-
-    def __init__(self, shared: SharedWatches[WatchedObjects]) -> None:
-        self._shared = shared
-
-    @classmethod
-    @asynccontextmanager
-    async def open(cls, clusters: Clusters) -> AsyncIterator[Self]:
-        """Yield the watches; leaving ends all of them."""
-        async with SharedWatches[WatchedObjects].open(clusters) as shared:
-            yield cls(shared)
 
     @asynccontextmanager
     async def viewing(
@@ -173,8 +153,7 @@ class ClusterWatches:
         """
         changed, place = asyncio.Event(), (namespace, name)
         mine = {
-            each: self._shared.join((endpoint, each), vim, changed, WatchedObjects(), _following(each))
-            for each in resources
+            each: self.join((endpoint, each), vim, changed, WatchedObjects(), _following(each)) for each in resources
         }
         for watch in mine.values():
             watch.state.users[place].add(changed)
@@ -187,7 +166,7 @@ class ClusterWatches:
                 watch.state.users[place].discard(changed)
                 if not watch.state.users[place]:
                     del watch.state.users[place]
-                self._shared.leave((endpoint, resource), watch, changed, linger_s=_LINGER_S)
+                self.leave((endpoint, resource), watch, changed, linger_s=_LINGER_S)
 
 
 def _following(watched: Watched) -> Callable[[Cluster, SharedWatch[WatchedObjects]], Awaitable[None]]:
