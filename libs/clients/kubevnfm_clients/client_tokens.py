@@ -7,9 +7,9 @@ import hashlib
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol, TypeVar
 from urllib.parse import quote_plus
 
 import aiohttp
@@ -47,6 +47,16 @@ class Client:
         return hashlib.sha256(facts.encode()).hexdigest()
 
 
+class Answered(Protocol):
+    """An answer with its status."""
+
+    @property
+    def status(self) -> int: ...
+
+
+A = TypeVar("A", bound=Answered)
+
+
 @dataclass
 class _Cached:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -75,6 +85,17 @@ class ClientTokens:
                 cached.token, life_s = await _fetched(client, session)
                 cached.ends_at = self._monotonic() + life_s - min(_MARGIN_S, life_s / 10)
             return cached.token
+
+    async def authorized(
+        self, client: Client, session: aiohttp.ClientSession, send: Callable[[str], Awaitable[A]]
+    ) -> A:
+        """Return the answer of ``send``, which gets the Authorization header. A token that is rejected is replaced once. Raises NoToken."""
+        token = await self.token(client, session)
+        answer = await send(f"Bearer {token}")
+        # The server may have restarted and forgotten its tokens; a second 401 means wrong credentials.
+        if answer.status == 401:
+            answer = await send(f"Bearer {await self.token(client, session, instead_of=token)}")
+        return answer
 
 
 async def _fetched(client: Client, session: aiohttp.ClientSession) -> tuple[str, float]:

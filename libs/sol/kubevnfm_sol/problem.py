@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from kubevnfm_kit.error_text import ErrorText
+from kubevnfm_kit.errors import VnfmError
 from pydantic import Field
 
 from kubevnfm_sol.base import SolType
@@ -27,3 +30,8 @@ class ProblemDetails(SolType):
     # Left out when empty: `exclude_none` alone would write an empty list.
     invalid_params: tuple[InvalidParam, ...] = Field(default=(), exclude_if=lambda value: not value)
     request_id: str | None = None
+
+    @classmethod
+    def from_error(cls, error: VnfmError, *, instance: str | None = None) -> Self:
+        """Return the problem of an error, without the places of an `InvalidInput`."""
+        return cls(type=error.code, title=error.title, status=error.status, detail=str(error), instance=instance)

@@ -18,6 +18,7 @@ from typing import Final, Protocol
 
 import structlog
 from kubevnfm_csar import Flavour, UnknownFlavour, Vnfd
+from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import NotFound, VnfmError
 from kubevnfm_secrets import KeyRing
@@ -120,7 +121,7 @@ class ExternalGrants:
             try:
                 request = await self._request(record)
             except VnfmError as error:
-                problem = _problem(error, record)
+                problem = ProblemDetails.from_error(error, instance=record.occ.id)
                 await change(record.occ.id, lambda present, now: self._refused(present, problem, now))
                 return None
         async with self._calls:
@@ -189,9 +190,10 @@ class ExternalGrants:
                 known = {"grant_id": granting.grant_id or grant_id, "faults": 0, "last_fault": ""}
             case Unanswered(reason=reason, again_in_s=retry_after_s):
                 faults = granting.faults + 1
-                # The exponent is bounded, as a float would overflow after some hundred faults.
-                pause_s = min(self._poll_s * 2.0 ** min(faults - 1, 10), _LONGEST_PAUSE_S)
-                pause_s = max(pause_s, min(retry_after_s or 0.0, _LONGEST_RETRY_AFTER_S))
+                pause_s = max(
+                    BackOff(self._poll_s, _LONGEST_PAUSE_S).after(faults),
+                    min(retry_after_s or 0.0, _LONGEST_RETRY_AFTER_S),
+                )
                 known = {"faults": faults, "last_fault": reason}
                 log.warning("nfvo_gave_no_answer", operation_id=record.occ.id, reason=reason, tries=faults)
         # Not later than the timeout: the next call of `pursue` then ends the operation in time.
@@ -206,7 +208,7 @@ class ExternalGrants:
             draft = granted(SEQUENCES.draft(record.plan, record.draft), grant, granting.request)
         # SOL003: a grant that the VNFM cannot follow ends the operation before any resource is touched.
         except VnfmError as error:
-            return self._saga.refuse(record, _problem(error, record), now)
+            return self._saga.refuse(record, ProblemDetails.from_error(error, instance=record.occ.id), now)
         given = granting.model_copy(
             update={
                 "grant_id": grant.id,
@@ -255,9 +257,3 @@ class ExternalGrants:
             except UnknownFlavour as error:
                 raise NotFound(str(error)) from error
         return nfvo_grant_request(record, draft, flavour, root=self._root)
-
-
-def _problem(error: VnfmError, record: OccurrenceRecord) -> ProblemDetails:
-    return ProblemDetails(
-        type=error.code, title=error.title, status=error.status, detail=str(error), instance=record.occ.id
-    )

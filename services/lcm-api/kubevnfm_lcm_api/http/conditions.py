@@ -42,10 +42,15 @@ def answer(request: web.Request, body: JsonMapping, tag: str, changed_at: str | 
     headers = {"ETag": tag}
     if changed_at is not None:
         headers["Last-Modified"] = format_datetime(datetime.fromisoformat(changed_at), usegmt=True)
-    known = request.headers.get("If-None-Match")
-    if known is not None and _names(known, tag, weak=True):
+    if is_known(request, tag):
         return web.Response(status=304, headers=headers)
     return web.json_response(body, headers=headers)
+
+
+def is_known(request: web.Request, tag: str) -> bool:
+    """Return whether the caller has the resource with this tag already (If-None-Match)."""
+    known = request.headers.get("If-None-Match")
+    return known is not None and _names(known, tag, weak=True)
 
 
 def check_unchanged(request: web.Request, tag: str, changed_at: str) -> None:

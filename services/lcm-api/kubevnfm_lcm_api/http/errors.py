@@ -80,14 +80,14 @@ def problem_response(
 
 def _of_error(request: web.Request, error: VnfmError, request_id: str) -> web.Response:
     places = error.places if isinstance(error, InvalidInput) else ()
-    facts = {"type": error.code, "title": error.title, "status": error.status, "detail": str(error)}
     problem: ProblemDetails
     if document_of(request.app, request.path).has_pointers:
         errors = tuple(PointedError(pointer=json_pointer(name), message=reason) for name, reason in places)
-        problem = PointedProblem(**facts, errors=errors, request_id=request_id)
+        problem = PointedProblem.from_error(error).model_copy(update={"errors": errors})
     else:
         named = tuple(InvalidParam(name=name, reason=reason) for name, reason in places if name)
-        problem = ProblemDetails(**facts, invalid_params=named, request_id=request_id)
+        problem = ProblemDetails.from_error(error).model_copy(update={"invalid_params": named})
+    problem = problem.model_copy(update={"request_id": request_id})
     headers: list[tuple[str, str]] = []
     if isinstance(error, OutsideUnavailable):
         headers.append(("Retry-After", str(RETRY_AFTER_S)))

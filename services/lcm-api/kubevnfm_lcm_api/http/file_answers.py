@@ -13,6 +13,7 @@ from urllib.parse import quote
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput, NotFound
 
+from kubevnfm_lcm_api.http.conditions import is_known
 from kubevnfm_lcm_api.http.errors import RangeNotSatisfiable
 
 SERVES_RANGES: Final = web.RequestKey("serves_ranges", bool)
@@ -79,7 +80,7 @@ async def answer_file(
         "ETag": tag,
     }
     # If-None-Match has precedence over ranges (RFC 9110 13.2.2).
-    if _is_known(request, tag):
+    if is_known(request, tag):
         return web.Response(status=304, headers={"ETag": tag})
     asked = None
     # With another tag the file has changed, and the caller wants all of it.
@@ -98,11 +99,6 @@ async def answer_file(
 def _attachment(name: str) -> str:
     """Return the Content-Disposition (RFC 6266): the name in signs that every client reads, and as it is."""
     return f"attachment; filename=\"{_UNSAFE.sub('_', name)}\"; filename*=UTF-8''{quote(name, safe='')}"
-
-
-def _is_known(request: web.Request, tag: str) -> bool:
-    known = request.headers.get("If-None-Match")
-    return known is not None and {"*", tag} & {each.strip().removeprefix("W/") for each in known.split(",")} != set()
 
 
 async def _pieces(path: Path, part: ByteRange) -> AsyncIterator[bytes]:

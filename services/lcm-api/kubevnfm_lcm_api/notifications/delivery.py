@@ -19,6 +19,7 @@ import structlog
 from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.lcm import DeliverNotification, NotificationDropped, NotificationsDelivered
+from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
@@ -54,7 +55,7 @@ _REDELIVER_S: Final = 5.0
 _BUSY_S: Final = 1.0
 """When a command is delivered again that has found another process at work."""
 _STORE_PAUSE_S: Final = 2.0
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 300.0
+_BACK_OFF: Final = BackOff(1.0, 300.0)
 _MAX_RETRY_AFTER_S: Final = 3600.0
 """The longest Retry-After that is obeyed."""
 _GIVE_UP_AFTER: Final = timedelta(hours=1)
@@ -353,9 +354,7 @@ class Notifications:
         while entries := await self._store.find(NOTIFICATIONS, Query(old, sort=Sort("order"), limit=_AT_ONCE)):
             for entry in entries:
                 await self._drop(entry, record, answer.reason)
-        # 2^9 s is above the longest pause; an unlimited exponent would overflow a float.
-        pause_s = min(_FIRST_PAUSE_S * 2.0 ** min(record.failures - 1, 9), _LONGEST_PAUSE_S)
-        return max(pause_s, min(answer.again_in_s or 0.0, _MAX_RETRY_AFTER_S))
+        return max(_BACK_OFF.after(record.failures), min(answer.again_in_s or 0.0, _MAX_RETRY_AFTER_S))
 
     def _record_failure(self, record: _Record, answer: Untaken | Refused) -> None:
         record.last_failure_at, record.last_failure = rfc3339(self._clock.now()), answer.reason

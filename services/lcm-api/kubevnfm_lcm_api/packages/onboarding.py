@@ -255,7 +255,7 @@ class Onboarding:
                 raise _duplicate(vnfd, f"VNF package {twin.id}")
 
     async def _reject(self, package_id: str, refusal: VnfmError, *, where: Filter) -> Outcome:
-        problem = ProblemDetails(type=refusal.code, title=refusal.title, status=refusal.status, detail=str(refusal))
+        problem = ProblemDetails.from_error(refusal)
         fields = {
             "onboardingState": "ERROR",
             "onboardingFailureDetails": problem.model_dump(by_alias=True, exclude_none=True),

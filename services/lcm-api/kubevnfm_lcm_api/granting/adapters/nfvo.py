@@ -57,11 +57,9 @@ class HttpNfvo:
         self._tokens = ClientTokens()
 
     def link(self, grant_id: str) -> str:
-        """See the port."""
         return f"{self._grants}/{quote(grant_id, safe='')}"
 
     async def request_grant(self, request: Mapping[str, object]) -> Answer:
-        """See the port."""
         answer = await self._call("POST", self._grants, request)
         if isinstance(answer, Unanswered):
             return answer
@@ -73,7 +71,6 @@ class HttpNfvo:
         return _decision(answer, 201)
 
     async def poll(self, grant_id: str) -> Answer:
-        """See the port."""
         answer = await self._call("GET", self.link(grant_id), None)
         if isinstance(answer, Unanswered):
             return answer
@@ -89,13 +86,11 @@ class HttpNfvo:
                     headers["Authorization"] = aiohttp.encode_basic_auth(credentials.user, credentials.password)
                 return await self._send(method, url, headers, body)
             client = Client(credentials.token_url, credentials.user, credentials.password)
-            token = await self._tokens.token(client, self._session)
-            answer = await self._send(method, url, {**headers, "Authorization": f"Bearer {token}"}, body)
-            # The NFVO may have restarted and forgotten its tokens; a second 401 means wrong credentials.
-            if answer.status == 401:
-                token = await self._tokens.token(client, self._session, instead_of=token)
-                answer = await self._send(method, url, {**headers, "Authorization": f"Bearer {token}"}, body)
-            return answer
+
+            async def send(authorization: str) -> _Response:
+                return await self._send(method, url, {**headers, "Authorization": authorization}, body)
+
+            return await self._tokens.authorized(client, self._session, send)
         except NoToken as error:
             return Unanswered(str(error))
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:

@@ -15,7 +15,6 @@ class PackageUsers:
         self._store = store
 
     async def exist(self, vnfd_id: str) -> bool:
-        """See the port."""
         # A running change of package uses the new one already, though the instance still names the old one.
         for users in (by(vnfdId=vnfd_id), Compare("internal/dstVnfdId", Op.EQ, [vnfd_id])):
             if await self._store.count(COLLECTION, users, limit=1):
@@ -23,6 +22,5 @@ class PackageUsers:
         return False
 
     async def next_vnfd(self, instance_id: str) -> str | None:
-        """See the port."""
         stored = await self._store.get(COLLECTION, instance_id)
         return stored.body["internal"].get("dstVnfdId") if stored is not None else None

@@ -39,9 +39,7 @@ def error_of_step(error: VnfmError, planned: PlannedStep, record: OccurrenceReco
 
 def refusal(error: VnfmError, record: OccurrenceRecord) -> ProblemDetails:
     """Return the problem of an operation that is refused before it begins."""
-    return ProblemDetails(
-        type=error.code, title=error.title, status=error.status, detail=str(error), instance=record.occ.id
-    )
+    return ProblemDetails.from_error(error, instance=record.occ.id)
 
 
 def unanswered(planned: PlannedStep, record: OccurrenceRecord) -> ProblemDetails:

@@ -25,7 +25,6 @@ class AwaitedCallbacks:
         self._store, self._clock, self._sequences = store, clock, sequences
 
     async def awaited(self, vnf_instance_id: str, operation_id: str) -> AwaitedCallback | None:
-        """See the port."""
         # The named one first: the clean-up of a failed instantiation is not the instance's own operation, and the instance
         # may be deleted by then.
         if operation_id and (found := await self._of_operation(vnf_instance_id, operation_id)) is not None:

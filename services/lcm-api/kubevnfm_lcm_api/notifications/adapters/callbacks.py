@@ -61,7 +61,7 @@ class HttpSubscriber:
         self._tokens = ClientTokens()
 
     async def obstacle(self, callback: Callback) -> str | None:
-        """See the port. An address is checked now; a host name is checked when it is connected to."""
+        """An address is checked now; a host name is checked when it is connected to."""
         if not self._is_allowed(self._plain(callback.uri)):
             return f"callbackUri: {AddressNotAllowed()}"
         asked = callback.authentication
@@ -80,7 +80,6 @@ class HttpSubscriber:
         return None
 
     async def test(self, callback: Callback) -> str | None:
-        """See the port."""
         try:
             answer = await self._call("GET", callback, {}, None, _TEST_S)
         except NoToken as error:
@@ -90,7 +89,6 @@ class HttpSubscriber:
         return None if answer.status == 204 else f"it answered {answer.status}"
 
     async def notify(self, callback: Callback, body: JsonMapping, version: str) -> Taken | Untaken | Refused:
-        """See the port."""
         try:
             answer = await self._call("POST", callback, {"Version": version}, body, _NOTIFY_S)
         except NoToken as error:
@@ -126,14 +124,11 @@ class HttpSubscriber:
             return await _sent(session, method, uri, sent, body, timeout_s)
         password = self._plain(params["clientPassword"]) if "clientPassword" in params else None
         client = Client(self._plain(params["tokenEndpoint"]), self._plain(params["clientId"]), password)
-        token = await self._tokens.token(client, session)
-        sent["Authorization"] = f"Bearer {token}"
-        answer = await _sent(session, method, uri, sent, body, timeout_s)
-        if answer.status == 401:
-            token = await self._tokens.token(client, session, instead_of=token)
-            sent["Authorization"] = f"Bearer {token}"
-            answer = await _sent(session, method, uri, sent, body, timeout_s)
-        return answer
+
+        async def send(authorization: str) -> _Answer:
+            return await _sent(session, method, uri, {**sent, "Authorization": authorization}, body, timeout_s)
+
+        return await self._tokens.authorized(client, session, send)
 
     def _is_allowed(self, uri: str) -> bool:
         host = urlsplit(uri).hostname or ""

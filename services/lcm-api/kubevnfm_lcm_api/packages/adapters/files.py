@@ -61,7 +61,6 @@ class DiskPackageFiles:
         self._hots: dict[tuple[str, str, float], BaseHot | None] = {}
 
     async def store(self, package_id: str, chunks: AsyncIterator[bytes], *, limit_bytes: int) -> Upload:
-        """See the port."""
         folder = self._root / package_id
         digest, size, head = hashlib.sha256(), 0, b""
         file, part = await _on_disk(_new_part, folder)
@@ -86,19 +85,15 @@ class DiskPackageFiles:
         return Upload(size_bytes=size, sha256=digest.hexdigest())
 
     async def onboard(self, package_id: str) -> OnboardedFiles:
-        """See the port."""
         return await self._processes.unpack(self._root / package_id)
 
     def content(self, package_id: str) -> Path:
-        """See the port."""
         return self._root / package_id / CONTENT
 
     def folder(self, package_id: str) -> Path:
-        """See the port."""
         return self._root / package_id / FILES
 
     async def base_hot(self, package_id: str, flavour_id: str) -> BaseHot | None:
-        """See the port."""
         folder = self.folder(package_id)
         # Content that is uploaded after an ERROR has the same package id: the folder's time distinguishes it.
         stamp = (await asyncio.to_thread(folder.stat)).st_mtime
@@ -110,23 +105,20 @@ class DiskPackageFiles:
         return self._hots[key]
 
     async def file(self, package_id: str, path: str, *, limit_bytes: int) -> bytes | None:
-        """See the port."""
         return await asyncio.to_thread(_read, self.folder(package_id) / path, limit_bytes)
 
     async def archive(self, package_id: str) -> Path:
-        """See the port."""
         path = self._root / package_id / ARCHIVE
         if not await asyncio.to_thread(path.exists):
             await asyncio.to_thread(_pack, self.folder(package_id), path)
         return path
 
     async def remove(self, package_id: str) -> None:
-        """See the port."""
         # The package's document is deleted by now: files that cannot be deleted must not fail the request.
         await asyncio.to_thread(shutil.rmtree, self._root / package_id, ignore_errors=True)
 
     async def selection(self, package_id: str, names: Sequence[str]) -> Path:
-        """See the port. The newest few archives are kept, so that range requests for a large one do not pack it again."""
+        """The newest few archives are kept, so that range requests for a large one do not pack it again."""
         folder = self._root / package_id
         key = hashlib.sha256("\0".join(names).encode()).hexdigest()[:32]
         return await asyncio.to_thread(_selected, folder, folder / SELECTIONS / f"{key}.zip", tuple(names))

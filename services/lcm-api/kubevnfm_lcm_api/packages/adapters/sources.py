@@ -43,7 +43,6 @@ class HttpPackageSources:
 
     @asynccontextmanager
     async def open(self, source: JsonMapping) -> AsyncIterator[AsyncIterator[bytes]]:
-        """See the port."""
         uri = URL(self._plain(source["uri"]))
         try:
             async with asyncio.timeout(self._longest_s):
