@@ -31,24 +31,20 @@ async def create(request: web.Request) -> web.Response:
 
 
 async def list_all(request: web.Request) -> web.Response:
-    """GET vims: the VIMs that match the query's values; ``fields`` selects attributes."""
     filters = {one.name: request.query.getall(one.name) for one in _FILTERS if one.name in request.query}
     found = await request.app[VIMS].list(filters)
     return web.json_response({"vims": [_selected(request, vim) for vim in found]})
 
 
 async def show(request: web.Request) -> web.Response:
-    """GET vims/{id}: 200; ``fields`` selects attributes."""
     return web.json_response({"vim": _selected(request, await request.app[VIMS].get(_id(request)))})
 
 
 async def update(request: web.Request) -> web.Response:
-    """PUT vims/{id}: 200 with the changed record."""
     return web.json_response({"vim": await request.app[VIMS].update(_id(request), await _body(request))})
 
 
 async def delete(request: web.Request) -> web.Response:
-    """DELETE vims/{id}: 204."""
     await request.app[VIMS].delete(_id(request))
     return web.Response(status=204)
 

@@ -9,13 +9,13 @@ other commands for the same subscription only make the run check its queue once 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
 import structlog
+from cachetools import LRUCache
 from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.lcm import DeliverNotification, NotificationDropped, NotificationsDelivered
@@ -120,7 +120,7 @@ class Notifications:
         self._turns = Turns(store, clock, lease_s=lease_s)
         self._runs: dict[str, _Run] = {}
         self._is_closing = False
-        self._announced: OrderedDict[str, None] = OrderedDict()
+        self._announced: LRUCache[str, None] = LRUCache(_CACHED_MARKS)
         """The newest events whose marks this process has stored; saves reads of the store."""
 
     async def aclose(self) -> None:
@@ -172,8 +172,6 @@ class Notifications:
 
     async def _mark_announced(self, envelope: Envelope[Message]) -> None:
         self._announced[envelope.id] = None
-        while len(self._announced) > _CACHED_MARKS:
-            self._announced.popitem(last=False)
         try:
             await self._store.insert(ANNOUNCED, envelope.id, {"doneAt": rfc3339(self._clock.now())})
         except AlreadyExists:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
+from cachetools import LRUCache
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_csar import BaseHot, Vnfd
 from kubevnfm_events import Envelope, Message, PackageRef
@@ -33,8 +34,6 @@ _TRIES: Final = 5
 _CHANGE_THE_VNFD: Final = frozenset({"MODIFY_INFO", "CHANGE_VNFPKG"})
 _CACHED: Final = 64
 """Packages whose facts are kept in memory: an ONBOARDED package never changes."""
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class PackageBusy(Conflict):
@@ -58,9 +57,9 @@ class Packages:
     ) -> None:
         self._store, self._outbox, self._files, self._users = store, outbox, files, users
         self._ring, self._clock = ring, clock
-        self._vnfds: dict[tuple[str, str], Vnfd] = {}
-        self._references: dict[str, PackageRef] = {}
-        self._file_names: dict[str, frozenset[str]] = {}
+        self._vnfds: LRUCache[tuple[str, str], Vnfd] = LRUCache(_CACHED)
+        self._references: LRUCache[str, PackageRef] = LRUCache(_CACHED)
+        self._file_names: LRUCache[str, frozenset[str]] = LRUCache(_CACHED)
         self._reads = UsablePackages(store)
 
     async def create(self, user_data: JsonMapping) -> JsonMapping:
@@ -175,7 +174,9 @@ class Packages:
         if package_id in self._references:
             return self._references[package_id]
         found = reference(await self.get(package_id))
-        return _kept(self._references, package_id, found) if found.vnfd_id else found
+        if found.vnfd_id:
+            self._references[package_id] = found
+        return found
 
     async def usable(self, vnfd_id: str) -> PackageRef:
         """Return the ONBOARDED and ENABLED package of a VNFD. Raises PackageUnusable."""
@@ -196,7 +197,7 @@ class Packages:
             stored = await self._store.get(VNFDS, package_id)
             if stored is None:
                 raise NotFound(f"VNF package {package_id} has no VNFD")
-            _kept(self._vnfds, key, Vnfd.model_validate(stored.body["vnfd"]))
+            self._vnfds[key] = Vnfd.model_validate(stored.body["vnfd"])
         return self._vnfds[key]
 
     async def contents(self, stored: Stored) -> PackageContents:
@@ -216,7 +217,9 @@ class Packages:
             return frozenset()
         names = frozenset(stored.body["files"])
         # The contents are stored before the package is ONBOARDED, and a try that is repeated may store others.
-        return _kept(self._file_names, package_id, names) if package_id in self._references else names
+        if package_id in self._references:
+            self._file_names[package_id] = names
+        return names
 
     async def base_hot(self, package_id: str, flavour_id: str) -> BaseHot | None:
         """Return the flavour's Base HOT, None if it has none. Raises PackageRefused."""
@@ -263,14 +266,6 @@ class Packages:
                 await self._store.update(COLLECTION, stored.id, {"usageState": usage}, if_revision=stored.revision)
             except RevisionConflict:
                 continue
-
-
-def _kept(cache: dict[K, V], key: K, value: V) -> V:
-    """Keep a value in place of the oldest one; return it."""
-    if len(cache) >= _CACHED:
-        cache.pop(next(iter(cache)))
-    cache[key] = value
-    return value
 
 
 def package_event(body: JsonMapping, change: Any, *, is_in_use: bool = False) -> Envelope[Message]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
+from cachetools import LRUCache, TTLCache
 from kubevnfm_events import PackageRef
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_store.port import DocumentStore
@@ -41,12 +41,12 @@ class UsablePackages:
 
     def __init__(self, store: DocumentStore) -> None:
         self._store = store
-        self._recent: dict[str, tuple[PackageRef, float]] = {}
-        """The reference and until when it is taken for usable, by VNFD."""
+        self._recent: TTLCache[str, PackageRef] = TTLCache(_KEPT, _RECENT_S, lambda: asyncio.get_running_loop().time())
+        """The references that are taken for usable, by VNFD."""
         self._changes = 0
         self._running: dict[str, asyncio.Task[UsablePackage]] = {}
         self._next: dict[str, asyncio.Task[UsablePackage]] = {}
-        self._confirmed: OrderedDict[str, asyncio.Future[bool]] = OrderedDict()
+        self._confirmed: LRUCache[str, asyncio.Future[bool]] = LRUCache(_CONFIRMED)
         """Whether the package was in use when it was read after this instance was stored; by instance."""
 
     def forget(self) -> None:
@@ -79,24 +79,17 @@ class UsablePackages:
             if self._running.get(vnfd_id) is task:
                 del self._running[vnfd_id]
         if changes == self._changes:
-            while len(self._recent) >= _KEPT:
-                self._recent.pop(next(iter(self._recent)))
-            self._recent[vnfd_id] = package.reference, asyncio.get_running_loop().time() + _RECENT_S
+            self._recent[vnfd_id] = package.reference
         return package
 
     async def recent(self, vnfd_id: str) -> PackageRef:
         """Return the package as it was read up to 5 s ago, in this process. Raises PackageUnusable."""
-        reference, until = self._recent.get(vnfd_id, (None, 0.0))
-        if reference is not None and asyncio.get_running_loop().time() < until:
-            return reference
-        return (await self.read(vnfd_id)).reference
+        return self._recent.get(vnfd_id) or (await self.read(vnfd_id)).reference
 
     async def confirm(self, package: PackageRef, *, instance_id: str) -> None:
         """Check that the package is usable after an instance of it was stored. Raises PackageUnusable."""
         # Before the first await: the event of the instance may be handled next, and waits for this read.
         seen = self._confirmed[instance_id] = asyncio.get_running_loop().create_future()
-        if len(self._confirmed) > _CONFIRMED:
-            self._confirmed.popitem(last=False)
         try:
             now = await self.read(package.vnfd_id)
             seen.set_result(now.is_in_use)

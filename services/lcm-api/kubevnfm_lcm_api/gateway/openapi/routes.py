@@ -47,7 +47,6 @@ class _Served:
         return self._document
 
     async def show(self, request: web.Request) -> web.Response:
-        """GET openapi.json: 200."""
         return web.json_response(self.document(request.app))
 
     async def read(self, request: web.Request) -> web.Response:

@@ -18,9 +18,10 @@ from kubevnfm_lcm_api.lifecycle.http.context import api_version, services
 from kubevnfm_lcm_api.lifecycle.http.render import instance_view
 from kubevnfm_lcm_api.lifecycle.http.shapes import INSTANCES
 
+_TAG = "VNF instances"
+
 
 async def create(request: web.Request) -> web.Response:
-    """POST vnf_instances: 201 with the instance."""
     wanted = parse(CreateVnfRequest, await read_json(request))
     stored = await services(request).instances.create(wanted)
     view = instance_view(stored.body, api_version(request), api_root(request))
@@ -28,7 +29,6 @@ async def create(request: web.Request) -> web.Response:
 
 
 async def list_all(request: web.Request) -> web.StreamResponse:
-    """GET vnf_instances: a page, filtered."""
     version, root = api_version(request), api_root(request)
 
     def view(document: JsonMapping) -> JsonObject:
@@ -38,7 +38,6 @@ async def list_all(request: web.Request) -> web.StreamResponse:
 
 
 async def show(request: web.Request) -> web.Response:
-    """GET vnf_instances/{id}: 200 with ETag, or 304."""
     version = api_version(request)
     stored = await services(request).instances.get(request.match_info["id"])
     view = instance_view(stored.body, version, api_root(request))
@@ -46,8 +45,6 @@ async def show(request: web.Request) -> web.Response:
 
 
 async def delete(request: web.Request) -> web.Response:
-    """DELETE vnf_instances/{id}: 204, or 412 when it is not as the caller has seen it."""
-
     def as_seen(stored: Stored) -> None:
         check_unchanged(request, entity_tag(api_version(request), stored), stored.body["updatedAt"])
 
@@ -63,12 +60,8 @@ def routes(version: ApiVersion) -> list[Route]:
     shown = {200: Answer("The instance", VnfInstance, has_etag=True)}
     in_use = {409: "INSTANTIATED, or busy"}
     return [
-        Route(
-            "VNF instances", "POST", base, create, "Create a VNF instance", made, CreateVnfRequest, refusals=unusable
-        ),
-        Route("VNF instances", "GET", base, list_all, "List VNF instances", page_of(VnfInstance), query=PARAMETERS),
-        Route("VNF instances", "GET", one, show, "Show a VNF instance", shown),
-        Route(
-            "VNF instances", "DELETE", one, delete, "Delete a VNF instance", DELETED, conditions=True, refusals=in_use
-        ),
+        Route(_TAG, "POST", base, create, "Create a VNF instance", made, CreateVnfRequest, refusals=unusable),
+        Route(_TAG, "GET", base, list_all, "List VNF instances", page_of(VnfInstance), query=PARAMETERS),
+        Route(_TAG, "GET", one, show, "Show a VNF instance", shown),
+        Route(_TAG, "DELETE", one, delete, "Delete a VNF instance", DELETED, conditions=True, refusals=in_use),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from aiohttp import web
@@ -26,7 +27,6 @@ _REFUSALS: Final = {404: "No such occurrence, or this operation has not got it",
 
 
 async def list_all(request: web.Request) -> web.StreamResponse:
-    """GET vnf_lcm_op_occs: a page, filtered."""
     version, root = api_version(request), api_root(request)
 
     def view(document: JsonMapping) -> JsonObject:
@@ -36,7 +36,6 @@ async def list_all(request: web.Request) -> web.StreamResponse:
 
 
 async def show(request: web.Request) -> web.Response:
-    """GET vnf_lcm_op_occs/{id}: 200 with ETag, or 304."""
     occurrence_id = request.match_info["id"]
     stored = await context(request).store.get(occurrences.COLLECTION, occurrence_id)
     if stored is None or stored.body["internal"]["isInternal"]:
@@ -54,20 +53,17 @@ async def retry(request: web.Request) -> web.Response:
 
 
 async def rollback(request: web.Request) -> web.Response:
-    """POST .../rollback: 202."""
     await services(request).engine.rollback(request.match_info["id"])
     return accepted(request, request.match_info["id"])
 
 
 async def fail(request: web.Request) -> web.Response:
-    """POST .../fail: 200 with the FAILED occurrence."""
     record = await services(request).engine.fail(request.match_info["id"])
     document = record.document(context(request).ring)
     return web.json_response(occurrence_view(document, api_version(request), api_root(request)))
 
 
 async def cancel(request: web.Request) -> web.Response:
-    """POST .../cancel: 202."""
     mode = parse(CancelMode, await read_json(request))
     await services(request).engine.cancel(request.match_info["id"], mode.cancel_mode)
     return accepted(request, request.match_info["id"])
@@ -79,20 +75,12 @@ def routes(version: ApiVersion) -> list[Route]:
     shown = {200: Answer("The occurrence", VnfLcmOpOcc, has_etag=True)}
     failed = {200: Answer("The occurrence, FAILED", VnfLcmOpOcc)}
     retry_summary = "Retry a failed operation; a termination also with additionalParams.capi.force_remove_finalizers"
+    give_up = Route(_TAG, "POST", f"{one}/fail", fail, "Give a failed operation up", failed, refusals=_REFUSALS)
     return [
         Route(_TAG, "GET", base, list_all, "List operation occurrences", page_of(VnfLcmOpOcc), query=PARAMETERS),
         Route(_TAG, "GET", one, show, "Show an operation occurrence", shown),
         Route(_TAG, "POST", f"{one}/cancel", cancel, "Cancel an operation", ACCEPTED, CancelMode, refusals=_REFUSALS),
         Route(_TAG, "POST", f"{one}/retry", retry, retry_summary, ACCEPTED, refusals=_REFUSALS),
         Route(_TAG, "POST", f"{one}/rollback", rollback, "Roll a failed operation back", ACCEPTED, refusals=_REFUSALS),
-        Route(
-            _TAG,
-            "POST",
-            f"{one}/fail",
-            fail,
-            "Give a failed operation up",
-            failed,
-            refusals=_REFUSALS,
-            checks_accept=False,
-        ),
+        replace(give_up, checks_accept=False),
     ]

@@ -105,16 +105,8 @@ def routes() -> list[Route]:
     view = {200: Answer("Steps, nodes, tasks and times", OperationView)}
     printed = {200: Answer("Text as it is printed, secrets masked", media_types=("text/plain",))}
     node = Parameter("node", "Of this machine only")
+    summary = "Read what the machines printed"
     return [
         Route("Progress", "GET", one, show, "Show how an operation goes", view, checks_accept=False),
-        Route(
-            "Progress",
-            "GET",
-            f"{one}/log",
-            log,
-            "Read what the machines printed",
-            printed,
-            query=(node,),
-            checks_accept=False,
-        ),
+        Route("Progress", "GET", f"{one}/log", log, summary, printed, query=(node,), checks_accept=False),
     ]

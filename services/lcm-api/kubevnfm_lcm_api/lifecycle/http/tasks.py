@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from aiohttp import web
@@ -38,8 +39,8 @@ from kubevnfm_lcm_api.lifecycle.http.context import (
 from kubevnfm_lcm_api.lifecycle.http.render import request_in_v2_form
 
 B = TypeVar("B", bound=BaseModel)
-Accept = Callable[[str, B, JsonMapping, ApiVersion], Awaitable[str]]
-"""Accepts the request for an instance, in v2 form and as it came; returns the id of the occurrence."""
+Accept = Callable[[LifecycleServices], Callable[[str, B, JsonMapping, ApiVersion], Awaitable[str]]]
+"""Returns what accepts a request for an instance, in v2 form and as it came, and returns the id of the occurrence."""
 _TAG = "VNF instances"
 _REFUSALS = {
     404: "No such instance, or its VNFD does not support this operation",
@@ -49,7 +50,6 @@ _REFUSALS = {
 
 
 async def modify(request: web.Request) -> web.Response:
-    """PATCH vnf_instances/{id}: 202, or 412 when it is not as the caller has seen it."""
     version = api_version(request)
     original = await read_json(request, PATCH)
     document = request_in_v2_form(original, version)
@@ -73,42 +73,21 @@ def routes(version: ApiVersion) -> list[Route]:
     """Return the routes of one API version."""
     one = f"/vnflcm/{version}/vnf_instances/{{id}}"
 
-    def task(
-        name: str,
-        summary: str,
-        model: type[B],
-        accept: Callable[[LifecycleServices], Accept[B]],
-        *,
-        is_body_required: bool = True,
-    ) -> Route:
+    def task(name: str, summary: str, model: type[B], accept: Accept[B], *, needs_body: bool = True) -> Route:
         @repeated
         async def handle(request: web.Request) -> web.Response:
-            original = await read_json(request, is_required=is_body_required)
+            original = await read_json(request, is_required=needs_body)
             wanted = parse(model, request_in_v2_form(original, version))
             occurrence = await accept(services(request))(request.match_info["id"], wanted, original, version)
             return accepted(request, occurrence)
 
-        path = f"{one}/{name}"
-        return Route(
-            _TAG, "POST", path, handle, summary, ACCEPTED, model, is_body_required=is_body_required, refusals=_REFUSALS
-        )
+        route = Route(_TAG, "POST", f"{one}/{name}", handle, summary, ACCEPTED, model, refusals=_REFUSALS)
+        return replace(route, is_body_required=needs_body)
 
-    change_package = task(
-        "change_vnfpkg", "Change the VNF package", ChangeCurrentVnfPkgRequest, lambda of: of.tasks.package.accept
-    )
-    return [
-        Route(
-            _TAG,
-            "PATCH",
-            one,
-            repeated(modify),
-            "Modify the information of a VNF instance",
-            ACCEPTED,
-            VnfInfoModificationRequest,
-            PATCH,
-            conditions=True,
-            refusals={**_REFUSALS, 404: "No such instance"},
-        ),
+    summary, refusals = "Modify the information of a VNF instance", {**_REFUSALS, 404: "No such instance"}
+    modification = Route(_TAG, "PATCH", one, repeated(modify), summary, ACCEPTED, VnfInfoModificationRequest, PATCH)
+    found = [
+        replace(modification, conditions=True, refusals=refusals),
         task("instantiate", "Instantiate a VNF", InstantiateVnfRequest, lambda of: of.instantiate.accept),
         task("terminate", "Terminate a VNF", TerminateVnfRequest, lambda of: of.terminate.accept),
         task("scale", "Scale a VNF by steps", ScaleVnfRequest, lambda of: of.tasks.scale.accept),
@@ -118,7 +97,7 @@ def routes(version: ApiVersion) -> list[Route]:
             "Heal a VNF, or VNFCs of it",
             HealVnfRequest,
             lambda of: of.tasks.heal.accept,
-            is_body_required=False,
+            needs_body=False,
         ),
         task("operate", "Start or stop a VNF", OperateVnfRequest, lambda of: of.tasks.operate.accept),
         task(
@@ -128,5 +107,8 @@ def routes(version: ApiVersion) -> list[Route]:
             lambda of: of.tasks.connectivity.accept,
         ),
         task("change_flavour", "Change the flavour", ChangeVnfFlavourRequest, lambda of: of.tasks.flavour.accept),
-        *([change_package] if version == "v2" else []),
     ]
+    if version == "v2":
+        summary = "Change the VNF package"
+        found.append(task("change_vnfpkg", summary, ChangeCurrentVnfPkgRequest, lambda of: of.tasks.package.accept))
+    return found

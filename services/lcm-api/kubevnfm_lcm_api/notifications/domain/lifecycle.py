@@ -70,7 +70,6 @@ class LccnSubscriptionRequest(SubscriptionRequest):
     verbosity: Literal["FULL", "SHORT"] = "FULL"
 
     def keys(self) -> dict[str, list[str]]:
-        """See the base."""
         wanted = self.filter
         of = wanted.vnf_instance_subscription_filter or InstanceFilter()
         ids, names = [f"id:{i}" for i in of.vnf_instance_ids], [f"name:{n}" for n in of.vnf_instance_names]

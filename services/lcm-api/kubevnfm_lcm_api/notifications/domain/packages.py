@@ -76,7 +76,7 @@ class PkgmSubscriptionRequest(SubscriptionRequest):
     filter: PkgmNotificationsFilter = PkgmNotificationsFilter()
 
     def keys(self) -> dict[str, list[str]]:
-        """See the base. Types are named even where any fits: ``*`` there is any news of life cycles."""
+        """Types are named even where any fits: ``*`` there is any news of life cycles."""
         of = self.filter
         ids, vnfds = [f"id:{i}" for i in of.vnf_pkg_id], [f"vnfd:{i}" for i in of.vnfd_id]
         return {

@@ -14,7 +14,6 @@ from kubevnfm_lcm_api.notifications.http.subscriptions import subscription_url
 
 
 async def show(request: web.Request) -> web.Response:
-    """GET subscriptions/{id}: 200."""
     state = await services(request).subscriptions.delivery_state(request.match_info["id"])
     document = state.subscription
     record: JsonObject = document.get("delivery", {})

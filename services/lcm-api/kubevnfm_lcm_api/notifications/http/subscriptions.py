@@ -52,23 +52,19 @@ class _OfApi:
     api: ApiName
 
     async def create(self, request: web.Request) -> web.Response:
-        """POST subscriptions: 201, its callback tested."""
         wanted = parse(_REQUESTS[self.api], await read_json(request))
         shown = view(await services(request).subscriptions.create(wanted, self.api), api_root(request))
         return web.json_response(shown, status=201, headers={"Location": shown["_links"]["self"]["href"]})
 
     async def list_all(self, request: web.Request) -> web.StreamResponse:
-        """GET subscriptions: a page, filtered."""
         root = api_root(request)
         return await list_page(request, COLLECTION, SUBSCRIPTIONS[self.api], lambda document: view(document, root))
 
     async def show(self, request: web.Request) -> web.Response:
-        """GET subscriptions/{id}: 200."""
         stored = await services(request).subscriptions.get(request.match_info["id"], self.api)
         return web.json_response(view(stored.body, api_root(request)))
 
     async def delete(self, request: web.Request) -> web.Response:
-        """DELETE subscriptions/{id}: 204."""
         await services(request).subscriptions.delete(request.match_info["id"], self.api)
         return web.Response(status=204)
 

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final, ParamSpec, TypeVar
 
+from cachetools import LRUCache
 from kubevnfm_csar import BaseHot, FolderFiles, read_base_hot
 from kubevnfm_kit.errors import InvalidInput, VnfmError
 from kubevnfm_kit.files import private_folder
@@ -58,7 +59,7 @@ class DiskPackageFiles:
 
     def __init__(self, data_dir: Path, processes: UnpackingProcesses) -> None:
         self._root, self._processes = data_dir / "packages", processes
-        self._hots: dict[tuple[str, str, float], BaseHot | None] = {}
+        self._hots: LRUCache[tuple[str, str, float], BaseHot | None] = LRUCache(_CACHED_HOTS)
 
     async def store(self, package_id: str, chunks: AsyncIterator[bytes], *, limit_bytes: int) -> Upload:
         folder = self._root / package_id
@@ -99,8 +100,6 @@ class DiskPackageFiles:
         stamp = (await asyncio.to_thread(folder.stat)).st_mtime
         key = (package_id, flavour_id, stamp)
         if key not in self._hots:
-            if len(self._hots) >= _CACHED_HOTS:
-                self._hots.pop(next(iter(self._hots)))
             self._hots[key] = await asyncio.to_thread(lambda: read_base_hot(FolderFiles(folder), flavour_id))
         return self._hots[key]
 
@@ -129,7 +128,7 @@ async def _on_disk(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
     try:
         return await asyncio.to_thread(work, *args, **named)
     except OSError as error:
-        raise StorageFailed(f"the package cannot be stored: {error.strerror or type(error).__name__}") from error
+        raise StorageFailed(error.strerror or type(error).__name__) from error
 
 
 def _new_part(folder: Path) -> tuple[BinaryIO, Path]:

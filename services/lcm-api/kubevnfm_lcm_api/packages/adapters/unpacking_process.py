@@ -45,6 +45,9 @@ class StorageFailed(OutsideUnavailable):
     code = "storage-failed"
     title = "Storage failed"
 
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the package cannot be stored: {reason}")
+
 
 class PackageUnreadable(PackageRefused):
     """The process that read the package ended, or was ended: the package costs too much time or memory."""
@@ -77,7 +80,7 @@ class UnpackingProcesses:
         try:
             archive_bytes = (await asyncio.to_thread((folder / CONTENT).stat)).st_size
         except OSError as error:
-            raise _storage_failed(error.strerror or type(error).__name__) from error
+            raise StorageFailed(error.strerror or type(error).__name__) from error
         rules = self._rules
         request = Request(
             folder=folder,
@@ -104,15 +107,11 @@ def _found(answer: Answer) -> OnboardedFiles:
         kind = SignatureRefused if answer.refused.code == SignatureRefused.code else PackageRefused
         raise kind(answer.refused.rule, file=answer.refused.file)
     if answer.disk:
-        raise _storage_failed(answer.disk)
+        raise StorageFailed(answer.disk)
     if answer.is_out_of_memory:
         raise PackageUnreadable(f"reading it needs more than the {_MEMORY_MIB} MiB of memory allowed")
     log.error("package_reader_failed", traceback=answer.bug)
     raise PackageUnreadable("reading it failed with an error that is not expected; the log has the details")
-
-
-def _storage_failed(reason: str) -> StorageFailed:
-    return StorageFailed(f"the package cannot be stored: {reason}")
 
 
 async def _asked(request: Request) -> Answer:

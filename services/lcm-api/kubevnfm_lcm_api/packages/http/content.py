@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import Any, Final, Literal, Self
 
 from aiohttp import ClientPayloadError, web
-from kubevnfm_access.middleware import Handler
 from kubevnfm_csar import inside
 from kubevnfm_kit.errors import InvalidInput, NotFound
 from kubevnfm_kit.json_types import JsonObject
@@ -44,9 +44,6 @@ _PARAMETERS: Final = (
 class UploadBroken(InvalidInput):
     """The sender has disconnected during the upload. The answer reaches no one, but the upload ends in order."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__("", reason)
-
 
 # --- content in -------------------------------------------------------------------------------------------------------
 
@@ -69,7 +66,7 @@ async def _chunks(request: web.Request) -> AsyncIterator[bytes]:
         async for chunk in request.content.iter_chunked(_CHUNK):
             yield chunk
     except (ConnectionError, ClientPayloadError) as error:
-        raise UploadBroken("the sender disconnected before the end of the archive") from error
+        raise UploadBroken("", "the sender disconnected before the end of the archive") from error
 
 
 class ClientCredentials(SolRequest):
@@ -191,7 +188,6 @@ async def _archive(request: web.Request, stored: Stored, names: tuple[str, ...],
 
 
 async def content(request: web.Request) -> web.StreamResponse:
-    """GET .../package_content: the uploaded bytes."""
     stored, _ = await _opened(request)
     path = services(request).files.content(stored.id)
     tag = f'"{stored.body["checksum"]["hash"]}"'
@@ -263,52 +259,37 @@ def _uploads() -> list[Route]:
     tag, path = TAGS[0], f"{PACKAGES}/{{id}}/package_content"
     taken = {202: Answer("Accepted; onboardingState shows the result of its check")}
     again = {409: "The package has content already, or is receiving it"}
-    uri = f"{path}/upload_from_uri"
+    uri, summary, wanted = f"{path}/upload_from_uri", "Have the content fetched", UploadFromUriRequest
     return [
         Route(tag, "PUT", path, upload, "Upload the content", taken, body_types=_CONTENT_TYPES, refusals=again),
-        Route(
-            tag, "POST", uri, upload_from_uri, "Have the content fetched", taken, UploadFromUriRequest, refusals=again
-        ),
+        Route(tag, "POST", uri, upload_from_uri, summary, taken, wanted, refusals=again),
     ]
 
 
 def _downloads(tag: str, one: str, not_ready: Mapping[int, str]) -> list[Route]:
     """Return the downloads below one package. ``not_ready``: how packages without content are refused there."""
     ranges = {**not_ready, 416: "The range begins behind the end"}
-    uploaded = Answer("The uploaded bytes", media_types=(ZIP,), has_etag=True)
-    part = Answer("A part of it", media_types=(ZIP,), has_etag=True)
-    text = Answer("One file as text, else an archive", media_types=(TEXT, ZIP), has_etag=True)
-    signed = Answer("The manifest as text; with its certificate an archive", media_types=(TEXT, ZIP), has_etag=True)
-    archive = Answer("An archive of them", media_types=(ZIP,), has_etag=True)
-    file, piece = (Answer(which, media_types=(ANY_TYPE,), has_etag=True) for which in ("The file", "A part of it"))
 
-    def download(
-        path: str,
-        handler: Handler,
-        summary: str,
-        answers: Mapping[int, Answer],
-        query: tuple[Parameter, ...],
-        refusals: Mapping[int, str],
-    ) -> Route:
-        return Route(tag, "GET", f"{one}/{path}", handler, summary, answers, query=query, refusals=refusals)
+    def with_etag(text: str, *media_types: str) -> Answer:
+        return Answer(text, media_types=media_types, has_etag=True)
 
-    with_signatures = _PARAMETERS[:1]
+    whole, part = with_etag("The uploaded bytes", ZIP), with_etag("A part of it", ZIP)
+    text = with_etag("One file as text, else an archive", TEXT, ZIP)
+    signed = with_etag("The manifest as text; with its certificate an archive", TEXT, ZIP)
+    file, piece = with_etag("The file", ANY_TYPE), with_etag("A part of it", ANY_TYPE)
+    archives = {200: with_etag("An archive of them", ZIP), 206: part}
+    get, signatures = partial(Route, tag, "GET", refusals=ranges), _PARAMETERS[:1]
     return [
-        download("package_content", content, "Download the content", {200: uploaded, 206: part}, (), ranges),
-        download("vnfd", vnfd, "Read the VNFD", {200: text}, with_signatures, not_ready),
-        download("manifest", manifest, "Read the manifest", {200: signed}, with_signatures, not_ready),
-        download("artifacts", artifacts, "Read all artifacts", {200: archive, 206: part}, _PARAMETERS, ranges),
-        download(
-            "artifacts/{path:.+}", artifact, "Read one artifact", {200: file, 206: piece}, with_signatures, ranges
-        ),
+        get(f"{one}/package_content", content, "Download the content", {200: whole, 206: part}),
+        get(f"{one}/vnfd", vnfd, "Read the VNFD", {200: text}, query=signatures, refusals=not_ready),
+        get(f"{one}/manifest", manifest, "Read the manifest", {200: signed}, query=signatures, refusals=not_ready),
+        get(f"{one}/artifacts", artifacts, "Read all artifacts", archives, query=_PARAMETERS),
+        get(f"{one}/artifacts/{{path:.+}}", artifact, "Read one artifact", {200: file, 206: piece}, query=signatures),
     ]
 
 
 def routes() -> list[Route]:
     """Return the routes below a package: uploads at its own address, downloads at both."""
     (of_id, of_vnfd), (by_id, by_vnfd) = TAGS, ADDRESSES
-    return [
-        *_uploads(),
-        *_downloads(of_id, by_id, {409: "The package is not ONBOARDED"}),
-        *_downloads(of_vnfd, by_vnfd, {}),
-    ]
+    not_ready = {409: "The package is not ONBOARDED"}
+    return [*_uploads(), *_downloads(of_id, by_id, not_ready), *_downloads(of_vnfd, by_vnfd, {})]

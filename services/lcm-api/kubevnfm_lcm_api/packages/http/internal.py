@@ -10,14 +10,12 @@ from kubevnfm_lcm_api.packages.http.context import services
 
 
 async def archive(request: web.Request) -> web.StreamResponse:
-    """GET packages/{id}/archive: a zip of the package without its VM images."""
     stored = await services(request).catalogue.get(request.match_info["id"])
     path = await services(request).files.archive(stored.id)
     return web.FileResponse(path, headers={"Content-Type": "application/zip"})
 
 
 async def file(request: web.Request) -> web.StreamResponse:
-    """GET packages/{id}/files/{path}: one file."""
     path = request.match_info["path"]
     stored = await services(request).catalogue.get(request.match_info["id"])
     if ".." in path.split("/"):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from urllib.parse import quote
 
 from aiohttp import web
@@ -59,7 +60,6 @@ def _tag(stored: Stored, usage_state: str) -> str:
 
 
 async def create(request: web.Request) -> web.Response:
-    """POST vnf_packages: 201 with the package in state CREATED."""
     body = await read_json(request, is_required=False)
     user_data = body.get("userDefinedData", {}) if isinstance(body, Mapping) else None
     if not isinstance(user_data, Mapping):
@@ -70,7 +70,6 @@ async def create(request: web.Request) -> web.Response:
 
 
 async def list_all(request: web.Request) -> web.StreamResponse:
-    """GET vnf_packages, GET onboarded_vnf_packages: a page, filtered."""
     listed = ONBOARDED_PACKAGES if is_by_vnfd(request) else EVERY_PACKAGE
 
     async def shown(document: JsonMapping) -> JsonObject:
@@ -80,7 +79,6 @@ async def list_all(request: web.Request) -> web.StreamResponse:
 
 
 async def show(request: web.Request) -> web.Response:
-    """GET vnf_packages/{id}, GET onboarded_vnf_packages/{vnfdId}: 200 with ETag, or 304."""
     stored = await package_of(request)
     shown = await view(request, stored.body)
     shown |= {name.lower(): shown[name] for name in _ALSO_LOWER_CASE if name in shown}
@@ -88,7 +86,6 @@ async def show(request: web.Request) -> web.Response:
 
 
 async def modify(request: web.Request) -> web.Response:
-    """PATCH vnf_packages/{id}: 200 with only the changed attributes, or 412 if it has changed since the caller read it."""
     body = await read_json(request, PATCH)
     parse(VnfPkgInfoModificationRequest, body)
 
@@ -101,7 +98,6 @@ async def modify(request: web.Request) -> web.Response:
 
 
 async def delete(request: web.Request) -> web.Response:
-    """DELETE vnf_packages/{id}: 204."""
     await services(request).catalogue.delete(request.match_info["id"])
     return web.Response(status=204)
 
@@ -112,35 +108,19 @@ def routes() -> list[Route]:
     made = {201: Answer("Made; CREATED, without content", VnfPkgInfo, has_location=True)}
     shown = {200: Answer("The package", VnfPkgInfo, has_etag=True)}
     changed = {200: Answer("What was changed", VnfPkgInfoModifications)}
-    modify_summary = "Enable, disable, or change the user-defined data of a VNF package"
+    unchangeable = {409: "It is so already, or the package is not ONBOARDED"}
     busy = {409: "ENABLED, IN_USE, UPLOADING or PROCESSING"}
+    create_summary = "Create a VNF package resource"
+    creation = Route(of_id, "POST", PACKAGES, create, create_summary, made, CreateVnfPkgInfoRequest)
+    modify_summary = "Enable, disable, or change the user-defined data of a VNF package"
+    change = Route(of_id, "PATCH", one, modify, modify_summary, changed, VnfPkgInfoModificationRequest, PATCH)
     pages = page_of(VnfPkgInfo)
     return [
-        Route(
-            of_id,
-            "POST",
-            PACKAGES,
-            create,
-            "Create a VNF package resource",
-            made,
-            CreateVnfPkgInfoRequest,
-            is_body_required=False,
-        ),
+        replace(creation, is_body_required=False),
         Route(of_id, "GET", PACKAGES, list_all, "List VNF packages", pages, query=PARAMETERS),
         Route(of_vnfd, "GET", ONBOARDED, list_all, "List the onboarded VNF packages", pages, query=PARAMETERS),
         Route(of_id, "GET", one, show, "Show a VNF package", shown),
         Route(of_vnfd, "GET", f"{ONBOARDED}/{{vnfdId}}", show, "Show the VNF package of a VNFD", shown),
-        Route(
-            of_id,
-            "PATCH",
-            one,
-            modify,
-            modify_summary,
-            changed,
-            VnfPkgInfoModificationRequest,
-            PATCH,
-            conditions=True,
-            refusals={409: "It is so already, or the package is not ONBOARDED"},
-        ),
+        replace(change, conditions=True, refusals=unchangeable),
         Route(of_id, "DELETE", one, delete, "Delete a VNF package", DELETED, refusals=busy),
     ]
