@@ -3,7 +3,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -213,6 +213,9 @@ def test_a_ca_must_be_readable(ca: str) -> None:
     assert refusal.value.field == f"{CLUSTER}.certificate-authority-data"
 
 
+SERVER: Final = {"server": "https://x", "certificate-authority-data": b64(PEM)}
+
+
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
@@ -221,8 +224,8 @@ def test_a_ca_must_be_readable(ca: str) -> None:
         ({"user": {"token": "t", "client-key": "/etc/shadow"}}, f"{USER}.client-key"),
         ({"user": {"token": "t", "username": "x"}}, f"{USER}.username"),
         ({"user": {"token": "t", "as": "system:admin"}}, f"{USER}.as"),
-        ({"cluster": {"server": "https://x", "proxy-url": "http://127.0.0.1"}}, f"{CLUSTER}.proxy-url"),
-        ({"cluster": {"server": "https://x", "tls-server-name": "y"}}, f"{CLUSTER}.tls-server-name"),
+        ({"cluster": {**SERVER, "proxy-url": "http://127.0.0.1"}}, f"{CLUSTER}.proxy-url"),
+        ({"cluster": {**SERVER, "tls-server-name": "y"}}, f"{CLUSTER}.tls-server-name"),
     ],
 )
 def test_what_a_vim_cannot_do_is_refused_by_name(changes: dict[str, Any], field: str) -> None:
