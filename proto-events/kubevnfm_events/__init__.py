@@ -13,6 +13,7 @@ from kubevnfm_events.base import (
     from_document,
 )
 from kubevnfm_events.common import (
+    ApiVersion,
     CancelStep,
     CapiKind,
     CapiProvider,
@@ -26,6 +27,7 @@ from kubevnfm_events.common import (
 
 __all__ = [
     "MESSAGES",
+    "ApiVersion",
     "CancelStep",
     "CapiKind",
     "CapiProvider",

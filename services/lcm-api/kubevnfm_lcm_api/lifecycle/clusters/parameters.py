@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from kubevnfm_cluster import (
     ROOT,
@@ -22,6 +21,7 @@ from kubevnfm_cluster import (
     read_request,
 )
 from kubevnfm_csar import BaseHot, Flavour
+from kubevnfm_events import ApiVersion
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 
 from kubevnfm_lcm_api.lifecycle.clusters.kuryr import check_kuryr, pod_and_service_subnets
@@ -48,7 +48,7 @@ def check_cluster_parameters(
     flavour: Flavour,
     base_hot: BaseHot | None,
     file_names: Collection[str],
-    api_version: Literal["v1", "v2"],
+    api_version: ApiVersion,
     has_user_data: bool,
     instantiation_level_id: str | None = None,
     has_kuryr_driver: bool = False,

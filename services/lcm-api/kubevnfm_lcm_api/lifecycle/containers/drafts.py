@@ -94,11 +94,6 @@ class TerminateCnfDraft(TerminateDraft):
     """The Clusters that lose their controllers, with what belongs to them."""
 
     @property
-    def stacks(self) -> tuple[None, None]:
-        """Containers have no stack."""
-        return None, None
-
-    @property
     def withdrawn(self) -> Withdrawn | None:
         """The management cluster, which workload clusters of other instances need (capi.md CR-043)."""
         if not self.is_management or self.vim_id is None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kubevnfm_events import ApiVersion
 from kubevnfm_sol.lcm import HealVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.repair import asks_for_repair
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
-from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.core.drift import check_objects_exist
 from kubevnfm_lcm_api.lifecycle.machines.vnfcs import resource_ids
 

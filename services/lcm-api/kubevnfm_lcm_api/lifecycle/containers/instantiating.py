@@ -20,8 +20,8 @@ from kubevnfm_lcm_api.lifecycle.containers.charts import CHART, chart_of
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.variables import requested_variables
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
-from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateFields
-from kubevnfm_lcm_api.lifecycle.scripts.asked import requested_instance, script_request
+from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
+from kubevnfm_lcm_api.lifecycle.scripts.asked import requested_instance, with_scripts
 from kubevnfm_lcm_api.lifecycle.workloads.capi import CAPI, WORKLOAD_TASKS, capi_parameters, with_sender
 from kubevnfm_lcm_api.lifecycle.workloads.drafts import InstantiateWorkloadDraft
 
@@ -34,14 +34,14 @@ _LONGEST_WAIT_S: Final = 86_400
 
 
 async def cnf_draft(
-    fields: InstantiateFields,
+    common: InstantiateDraft,
     record: InstanceRecord,
     flavour: Flavour,
     request: InstantiateVnfRequest,
     original: Mapping[str, Any],
     files: frozenset[str],
 ) -> InstantiateCnfDraft:
-    """Return the draft. ``fields``: those common with the draft of a VM-based VNF; ``files``: the paths in the package.
+    """Return the draft. ``common``: what it has in common with the draft of a VM-based VNF; ``files``: the paths in the package.
 
     Raises: InvalidInput naming the parameter; Unprocessable for a management driver that this VNFM does not have, and for
     a script that cannot be run.
@@ -59,9 +59,9 @@ async def cnf_draft(
         parameters,
         flavour,
         flavour.initial_counts(request.instantiation_level_id),
-        instance_id=fields["vnf_instance_id"],
-        package=fields["package"],
-        vim=fields["vim"],
+        instance_id=common.vnf_instance_id,
+        package=common.package,
+        vim=common.vim,
         def_files=_def_files(parameters, files),
         namespace=namespace,
         variables=requested_variables(original),
@@ -71,10 +71,11 @@ async def cnf_draft(
         raise Unprocessable(VARIABLES, "a Helm chart has values of its own: leave it out")
     scripts = scripts_of(flavour, OperationType.INSTANTIATE)
     draft = InstantiateCnfDraft(
-        **{**fields, **vars(order)},
-        scripts=scripts,
-        script_request=script_request(request, original, fields["api_version"]) if scripts else {},
-        instance=requested_instance(record.vnf, fields) if scripts else {},
+        **{
+            **vars(with_scripts(common, scripts, request, original)),
+            **vars(order),
+            "instance": requested_instance(record.vnf, common) if scripts else {},
+        },
         adopt=flag(parameters, "adopt"),
         wait_timeout_s=wait_timeout(parameters),
         phases=phases,

@@ -25,11 +25,6 @@ class ObjectsDraft(ChartOrder, ScriptedDraft):
         """The objects that are wanted."""
         return ChartOrder.model_construct(**{name: getattr(self, name) for name in ChartOrder.model_fields})
 
-    @property
-    def stacks(self) -> tuple[None, None]:
-        """Containers have no stack."""
-        return None, None
-
 
 class ChangedObjectsDraft(ObjectsDraft):
     """An operation that changes objects which exist."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kubevnfm_csar import Flavour, UnknownFlavour, Vnfd
-from kubevnfm_events import PackageRef
+from kubevnfm_events import ApiVersion, PackageRef
 from kubevnfm_events.infra import Variables
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, OperationType
@@ -17,7 +17,6 @@ from kubevnfm_lcm_api.lifecycle.containers.instantiating import DEF_FILES, flag,
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.containers.variables import requested_variables, with_variables
-from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.machines.scale_levels import declared_counts, scale_status
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
 from kubevnfm_lcm_api.lifecycle.workloads.capi import CAPI

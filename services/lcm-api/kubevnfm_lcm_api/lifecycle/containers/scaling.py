@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from kubevnfm_events import ApiVersion
 from kubevnfm_events.infra import ObjectFacts
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.lcm import OperationType, ScaleVnfRequest, ScaleVnfToLevelRequest
 
 from kubevnfm_lcm_api.lifecycle.containers.changing import ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
-from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.core.drift import check_objects_exist
 from kubevnfm_lcm_api.lifecycle.machines.scale_levels import level_steps, scale_status
 from kubevnfm_lcm_api.lifecycle.workloads.drafts import ScaleWorkloadDraft

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubevnfm_csar import Flavour, Vnfd
-from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_events import ApiVersion, PackageRef, VimConnection
 from kubevnfm_events.infra import ChartOrder, VduTarget
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.base import SolType
@@ -26,7 +26,6 @@ from kubevnfm_lcm_api.lifecycle.containers.instantiating import (
     wait_timeout,
 )
 from kubevnfm_lcm_api.lifecycle.containers.variables import stored_variables
-from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
 from kubevnfm_lcm_api.lifecycle.machines.scale_levels import declared_counts, levels_of
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from itertools import chain
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from kubevnfm_csar import Flavour
+from kubevnfm_events import ApiVersion
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import KeyRing, hide, listed_names
@@ -27,8 +28,6 @@ from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.grant_request import package_grant_request
-
-ApiVersion = Literal["v1", "v2"]
 
 NO_CLAIMS: Final[Mapping[str, Any]] = {}
 

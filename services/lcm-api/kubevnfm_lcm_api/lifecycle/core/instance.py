@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
 from kubevnfm_csar.capi_providers import CORE, is_definition_of_cluster_api
-from kubevnfm_events import CapiProviders, ServiceFacts
+from kubevnfm_events import ApiVersion, CapiProviders, ServiceFacts
 from kubevnfm_events.infra import ObjectFacts, ObjectsApplied, PodFacts, StackResources, UserData
 from kubevnfm_secrets import KeyRing, SecretParams, sealing
 from kubevnfm_sol.base import SolType
@@ -106,7 +106,7 @@ class InstanceInternals(SolType):
     parameters: SecretParams = Field(default_factory=dict)
     """additionalParams of the instantiate request: the defaults of later operations."""
     instantiation_level_id: str | None = None
-    api_version: Literal["v1", "v2"] = "v2"
+    api_version: ApiVersion = "v2"
     """The API version of the instantiate request."""
     user_data: UserData | None = None
     """The package's user data class that the instantiate request named: the default of later operations."""

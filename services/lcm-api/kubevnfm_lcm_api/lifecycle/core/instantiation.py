@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypedDict
+from typing import Any
 
-from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_events import ApiVersion, PackageRef, VimConnection
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.lcm import InstantiationState, VnfInstance
 from kubevnfm_sol.resources import InstantiatedVnfInfo, ScaleInfo
@@ -21,29 +21,6 @@ from kubevnfm_lcm_api.lifecycle.core.instance import (
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 
 
-class InstantiateFields(TypedDict):
-    """The fields that a request gives `InstantiateDraft`."""
-
-    vnf_instance_id: str
-    package: PackageRef
-    vim_key: str
-    vim: VimConnection
-    vim_connections: dict[str, VimConnectionInfo]
-    flavour_id: str
-    instantiation_level_id: str | None
-    api_version: Literal["v1", "v2"]
-    parameters: SecretParams
-    extensions: SecretParams
-    vnf_configurable_properties: SecretParams
-    localization_language: str | None
-    scale_status: tuple[ScaleInfo, ...]
-    max_scale_levels: tuple[ScaleInfo, ...]
-    external_cps: dict[str, str]
-    ext_virtual_links: tuple[dict[str, Any], ...]
-    tasks: tuple[str, ...]
-    remains_of: str | None
-
-
 class InstantiateDraft(ScriptedDraft):
     """The common part of the instantiation of a VM-based VNF and of a CNF."""
 
@@ -55,7 +32,7 @@ class InstantiateDraft(ScriptedDraft):
     """The instance's vimConnectionInfo, merged with the request's."""
     flavour_id: str
     instantiation_level_id: str | None = None
-    api_version: Literal["v1", "v2"] = "v2"
+    api_version: ApiVersion = "v2"
     parameters: SecretParams = Field(default_factory=dict)
     """additionalParams."""
     extensions: SecretParams = Field(default_factory=dict)
@@ -126,18 +103,6 @@ class InstantiateDraft(ScriptedDraft):
         vim_ids = [*instance.internals.vim_ids, *([self.vim.vim_id] if self.vim.vim_id is not None else [])]
         # The removal of a cluster's remains pulls no images.
         return instance.with_internals(remains_of=occurrence_id, vim_ids=tuple(dict.fromkeys(vim_ids)), registries=())
-
-
-class TerminateFields(TypedDict):
-    """The fields that a request gives `TerminateDraft`."""
-
-    vnf_instance_id: str
-    vnfd_id: str
-    package: PackageRef
-    vim_key: str
-    vim: VimConnection
-    is_forceful: bool
-    graceful_wait_s: float
 
 
 class TerminateDraft(ScriptedDraft):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Self
 
+from kubevnfm_events import ApiVersion
 from kubevnfm_secrets import KeyRing, sealing
 from kubevnfm_sol.lcm import VnfLcmOpOcc
 from pydantic import BaseModel, ConfigDict
@@ -26,7 +27,7 @@ class OccurrenceRecord(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     occ: VnfLcmOpOcc
-    api_version: Literal["v1", "v2"]
+    api_version: ApiVersion
     plan: str
     """The stored name of its sequence (`plans.SEQUENCES`)."""
     steps: tuple[PlannedStep, ...]

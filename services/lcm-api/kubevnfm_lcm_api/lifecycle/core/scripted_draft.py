@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any, Literal, Self
 
 from kubevnfm_events import PackageRef
@@ -44,9 +43,9 @@ class ScriptedDraft(Draft):
     """Grant of an external NFVO, in SOL003 v3 form."""
 
     @property
-    @abstractmethod
     def stacks(self) -> tuple[StackResources | None, StackResources | None]:
         """The stack before the operation and its present state; None: there is none, or it is not known yet."""
+        return None, None
 
     @property
     def registers_vim(self) -> bool:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubevnfm_clients.ports import Vims
+from kubevnfm_events import ApiVersion
 from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
 from kubevnfm_sol.access import check_login, check_understood, region_of
 from kubevnfm_sol.vim import KUBERNETES, OPENSTACK, VimConnectionInfo, long_vim_type
 
 from kubevnfm_lcm_api.lifecycle.containers.charts import CHART
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import DEF_FILES
-from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 
 
 class NoVim(Unprocessable):

@@ -10,10 +10,10 @@ from typing import Final, Protocol
 
 from aiohttp import web
 from kubevnfm_clients.ports import NodeLogs
+from kubevnfm_events import ApiVersion
 
 from kubevnfm_lcm_api.http.context import api_root
 from kubevnfm_lcm_api.http.routes import Answer
-from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.core.engine import Engine, InstanceChanged
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.progress import Progress

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aiohttp import web
+from kubevnfm_events import ApiVersion
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_sol.lcm import CreateVnfRequest, VnfInstance
 from kubevnfm_store.query import Stored
@@ -13,7 +14,6 @@ from kubevnfm_lcm_api.http.context import api_root
 from kubevnfm_lcm_api.http.listing import PARAMETERS, list_page
 from kubevnfm_lcm_api.http.routes import DELETED, Answer, Route, page_of
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
-from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.http.context import api_version, services
 from kubevnfm_lcm_api.lifecycle.http.render import instance_view
 from kubevnfm_lcm_api.lifecycle.http.shapes import INSTANCES

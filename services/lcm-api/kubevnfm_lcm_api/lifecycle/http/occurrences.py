@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from aiohttp import web
+from kubevnfm_events import ApiVersion
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_sol.lcm import CancelMode, VnfLcmOpOcc
@@ -16,7 +17,6 @@ from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.listing import PARAMETERS, list_page
 from kubevnfm_lcm_api.http.routes import Answer, Route, page_of
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
-from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.http.context import ACCEPTED, accepted, api_version, services
 from kubevnfm_lcm_api.lifecycle.http.render import occurrence_view
 from kubevnfm_lcm_api.lifecycle.http.shapes import OCCURRENCES

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
+from kubevnfm_events import ApiVersion
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import hide, mask, opened
@@ -12,7 +13,6 @@ from kubevnfm_sol.lcm import OperationState, OperationType
 from kubevnfm_sol.vim import long_vim_type, short_vim_type
 
 from kubevnfm_lcm_api.http.secret_free import without_secret_leaves
-from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.core.states import allowed_tasks
 
 _LINK_BY_TASK: Final = {

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from aiohttp import web
+from kubevnfm_events import ApiVersion
 
 from kubevnfm_lcm_api.http.routes import add_routes
-from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.http import instances, internal, occurrences, operations, tasks
 from kubevnfm_lcm_api.lifecycle.http.context import SERVICES, LifecycleServices
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from aiohttp import web
+from kubevnfm_events import ApiVersion
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_sol.lcm import (
@@ -27,7 +28,6 @@ from pydantic import BaseModel
 from kubevnfm_lcm_api.http.bodies import PATCH, parse, read_json
 from kubevnfm_lcm_api.http.conditions import check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.routes import Route
-from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.http.context import (
     ACCEPTED,
     LifecycleServices,

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kubevnfm_csar import Flavour
+from kubevnfm_events import ApiVersion
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import ChangeExtVnfConnectivityRequest, ExtVirtualLinkData, OperationType
 
-from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.machines.changing import ConnectVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.under_change import CHANGE_EXT_CONN, ChangeableVnfs
 

@@ -22,11 +22,11 @@ from kubevnfm_lcm_api.lifecycle.clusters.registries import check_certificates, c
 from kubevnfm_lcm_api.lifecycle.clusters.registry_vnf import RegistryVnf
 from kubevnfm_lcm_api.lifecycle.clusters.volumes import check_manifests
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
-from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateFields
+from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_linked, check_links, check_placement, check_user_data
-from kubevnfm_lcm_api.lifecycle.scripts.asked import requested_instance, script_request
+from kubevnfm_lcm_api.lifecycle.scripts.asked import requested_instance, with_scripts
 
 
 class VmDrafts:
@@ -38,23 +38,23 @@ class VmDrafts:
 
     async def draft(
         self,
-        fields: InstantiateFields,
+        common: InstantiateDraft,
         record: InstanceRecord,
         flavour: Flavour,
         request: InstantiateVnfRequest,
         original: Mapping[str, Any],
     ) -> InstantiateVmDraft:
-        """Return the draft; ``fields``: those common with the draft of a CNF.
+        """Return the draft; ``common``: what it has in common with the draft of a CNF.
 
         For a flavour without Base HOT, infra-openstack translates the VNFD's topology, also for a cluster.
         Raises: InvalidInput and Unprocessable naming the parameter; Conflict when the cluster's VIM name is taken.
         """
-        package = fields["package"]
+        package = common.package
         parameters = request.additional_params
         pair = with_key_pair(parameters, comment=stack_name(record.vnf.id))
         if pair is not None:
             parameters = dict(pair.additional_params)
-            fields = {**fields, "parameters": parameters}
+            common = common.model_copy(update={"parameters": parameters})
             # User data need the public key only.
             named = {**original["additionalParams"], pair.parameter: pair.public_key}
             original = {**original, "additionalParams": named}
@@ -69,7 +69,7 @@ class VmDrafts:
             check_placement(flavour, has_zones=self._is_granted_outside)
         if base_hot is None and not self._is_granted_outside:
             counts = flavour.initial_counts(request.instantiation_level_id)
-            check_linked(fields["ext_virtual_links"], flavour, counts)
+            check_linked(common.ext_virtual_links, flavour, counts)
         cluster: CheckedCluster | None = None
         cluster_vim_name: str | None = None
         scripts = scripts_of(flavour, OperationType.INSTANTIATE)
@@ -87,7 +87,7 @@ class VmDrafts:
                     flavour=flavour,
                     base_hot=base_hot,
                     file_names=names,
-                    api_version=fields["api_version"],
+                    api_version=common.api_version,
                     has_user_data=user_data is not None,
                     instantiation_level_id=request.instantiation_level_id,
                     has_kuryr_driver=has_kuryr(phases),
@@ -102,10 +102,12 @@ class VmDrafts:
                 await check_manifests(self._packages, package, cluster.parameters)
             cluster_vim_name = await self._vim_name(cluster, record.vnf.id)
         return InstantiateVmDraft(
-            **fields,
+            **{
+                **vars(with_scripts(common, scripts, request, original)),
+                "instance": requested_instance(record.vnf, common),
+            },
             stack_name=stack_name(record.vnf.id),
             request=hide(original),
-            instance=requested_instance(record.vnf, fields),
             user_data=user_data,
             phases=phases,
             cluster_vim_name=cluster_vim_name,
@@ -113,8 +115,6 @@ class VmDrafts:
             registry=registry,
             max_nodes=cluster.max_nodes if cluster is not None else None,
             masters=cluster.masters if cluster is not None else 1,
-            scripts=scripts,
-            script_request=script_request(request, original, fields["api_version"]) if scripts else {},
         )
 
     async def _vim_name(self, cluster: CheckedCluster, instance_id: str) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kubevnfm_events import ApiVersion
 from kubevnfm_kit.errors import Conflict
 from kubevnfm_sol.lcm import OperateVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.clusters.drivers import scripts_of
-from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.core.drift import check_machines_exist
 from kubevnfm_lcm_api.lifecycle.machines.changing import OperateVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.under_change import OPERATE, ChangeableVnfs

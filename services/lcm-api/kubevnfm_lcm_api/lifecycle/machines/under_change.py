@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubevnfm_csar import BaseHot, Flavour, Vnfd
-from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_events import ApiVersion, PackageRef, VimConnection
 from kubevnfm_events.infra import StackOrder, StackResources, UserData
 from kubevnfm_events.mgmt import REGISTRY_DRIVERS
 from kubevnfm_kit.errors import VnfmError
@@ -20,7 +20,6 @@ from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.lifecycle.clusters.drivers import cluster_phases, is_registry, scripts_of
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
-from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.core.drift import check_cluster_exists, check_stack_exists
 from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, StackDeployment

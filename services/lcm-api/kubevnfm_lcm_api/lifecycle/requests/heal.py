@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kubevnfm_events import ApiVersion
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import HealVnfRequest, InstantiationState, OperationType
@@ -16,7 +17,7 @@ from kubevnfm_lcm_api.lifecycle.clusters.registry_vnf import RegistryVnf
 from kubevnfm_lcm_api.lifecycle.containers.healing import healed_cnf
 from kubevnfm_lcm_api.lifecycle.containers.repair import ALL, check_no_repair
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
-from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.drift import check_stack_exists, is_stack_missing
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kubevnfm_clients.ports import Vims
 from kubevnfm_csar import Flavour, UnknownFlavour, UnknownLevel, Vnfd
-from kubevnfm_events import VimConnection
+from kubevnfm_events import ApiVersion, VimConnection
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_sol.lcm import InstantiateVnfRequest, InstantiationState, OperationType
 from kubevnfm_sol.resources import ScaleInfo
@@ -15,11 +15,11 @@ from kubevnfm_sol.vim import KUBERNETES, VimConnectionInfo
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import cnf_draft
 from kubevnfm_lcm_api.lifecycle.containers.providers import ProviderChecks
 from kubevnfm_lcm_api.lifecycle.containers.variables import check_filled_in
-from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances
-from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, InstantiateFields
+from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.machines.instantiating import VmDrafts
@@ -65,36 +65,36 @@ class Instantiate:
         connections = {**record.vnf.vim_connection_info, **request.vim_connection_info}
         vim_key, connections = await self._vim_entries.choose(connections, request.additional_params, version)
         connection = connections[vim_key]
-        fields: InstantiateFields = {
-            "vnf_instance_id": instance_id,
-            "package": package,
-            "vim_key": vim_key,
-            "vim": VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields}),
-            "vim_connections": connections,
-            "flavour_id": flavour.flavour_id,
-            "instantiation_level_id": request.instantiation_level_id,
-            "api_version": version,
-            "parameters": request.additional_params,
-            "extensions": request.extensions,
-            "vnf_configurable_properties": request.vnf_configurable_properties,
-            "localization_language": request.localization_language,
-            "scale_status": _scale_status(flavour, request.instantiation_level_id),
-            "max_scale_levels": tuple(
+        common = InstantiateDraft(
+            vnf_instance_id=instance_id,
+            package=package,
+            vim_key=vim_key,
+            vim=VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields}),
+            vim_connections=connections,
+            flavour_id=flavour.flavour_id,
+            instantiation_level_id=request.instantiation_level_id,
+            api_version=version,
+            parameters=request.additional_params,
+            extensions=request.extensions,
+            vnf_configurable_properties=request.vnf_configurable_properties,
+            localization_language=request.localization_language,
+            scale_status=_scale_status(flavour, request.instantiation_level_id),
+            max_scale_levels=tuple(
                 ScaleInfo(aspect_id=name, scale_level=aspect.max_scale_level)
                 for name, aspect in flavour.aspects.items()
             ),
             # A CP without a VDU has no port in the stack.
-            "external_cps": {name: name for name, cp in flavour.cps.items() if cp.is_external and cp.vdu_id},
-            "ext_virtual_links": tuple(
+            external_cps={name: name for name, cp in flavour.cps.items() if cp.is_external and cp.vdu_id},
+            ext_virtual_links=tuple(
                 link.model_dump(mode="json", by_alias=True, exclude_none=True) for link in request.ext_virtual_links
             ),
-            "tasks": supported_tasks(vnfd, flavour, is_cnf=connection.vim_type == KUBERNETES),
-            "remains_of": record.internals.remains_of,
-        }
+            tasks=supported_tasks(vnfd, flavour, is_cnf=connection.vim_type == KUBERNETES),
+            remains_of=record.internals.remains_of,
+        )
         draft: InstantiateDraft
         if connection.vim_type == KUBERNETES:
             files = await self._packages.file_names(package.package_id)
-            draft = await cnf_draft(fields, record, flavour, request, original, files)
+            draft = await cnf_draft(common, record, flavour, request, original, files)
             addons: tuple[str, ...] = ()
             if isinstance(draft, InstantiateWorkloadDraft):
                 addons = draft.capi.addon_def_files
@@ -105,7 +105,7 @@ class Instantiate:
             await check_filled_in(self._packages, package.package_id, manifests, draft.variables)
             await self._providers.check_kinds(draft.vim_id, package, draft.def_files, draft.variables)
         else:
-            draft = await self._vm_drafts.draft(fields, record, flavour, request, original)
+            draft = await self._vm_drafts.draft(common, record, flavour, request, original)
         return await self._acceptance.accept(
             stored,
             record,

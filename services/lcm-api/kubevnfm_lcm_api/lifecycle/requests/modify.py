@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kubevnfm_csar import Flavour, Vnfd
-from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_events import ApiVersion, PackageRef, VimConnection
 from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
 from kubevnfm_kit.merge_patch import merge_patch
 from kubevnfm_secrets import SECRET_NAMES, SecretParams
@@ -21,7 +21,7 @@ from kubevnfm_lcm_api.lifecycle.containers.charts import CHART
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import DEF_FILES, manifest_files, objects_order
 from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.variables import stored_variables
-from kubevnfm_lcm_api.lifecycle.core.acceptance import NO_CLAIMS, Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.core.acceptance import NO_CLAIMS, Acceptance
 from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances

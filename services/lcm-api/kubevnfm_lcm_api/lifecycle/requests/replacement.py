@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kubevnfm_clients.ports import Vims
 from kubevnfm_csar import BaseHot, Flavour, UnknownFlavour, UnknownLevel, Vnfd, inside
-from kubevnfm_events import PackageRef
+from kubevnfm_events import ApiVersion, PackageRef
 from kubevnfm_events.infra import StackResources
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import hide
@@ -22,7 +22,7 @@ from kubevnfm_lcm_api.lifecycle.containers.providers import ProviderChecks
 from kubevnfm_lcm_api.lifecycle.containers.requested_replacement import replaced_cnf
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.containers.variables import check_filled_in
-from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.machines.changing import Age, ReplaceVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.connectivity import check_points, merged_links

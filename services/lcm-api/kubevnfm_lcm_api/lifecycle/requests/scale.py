@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubevnfm_csar import MOST_VNFCS, Flavour, UnknownLevel
+from kubevnfm_events import ApiVersion
 from kubevnfm_events.infra import ServerFacts
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import hide
@@ -15,7 +16,7 @@ from kubevnfm_sol.lcm import OperationType, ScaleVnfRequest, ScaleVnfToLevelRequ
 from kubevnfm_lcm_api.lifecycle.clusters.scaling import cluster_fields
 from kubevnfm_lcm_api.lifecycle.containers.scaling import scaled_cnf
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
-from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.machines.group_sizes import check_group_sizes, stack_values
 from kubevnfm_lcm_api.lifecycle.machines.inventory import index_of
 from kubevnfm_lcm_api.lifecycle.machines.scale_levels import level_steps, scale_status

@@ -7,7 +7,7 @@ from typing import Final
 
 from kubevnfm_cluster import LOAD_BALANCER
 from kubevnfm_csar import Flavour
-from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_events import ApiVersion, PackageRef, VimConnection
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_sol.lcm import InstantiationState, OperationType, TerminateVnfRequest
 from kubevnfm_sol.vim import VimConnectionInfo
@@ -15,12 +15,12 @@ from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_lcm_api.lifecycle.clusters.drivers import has_scripts, scripts_of
 from kubevnfm_lcm_api.lifecycle.containers.drafts import TerminateCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import check_load_balancer
-from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance, ApiVersion
+from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.core.drift import is_stack_missing
 from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, ReleaseDeployment
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances
-from kubevnfm_lcm_api.lifecycle.core.instantiation import TerminateDraft, TerminateFields
+from kubevnfm_lcm_api.lifecycle.core.instantiation import TerminateDraft
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.machines.drafts import TerminateVmDraft
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
@@ -76,19 +76,19 @@ class Terminate:
         connection = record.vnf.vim_connection_info[deployment.vim_key]
         timeout = request.graceful_termination_timeout
         wait_s = DEFAULT_GRACEFUL_S if timeout is None else timeout
-        fields: TerminateFields = {
-            "vnf_instance_id": record.vnf.id,
-            "vnfd_id": record.vnf.vnfd_id,
-            "package": package,
-            "vim_key": deployment.vim_key,
-            "vim": VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields}),
-            "is_forceful": is_forceful,
-            "graceful_wait_s": 0.0 if is_forceful else float(wait_s),
-        }
+        common = TerminateDraft(
+            vnf_instance_id=record.vnf.id,
+            vnfd_id=record.vnf.vnfd_id,
+            package=package,
+            vim_key=deployment.vim_key,
+            vim=VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields}),
+            is_forceful=is_forceful,
+            graceful_wait_s=0.0 if is_forceful else float(wait_s),
+        )
         if isinstance(deployment, ReleaseDeployment):
-            return await self._cnf_draft(fields, record, deployment, request)
+            return await self._cnf_draft(common, record, deployment, request)
         return TerminateVmDraft(
-            **fields,
+            **vars(common),
             stack_name=deployment.stack_name,
             resources=deployment.resources,
             is_stack_missing=is_stack_missing(record),
@@ -102,7 +102,7 @@ class Terminate:
 
     async def _cnf_draft(
         self,
-        fields: TerminateFields,
+        common: TerminateDraft,
         record: InstanceRecord,
         deployment: ReleaseDeployment,
         request: TerminateVnfRequest,
@@ -116,7 +116,7 @@ class Terminate:
         force = removes_finalizers(request.additional_params)
         if internals.workload is not None:
             return TerminateWorkloadDraft(
-                **fields,
+                **vars(common),
                 force_remove_finalizers=force,
                 release=deployment.release,
                 workload=internals.workload,
@@ -125,16 +125,16 @@ class Terminate:
         is_management = deployment.release is not None and deployment.release.is_management
         if not internals.phases:
             return TerminateCnfDraft(
-                **fields,
+                **vars(common),
                 force_remove_finalizers=force,
                 release=deployment.release,
                 is_management=is_management,
             )
         if LOAD_BALANCER in request.additional_params:
-            files = await self._packages.file_names(fields["package"].package_id)
+            files = await self._packages.file_names(record.vnf.vnf_pkg_id)
             await check_load_balancer(request.additional_params, files)
         return TerminateCnfDraft(
-            **fields,
+            **vars(common),
             force_remove_finalizers=force,
             release=deployment.release,
             is_management=is_management,

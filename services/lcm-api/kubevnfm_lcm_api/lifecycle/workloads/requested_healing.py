@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from kubevnfm_events import ApiVersion
 from kubevnfm_events.capi import MachineFacts
 from kubevnfm_events.mgmt import INSTANTIATE_END, TERMINATE_START
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable
@@ -15,7 +16,6 @@ from kubevnfm_lcm_api.lifecycle.clusters.drivers import scripts_of
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import flag
 from kubevnfm_lcm_api.lifecycle.containers.repair import ALL, FORCE, REPAIR, asks_for_repair
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
-from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.core.drift import check_cluster_exists, check_objects_exist
 from kubevnfm_lcm_api.lifecycle.machines.vnfcs import resource_by_vnfc
 from kubevnfm_lcm_api.lifecycle.workloads.capi import ADDONS, CAPI

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from kubevnfm_events import ApiVersion
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import DEF_FILES, manifest_files
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
-from kubevnfm_lcm_api.lifecycle.core.acceptance import ApiVersion
 from kubevnfm_lcm_api.lifecycle.workloads.capi import ADDONS, CAPI, CAPI_VARIABLES, WORKLOAD_TASKS
 from kubevnfm_lcm_api.lifecycle.workloads.drafts import RollOutWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.workloads.replacing import ReplaceWorkloadDraft
