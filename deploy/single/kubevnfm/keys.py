@@ -12,12 +12,8 @@ from kubevnfm_kit.files import private_folder
 from kubevnfm_secrets import KeyRing
 
 
-class KeysDamaged(VnfmError):
+class KeysDamaged(VnfmError, code="keys-damaged", title="Keys damaged", status=500):
     """The file of the key ring is damaged: without its keys no sealed value can be read."""
-
-    code = "keys-damaged"
-    title = "Keys damaged"
-    status = 500
 
 
 def key_ring(data_dir: Path) -> KeyRing:

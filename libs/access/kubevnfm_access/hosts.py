@@ -19,20 +19,12 @@ _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 """RFC 9110 7.2, without the signs that no name of a machine has: the value stands in links."""
 
 
-class AuthenticationOff(VnfmError):
+class AuthenticationOff(VnfmError, code="authentication-off", title="Authentication is off", status=403):
     """Without authentication only callers on this machine are answered."""
 
-    code = "authentication-off"
-    title = "Authentication is off"
-    status = 403
 
-
-class UnknownHost(VnfmError):
+class UnknownHost(VnfmError, code="unknown-host", title="Misdirected request", status=421):
     """The request is for a host that this gateway does not serve (RFC 9110 15.5.20)."""
-
-    code = "unknown-host"
-    title = "Misdirected request"
-    status = 421
 
 
 def name_of(host: str) -> str | None:

@@ -5,23 +5,19 @@ from __future__ import annotations
 from kubevnfm_kit.errors import OutsideUnavailable, PlacedError
 
 
-class ApiUnauthorized(PlacedError):
+class ApiUnauthorized(PlacedError, code="cluster-unauthorized", title="Unauthorized for the cluster"):
     """The API server, or the OpenID provider, rejects the access data."""
 
-    code = "cluster-unauthorized"
-    title = "Unauthorized for the cluster"
 
-
-class ApiRefused(PlacedError):
+class ApiRefused(PlacedError, code="cluster-refused", title="Cluster refused"):
     """The server answers, but not as a Kubernetes API or OpenID provider does, or its certificate is not trusted."""
 
-    code = "cluster-refused"
-    title = "Cluster refused"
 
-
-class ApiUnavailable(PlacedError, OutsideUnavailable):
+class ApiUnavailable(
+    PlacedError,
+    OutsideUnavailable,
+    code="cluster-unavailable",
+    title="Cluster unavailable",
+    template="{place} does not answer: {reason}",
+):
     """The API server, or the OpenID provider, does not answer now."""
-
-    code = "cluster-unavailable"
-    title = "Cluster unavailable"
-    template = "{place} does not answer: {reason}"

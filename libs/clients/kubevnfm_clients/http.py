@@ -18,11 +18,8 @@ _TIMEOUT: Final = aiohttp.ClientTimeout(total=60.0, sock_connect=5.0)
 _STREAM_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=60.0)
 
 
-class ServiceUnavailable(OutsideUnavailable):
+class ServiceUnavailable(OutsideUnavailable, code="service-unavailable", title="Service unavailable"):
     """Another of our services does not answer."""
-
-    code = "service-unavailable"
-    title = "Service unavailable"
 
 
 class InternalApi:

@@ -38,22 +38,16 @@ Resolve = Callable[[str], Awaitable[tuple[str, ...]]]
 """The addresses of a name. Raises OSError."""
 
 
-class VnfAddressRefused(VnfmError):
+class VnfAddressRefused(VnfmError, code="vnf-address-refused", title="Address not allowed"):
     """A package has chosen an address that it may not have."""
-
-    code = "vnf-address-refused"
-    title = "Address not allowed"
 
 
 class AddressNotNamed(AddressNotAllowed):
     """The address would be granted if the setting named its network."""
 
 
-class PeersUnresolved(OutsideUnavailable):
+class PeersUnresolved(OutsideUnavailable, code="peers-unresolved", title="Name resolution failed"):
     """The name of a server that kubevnfm uses cannot be resolved now, so no address can be compared with it."""
-
-    code = "peers-unresolved"
-    title = "Name resolution failed"
 
 
 async def addresses_of(host: str) -> tuple[str, ...]:

@@ -85,11 +85,8 @@ def node_mask(pods: IPv4Network, *, nodes: int) -> int:
     return mask
 
 
-class SharedAddress(VnfmError):
+class SharedAddress(VnfmError, code="shared-address", title="Two machines share an address"):
     """Two nodes would be reached at one address: two names mean the same machine, or a network has it twice."""
-
-    code = "shared-address"
-    title = "Two machines share an address"
 
     def __init__(self, address: str, nodes: tuple[str, ...]) -> None:
         super().__init__(f"{address} is the address of {' and '.join(nodes)}")

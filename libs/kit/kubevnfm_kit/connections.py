@@ -26,13 +26,8 @@ from kubevnfm_kit.errors import VnfmError
 log = structlog.get_logger()
 
 
-class RequestTooSlow(VnfmError):
+class RequestTooSlow(VnfmError, code="request-timeout", title="Request timeout", status=408, retryable=True):
     """The body does not arrive, or arrives too slowly."""
-
-    code = "request-timeout"
-    title = "Request timeout"
-    status = 408
-    retryable = True
 
 
 @dataclass(frozen=True)

@@ -10,81 +10,76 @@ from kubevnfm_kit.error_text import bounded
 class VnfmError(Exception):
     """Something went wrong that the caller can name and act on.
 
-    Subclasses set ``code`` (stable slug, in events and as ProblemDetails ``type``), ``title`` (the layer that failed)
-    and ``retryable`` (would the same request work later?), and keep their facts as attributes. The message is one
-    sentence for a person; it never holds a secret. Its text is `bounded`, because it is stored, published and logged.
+    A subclass sets what differs from its base as keywords: ``class QuotaExceeded(VnfmError, code="quota-exceeded")``. It keeps
+    its facts as attributes. The message is one sentence for a person; it never holds a secret. Its text is `bounded`, because
+    it is stored, published and logged.
     """
 
     code: ClassVar[str] = "vnfm-error"
+    """A stable slug: in events, and as ProblemDetails ``type``."""
     title: ClassVar[str] = "VNFM error"
+    """The layer that failed."""
     retryable: ClassVar[bool] = False
+    """Whether the same request may work later."""
     status: ClassVar[int] = 422
     """``error.status`` of an operation that ends in this error (HTTP semantics, api.md 4.6); 500 for a fault of our own."""
+    template: ClassVar[str] = ""
+    """The text of a `PlacedError`."""
     made_nothing: bool = False
     """Whether the work failed before it changed anything outside; False if that is not known."""
+
+    def __init_subclass__(
+        cls,
+        *,
+        code: str | None = None,
+        title: str | None = None,
+        status: int | None = None,
+        retryable: bool | None = None,
+        template: str | None = None,
+    ) -> None:
+        super().__init_subclass__()
+        given = {"code": code, "title": title, "status": status, "retryable": retryable, "template": template}
+        for name, value in given.items():
+            if value is not None:
+                setattr(cls, name, value)
 
     def __str__(self) -> str:
         return bounded(super().__str__())
 
 
-class PlacedError(VnfmError):
+class PlacedError(VnfmError, template="{place}: {reason}"):
     """An error at a ``place`` (a server, a policy, a task) for a ``reason``. ``template`` makes the text of both."""
-
-    template: ClassVar[str] = "{place}: {reason}"
 
     def __init__(self, place: str, reason: str) -> None:
         super().__init__(self.template.format(place=place, reason=reason))
         self.place, self.reason = place, reason
 
 
-class NotFound(VnfmError):
+class NotFound(VnfmError, code="not-found", title="Not found", status=404):
     """The requested object does not exist."""
 
-    code = "not-found"
-    title = "Not found"
-    status = 404
 
-
-class Conflict(VnfmError):
+class Conflict(VnfmError, code="conflict", title="Conflict", status=409):
     """The request does not fit the present state."""
 
-    code = "conflict"
-    title = "Conflict"
-    status = 409
 
-
-class InvalidInput(VnfmError):
+class InvalidInput(VnfmError, code="invalid-input", title="Invalid input", status=400):
     """The caller's input is malformed: ``field`` (a JSON path) says where, ``reason`` what was expected; ``more``: so elsewhere too."""
-
-    code = "invalid-input"
-    title = "Invalid input"
-    status = 400
 
     def __init__(self, field: str, reason: str, *more: tuple[str, str]) -> None:
         self.field, self.reason, self.places = field, reason, ((field, reason), *more)
         super().__init__("; ".join(f"{name}: {why}" if name else why for name, why in self.places))
 
 
-class Unprocessable(InvalidInput):
+class Unprocessable(InvalidInput, code="unprocessable", title="Unprocessable request", status=422):
     """The input is well-formed but cannot work here: it contradicts the package, the VIM or another value."""
 
-    code = "unprocessable"
-    title = "Unprocessable request"
-    status = 422
 
-
-class OutsideUnavailable(VnfmError):
+class OutsideUnavailable(
+    VnfmError, code="outside-unavailable", title="Outside system unavailable", status=503, retryable=True
+):
     """Something outside (VIM, machine, broker, database) does not answer now; later it may."""
 
-    code = "outside-unavailable"
-    title = "Outside system unavailable"
-    retryable = True
-    status = 503
 
-
-class TimedOut(VnfmError):
+class TimedOut(VnfmError, code="timed-out", title="Deadline passed", status=504):
     """A deadline passed before the work was done."""
-
-    code = "timed-out"
-    title = "Deadline passed"
-    status = 504

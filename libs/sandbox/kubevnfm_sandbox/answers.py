@@ -38,11 +38,8 @@ _EXPECTED: Final = {
 """Texts for the authors of packages, by pydantic's type of error."""
 
 
-class AnswerRefused(VnfmError):
+class AnswerRefused(VnfmError, code="script-answer-refused", title="Answer of the package's code refused"):
     """The answer of a package's code cannot be read, or has another form than expected."""
-
-    code = "script-answer-refused"
-    title = "Answer of the package's code refused"
 
     def __init__(self, reason: str, *, remains: BaseModel | None = None) -> None:
         """``remains``: what was accepted of the answer all the same."""

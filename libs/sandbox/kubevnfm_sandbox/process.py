@@ -69,12 +69,8 @@ _SCRIPT_NATIVE: Final = frozenset(
 """Libraries for connections, such as paramiko, import these. The kernel confines scripts, not an audit hook."""
 
 
-class SandboxUnavailable(VnfmError):
+class SandboxUnavailable(VnfmError, code="sandbox-unavailable", title="Code of the package not run", status=503):
     """The kernel refuses to confine a process, so code of packages is not run; an operator can change that."""
-
-    code = "sandbox-unavailable"
-    title = "Code of the package not run"
-    status = 503
 
     def __init__(self, reason: str) -> None:
         super().__init__(
@@ -204,11 +200,8 @@ class _ScriptAnswer(Answer):
     unreadable: Annotated[str, Field(max_length=8192)] = ""
 
 
-class ScriptRefused(VnfmError):
+class ScriptRefused(VnfmError, code="script-refused", title="Code of the package not run"):
     """The script cannot be executed; the message says why."""
-
-    code = "script-refused"
-    title = "Code of the package not run"
 
 
 class _Config(TypedDict):

@@ -17,12 +17,8 @@ _KEY_BYTES = 32
 _NONCE_BYTES = 12
 
 
-class UnknownKey(VnfmError):
+class UnknownKey(VnfmError, code="unknown-key", title="Secret cannot be opened", status=500):
     """A sealed value names a key that the ring does not have, or it was changed."""
-
-    code = "unknown-key"
-    title = "Secret cannot be opened"
-    status = 500
 
 
 class KeyRing:

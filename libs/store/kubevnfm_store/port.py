@@ -12,25 +12,16 @@ from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_store.query import Filter, Index, Query, Stored
 
 
-class AlreadyExists(VnfmError):
+class AlreadyExists(VnfmError, code="already-exists", status=409):
     """A document with this id, or with these values of a unique index, already exists."""
 
-    code = "already-exists"
-    status = 409
 
-
-class RevisionConflict(VnfmError):
+class RevisionConflict(VnfmError, code="revision-conflict", status=409):
     """The document was deleted, or written by another caller since it was read: this caller lost the race."""
 
-    code = "revision-conflict"
-    status = 409
 
-
-class StoreUnavailable(OutsideUnavailable):
+class StoreUnavailable(OutsideUnavailable, code="store-unavailable", title="Database unavailable"):
     """The database does not answer."""
-
-    code = "store-unavailable"
-    title = "Database unavailable"
 
 
 @dataclass(frozen=True)

@@ -33,12 +33,8 @@ def failed(command: str, error: VnfmError, *, made_nothing: bool) -> CommandFail
     )
 
 
-class StepCancelled(VnfmError):
+class StepCancelled(VnfmError, code="cancelled", title="Operation cancelled", status=409):
     """The command was cancelled while its handler was running (CancelMode FORCEFUL)."""
-
-    code = "cancelled"
-    title = "Operation cancelled"
-    status = 409
 
     def __init__(self, remains: Facts | None) -> None:
         """``remains``: the resources that exist now, as far as they are known."""

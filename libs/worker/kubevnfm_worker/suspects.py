@@ -29,12 +29,10 @@ _ALONE_S: Final = 60.0
 _ALONE: Final = BackOff(_ALONE_S, 3600.0)
 
 
-class HandlerEndedProcess(VnfmError):
+class HandlerEndedProcess(
+    VnfmError, code="handler-ended-process", title="The service ended while it worked on this", status=500
+):
     """The process has ended each time that it handled the command, so it is not handled any more."""
-
-    code = "handler-ended-process"
-    title = "The service ended while it worked on this"
-    status = 500
 
     def __init__(self, command: str, service: str, ends: int) -> None:
         super().__init__(

@@ -25,12 +25,8 @@ T = TypeVar("T")
 _MOST_PER_COMMIT: Final = 1000
 
 
-class FileInUse(VnfmError):
+class FileInUse(VnfmError, code="store-file-in-use", title="Database file in use", status=500):
     """Another process (or another store of this one) has the database file open."""
-
-    code = "store-file-in-use"
-    title = "Database file in use"
-    status = 500
 
 
 class Writer:

@@ -13,102 +13,70 @@ DELETION = "Stack deletion failed"
 UPDATE = "Stack update failed"
 
 
-class VimUnavailable(PlacedError, OutsideUnavailable):
+class VimUnavailable(PlacedError, OutsideUnavailable, code="vim-unavailable", title="VIM unavailable"):
     """The VIM does not answer or reports an internal fault; the same request may succeed later."""
 
-    code = "vim-unavailable"
-    title = "VIM unavailable"
 
-
-class VimRefused(PlacedError):
+class VimRefused(PlacedError, code="vim-refused", title="VIM refused the request"):
     """The VIM rejects the request: wrong access data, a missing permission, or a request that it does not support."""
 
-    code = "vim-refused"
-    title = "VIM refused the request"
 
-
-class ServiceMissing(VimRefused):
+class ServiceMissing(VimRefused, code="vim-service-missing"):
     """The VIM's catalogue does not have the service."""
 
-    code = "vim-service-missing"
 
-
-class VimAccessDataMissing(Unprocessable):
+class VimAccessDataMissing(Unprocessable, code="vim-access-data-missing", title="VIM refused the request"):
     """The VIM connection lacks something that Keystone requires."""
 
-    code = "vim-access-data-missing"
-    title = "VIM refused the request"
 
-
-class QuotaExceeded(VnfmError):
+class QuotaExceeded(VnfmError, code="quota-exceeded", title=CREATION):
     """The tenant's quota is too small for the request; only an operator can change that."""
-
-    code = "quota-exceeded"
-    title = CREATION
 
     def __init__(self, resource: str, *, wanted: int, free: int) -> None:
         super().__init__(f"quota of {resource} exceeded: {wanted} wanted, {free} free")
         self.resource, self.wanted, self.free = resource, wanted, free
 
 
-class StackNameTaken(Conflict):
+class StackNameTaken(Conflict, code="stack-name-taken", title=CREATION):
     """A stack of this name exists that does not carry our tag."""
-
-    code = "stack-name-taken"
-    title = CREATION
 
     def __init__(self, name: str) -> None:
         super().__init__(f"a stack named {name} exists but does not belong to this VNF instance (it lacks its tag)")
         self.name = name
 
 
-class StackRefused(VnfmError):
+class StackRefused(VnfmError, code="stack-refused", title=CREATION):
     """Heat rejects the template or its parameters; the message is Heat's reason."""
 
-    code = "stack-refused"
-    title = CREATION
 
-
-class StackFailed(VnfmError):
+class StackFailed(VnfmError, code="stack-failed", title=CREATION):
     """Heat could not create a resource; the message names it and quotes its reason."""
 
-    code = "stack-failed"
-    title = CREATION
-
     def __init__(self, reason: str, *, remains: StackResources | None = None) -> None:
         """``remains``: the resources of the failed stack."""
         super().__init__(reason)
         self.remains = remains
 
 
-class StackTimedOut(TimedOut):
+class StackTimedOut(TimedOut, code="stack-timed-out", title=CREATION):
     """Heat's deadline for the stack passed."""
 
-    code = "stack-timed-out"
-    title = CREATION
-
     def __init__(self, reason: str, *, remains: StackResources | None = None) -> None:
         """``remains``: the resources of the failed stack."""
         super().__init__(reason)
         self.remains = remains
 
 
-class StackUpdateRefused(StackRefused):
+class StackUpdateRefused(StackRefused, title=UPDATE):
     """Heat rejects the change; the message is Heat's reason."""
 
-    title = UPDATE
 
-
-class StackUpdateFailed(StackFailed):
+class StackUpdateFailed(StackFailed, title=UPDATE):
     """Heat could not change a resource; the message names it and quotes its reason."""
 
-    title = UPDATE
 
-
-class StackUpdateTimedOut(StackTimedOut):
+class StackUpdateTimedOut(StackTimedOut, title=UPDATE):
     """Heat's deadline for the update passed."""
-
-    title = UPDATE
 
 
 DeletionState = Literal["DONE", "IN_PROGRESS", "FAILED"]
@@ -120,69 +88,44 @@ _DELETED: Final[Mapping[DeletionState, str]] = {
 }
 
 
-class StackMissing(NotFound):
+class StackMissing(NotFound, code="stack-missing", title=UPDATE):
     """The VNF's stack does not exist, or was deleted in part, and no operation of ours did that."""
-
-    code = "stack-missing"
-    title = UPDATE
 
     def __init__(self, name: str, *, deletion: DeletionState = "DONE") -> None:
         super().__init__(f"stack {name} {_DELETED[deletion]}: heal the whole VNF, or terminate it")
         self.name, self.deletion = name, deletion
 
 
-class ResourceBusy(VnfmError):
+class ResourceBusy(VnfmError, code="resource-busy", title=UPDATE, status=503, retryable=True):
     """Heat is working on a resource that is to be marked as unhealthy; a later attempt may succeed."""
 
-    code = "resource-busy"
-    title = UPDATE
     # Not OutsideUnavailable: the VIM answers, so only the deadline of the work ends the retries.
-    retryable = True
-    status = 503
 
 
-class VduNotScalable(Unprocessable):
+class VduNotScalable(Unprocessable, code="vdu-not-scalable", title=UPDATE):
     """The package's Heat template offers no way to change a VDU's number of instances."""
 
-    code = "vdu-not-scalable"
-    title = UPDATE
 
-
-class ServerNotOperable(VnfmError):
+class ServerNotOperable(VnfmError, code="server-not-operable", title="Starting or stopping servers failed"):
     """Nova cannot start or stop a server; the message gives its state."""
 
-    code = "server-not-operable"
-    title = "Starting or stopping servers failed"
 
-
-class StackNotDeleted(VnfmError):
+class StackNotDeleted(VnfmError, code="stack-not-deleted", title=DELETION, retryable=True):
     """Heat could not delete a resource of the stack."""
 
-    code = "stack-not-deleted"
-    title = DELETION
     # Often another resource blocked it (a port still in use), and the next attempt succeeds.
-    retryable = True
 
 
-class BaseHotMissing(Unprocessable):
+class BaseHotMissing(Unprocessable, code="base-hot-missing", title=CREATION):
     """The request names user data, but the package has no Heat template for it."""
-
-    code = "base-hot-missing"
-    title = CREATION
 
     def __init__(self, flavour_id: str, reason: str) -> None:
         super().__init__(f"BaseHOT/{flavour_id}", reason)
 
 
-class UserDataFailed(VnfmError):
+class UserDataFailed(VnfmError, code="user-data-failed", title="User data execution failed"):
     """The package's LCM operation user data returned no parameters; the message ends with its own output."""
 
-    code = "user-data-failed"
-    title = "User data execution failed"
 
-
-class UserDataTimedOut(TimedOut):
+class UserDataTimedOut(TimedOut, code="user-data-timed-out", title="User data execution failed"):
     """The package's LCM operation user data exceeded its time limit."""
-
-    code = "user-data-timed-out"
-    title = "User data execution failed"

@@ -11,29 +11,20 @@ _QUOTED_BYTES: Final = 2000
 """How much of a command's output its error quotes. The output is the machine's or the package's, and already masked."""
 
 
-class DriverUnknown(VnfmError):
+class DriverUnknown(VnfmError, code="mgmt-driver-unknown", title="Management driver failed"):
     """The VNFD names a management driver that this executor does not have."""
-
-    code = "mgmt-driver-unknown"
-    title = "Management driver failed"
 
     def __init__(self, driver: str, *, known: str) -> None:
         super().__init__(f"management driver {driver!r} is unknown; known are {known}")
         self.driver = driver
 
 
-class PhaseUnsupported(VnfmError):
+class PhaseUnsupported(VnfmError, code="mgmt-phase-unsupported", title="Management driver failed"):
     """The driver does not support this phase, or not for this kind of VNF."""
 
-    code = "mgmt-phase-unsupported"
-    title = "Management driver failed"
 
-
-class NodeFailure(VnfmError):
+class NodeFailure(VnfmError, code="mgmt-driver-failed", title="Management driver failed"):
     """A task on one machine failed; ``node`` and ``task`` name it."""
-
-    code = "mgmt-driver-failed"
-    title = "Management driver failed"
 
     def __init__(self, reason: str, *, node: str, task: str = "") -> None:
         super().__init__(f"node {node}: {reason}")
@@ -63,60 +54,40 @@ class CommandUnsuccessful(NodeFailure):
         self.command, self.exit_code = command, exit_code
 
 
-class CommandTimedOut(NodeFailure):
+class CommandTimedOut(NodeFailure, code="mgmt-command-timed-out", status=504):
     """A command on a machine did not end within its time and was killed."""
 
-    code = "mgmt-command-timed-out"
-    status = 504
 
-
-class NodeNotDrained(NodeFailure):
+class NodeNotDrained(NodeFailure, code="node-not-drained"):
     """Pods were left on a node when the time to drain it was over; the text names them."""
 
-    code = "node-not-drained"
 
-
-class NodeUnreachable(NodeFailure):
+class NodeUnreachable(NodeFailure, code="node-unreachable", status=504):
     """No SSH session could be opened within the time that the request allows."""
 
-    code = "node-unreachable"
-    status = 504
 
-
-class AddressRefused(NodeFailure):
+class AddressRefused(NodeFailure, code="node-address-refused"):
     """The address of the machine, or of its bastion, is none that packages may choose; the text says how to go on."""
 
-    code = "node-address-refused"
 
-
-class LoginRefused(NodeFailure):
+class LoginRefused(NodeFailure, code="node-login-refused"):
     """The machine refuses the user name or the password (or key)."""
 
-    code = "node-login-refused"
 
-
-class ForwardingRefused(NodeFailure):
+class ForwardingRefused(NodeFailure, code="node-forwarding-refused"):
     """The bastion accepts the login, but does not forward connections to the machine."""
 
-    code = "node-forwarding-refused"
 
-
-class SudoRefused(NodeFailure):
+class SudoRefused(NodeFailure, code="node-sudo-refused"):
     """The user cannot become root on the machine."""
 
-    code = "node-sudo-refused"
 
-
-class SudoMissing(NodeFailure):
+class SudoMissing(NodeFailure, code="node-sudo-missing"):
     """The machine has no sudo, and its user is not root."""
 
-    code = "node-sudo-missing"
 
-
-class HostKeyChanged(NodeFailure):
+class HostKeyChanged(NodeFailure, code="host-key-changed"):
     """The machine shows another host key than on first contact: another machine may answer at its address."""
-
-    code = "host-key-changed"
 
 
 class TransferRefused(NodeFailure):
@@ -127,19 +98,13 @@ class UploadDamaged(NodeFailure):
     """The file on the machine differs from the file that was sent."""
 
 
-class ConnectionLost(OutsideUnavailable):
+class ConnectionLost(OutsideUnavailable, code="node-connection-lost", title="Management driver failed"):
     """An SSH session broke while it was used. How far the machine came is unknown until a task asks it."""
-
-    code = "node-connection-lost"
-    title = "Management driver failed"
 
     def __init__(self, reason: str, *, node: str, task: str = "") -> None:
         super().__init__(f"node {node}: {reason}")
         self.node, self.task = node, task
 
 
-class ClaimLost(OutsideUnavailable):
+class ClaimLost(OutsideUnavailable, code="claim-lost", title="Management driver failed"):
     """Another worker took over the command and now writes its journal."""
-
-    code = "claim-lost"
-    title = "Management driver failed"

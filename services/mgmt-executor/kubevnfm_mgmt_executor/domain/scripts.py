@@ -40,11 +40,8 @@ class Answer(Facts):
     data: dict[str, object] = Field(default_factory=dict)
 
 
-class ScriptFailed(VnfmError):
+class ScriptFailed(VnfmError, code="mgmt-script-failed", title="Mgmt driver execution failed"):
     """A script of the package ended with an exit status other than 0, or its answer cannot be used."""
-
-    code = "mgmt-script-failed"
-    title = "Mgmt driver execution failed"
 
     def __init__(self, task: str, reason: str, *, remains: Answer | None = None) -> None:
         """``remains``: what it has answered all the same."""
@@ -52,12 +49,8 @@ class ScriptFailed(VnfmError):
         self.remains = remains
 
 
-class ScriptTimedOut(VnfmError):
+class ScriptTimedOut(VnfmError, code="mgmt-script-timed-out", title="Mgmt driver execution failed", status=504):
     """A script of the package did not end within its time and was killed."""
-
-    code = "mgmt-script-timed-out"
-    title = "Mgmt driver execution failed"
-    status = 504
 
 
 @dataclass(frozen=True)

@@ -7,91 +7,64 @@ from collections.abc import Sequence
 from kubevnfm_kit.errors import Conflict, NotFound, OutsideUnavailable, PlacedError, TimedOut, Unprocessable
 
 
-class VimUnknown(NotFound):
+class VimUnknown(NotFound, code="vim-unknown", title="VIM not found"):
     """No VIM has this id."""
 
-    code = "vim-unknown"
-    title = "VIM not found"
 
-
-class VimUnauthorized(PlacedError):
+class VimUnauthorized(
+    PlacedError,
+    code="vim-unauthorized",
+    title="Unauthorized for VIM",
+    status=400,
+    template="unauthorized for VIM {place}: {reason}",
+):
     """The VIM rejects the access data."""
 
-    code = "vim-unauthorized"
-    title = "Unauthorized for VIM"
-    status = 400
-    template = "unauthorized for VIM {place}: {reason}"
 
-
-class VimRefused(PlacedError):
+class VimRefused(PlacedError, code="vim-refused", title="VIM refused", status=400, template="VIM {place}: {reason}"):
     """The VIM answers, but is not usable: it lacks the API, or its certificate is not trusted."""
 
-    code = "vim-refused"
-    title = "VIM refused"
-    status = 400
-    template = "VIM {place}: {reason}"
 
-
-class VimUnreachable(PlacedError, OutsideUnavailable):
+class VimUnreachable(
+    PlacedError,
+    OutsideUnavailable,
+    code="vim-unreachable",
+    title="VIM unavailable",
+    template="VIM {place} does not answer: {reason}",
+):
     """The VIM does not answer."""
 
-    code = "vim-unreachable"
-    title = "VIM unavailable"
-    template = "VIM {place} does not answer: {reason}"
 
-
-class VimTooSlow(TimedOut):
+class VimTooSlow(TimedOut, code="vim-too-slow", title="VIM unavailable", retryable=True):
     """The VIM did not answer within the time limit for a registration."""
 
-    code = "vim-too-slow"
-    title = "VIM unavailable"
-    retryable = True
 
-
-class NotOpenstack(Unprocessable):
+class NotOpenstack(Unprocessable, code="vim-not-openstack", title="OpenStack expected"):
     """The VIM is no OpenStack."""
 
-    code = "vim-not-openstack"
-    title = "OpenStack expected"
 
-
-class KubernetesTooOld(Unprocessable):
+class KubernetesTooOld(Unprocessable, code="kubernetes-too-old", title="Kubernetes version not supported"):
     """The cluster's version is not supported."""
 
-    code = "kubernetes-too-old"
-    title = "Kubernetes version not supported"
 
-
-class NameTaken(Conflict):
+class NameTaken(Conflict, code="vim-name-taken", title="VIM name taken"):
     """The tenant has another VIM with this name."""
 
-    code = "vim-name-taken"
-    title = "VIM name taken"
 
-
-class SecondDefault(Conflict):
+class SecondDefault(Conflict, code="second-default-vim", title="Second default VIM"):
     """The tenant has a default VIM already."""
 
-    code = "second-default-vim"
-    title = "Second default VIM"
 
-
-class VimInUse(Conflict):
+class VimInUse(Conflict, code="vim-in-use", title="VIM in use"):
     """VNF instances use the VIM."""
-
-    code = "vim-in-use"
-    title = "VIM in use"
 
     def __init__(self, vim_id: str, users: Sequence[str]) -> None:
         super().__init__(f"VIM {vim_id} is used by the VNF instances {', '.join(users)}")
         self.vim_id, self.users = vim_id, tuple(users)
 
 
-class CredentialsMissing(NotFound):
+class CredentialsMissing(NotFound, code="credentials-missing", title="Credentials missing"):
     """The receiver of kubevnfm has no credentials of the cluster."""
-
-    code = "credentials-missing"
-    title = "Credentials missing"
 
     def __init__(self, cluster: str) -> None:
         super().__init__(

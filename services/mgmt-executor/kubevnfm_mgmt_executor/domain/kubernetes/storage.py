@@ -24,10 +24,8 @@ OWN_CLAIM: Final = "kubevnfm-system/kubevnfm-heal"
 A = TypeVar("A", bound=ScriptAnswer)
 
 
-class VolumesInUse(NodeFailure):
+class VolumesInUse(NodeFailure, code="persistent-volumes-in-use"):
     """Persistent volumes of the storage server belong to claims: its disk cannot go while they do."""
-
-    code = "persistent-volumes-in-use"
 
 
 class ClaimRef(BaseModel):
