@@ -19,29 +19,20 @@ class WithRemains(VnfmError):
     """The objects that exist."""
 
 
-class UnknownKinds(VnfmError):
+class UnknownKinds(VnfmError, code="unknown-kind", title="Kubernetes kind unknown"):
     """The cluster does not serve these kinds, and the manifests do not define them."""
-
-    code = "unknown-kind"
-    title = "Kubernetes kind unknown"
 
     def __init__(self, kinds: Sequence[str]) -> None:
         super().__init__(f"the cluster does not serve {'; '.join(kinds)}")
         self.kinds = kinds
 
 
-class PolicyViolated(VnfmError):
+class PolicyViolated(VnfmError, code="cnf-policy", title="CNF policy violated"):
     """The objects ask the cluster for more than the operator's policy allows; nothing was applied."""
 
-    code = "cnf-policy"
-    title = "CNF policy violated"
 
-
-class ObjectRefused(VnfmError):
+class ObjectRefused(VnfmError, code="object-refused", title="Kubernetes API refused an object"):
     """The API server rejected an object; a repeat would not help."""
-
-    code = "object-refused"
-    title = "Kubernetes API refused an object"
 
     def __init__(self, what: str, message: str, *, http_status: int = 0) -> None:
         super().__init__(f"{what}: {message}")
@@ -57,87 +48,62 @@ class Forbidden(ObjectRefused):
     """The credentials of the VIM do not permit the request. Reading then yields: unknown."""
 
 
-class ObjectsRefused(VnfmError):
+class ObjectsRefused(VnfmError, code="object-refused", title="Kubernetes API refused objects"):
     """The API server would reject these objects; nothing was applied."""
-
-    code = "object-refused"
-    title = "Kubernetes API refused objects"
 
     def __init__(self, refusals: Sequence[ObjectRefused]) -> None:
         super().__init__("; ".join(str(each) for each in refusals))
         self.refusals = refusals
 
 
-class AccessRefused(VnfmError):
+class AccessRefused(VnfmError, code="vim-access-refused", title="Kubernetes API refused the credentials"):
     """The cluster does not accept the credentials of the VIM."""
 
-    code = "vim-access-refused"
-    title = "Kubernetes API refused the credentials"
 
-
-class AddressRefused(AccessRefused):
+class AddressRefused(AccessRefused, code="cluster-address-refused", title="Address of the cluster not allowed"):
     """The address of a cluster that a VNF has built is not one of VNFs."""
-
-    code = "cluster-address-refused"
-    title = "Address of the cluster not allowed"
 
 
 class AddressUnnamed(AddressRefused):
     """An operator has not named the network of the address. No termination gives up on such a cluster: it answers once it is named."""
 
 
-class NotScalable(VnfmError):
+class NotScalable(VnfmError, code="kind-not-scalable", title="Kubernetes kind cannot be scaled"):
     """Objects of this kind have no number of replicas (capi.md CR-086)."""
-
-    code = "kind-not-scalable"
-    title = "Kubernetes kind cannot be scaled"
 
     def __init__(self, key: ObjectKey) -> None:
         super().__init__(f"{key}: kind {key.kind} ({key.api_version}) has no subresource scale in this cluster")
         self.key = key
 
 
-class OutsideAutoscaler(VnfmError):
+class OutsideAutoscaler(
+    VnfmError, code="outside-autoscaler-limits", title="Number outside the limits of the autoscaler"
+):
     """The cluster's autoscaler would change a number outside its limits (capi.md CR-091)."""
-
-    code = "outside-autoscaler-limits"
-    title = "Number outside the limits of the autoscaler"
 
     def __init__(self, key: ObjectKey, count: int, limits: str) -> None:
         super().__init__(f"{key}: {count} replicas wanted, {limits} expected by the annotations of its autoscaler")
         self.key, self.count = key, count
 
 
-class ObjectMissing(WithRemains):
+class ObjectMissing(WithRemains, code="object-missing", title="Kubernetes object does not exist"):
     """An object of the instance was deleted by another party; a repair applies it again."""
-
-    code = "object-missing"
-    title = "Kubernetes object does not exist"
 
     def __init__(self, key: ObjectKey) -> None:
         super().__init__(f"{key}: does not exist; a heal with additionalParams.repair: true applies it again")
         self.key = key
 
 
-class HelmMissing(VnfmError):
+class HelmMissing(VnfmError, code="helm-missing", title="Helm chart not rendered"):
     """The VNF is a Helm chart, and this installation has no helm program."""
 
-    code = "helm-missing"
-    title = "Helm chart not rendered"
 
-
-class ChartRefused(VnfmError):
+class ChartRefused(VnfmError, code="chart-refused", title="Helm chart not rendered"):
     """The helm program cannot render the chart with the values of the request."""
 
-    code = "chart-refused"
-    title = "Helm chart not rendered"
 
-
-class ForeignObjects(Conflict):
+class ForeignObjects(Conflict, code="foreign-object", title="Kubernetes object exists"):
     """Objects of these names exist and do not belong to this instance."""
-
-    code = "foreign-object"
-    title = "Kubernetes object exists"
 
     def __init__(self, keys: Sequence[ObjectKey], *, way_out: str = "") -> None:
         names = ", ".join(str(key) for key in keys)
@@ -146,74 +112,48 @@ class ForeignObjects(Conflict):
         self.keys = keys
 
 
-class SharedObjectDiffers(Conflict):
+class SharedObjectDiffers(Conflict, code="shared-object-differs", title="Kubernetes object is shared"):
     """A cluster-scoped object also belongs to another instance, with different content."""
-
-    code = "shared-object-differs"
-    title = "Kubernetes object is shared"
 
     def __init__(self, key: ObjectKey, holders: Sequence[str]) -> None:
         super().__init__(f"{key}: VNF instances {', '.join(holders)} use it with different content")
         self.key = key
 
 
-class WebhookUnavailable(OutsideUnavailable):
+class WebhookUnavailable(OutsideUnavailable, code="webhook-unavailable", title="Webhook unavailable"):
     """A webhook for admission or conversion does not answer, because its pods start or its CA is being injected."""
 
-    code = "webhook-unavailable"
-    title = "Webhook unavailable"
 
-
-class ClusterUnavailable(OutsideUnavailable):
+class ClusterUnavailable(OutsideUnavailable, code="cluster-unavailable", title="Kubernetes API unavailable"):
     """The API server does not answer."""
 
-    code = "cluster-unavailable"
-    title = "Kubernetes API unavailable"
 
-
-class ObjectFailed(WithRemains):
+class ObjectFailed(WithRemains, code="object-failed", title="Kubernetes object failed"):
     """An object has failed and will not become ready."""
 
-    code = "object-failed"
-    title = "Kubernetes object failed"
 
-
-class ObjectsNotReady(WithRemains, TimedOut):
+class ObjectsNotReady(
+    WithRemains, TimedOut, code="objects-not-ready", title="Kubernetes objects not ready in time", status=422
+):
     """Some objects were not ready in time; the message names each one, its last condition and newest warning."""
 
-    code = "objects-not-ready"
-    title = "Kubernetes objects not ready in time"
-    status = 422
 
-
-class ObjectsNotGone(WithRemains, TimedOut):
+class ObjectsNotGone(
+    WithRemains, TimedOut, code="objects-not-gone", title="Kubernetes objects not deleted in time", status=422
+):
     """Some objects were not deleted in time; the message names each one and what blocks its deletion."""
 
-    code = "objects-not-gone"
-    title = "Kubernetes objects not deleted in time"
-    status = 422
 
-
-class ClusterFailed(VnfmError):
+class ClusterFailed(VnfmError, code="cluster-failed", title="Workload cluster failed"):
     """A workload cluster has failed for good; waiting would not help (capi.md CR-057)."""
 
-    code = "cluster-failed"
-    title = "Workload cluster failed"
 
-
-class ClusterNotReady(TimedOut):
+class ClusterNotReady(TimedOut, code="cluster-not-ready", title="Workload cluster not ready in time", status=422):
     """A workload cluster did not come as far as was asked for in time; the message names the phase and what it said."""
 
-    code = "cluster-not-ready"
-    title = "Workload cluster not ready in time"
-    status = 422
 
-
-class ClusterLost(Conflict):
+class ClusterLost(Conflict, code="cluster-lost", title="Workload cluster was deleted"):
     """The objects that a workload cluster consists of were deleted: its machines are gone, and its access data are of no use."""
-
-    code = "cluster-lost"
-    title = "Workload cluster was deleted"
 
     def __init__(self, keys: Sequence[ObjectKey]) -> None:
         names = ", ".join(str(key) for key in keys)
@@ -224,29 +164,20 @@ class ClusterLost(Conflict):
         self.keys = keys
 
 
-class KubeconfigInvalid(VnfmError):
+class KubeconfigInvalid(VnfmError, code="kubeconfig-invalid", title="Kubeconfig of a workload cluster invalid"):
     """The Secret with a workload cluster's kubeconfig is not as Cluster API writes it."""
 
-    code = "kubeconfig-invalid"
-    title = "Kubeconfig of a workload cluster invalid"
 
-
-class MachinesMissing(NotFound):
+class MachinesMissing(NotFound, code="machine-missing", title="Machine does not exist"):
     """Machines that a request names do not exist any more; nothing was deleted (capi.md CR-090, CR-118)."""
-
-    code = "machine-missing"
-    title = "Machine does not exist"
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(f"the cluster has no Machines {', '.join(names)}")
         self.names = names
 
 
-class QuorumAtRisk(Conflict):
+class QuorumAtRisk(Conflict, code="quorum-at-risk", title="Control plane would lose its majority"):
     """Without a Machine of the control plane, the rest of etcd would have no majority (capi.md CR-114)."""
-
-    code = "quorum-at-risk"
-    title = "Control plane would lose its majority"
 
     def __init__(self, machine: str, *, healthy: int, members: int, ill: Sequence[str]) -> None:
         others = f"; not healthy: {', '.join(ill)}" if ill else ""
@@ -256,11 +187,8 @@ class QuorumAtRisk(Conflict):
         )
 
 
-class ClustersExist(Conflict):
+class ClustersExist(Conflict, code="clusters-exist", title="Clusters of Cluster API exist"):
     """Clusters of Cluster API need the providers that are to be deleted; nothing was deleted (capi.md CR-043)."""
-
-    code = "clusters-exist"
-    title = "Clusters of Cluster API exist"
 
     def __init__(self, keys: Sequence[ObjectKey]) -> None:
         names = ", ".join(f"{key.namespace}/{key.name}" for key in keys[:_NAMED])
@@ -271,11 +199,8 @@ class ClustersExist(Conflict):
         self.keys = keys
 
 
-class ContractGoesBack(VnfmError):
+class ContractGoesBack(VnfmError, code="contract-goes-back", title="Contract of Cluster API would go back"):
     """The manifests have providers of an earlier contract than those that the cluster has (capi.md CR-046)."""
-
-    code = "contract-goes-back"
-    title = "Contract of Cluster API would go back"
 
     def __init__(self, losses: Sequence[ContractLoss]) -> None:
         super().__init__("; ".join(str(each) for each in losses))

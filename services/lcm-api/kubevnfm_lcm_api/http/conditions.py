@@ -13,12 +13,8 @@ from kubevnfm_kit.http_dates import read_http_date
 from kubevnfm_kit.json_types import JsonMapping
 
 
-class PreconditionFailed(VnfmError):
+class PreconditionFailed(VnfmError, code="precondition-failed", title="Precondition failed", status=412):
     """The resource has changed since the caller read it."""
-
-    code = "precondition-failed"
-    title = "Precondition failed"
-    status = 412
 
 
 class Revised(Protocol):

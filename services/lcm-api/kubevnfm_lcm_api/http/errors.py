@@ -27,40 +27,24 @@ _DETAIL: Final = {
 }
 
 
-class NotAcceptable(VnfmError):
+class NotAcceptable(VnfmError, code="not-acceptable", title="Not acceptable", status=406):
     """Accept or Version cannot be satisfied."""
 
-    code = "not-acceptable"
-    title = "Not acceptable"
-    status = 406
 
-
-class UnsupportedMediaType(VnfmError):
+class UnsupportedMediaType(VnfmError, code="unsupported-media-type", title="Unsupported media type", status=415):
     """The resource does not accept the body's Content-Type."""
 
-    code = "unsupported-media-type"
-    title = "Unsupported media type"
-    status = 415
 
-
-class RangeNotSatisfiable(VnfmError):
+class RangeNotSatisfiable(VnfmError, code="range-not-satisfiable", title="Range not satisfiable", status=416):
     """The range begins after the end."""
-
-    code = "range-not-satisfiable"
-    title = "Range not satisfiable"
-    status = 416
 
     def __init__(self, size_bytes: int) -> None:
         super().__init__(f"Range: the content has {size_bytes} bytes")
         self.size_bytes = size_bytes
 
 
-class BodyTooLarge(VnfmError):
+class BodyTooLarge(VnfmError, code="body-too-large", title="Body too large", status=413):
     """The body is larger than the resource accepts."""
-
-    code = "body-too-large"
-    title = "Body too large"
-    status = 413
 
 
 def problem_response(

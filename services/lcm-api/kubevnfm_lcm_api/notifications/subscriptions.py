@@ -29,12 +29,8 @@ _COUNTED: Final = 10_000
 """Pending notifications are counted up to here."""
 
 
-class CallbackRefused(VnfmError):
+class CallbackRefused(VnfmError, code="callback-test-failed", title="Callback test failed"):
     """The callback URI has failed the test of SOL003 (5.4.18.3.1: 422), or must not or cannot be called."""
-
-    code = "callback-test-failed"
-    title = "Callback test failed"
-    status = 422
 
 
 @dataclass(frozen=True)

@@ -36,10 +36,8 @@ _CACHED: Final = 64
 """Packages whose facts are kept in memory: an ONBOARDED package never changes."""
 
 
-class PackageBusy(Conflict):
+class PackageBusy(Conflict, code="package-state"):
     """The package's state does not allow what was asked."""
-
-    code = "package-state"
 
 
 class Packages:

@@ -53,11 +53,8 @@ _SENT_UPLOADS: Final = AllOf([_UPLOADING, Exists("internal/source", exists=False
 """Uploads of callers. A fetch is a command, which the broker delivers again if its worker dies."""
 
 
-class DescriptorTaken(PackageRefused):
+class DescriptorTaken(PackageRefused, code="descriptor-taken", status=409):
     """Another package has the same descriptor_id (api.md 7.2: 409 in the details)."""
-
-    code = "descriptor-taken"
-    status = 409
 
 
 class Onboarding:

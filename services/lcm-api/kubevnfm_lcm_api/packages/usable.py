@@ -21,10 +21,8 @@ _CONFIRMED: Final = 1000
 _LARGE: Final = ("additionalArtifacts", "softwareImages", "userDefinedData", "warnings")
 
 
-class PackageUnusable(Unprocessable):
+class PackageUnusable(Unprocessable, code="package-unusable"):
     """The VNF package of the vnfdId is missing, not ONBOARDED or not ENABLED (SOL003 5.4.2.3.1: 422)."""
-
-    code = "package-unusable"
 
 
 @dataclass(frozen=True)

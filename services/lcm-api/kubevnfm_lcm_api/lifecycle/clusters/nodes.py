@@ -27,12 +27,8 @@ FLOATING_IP: Final = "OS::Neutron::FloatingIP"
 _REGISTRY: Final = f"{REGISTRY_VNF}."
 
 
-class NodeNotFound(VnfmError):
+class NodeNotFound(VnfmError, code="node-not-found", title="Machine not found in the stack"):
     """A group, VDU or connection point that the request names is not in the stack, or has no address."""
-
-    code = "node-not-found"
-    title = "Machine not found in the stack"
-    status = 422
 
     def __init__(self, field: str, reason: str, *, within: str = f"{CLUSTER}.") -> None:
         """``within``: the beginning of the field's path."""

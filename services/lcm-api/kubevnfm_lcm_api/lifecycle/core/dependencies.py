@@ -70,10 +70,8 @@ class Withdrawn:
     """The way out for the caller if others use it."""
 
 
-class ProvidedInUse(Conflict):
+class ProvidedInUse(Conflict, code="provided-in-use"):
     """Other instances use what the operation would take away."""
-
-    code = "provided-in-use"
 
     def __init__(self, withdrawn: Withdrawn, users: tuple[str, ...], *, are_more: bool) -> None:
         """``users``: ids of instances; ``are_more``: whether there are others."""
@@ -85,10 +83,8 @@ class ProvidedInUse(Conflict):
         self.users = users
 
 
-class ProviderWithdraws(Conflict):
+class ProviderWithdraws(Conflict, code="provider-withdraws"):
     """The provider of what the operation would use is being terminated, or healed as a whole."""
-
-    code = "provider-withdraws"
 
     def __init__(self, kind: Kind, provider_id: str) -> None:
         super().__init__(f"the {WORDS[kind]} of VNF instance {provider_id}, which this one would use, is being deleted")

@@ -30,10 +30,8 @@ _MAKE_MACHINES: Final = frozenset(
 _LEAVE_STACKS_ALONE: Final = frozenset({OperationType.MODIFY_INFO, OperationType.OPERATE})
 
 
-class Drifted(Conflict):
+class Drifted(Conflict, code="instance-drifted"):
     """The operation needs resources that were found deleted."""
-
-    code = "instance-drifted"
 
 
 class Drift(BaseModel):

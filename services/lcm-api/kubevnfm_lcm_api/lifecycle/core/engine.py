@@ -64,10 +64,8 @@ _WRITE_ATTEMPTS = 100
 """Lost races on one document before the engine reports a fault. Only a handful of processes write one document."""
 
 
-class OperationRunning(Conflict):
+class OperationRunning(Conflict, code="operation-running"):
     """Another operation has claimed the instance (api.md 9)."""
-
-    code = "operation-running"
 
     def __init__(self, operation: str, occurrence_id: str, state: str, tasks: frozenset[str] = frozenset()) -> None:
         """``tasks``: those that the operation allows now."""

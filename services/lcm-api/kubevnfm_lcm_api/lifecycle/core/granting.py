@@ -14,12 +14,8 @@ from kubevnfm_sol.problem import ProblemDetails
 from pydantic import Field, ValidationError
 
 
-class GrantUnusable(VnfmError):
+class GrantUnusable(VnfmError, code="grant-unusable", title="Grant cannot be used"):
     """The NFVO's grant is malformed, or names something that the operation cannot use."""
-
-    code = "grant-unusable"
-    title = "Grant cannot be used"
-    status = 422
 
     def __init__(self, place: str, reason: str) -> None:
         super().__init__(f"the NFVO's grant: {place}: {reason}")

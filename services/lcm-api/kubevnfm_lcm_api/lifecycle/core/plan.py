@@ -72,12 +72,8 @@ _UNTOUCHED: Final = frozenset({StepState.WAITING, StepState.UNDONE})
 """States in which a rollback finds nothing of the step. FAILED is not one: a failed step may be half done."""
 
 
-class PlanInvalid(VnfmError):
+class PlanInvalid(VnfmError, code="plan-invalid", title="Invalid plan", status=500):
     """A plan function, or a reply, made a plan that cannot be carried out: a programming error of the VNFM."""
-
-    code = "plan-invalid"
-    title = "Invalid plan"
-    status = 500
 
 
 class Plan(Generic[D]):

@@ -43,31 +43,23 @@ CAN_BE_ROLLED_BACK: Final[Mapping[OperationType, bool]] = {
 """api.md 4.3. A scale-in cannot be rolled back, although SCALE can: its draft's `is_reversible` is False."""
 
 
-class IllegalTransition(Conflict):
+class IllegalTransition(Conflict, code="illegal-transition"):
     """The occurrence's state does not allow the task (SOL003 5.4.14 ff.: 409)."""
-
-    code = "illegal-transition"
 
     def __init__(self, state: S, trigger: str) -> None:
         super().__init__(f"{trigger} is not possible while the operation occurrence is {state}")
         self.state, self.trigger = state, trigger
 
 
-class CancelPending(Conflict):
+class CancelPending(Conflict, code="cancel-pending"):
     """The operation is being cancelled already; only FORCEFUL after GRACEFUL is accepted (api.md 4.2)."""
-
-    code = "cancel-pending"
 
     def __init__(self, mode: str | None) -> None:
         super().__init__(f"the operation is being cancelled already ({mode})")
 
 
-class RollbackUnsupported(VnfmError):
+class RollbackUnsupported(VnfmError, code="rollback-unsupported", title="Rollback not supported", status=404):
     """The operation cannot be rolled back; retry and fail remain (SOL003 5.4.15.3.1: 404)."""
-
-    code = "rollback-unsupported"
-    title = "Rollback not supported"
-    status = 404
 
     def __init__(self, operation: OperationType) -> None:
         super().__init__(f"{operation} cannot be rolled back: use retry or fail")

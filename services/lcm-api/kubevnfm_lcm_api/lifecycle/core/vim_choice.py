@@ -15,10 +15,8 @@ from kubevnfm_lcm_api.lifecycle.containers.charts import CHART
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import DEF_FILES
 
 
-class NoVim(Unprocessable):
+class NoVim(Unprocessable, code="no-vim"):
     """The request names no VIM and there is no default one."""
-
-    code = "no-vim"
 
 
 class VimEntries:

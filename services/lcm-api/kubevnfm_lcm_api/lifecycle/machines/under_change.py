@@ -41,12 +41,8 @@ CHANGE_EXT_CONN: Final = "change_ext_conn"
 CHANGE_VNFPKG: Final = "change_vnfpkg"
 
 
-class TaskUnsupported(VnfmError):
+class TaskUnsupported(VnfmError, code="task-unsupported", title="Operation not supported", status=404):
     """The VNF does not support the operation (SOL003 5.4.5.3.1 ff.: 404)."""
-
-    code = "task-unsupported"
-    title = "Operation not supported"
-    status = 404
 
     def __init__(self, task: str, reason: str) -> None:
         super().__init__(f"{task} is not supported by this VNF: {reason}")

@@ -39,12 +39,8 @@ _IMAGES: Final = "Files/images/"
 _CACHED_HOTS: Final = 64
 
 
-class PackageTooLarge(VnfmError):
+class PackageTooLarge(VnfmError, code="package-too-large", title="Package too large", status=413):
     """The upload is larger than this VNFM accepts."""
-
-    code = "package-too-large"
-    title = "Package too large"
-    status = 413
 
 
 class NoArchive(InvalidInput):

@@ -26,10 +26,8 @@ _NO_SIGNER: Final = "signer certificate not found"
 """OpenSSL's text of CMS_R_SIGNER_CERTIFICATE_NOT_FOUND."""
 
 
-class SignatureRefused(PackageRefused):
+class SignatureRefused(PackageRefused, code="signature-refused"):
     """A signature is not valid, its signer is not trusted, or a required signature is missing."""
-
-    code = "signature-refused"
 
 
 class NoOpenssl(Exception):

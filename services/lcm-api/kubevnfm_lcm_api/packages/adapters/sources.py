@@ -22,12 +22,8 @@ _IDLE_S: Final = 60.0
 _CONNECT_S: Final = 20.0
 
 
-class SourceFailed(VnfmError):
+class SourceFailed(VnfmError, code="package-not-fetched", title="VNF package not fetched", status=502):
     """The content could not be fetched. The message has the address without its query, which may contain a secret."""
-
-    code = "package-not-fetched"
-    title = "VNF package not fetched"
-    status = 502
 
     def __init__(self, uri: URL, reason: str) -> None:
         super().__init__(f"{uri.with_query(None).with_fragment(None).with_user(None)}: {reason}")

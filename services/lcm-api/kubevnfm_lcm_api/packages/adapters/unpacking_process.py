@@ -39,20 +39,15 @@ _WALL_FACTOR, _WALL_S = 10, 60
 _REAP_S: Final = 5.0
 
 
-class StorageFailed(OutsideUnavailable):
+class StorageFailed(OutsideUnavailable, code="storage-failed", title="Storage failed"):
     """The disk rejects the write: it is full, missing or read-only."""
-
-    code = "storage-failed"
-    title = "Storage failed"
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"the package cannot be stored: {reason}")
 
 
-class PackageUnreadable(PackageRefused):
+class PackageUnreadable(PackageRefused, code="package-unreadable"):
     """The process that read the package ended, or was ended: the package costs too much time or memory."""
-
-    code = "package-unreadable"
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ _TRIES: Final = 50
 
 
 class WorkloadLab(Protocol):
-    """What the controllers use of a lab cluster."""
+    """The part of a lab cluster that the controllers use."""
 
     address: str
     port: int
