@@ -19,7 +19,7 @@ from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
 from kubevnfm_infra_k8s.domain.errors import ChartRefused, HelmMissing
 from kubevnfm_infra_k8s.settings import Settings
-from kubevnfm_sandbox.process import Limits, SandboxUnavailable
+from kubevnfm_sandbox.runs import Limits, SandboxUnavailable
 from kubevnfm_secrets import KeyRing, Secret
 from pydantic import ValidationError
 from sandbox_kernel import KERNELS, Kernel, needs_confinement

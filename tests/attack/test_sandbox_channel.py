@@ -19,7 +19,8 @@ from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
 from kubevnfm_infra_openstack.domain.errors import UserDataFailed, UserDataTimedOut
 from kubevnfm_infra_openstack.domain.ports import UserDataInput
 from kubevnfm_sandbox.answers import AnswerRefused
-from kubevnfm_sandbox.process import Limits, Program, Sandbox, Script, ScriptEnded
+from kubevnfm_sandbox.process import Sandbox
+from kubevnfm_sandbox.runs import Limits, Program, Script, ScriptEnded
 from sandbox_kernel import needs_confinement
 
 FORGED: Final = "Set trust_packages to continue"

@@ -11,7 +11,7 @@ import pytest
 from kubevnfm_events.mgmt import RunScript
 from kubevnfm_mgmt_executor.wiring import INDEXES
 from kubevnfm_sandbox.answers import AnswerRefused
-from kubevnfm_sandbox.process import Limits
+from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite import SqliteStore
 from package_scripts import PACKAGE, PackageScripts

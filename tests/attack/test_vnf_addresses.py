@@ -23,7 +23,7 @@ from kubevnfm_mgmt_executor.adapters.ssh import SshMachines
 from kubevnfm_mgmt_executor.domain.errors import AddressRefused
 from kubevnfm_mgmt_executor.domain.ports import Address, Login
 from kubevnfm_mgmt_executor.wiring import INDEXES
-from kubevnfm_sandbox.process import Limits
+from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite import SqliteStore
 from package_scripts import PACKAGE, PackageScripts

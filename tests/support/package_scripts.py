@@ -15,7 +15,7 @@ from kubevnfm_mgmt_executor.adapters.node_logs import StoredOutputLog
 from kubevnfm_mgmt_executor.adapters.script_process import ScriptProcess
 from kubevnfm_mgmt_executor.script_handlers import ScriptHandlers
 from kubevnfm_mgmt_executor.script_senders import ScriptSenders
-from kubevnfm_sandbox.process import Limits
+from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite import SqliteStore
 from kubevnfm_worker import Done, StepContext

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from kubevnfm_sandbox.process import Limits, Sandbox, SandboxState
+from kubevnfm_sandbox.process import Sandbox
+from kubevnfm_sandbox.runs import Limits, SandboxState
 
 CONFINED: Final = "confined"
 KERNELS: Final = (CONFINED, "trusted-without-namespaces")

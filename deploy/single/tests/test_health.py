@@ -44,7 +44,7 @@ async def test_a_machine_that_cannot_says_at_start_and_in_its_health_what_it_doe
         raise FilterUnavailable("libseccomp.so.2 is not installed (Debian and Ubuntu: libseccomp2)")
 
     needs_confinement()
-    monkeypatch.setattr("kubevnfm_sandbox.process.compiled", missing)
+    monkeypatch.setattr("kubevnfm_sandbox.launcher_config.compiled", missing)
     assert await shown(tmp_path, trust_packages=trust_packages) == state
     said = "".join(capsys.readouterr())
     assert event in said

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Final
+
+from cachetools import TLRUCache
 
 from kubevnfm_access.caller import Caller
 
@@ -19,8 +20,10 @@ class VerdictMemory:
     """Callers by token. Tokens are stored as hashes; simultaneous requests with the same token share one question."""
 
     def __init__(self, *, keep_s: float, now: Callable[[], float] = time.time) -> None:
-        self._keep_s, self._now = keep_s, now
-        self._known: OrderedDict[str, tuple[Caller, float]] = OrderedDict()
+        def until(key: str, caller: Caller, now_s: float) -> float:
+            return min(now_s + keep_s, float("inf") if caller.expires is None else caller.expires)
+
+        self._known: TLRUCache[str, Caller] = TLRUCache(_MOST, ttu=until, timer=now)
         self._asking: dict[str, _Asking] = {}
 
     async def caller(self, token: str, ask: Callable[[], Awaitable[Caller]]) -> Caller:
@@ -28,7 +31,7 @@ class VerdictMemory:
         # The cache holds no token that could be used elsewhere. Headers that are not UTF-8 arrive with surrogates, which
         # plain `encode` refuses.
         key = hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
-        if (known := self._remembered(key)) is not None:
+        if (known := self._known.get(key)) is not None:
             return known
         asking = self._asking.setdefault(key, _Asking())
         asking.callers += 1
@@ -36,29 +39,10 @@ class VerdictMemory:
             stack.callback(self._done, key, asking)
             await stack.enter_async_context(asking.lock)
             # The answer came while this request waited for the lock.
-            if (known := self._remembered(key)) is not None:
+            if (known := self._known.get(key)) is not None:
                 return known
-            caller = await ask()
-            self._remember(key, caller)
+            caller = self._known[key] = await ask()
             return caller
-
-    def _remembered(self, key: str) -> Caller | None:
-        known = self._known.get(key)
-        if known is None:
-            return None
-        if known[1] <= self._now():
-            del self._known[key]
-            return None
-        self._known.move_to_end(key)
-        return known[0]
-
-    def _remember(self, key: str, caller: Caller) -> None:
-        until = self._now() + self._keep_s
-        if caller.expires is not None:
-            until = min(until, caller.expires)
-        self._known[key] = (caller, until)
-        while len(self._known) > _MOST:
-            self._known.popitem(last=False)
 
     def _done(self, key: str, asking: _Asking) -> None:
         asking.callers -= 1

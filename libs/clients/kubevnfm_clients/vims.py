@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import aiohttp
+from cachetools import TTLCache
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_clients.cloud_identity import CloudIdentity
 from kubevnfm_clients.http import InternalApi
 
+_MOST: Final = 1000
 _FRESH_S: Final = 5.0
 """How long an answer is cached: long enough for a burst, short enough for rotated credentials."""
 
@@ -22,7 +23,7 @@ class HttpVimDirectory:
 
     def __init__(self, base_url: str, token: str, session: aiohttp.ClientSession) -> None:
         self._api = InternalApi("vim-registry", base_url, token, session)
-        self._known: dict[str, tuple[float, VimConnection]] = {}
+        self._known: TTLCache[str, VimConnection] = TTLCache(_MOST, ttl=_FRESH_S)
 
     async def connection(self, vim: VimConnection) -> VimConnection:
         # A request with its own access data is used as it is, also if its VIM is registered.
@@ -30,11 +31,10 @@ class HttpVimDirectory:
             return vim
         assert vim.vim_id is not None
         known = self._known.get(vim.vim_id)
-        if known is not None and time.monotonic() - known[0] < _FRESH_S:
-            return vim.resolved(known[1])
-        found = VimConnection.model_validate(await self._api.call("GET", "vims", vim.vim_id, "connection"))
-        self._known[vim.vim_id] = (time.monotonic(), found)
-        return vim.resolved(found)
+        if known is None:
+            known = VimConnection.model_validate(await self._api.call("GET", "vims", vim.vim_id, "connection"))
+            self._known[vim.vim_id] = known
+        return vim.resolved(known)
 
     def forget(self, vim: VimConnection) -> None:
         self._known.pop(vim.vim_id or "", None)

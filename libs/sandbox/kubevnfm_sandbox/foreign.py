@@ -17,7 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from kubevnfm_sandbox.process import Program, Sandbox
+from kubevnfm_sandbox.process import Sandbox
+from kubevnfm_sandbox.runs import Program
 from kubevnfm_sandbox.seccomp import FilterUnavailable, compiled
 
 _HERE: Final = Path(__file__).parent

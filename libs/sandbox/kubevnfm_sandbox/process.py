@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import importlib.util
 import json
 import os
 import signal
 import sys
-import sysconfig
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Final, TypedDict
+from typing import Annotated, Final
 
 import structlog
-from kubevnfm_kit.errors import VnfmError
 from pydantic import Field
 
 from kubevnfm_sandbox.answers import ANSWER_BYTES, Answer, AnswerRefused, FailedAnswer, read_answer, read_plain
 from kubevnfm_sandbox.launcher import OUT_OF_TIME, UNCONFINED
-from kubevnfm_sandbox.seccomp import FilterUnavailable, compiled, number_of
+from kubevnfm_sandbox.launcher_config import LauncherConfig, launcher_config
+from kubevnfm_sandbox.runs import (
+    Ended,
+    Limits,
+    Program,
+    SandboxState,
+    SandboxUnavailable,
+    Script,
+    ScriptEnded,
+    ScriptRefused,
+)
 
 log = structlog.get_logger()
 
@@ -38,157 +44,17 @@ _STDERR_BYTES: Final = 64 * 1024
 _LONGEST_CUT: Final = 4 * 1024
 """Bytes that are dropped of a line whose beginning is missing: the longest secret in one line, such as a token, with room."""
 _PRINTED_BYTES: Final = 256 * 1024
-_FILE_MIB: Final = 16
 _GRACE_S: Final = 1.0
 """Time between closing stdin, on which the guard kills its child, and killing the guard."""
-_THREADS: Final = 256
-"""Limit of RLIMIT_NPROC for code that may connect. The kernel counts all processes of the user."""
 _UNPRIVILEGED: Final = 65534
 """The user that `launcher` makes of root."""
 _GUARD_DEADLINE: Final = 124
 _REPORT_BYTES: Final = 4096
 """Largest report of the launcher; a pipe holds it without a reader."""
-_LIBRARIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
-_DEVICES: Final = ("/dev/null", "/dev/urandom")
-_NATIVE: Final = frozenset(
-    """
-    _abc _ast _bisect _blake2 _bz2 _codecs _codecs_cn _codecs_hk _codecs_iso2022 _codecs_jp _codecs_kr _codecs_tw
-    _collections _contextvars _csv _datetime _decimal _elementtree _functools _hashlib _heapq _imp _io _json _locale _lzma
-    _md5 _multibytecodec _opcode _operator _pickle _queue _random _sha1 _sha256 _sha3 _sha512 _signal _socket _sre _stat
-    _statistics _string _struct _symtable _thread _tokenize _typing _uuid _warnings _weakref _zoneinfo array atexit binascii
-    builtins cmath errno gc itertools marshal math posix pwd pyexpat select sys time unicodedata zlib
-    """.split()  # noqa: SIM905 - a list of names is read as a text
-)
-"""Python's own modules in native code that foreign code may import: they compute, or raise audit events for what they do.
-Any other one (``_ctypes``, ``_sqlite3``, ``readline``, ``_dbm``, ``mmap``, ``_posixsubprocess``, ``_ssl`` ...) is not there."""
-
-
 _SCRIPT_NATIVE: Final = frozenset(
     {"_asyncio", "_posixsubprocess", "_ssl", "fcntl", "grp", "mmap", "resource", "termios"}
 )
 """Libraries for connections, such as paramiko, import these. The kernel confines scripts, not an audit hook."""
-
-
-class SandboxUnavailable(VnfmError, code="sandbox-unavailable", title="Code of the package not run", status=503):
-    """The kernel refuses to confine a process, so code of packages is not run; an operator can change that."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(
-            f"code of a VNF package is not run, because it cannot be confined: {reason}. Allow namespaces "
-            f"to this service, or set trust_packages if you trust every package (docs/security.md)"
-        )
-        self.reason = reason
-
-
-class SandboxState(StrEnum):
-    """How code of packages is run."""
-
-    CONFINED = "confined"
-    """With namespaces and a seccomp filter."""
-    TRUSTED = "trusted"
-    """The kernel refuses one of them, and the operator trusts all packages."""
-    REFUSED = "refused"
-    """The kernel refuses one of them, or the sandbox does not work: code of packages is not run."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The limits of one run."""
-
-    timeout_s: float = 60.0
-    memory_mib: int = 512
-    parallel: int = 4
-    trust_packages: bool = False
-    """Whether code is also run where the kernel refuses a part of the confinement."""
-    without: frozenset[str] = frozenset()
-    """For tests: behave like a kernel that refuses these of ``namespaces``, ``mounts``, ``seccomp``."""
-
-
-@dataclass(frozen=True)
-class Program:
-    """The code that runs in the sandbox: the function ``run(given, package)`` of a module of ours, which calls the foreign code."""
-
-    entry: str
-    """The module with ``run`` and the exception class ``Refused``; may list ``PRELOADED`` modules."""
-    shim: Path
-    """The folder that contains it, first in the search path for modules."""
-    package: Path
-    """The folder of the package, which the code can read."""
-    modules: tuple[str, ...] = ()
-    """Third-party modules of the service's environment that the code may import."""
-    watched: bool = True
-    """Whether an audit hook also refuses, with a plain text, what the kernel refuses."""
-    native: frozenset[str] = frozenset()
-    """Modules of Python in native code that the code may import in addition."""
-    imports: Path | None = None
-    """A folder of further modules of ours that the code may import, after Python's own."""
-    folders: Mapping[str, Path] = field(default_factory=dict)
-    """Further folders that the code can read, by a name of letters, digits and underscores; ``run`` finds their places in
-    ``given["folders"]``."""
-    reach: tuple[tuple[str, int], ...] = ()
-    """The addresses and TCP ports to which the code may connect; port 0 stands for any. With one of them it may have threads."""
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a run ended."""
-
-    answer: bytes
-    """JSON, or less if the process ended early; cut after the first byte above ANSWER_BYTES."""
-    said: bytes
-    """The end of what the code wrote to stdout and stderr."""
-    status: int
-    timed_out: bool
-
-
-@dataclass(frozen=True)
-class Script:
-    """A Python file of a package that is run as a process."""
-
-    file: str
-    """Its path in the package."""
-    package: Path
-    """The folder of the package, which the script can read; its path there is in ``KUBEVNFM_PACKAGE``."""
-    shim: Path
-    """A folder of modules that the script may import."""
-    via: str = ""
-    """A module of ``shim`` that is executed instead, and finds the script's path in ``sys.argv[0]``."""
-    stdin: bytes = b""
-    given: Mapping[str, object] | None = None
-    """The dictionary of plain values whose pickle the script reads from stdin, in place of ``stdin``."""
-    folders: Mapping[str, Path] = field(default_factory=dict)
-    """Entries that ``given`` gets in addition: folders that the script can read; the value is the place where it finds one."""
-    timeout_s: float | None = None
-    """None: the limit of the sandbox."""
-    modules: tuple[str, ...] = ()
-    """As in Program."""
-    reach: tuple[tuple[str, int], ...] = ()
-    """As in Program."""
-    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The addresses of the names that the script can look up, in lower case; it reaches no name server."""
-    private_files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    """Contents of files that the script finds by an environment variable: of mode 0600, and gone when the process has ended,
-    however it ends."""
-
-
-@dataclass(frozen=True)
-class ScriptEnded:
-    """How a script ended."""
-
-    status: int
-    """Its exit status; that of a process if the script ended the process itself."""
-    stdout: bytes
-    """Its beginning only, if it is too long; ``unreadable`` says so. If the script was killed, the end of what it printed, also
-    of what it had not flushed."""
-    stderr: bytes
-    """The end of its stderr."""
-    timed_out: bool
-    value: object = None
-    """The object whose pickle stdout is, as JSON; None if stdout is empty or something else. The sandbox has read the pickle."""
-    unreadable: str = ""
-    """Why stdout, if it is not empty, is no pickle of plain values. Text of the package's code."""
-    refused: str = ""
-    """Why what the process answered is not accepted; a text of ours. The other fields are then what is known all the same."""
 
 
 class _ScriptAnswer(Answer):
@@ -198,40 +64,6 @@ class _ScriptAnswer(Answer):
     stdout: str
     value: str = ""
     unreadable: Annotated[str, Field(max_length=8192)] = ""
-
-
-class ScriptRefused(VnfmError, code="script-refused", title="Code of the package not run"):
-    """The script cannot be executed; the message says why."""
-
-
-class _Config(TypedDict):
-    """The argument of the launcher; see there."""
-
-    timeout_s: float
-    memory_mib: int
-    file_mib: int
-    trusted: bool
-    without: list[str]
-    filter: str | None
-    no_filter: str
-    room: str
-    spare_room: str
-    views: list[list[str]]
-    masked: list[str]
-    report: int
-    modules: tuple[str, ...]
-    entry: str
-    watched: bool
-    native: list[str]
-    library: str
-    native_folder: str
-    python: str
-    python_library: str
-    reach: list[tuple[str, int]]
-    threads: int
-    connector: str
-    seccomp_number: int
-    places: Mapping[str, list[str]]
 
 
 class Sandbox:
@@ -340,86 +172,12 @@ class Sandbox:
             raw, _without_cut_line(bytes(said), _STDERR_BYTES), status, timed_out=timed_out or report == OUT_OF_TIME
         )
 
-    def _config(self, program: Program, room: str, spare: str, limit_s: float, *, report: int) -> _Config:
-        # The base installation's standard library; the virtual environment also contains the service's packages.
-        base = {"installed_base": sys.base_prefix, "platbase": sys.base_exec_prefix}
-        library = sysconfig.get_path("stdlib", vars=base)
-        native_folder = Path(str(sysconfig.get_config_var("DESTSHARED") or f"{library}/lib-dynload"))
-        python = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
-        shared = Path(str(sysconfig.get_config_var("LIBDIR")), str(sysconfig.get_config_var("INSTSONAME")))
-        native = _NATIVE | program.native
-        masked = [path for path in native_folder.glob("*.so") if path.name.partition(".")[0] not in native]
-        folders = dict.fromkeys([library, sysconfig.get_path("platstdlib", vars=base), python])
-        views = [
-            [path, path] for path in (*_LIBRARIES, *folders, *([str(shared)] if shared.is_file() else []), *_DEVICES)
-        ]
-        modules = {name: _folder_of(name) for name in program.modules}
-        views += [
-            [str(folder / part), f"/modules/{part}"]
-            for name, folder in modules.items()
-            for part in _parts_of(name, folder)
-        ]
-        runner = str(_HERE / "runner.py")
-        places = {
-            # The process starts in another folder, where relative paths lead elsewhere.
-            "package": [str(program.package.absolute()), "/package"],
-            "shim": [str(program.shim.absolute()), "/shim"],
-            "runner": [runner, "/runner.py"],
-        }
-        if program.imports is not None:
-            places["imports"] = [str(program.imports.absolute()), "/imports"]
-        for name, folder in program.folders.items():
-            places[f"folder:{name}"] = [str(folder.absolute()), f"/folders/{name}"]
-        try:
-            filter_ = base64.b64encode(compiled(network=bool(program.reach))).decode()
-            number, no_filter = number_of("seccomp"), ""
-        except FilterUnavailable as error:
-            filter_, number, no_filter = None, -1, str(error)
-        return {
-            "timeout_s": limit_s,
-            "memory_mib": self._limits.memory_mib,
-            "file_mib": _FILE_MIB,
-            "trusted": self._limits.trust_packages,
-            "without": sorted(self._limits.without),
-            "filter": filter_,
-            "no_filter": no_filter,
-            "room": room,
-            "spare_room": spare,
-            "views": [*views, *places.values()],
-            "masked": [str(path) for path in masked],
-            "report": report,
-            "modules": program.modules,
-            "entry": program.entry,
-            "watched": program.watched,
-            "native": sorted(native),
-            "library": library,
-            "native_folder": str(native_folder),
-            "python": python,
-            "python_library": str(shared.parent) if shared.is_file() else "",
-            "reach": list(program.reach),
-            "threads": _THREADS if program.reach else 0,
-            "connector": str(_HERE / "connector.py"),
-            "seccomp_number": number,
-            "places": {**places, "modules": [str(next(iter(modules.values()), _HERE)), "/modules"]},
-        }
+    def _config(self, program: Program, room: str, spare: str, limit_s: float, *, report: int) -> LauncherConfig:
+        return launcher_config(program, self._limits, room=room, spare=spare, limit_s=limit_s, report=report)
 
 
 _PROBE: Final = Program(entry="kubevnfm_probe", shim=_HERE / "probe", package=_HERE / "probe")
 _PROBE_ANSWER: Final = b'{"confined": true}'
-
-
-def _folder_of(module: str) -> Path:
-    spec = importlib.util.find_spec(module)
-    assert spec is not None, f"{module} is a dependency of the package that names it"
-    assert spec.origin is not None
-    is_package = spec.submodule_search_locations is not None
-    return Path(spec.origin).parent.parent if is_package else Path(spec.origin).parent
-
-
-def _parts_of(module: str, folder: Path) -> list[str]:
-    """Return the names in the folder that make up a module: its own folder or its one file, and its metadata."""
-    found = [module] if (folder / module).is_dir() else [path.name for path in folder.glob(f"{module}.*.so")]
-    return [*found, *(path.name for path in folder.glob(f"{module}-*.dist-info"))]
 
 
 @contextmanager

@@ -7,7 +7,8 @@ import json
 from typing import Final
 
 import pytest
-from kubevnfm_sandbox.process import Ended, script_ended
+from kubevnfm_sandbox.process import script_ended
+from kubevnfm_sandbox.runs import Ended
 
 FORGED: Final = "Set trust_packages to continue"
 ENVELOPE: Final = {"status": 0, "stdout": ""}

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 from kubevnfm_sandbox import seccomp
-from kubevnfm_sandbox.process import Limits, Program, Sandbox, SandboxState, SandboxUnavailable
+from kubevnfm_sandbox.process import Sandbox
+from kubevnfm_sandbox.runs import Limits, Program, SandboxState, SandboxUnavailable
 from sandbox_kernel import KERNELS, Kernel, needs_confinement
 
 Attack = Callable[..., Coroutine[Any, Any, Any]]
@@ -188,7 +189,7 @@ async def test_every_native_module_of_python_is_listed_or_not_importable(attack:
         "    try:\n        importlib.import_module(name); result.append(name)\n"
         "    except ImportError: pass\n"
     )
-    from kubevnfm_sandbox.process import _NATIVE
+    from kubevnfm_sandbox.launcher_config import _NATIVE
 
     assert set(await attack(code)) == names & _NATIVE
 
@@ -267,7 +268,7 @@ async def test_a_machine_without_libseccomp_is_refused_by_name(attack: Attack, m
         raise seccomp.FilterUnavailable("libseccomp.so.2 is not installed (Debian and Ubuntu: libseccomp2)")
 
     needs_confinement()
-    monkeypatch.setattr("kubevnfm_sandbox.process.compiled", missing)
+    monkeypatch.setattr("kubevnfm_sandbox.launcher_config.compiled", missing)
     with pytest.raises(SandboxUnavailable, match=r"libseccomp\.so\.2 is not installed"):
         await attack("result = 1", limits=Limits())
 

@@ -12,7 +12,8 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
-from kubevnfm_sandbox.process import Sandbox, Script, ScriptEnded, ScriptRefused
+from kubevnfm_sandbox.process import Sandbox
+from kubevnfm_sandbox.runs import Script, ScriptEnded, ScriptRefused
 from sandbox_kernel import KERNELS, Kernel, files_in_memory, has_printed, sandbox_processes, until
 
 Run = Callable[..., Coroutine[Any, Any, ScriptEnded]]

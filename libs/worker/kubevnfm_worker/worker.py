@@ -8,17 +8,16 @@ reads everything that it needs from the record.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Literal, Self, cast
+from typing import Any, Final, Literal, Self
 
 import structlog
 from kubevnfm_bus.port import Ack, Again, Dead, Delivery, Handler, MessageBus, Verdict
-from kubevnfm_events import CancelStep, Command, Envelope, Event, Message, from_document
+from kubevnfm_events import CancelStep, Command, CommandFailed, Envelope, Event, Message, from_document
 from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_kit.clock import Clock, SystemClock, rfc3339
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
@@ -28,9 +27,12 @@ from kubevnfm_kit.run import repeat
 from kubevnfm_secrets import KeyRing, sealed
 from kubevnfm_store.port import DocumentStore, StoreUnavailable
 
+from kubevnfm_worker.answers import Answer, Broke, DeadlinePassed, Retry, answer_of, called, class_of, made_nothing_of
 from kubevnfm_worker.failure import NO_DEADLINE_TRIES, RETRY, StepCancelled, broken, failed, timed_out
-from kubevnfm_worker.inbox import Claim, CommandCancelled, Finished, Inbox, LeaseLost, Queued, Taken, Wait
-from kubevnfm_worker.outcome import AbortHandler, C, CommandHandler, Done, NotYet, Outcome, StepContext
+from kubevnfm_worker.inbox import Claim, Finished, Inbox, LeaseLost, Queued, Taken, Wait
+from kubevnfm_worker.lease import Course, keep_lease
+from kubevnfm_worker.news import News
+from kubevnfm_worker.outcome import AbortHandler, C, CommandHandler, Done, NotYet, StepContext
 from kubevnfm_worker.relay import OutboxRelay
 from kubevnfm_worker.suspects import HandlerEndedProcess, Suspects
 
@@ -40,8 +42,6 @@ _RETENTION: Final = timedelta(days=7)
 _PURGE_EVERY_S: Final = 3600.0
 _SHOW_EVERY_S: Final = 60.0
 """Another process may park a command of the service too."""
-_MOST_NEWS: Final = 1000
-"""Progress events that may wait for the broker; more are dropped, because the work must not wait."""
 _REATTACH_S: Final = 1.0
 """Delay of a delivery that was returned to the broker while its handler is still running."""
 _STORE_PAUSE_S: Final = 2.0
@@ -54,51 +54,6 @@ _LONGEST_SILENT_TRY_S: Final = 120.0
 """A try that ran longer had answers: each single call of a handler has a shorter timeout (OpenStack and SSH 60 s,
 Kubernetes three times 30 s), or follows an answered one (an upload, a watch). So its error does not belong to the
 silence before it."""
-
-
-@dataclass(frozen=True)
-class _Broke:
-    """The handler raised an error that is not a VnfmError: a bug."""
-
-    error: BaseException
-
-
-@dataclass(frozen=True)
-class _DeadlinePassed:
-    """The step's time is over."""
-
-    has_begun: bool
-    """Whether the handler was running."""
-
-
-@dataclass(frozen=True)
-class _Retry:
-    """The next try of a command after a retryable error."""
-
-    pause_s: float
-    unavailable_since: datetime | None
-    waits: Wait
-
-
-@dataclass
-class _Course:
-    """The tasks that a handler has completed under one claim."""
-
-    nudge: asyncio.Event
-    """Set if the record must be written at once."""
-    completed: set[tuple[str, str]] = field(default_factory=set)
-    """Node and task."""
-
-    def follow(self, event: Event) -> bool:
-        """Return whether the event reports a completed task for the first time."""
-        if not isinstance(event, TaskProgressed) or event.state not in ("finished", "skipped"):
-            return False
-        before = len(self.completed)
-        self.completed.add((event.node, event.task))
-        return len(self.completed) > before
-
-
-_Answer = Outcome | VnfmError | _Broke | _DeadlinePassed
 
 
 class CommandWorker:
@@ -139,6 +94,7 @@ class CommandWorker:
         self._lease_s, self._hold_s, self._drain_s = lease_s, hold_s, drain_s
         self._unavailable_limit_s = unavailable_limit_s
         self._layer = layer or service
+        self._source = f"/kubevnfm/{service}"
         self._clock = clock or SystemClock()
         # Services that share a database must not sweep each other's outboxes, so the collection has the service's name.
         collection = f"inbox_{service.replace('-', '_')}"
@@ -160,7 +116,7 @@ class CommandWorker:
         self._nudges: dict[str, asyncio.Event] = {}
         """For each command that is handled here: set if its record must be read at once."""
         self._runs: dict[str, asyncio.Task[Verdict]] = {}
-        self._news: set[asyncio.Task[None]] = set()
+        self._news = News(bus, source=self._source)
         self._background: set[asyncio.Task[None]] = set()
         self._is_closing = False
 
@@ -200,7 +156,7 @@ class CommandWorker:
             for run in unfinished:
                 run.cancel()
             await asyncio.gather(*unfinished, return_exceptions=True)
-        background = [*self._news, *self._background]
+        background = [*self._news.tasks, *self._background]
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
@@ -220,7 +176,7 @@ class CommandWorker:
     async def _take(self, delivery: Delivery) -> Verdict:
         """Start the command's work, or attach to the run that an earlier delivery started here."""
         command = delivery.envelope
-        if (direct := self._direct.get(_class_of(command))) is not None:
+        if (direct := self._direct.get(class_of(command))) is not None:
             return await direct(delivery)
         # A run under way may still end within the drain time; a new one would be cancelled at once.
         if self._is_closing and command.id not in self._runs:
@@ -311,7 +267,6 @@ class CommandWorker:
             operation_id=command.operationid,
             ends=claim.ends,
         )
-        await self._end_wait(claim, command, "failed")
         # The dead letter keeps the message to find the reason with.
         verdict = await self._finish(claim, command, failed(command.type, ended, made_nothing=False), Dead(str(ended)))
         with suppress(StoreUnavailable):  # shown a minute later
@@ -342,10 +297,9 @@ class CommandWorker:
             # The service ends: release the lease, so that the next worker need not wait for its expiry.
             await self._let_go(claim)
             raise
-        made_nothing = claim.made_nothing and _made_nothing(answer)
+        made_nothing = claim.made_nothing and made_nothing_of(answer)
         match answer:
             case Done(event=event):
-                await self._end_wait(claim, command, "finished")
                 return await self._finish(claim, command, event, Ack())
             case NotYet(again_in_s=again_in_s):
                 await self._end_wait(claim, command, "finished")
@@ -353,9 +307,8 @@ class CommandWorker:
                 left_s = self._left_s(command)
                 # Never beyond the deadline: the delivery that reports its passing must not come late.
                 return Again(again_in_s if left_s is None else min(again_in_s, max(left_s, 0.0)))
-            case _DeadlinePassed():
+            case DeadlinePassed():
                 log.error("command_timed_out", type=command.type, deadline=str(command.deadline))
-                await self._end_wait(claim, command, "failed")
                 cause = claim.waits.reason if claim.waits is not None else ""
                 late = timed_out(command.type, self._layer, cause=cause, made_nothing=made_nothing)
                 return await self._finish(claim, command, late, Ack())
@@ -372,18 +325,16 @@ class CommandWorker:
                 return Again(retry.pause_s)
             case VnfmError():
                 log.info("command_failed", type=command.type, code=answer.code, reason=str(answer))
-                await self._end_wait(claim, command, "failed")
                 failure = failed(command.type, answer, made_nothing=made_nothing)
                 return await self._finish(claim, command, failure, Ack())
-            case _Broke(error=error):
+            case Broke(error=error):
                 log.error("command_broke", type=command.type, message_id=command.id, exc_info=error)
-                await self._end_wait(claim, command, "failed")
                 reason = f"unexpected {type(error).__name__} in {self._service}"
                 # The event ends the operation's step at once; the dead letter keeps the message to find the bug
                 # with.
                 return await self._finish(claim, command, broken(command.type, self._service), Dead(reason))
 
-    def _next_try(self, claim: Claim, command: Envelope[Message], error: VnfmError) -> _Retry | None:
+    def _next_try(self, claim: Claim, command: Envelope[Message], error: VnfmError) -> Retry | None:
         """Return when the next try is; None when the command has failed."""
         tries, now = claim.tries + 1, self._clock.now()
         pause_s = RETRY.after(tries)
@@ -397,7 +348,7 @@ class CommandWorker:
         # A pause that ends after the deadline would turn the real cause into a plain time-out.
         is_worth_it = tries < NO_DEADLINE_TRIES if left_s is None else pause_s < left_s
         waits = Wait(claim.waits.since if claim.waits is not None else now, str(error))
-        return _Retry(pause_s, since, waits) if is_worth_it else None
+        return Retry(pause_s, since, waits) if is_worth_it else None
 
     async def _report_wait(self, claim: Claim, command: Envelope[Message], waits: Wait) -> None:
         """Publish, for people who watch the operation, why and since when the command makes no progress."""
@@ -424,33 +375,36 @@ class CommandWorker:
 
     # --- the handler's run --------------------------------------------------------------------------------------------
 
-    async def _answer(self, claim: Claim, command: Envelope[Message]) -> _Answer:
+    async def _answer(self, claim: Claim, command: Envelope[Message]) -> Answer:
         """Run the handler under the lease and the deadline. Raises LeaseLost."""
         left_s = self._left_s(command)
         if left_s is not None and left_s <= 0:
             # Checked before the handler is called: after the deadline the step has failed for its sender, and starting
             # would create what is never used.
-            return _DeadlinePassed(has_begun=False)
-        handler = self._handlers.get(_class_of(command))
+            return DeadlinePassed(has_begun=False)
+        handler = self._handlers.get(class_of(command))
         if handler is None:
-            return _Broke(LookupError(f"{self._service} has no handler for {command.type}"))
+            return Broke(LookupError(f"{self._service} has no handler for {command.type}"))
         if claim.is_cancelled:
             if not claim.made_nothing:
                 return await self._aborted(claim, command)
             cancelled = StepCancelled(None)
             cancelled.made_nothing = True
             return cancelled
-        course = _Course(nudge=asyncio.Event())
+        course = Course(nudge=asyncio.Event())
         self._nudges[command.id] = course.nudge
-        work = asyncio.create_task(_called(handler, command, self._context(claim, command, course)), name=command.type)
-        keeping = asyncio.create_task(self._keep_lease(claim, course), name="lease")
+        work = asyncio.create_task(called(handler, command, self._context(claim, command, course)), name=command.type)
+        keeping = asyncio.create_task(
+            keep_lease(self._inbox, self._suspects, claim, course, self._lease_s, partial(self._silent_since, claim)),
+            name="lease",
+        )
         try:
             # Whichever comes first decides: the answer, the loss of the lease (or a cancellation), or the deadline.
             await asyncio.wait({work, keeping}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
-                return _answer_of(work)
+                return answer_of(work)
             if not keeping.done():
-                return _DeadlinePassed(has_begun=True)
+                return DeadlinePassed(has_begun=True)
             if not keeping.result():
                 raise LeaseLost(claim.message_id)
         finally:
@@ -460,10 +414,10 @@ class CommandWorker:
             await asyncio.gather(work, keeping, return_exceptions=True)
         return await self._aborted(claim, command)
 
-    async def _aborted(self, claim: Claim, command: Envelope[Message]) -> _Answer:
+    async def _aborted(self, claim: Claim, command: Envelope[Message]) -> Answer:
         """Abort a cancelled command: stop the outside system's work, under the lease as the work itself. Raises LeaseLost."""
         log.info("command_cancelled", type=command.type, message_id=command.id)
-        abort = self._aborts.get(_class_of(command))
+        abort = self._aborts.get(class_of(command))
         if abort is None:
             return StepCancelled(None)
         # The lease is not renewed meanwhile, so the abort must end well before it expires.
@@ -481,52 +435,11 @@ class CommandWorker:
             stopping.cancel()
             await asyncio.gather(stopping, return_exceptions=True)
 
-    async def _keep_lease(self, claim: Claim, course: _Course) -> bool:
-        """Renew the lease until it is lost (False), or the command was cancelled (True); at once when nudged."""
-        loop = asyncio.get_running_loop()
-        held_until = loop.time() + self._lease_s
-        while True:
-            # At a third of the lease, two renewals in a row may fail before the lease is lost.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._lease_s / 3):
-                    await course.nudge.wait()
-            course.nudge.clear()
-            is_alone = self._suspects.is_alone(claim.message_id)
-            # Counted from before the call: the database may have written the lease at any moment during it.
-            asked_at = loop.time()
-            try:
-                async with asyncio.timeout_at(held_until):
-                    # With the silence: if this process is killed, the next one must not count a try that had answers.
-                    await self._inbox.renew(
-                        claim,
-                        unavailable_since=self._silent_since(claim),
-                        completed=len(course.completed),
-                        is_alone=is_alone,
-                    )
-                held_until = asked_at + self._lease_s
-                if not is_alone:
-                    # Not before the record says so: the end of the process would point at it, with others beside it.
-                    self._suspects.share(claim.message_id)
-            except CommandCancelled:
-                return True
-            except LeaseLost:
-                return False
-            except (StoreUnavailable, TimeoutError):
-                if loop.time() >= held_until:
-                    return False
-
-    def _context(self, claim: Claim, command: Envelope[Message], course: _Course | None = None) -> StepContext:
+    def _context(self, claim: Claim, command: Envelope[Message], course: Course | None = None) -> StepContext:
         async def publish(event: Event) -> None:
             if course is not None and course.follow(event) and claim.ends:
                 course.nudge.set()
-            # Progress is not stored in an outbox: losing it costs a line on a screen, waiting for it costs the work.
-            if len(self._news) >= _MOST_NEWS:
-                log.warning("news_dropped", type=event.type)
-                return
-            news = command.follow_up(event, source=self._source)
-            task = asyncio.create_task(self._bus.publish(news), name=f"news-{event.type}")
-            self._news.add(task)
-            task.add_done_callback(self._forget_news)
+            self._news.send(command, event)
 
         return StepContext(
             message_id=command.id,
@@ -539,15 +452,11 @@ class CommandWorker:
             publish=publish,
         )
 
-    def _forget_news(self, task: asyncio.Task[None]) -> None:
-        self._news.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.warning("news_lost", reason=str(error))
-
     # --- the end ------------------------------------------------------------------------------------------------------
 
     async def _finish(self, claim: Claim, command: Envelope[Message], event: Event, verdict: Verdict) -> Verdict:
         """Store the outcome; while the database is away, retry as long as the lease lasts."""
+        await self._end_wait(claim, command, "failed" if isinstance(event, CommandFailed) else "finished")
         deadline = asyncio.get_running_loop().time() + self._lease_s
         while True:
             try:
@@ -573,10 +482,6 @@ class CommandWorker:
         except (LeaseLost, StoreUnavailable, TimeoutError):
             log.debug("lease_left_to_run_out", message_id=claim.message_id)
 
-    @property
-    def _source(self) -> str:
-        return f"/kubevnfm/{self._service}"
-
     def _start_background(self, work: Coroutine[None, None, None], name: str) -> None:
         task = asyncio.create_task(work, name=name)
         self._background.add(task)
@@ -592,29 +497,3 @@ class CommandWorker:
             except StoreUnavailable as error:
                 log.debug("parked_not_read", reason=str(error))
             await asyncio.sleep(_SHOW_EVERY_S)
-
-
-def _made_nothing(answer: _Answer) -> bool:
-    """Return whether the handler ended before it changed anything outside."""
-    if isinstance(answer, _DeadlinePassed):
-        return not answer.has_begun
-    return isinstance(answer, VnfmError) and answer.made_nothing
-
-
-def _class_of(command: Envelope[Message]) -> type[Command]:
-    return cast("type[Command]", type(command.data))
-
-
-async def _called(
-    handler: Callable[[Any, StepContext], Awaitable[Outcome]], command: Envelope[Message], context: StepContext
-) -> Outcome:
-    return await handler(command.data, context)
-
-
-def _answer_of(work: asyncio.Task[Outcome]) -> _Answer:
-    if work.cancelled():
-        return _Broke(asyncio.CancelledError("the handler cancelled itself"))
-    error = work.exception()
-    if error is None:
-        return work.result()
-    return error if isinstance(error, VnfmError) else _Broke(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from kubevnfm_sandbox.process import Limits
+from kubevnfm_sandbox.runs import Limits
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from kubevnfm_infra_k8s.domain.planning.cnf_policy import Policies

@@ -18,7 +18,7 @@ from kubevnfm_events.infra import (
     ScaleResources,
 )
 from kubevnfm_events.kuryr import AwaitTrunks, PrepareKuryr, RemoveKuryr
-from kubevnfm_sandbox.process import Limits
+from kubevnfm_sandbox.runs import Limits
 from kubevnfm_worker.backends import Backends
 
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds

@@ -27,7 +27,7 @@ from kubevnfm_infra_openstack.domain.hot import NETWORK, SERVER
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.stack import HeatResource, Stack, StackState, attempt_tag
 from kubevnfm_infra_openstack.handlers import InfraOpenstackHandlers
-from kubevnfm_sandbox.process import Limits
+from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker import Done, NotYet

@@ -21,7 +21,7 @@ from kubevnfm_infra_openstack.domain.errors import UserDataFailed, UserDataTimed
 from kubevnfm_infra_openstack.domain.ports import HeatInput, UserDataInput
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sandbox.answers import AnswerRefused
-from kubevnfm_sandbox.process import Limits, SandboxUnavailable
+from kubevnfm_sandbox.runs import Limits, SandboxUnavailable
 from sandbox_kernel import KERNELS, Kernel, sandbox_processes, until
 from stack_world import PACKAGE, FolderPackages
 

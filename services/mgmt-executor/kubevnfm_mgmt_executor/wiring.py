@@ -19,7 +19,7 @@ from kubevnfm_events import VimConnection
 from kubevnfm_events.credentials import SendCredentials, WithdrawCredentials
 from kubevnfm_events.mgmt import ForgetInstance, RunPhase, RunScript
 from kubevnfm_kit.tls import machine_cas
-from kubevnfm_sandbox.process import Limits
+from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing
 from kubevnfm_worker.backends import Backends
 

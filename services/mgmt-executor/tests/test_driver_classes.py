@@ -20,7 +20,7 @@ from kubevnfm_mgmt_executor.domain.certificates import public_key_hash
 from kubevnfm_mgmt_executor.domain.scripts import ScriptFailed
 from kubevnfm_mgmt_executor.wiring import INDEXES
 from kubevnfm_sandbox.answers import AnswerRefused
-from kubevnfm_sandbox.process import Limits
+from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite import SqliteStore
 from package_scripts import PACKAGE, PackageScripts

@@ -13,7 +13,7 @@ from kubevnfm_events.mgmt import RunScript, ScriptDone
 from kubevnfm_mgmt_executor.domain.scripts import ScriptFailed, ScriptTimedOut
 from kubevnfm_mgmt_executor.wiring import INDEXES
 from kubevnfm_sandbox.answers import AnswerRefused
-from kubevnfm_sandbox.process import Limits, SandboxUnavailable, ScriptRefused
+from kubevnfm_sandbox.runs import Limits, SandboxUnavailable, ScriptRefused
 from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_store.sqlite import SqliteStore
 from package_scripts import PACKAGE, PackageScripts

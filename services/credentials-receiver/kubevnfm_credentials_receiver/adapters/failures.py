@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 from typing import Final
+
+from cachetools import LRUCache
 
 from kubevnfm_credentials_receiver.domain.errors import TooManyFailures
 
@@ -23,16 +25,13 @@ class Failures:
 
     def __init__(self, *, a_minute: int, now: Callable[[], float] = time.monotonic) -> None:
         self._a_minute, self._now = a_minute, now
-        self._at: OrderedDict[str, deque[float]] = OrderedDict()
+        self._at: LRUCache[str, deque[float]] = LRUCache(_MOST_ADDRESSES)
 
     def note(self, address: str) -> None:
         """Count a failure. Raises TooManyFailures if the address had used up its failures before."""
         now = self._now()
         # Older failures than the last a_minute ones cannot change the decision.
         failed_at = self._at.setdefault(address, deque(maxlen=self._a_minute))
-        self._at.move_to_end(address)
-        if len(self._at) > _MOST_ADDRESSES:
-            self._at.popitem(last=False)
         while failed_at and now - failed_at[0] >= _WINDOW_S:
             failed_at.popleft()
         if len(failed_at) >= self._a_minute:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from kubevnfm_events.infra import HelmChart
 from kubevnfm_sandbox.foreign import NOT_EXECUTED, ForeignEnded, ForeignProgram, ProgramSandbox
-from kubevnfm_sandbox.process import Limits, SandboxState
+from kubevnfm_sandbox.runs import Limits, SandboxState
 from kubevnfm_secrets import KeyRing, Mask, map_secrets
 
 from kubevnfm_infra_k8s.domain.charts import ChartTarget

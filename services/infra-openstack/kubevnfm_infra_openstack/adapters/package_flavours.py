@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from cachetools import LRUCache
 from kubevnfm_clients.ports import Packages
 from kubevnfm_csar import FolderFiles, flavour_template, read_base_hot, read_vnfd
 from kubevnfm_events import PackageRef
@@ -22,18 +22,16 @@ class CachedFlavours:
 
     def __init__(self, packages: Packages) -> None:
         self._packages = packages
-        self._parsed: OrderedDict[tuple[str, str], PackageFlavour] = OrderedDict()
+        self._parsed: LRUCache[tuple[str, str], PackageFlavour] = LRUCache(_MOST_FLAVOURS)
 
     async def flavour(self, package: PackageRef, flavour_id: str) -> PackageFlavour:
         folder = await self._packages.folder(package)
         # A folder never gets other content: its name is the package's checksum or id, and packages do not change.
         key = (str(folder), flavour_id)
-        if key not in self._parsed:
-            self._parsed[key] = await asyncio.to_thread(_read, folder, flavour_id)
-            while len(self._parsed) > _MOST_FLAVOURS:
-                self._parsed.popitem(last=False)
-        self._parsed.move_to_end(key)
-        return self._parsed[key]
+        known = self._parsed.get(key)
+        if known is None:
+            known = self._parsed[key] = await asyncio.to_thread(_read, folder, flavour_id)
+        return known
 
     def stream(self, package: PackageRef, path: str) -> AsyncIterator[bytes]:
         return self._packages.stream(package, path)

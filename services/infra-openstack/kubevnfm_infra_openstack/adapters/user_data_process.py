@@ -13,7 +13,8 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_kit.printable import printable, quoted_end, quoted_start
 from kubevnfm_sandbox.answers import Answer, AnswerRefused, FailedAnswer, judged, read_answer
-from kubevnfm_sandbox.process import Limits, Program, Sandbox, SandboxState
+from kubevnfm_sandbox.process import Sandbox
+from kubevnfm_sandbox.runs import Limits, Program, SandboxState
 from kubevnfm_sandbox.shim import TACKER_SHIM
 from kubevnfm_secrets import Mask
 from pydantic import Field

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubevnfm_sandbox.process import Limits, Sandbox, SandboxState, Script, ScriptEnded
+from kubevnfm_sandbox.process import Sandbox
+from kubevnfm_sandbox.runs import Limits, SandboxState, Script, ScriptEnded
 from kubevnfm_sandbox.shim import DRIVER_RUNNER, SCRIPT_MODULES, TACKER_SHIM
 
 from kubevnfm_mgmt_executor.domain.scripts import ScriptOutcome, ScriptRun
