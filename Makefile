@@ -41,7 +41,7 @@ $(UV):
 
 setup: .venv/.ready ## Creates the environment .venv that everything runs in
 
-servers: ## Installs the servers and tools of the tests: RabbitMQ, FerretDB, mongo-java-server, OpenSSH, shellcheck, amqp-tools
+servers: ## Installs the servers and tools of the tests: RabbitMQ, mongo-java-server, OpenSSH, shellcheck, amqp-tools
 	@tests/support/servers/install.sh
 
 lock: | $(UV) ## Updates requirements.lock and the lock file of each image from the members' pyproject files
@@ -65,7 +65,7 @@ run: .venv/.ready ## Runs all services in one process, for your own infrastructu
 lab: .venv/.ready ## Runs the lab alone: a stand-in cloud with machines and clusters; ARGS=--help lists its options
 	@$(BIN)/python -m kubevnfm_lab $(ARGS)
 
-up: .venv/.ready servers ## Starts the six services as processes on RabbitMQ and FerretDB; ARGS=--help lists its options
+up: .venv/.ready servers ## Starts the six services as processes on RabbitMQ and mongo-java-server; ARGS=--help lists its options
 	@$(BIN)/python tests/support/six_processes.py up $(ARGS)
 
 down: .venv/.ready ## Stops what `make up` started

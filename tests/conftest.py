@@ -12,12 +12,12 @@ import pytest
 from installations import GivenInstallation, Installation, SingleInstallation, SixInstallation
 from lab_process import LabControl, LabProcess
 from real_cloud import REAL_CLOUD, RealCloud
-from servers.ferretdb import FerretServer, ferretdb
+from servers.mongodb import MongoServer, mongodb
 from servers.rabbitmq import RabbitServer, rabbitmq
 from user import User
 from wirings import GIVEN_URL, variants
 
-__all__ = ["ferretdb", "rabbitmq"]
+__all__ = ["mongodb", "rabbitmq"]
 
 
 def pytest_configure() -> None:
@@ -51,7 +51,10 @@ def _group(item: pytest.Item) -> int:
     """Return 0 for a test of servers and six processes, 1 for one of the one process, else 2."""
     values = item.callspec.params.values() if hasattr(item, "callspec") else ()
     needed = {*getattr(item, "fixturenames", ()), *(value for value in values if isinstance(value, str))}
-    if needed & {"six", "six_chaos", "rabbitmq", "ferretdb"} or item.get_closest_marker("server") is not None:
+    if (
+        needed & {"six", "six_chaos", "rabbitmq", "mongodb", "mongodb_url"}
+        or item.get_closest_marker("server") is not None
+    ):
         return 0
     return 1 if needed & {"lab_process", "single", "single_chaos"} else 2
 
@@ -93,11 +96,11 @@ def single(lab_process: LabProcess, tmp_path_factory: pytest.TempPathFactory) ->
 def six(
     lab_process: LabProcess,
     rabbitmq: RabbitServer,
-    ferretdb: FerretServer,
+    mongodb: MongoServer,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Installation]:
-    """kubevnfm in six processes, on RabbitMQ and FerretDB."""
-    yield from _running(SixInstallation(tmp_path_factory.mktemp("six"), lab_process, rabbitmq, ferretdb))
+    """kubevnfm in six processes, on RabbitMQ and mongo-java-server."""
+    yield from _running(SixInstallation(tmp_path_factory.mktemp("six"), lab_process, rabbitmq, mongodb))
 
 
 @pytest.fixture(scope="session")

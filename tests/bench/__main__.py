@@ -167,7 +167,7 @@ async def measure(wiring: str, arguments: argparse.Namespace) -> bool:
             store = (
                 SqliteStore.open(folder / "many/kubevnfm.db")
                 if servers is None
-                else MongoStore.connect(servers.ferret.url, "kubevnfm_lcm_api")
+                else MongoStore.connect(servers.mongodb.url, "kubevnfm_lcm_api")
             )
             await crowd(store, arguments.instances)
             async with start(endpoints, "many") as target:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from servers import ferretdb, rabbitmq
-from servers.ferretdb import FerretServer
+from servers import mongodb, rabbitmq
+from servers.mongodb import MongoServer
 from servers.ports import free_port
 from servers.rabbitmq import RabbitServer
 from six_processes import SixProcesses, new_keys
@@ -77,19 +77,18 @@ async def single(endpoints: Mapping[str, Any], data_dir: Path) -> AsyncIterator[
 
 @asynccontextmanager
 async def six(endpoints: Mapping[str, Any], data_dir: Path, servers: Servers) -> AsyncIterator[Target]:
-    """Yield kubevnfm in six processes on RabbitMQ and FerretDB."""
+    """Yield kubevnfm in six processes on RabbitMQ and mongo-java-server."""
     processes = SixProcesses(
         data_dir,
         amqp_url=servers.rabbit.service_urls(),
-        mongo_url=servers.ferret.url,
+        mongo_url=servers.mongodb.url,
         ssh_port=int(endpoints["ssh_port"]),
         keys=servers.keys,
         more={"lcm-api": {"ALLOWED_NETWORKS": "127.0.0.0/8"}},
     )
     try:
         await asyncio.to_thread(processes.start)
-        await asyncio.to_thread(servers.ferret.index_ids)
-        yield Target("six processes, RabbitMQ, FerretDB", processes.url, processes.pids)
+        yield Target("six processes, RabbitMQ, mongo-java-server", processes.url, processes.pids)
     finally:
         await asyncio.to_thread(processes.stop)
 
@@ -99,26 +98,25 @@ class Servers:
     """The servers behind the six processes."""
 
     rabbit: RabbitServer
-    ferret: FerretServer
+    mongodb: MongoServer
     keys: Mapping[str, str]
 
 
 @contextmanager
 def real_servers(folder: Path) -> Iterator[Servers]:
-    """Yield a new RabbitMQ and a new FerretDB."""
-    program = ferretdb.program()
-    if program is None or rabbitmq.install() is not None:
+    """Yield a new RabbitMQ and a new mongo-java-server."""
+    if mongodb.missing() is not None or rabbitmq.install() is not None:
         raise SystemExit("the servers are missing: `make servers` installs them")
-    for name in ("rabbitmq", "ferretdb"):
+    for name in ("rabbitmq", "mongodb"):
         (folder / name).mkdir()
-    rabbit, ferret = RabbitServer(folder / "rabbitmq"), FerretServer(program, folder / "ferretdb")
-    ferret.start()
+    rabbit, documents = RabbitServer(folder / "rabbitmq"), MongoServer(folder / "mongodb")
+    documents.start()
     try:
         rabbit.start()
-        yield Servers(rabbit, ferret, new_keys())
+        yield Servers(rabbit, documents, new_keys())
     finally:
         rabbit.close()
-        ferret.stop()
+        documents.stop()
 
 
 async def until_ready(url: str) -> None:

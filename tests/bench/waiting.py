@@ -25,7 +25,7 @@ _MEMORY_MIB: Final = 150.0
 _WATCHED_S: Final = 60.0
 _BEGINNING_S: Final = 15.0
 _TOGETHER: Final = 10
-"""Terminations at once: FerretDB reads a whole collection to find the users of a VIM."""
+"""Terminations at once."""
 _PLACE: Final = "Files/kubernetes/place.yaml"
 _NAMESPACE: Final = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: ${PLACE}\n"
 _CLUSTER_KINDS: Final = re.compile(

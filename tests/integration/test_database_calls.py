@@ -17,10 +17,10 @@ from kubevnfm_lcm_api.notifications.delivery import ANNOUNCED
 from kubevnfm_store.mongo import MongoStore
 from lcm_world import RING, FragileStore, Storage, lcm_world
 from pymongo import monitoring
-from servers.ferretdb import ferretdb, ferretdb_url
-from servers.memory_mongo import memory_mongo_url
+from servers.mongo_indexes import IndexUse
+from servers.mongodb import mongodb_url
 
-__all__ = ["ferretdb", "ferretdb_url", "memory_mongo_url"]
+__all__ = ["mongodb_url"]
 
 CREATES = 20
 INSTANTIATES = 5
@@ -37,6 +37,15 @@ SHARED_PER_S = 6
 """At most so many calls a second for what operations share: removals from outboxes once a second, a sweep, an expired lock."""
 
 
+WITHOUT_INDEX = {
+    "inbox_lcm_api by parkedAt, sorted by _id",  # the index finds them; few are parked, and they are sorted in memory
+    "subscriptions by $nor callbackUri",  # once, at start
+    # Most or few match, which the server estimates: it reads in order, or sorts what an index finds.
+    "subscriptions by apiVersion, sorted by createdAt _id",
+    "vnf_instances by vnfdId, sorted by createdAt _id",
+    "vnf_lcm_op_occs by internal.isInternal, sorted by startTime _id",
+}
+"""The searches of MongoDB that no index answers whole, in order."""
 OUTBOXES = ("vnf_instances", "vnf_packages", "inbox_lcm_api")
 """The collections into which an upload and a create write events."""
 
@@ -123,32 +132,43 @@ def check(calls: Calls, each_once: set[str]) -> None:
     assert calls.number.total() < len(each_once) * CREATES + calls.shared, calls
 
 
-def storage_on(url: str, commands: Commands) -> Storage:
+def storage_on(url: str, *listeners: monitoring.CommandListener) -> Storage:
     class Store:
         @staticmethod
         @asynccontextmanager
         async def open(_: Path) -> AsyncIterator[MongoStore]:
             database = f"test_{new_id().replace('-', '')[:12]}"
-            async with MongoStore.connect(url, database, listeners=[commands]) as store:
+            async with MongoStore.connect(url, database, listeners=listeners) as store:
                 yield store
 
     return Storage(RING, Store)  # type: ignore[arg-type]  # it opens a store too
 
 
-async def test_the_commands_of_a_create_on_ferretdb(tmp_path: Path, ferretdb_url: str) -> None:
+async def test_the_commands_of_a_create_on_mongodb(tmp_path: Path, mongodb_url: str) -> None:
     commands = Commands()
-    store = storage_on(ferretdb_url, commands)
-    calls = await calls_of_creates(store, tmp_path, commands.sent, at_once=1)
-    # FerretDB's updates are not atomic, so the removal of an event is a read and a write, within a lock for several instances
-    # (`mongo/guard.py`).
-    check(calls, {*CALLS, "find vnf_instances", "update vnf_instances"})
-
-
-async def test_the_commands_of_a_create_in_mongodbs_own_form(tmp_path: Path, memory_mongo_url: str) -> None:
-    commands = Commands()
-    calls = await calls_of_creates(storage_on(memory_mongo_url, commands), tmp_path, commands.sent, at_once=1)
+    calls = await calls_of_creates(storage_on(mongodb_url, commands), tmp_path, commands.sent, at_once=1)
     check(calls, CALLS)
     assert calls.number["update vnf_instances"]
+
+
+async def test_the_searches_of_a_life_cycle_have_an_index_on_mongodb(tmp_path: Path, mongodb_url: str) -> None:
+    use = IndexUse()
+    async with lcm_world(tmp_path, storage_on(mongodb_url, use), allowed_networks="127.0.0.0/8") as world:
+        package = await world.sample()
+        (await world.lcm("POST", "/subscriptions", {"callbackUri": "http://127.0.0.1:9/"})).must(201)
+        instance = await world.create()
+        await world.reached(await world.instantiate(instance), "COMPLETED")
+        await world.reached(await world.ask(instance, "terminate", {"terminationType": "FORCEFUL"}), "COMPLETED")
+        (await world.lcm("DELETE", f"/vnf_instances/{instance}")).must(204)
+        for path in (
+            "vnf_instances",
+            "vnf_lcm_op_occs",
+            "subscriptions",
+            f"vnf_instances?filter=(eq,vnfdId,{package['vnfdId']})",
+        ):
+            (await world.lcm("GET", f"/{path}")).must(200)
+    assert len(use.searches) > 100
+    assert {str(each) for each in use.unserved} <= WITHOUT_INDEX
 
 
 async def test_the_calls_of_a_create_on_sqlite(tmp_path: Path, counted: list[str]) -> None:

@@ -17,7 +17,7 @@ from kubevnfm_access.passwords import PasswordHash
 from kubevnfm_kit.tls import ClientTls
 from patience import until
 from processes import PROJECT
-from servers.ferretdb import FerretServer
+from servers.mongodb import MongoServer
 from servers.rabbitmq import RabbitServer
 from six_processes import SERVICES, SixProcesses
 
@@ -27,7 +27,7 @@ PASSWORD = "of the operator"
 AUTHENTICATING = ("lcm-api", "credentials-receiver")
 
 
-async def test_six_processes_speak_mutual_tls(rabbitmq: RabbitServer, ferretdb: FerretServer, tmp_path: Path) -> None:
+async def test_six_processes_speak_mutual_tls(rabbitmq: RabbitServer, mongodb: MongoServer, tmp_path: Path) -> None:
     ca = Authority(tmp_path)
     server, own = ca.issue("server"), ca.issue("own")
     users = tmp_path / "users.toml"
@@ -49,7 +49,7 @@ async def test_six_processes_speak_mutual_tls(rabbitmq: RabbitServer, ferretdb: 
     six = SixProcesses(
         tmp_path / "six",
         amqp_url=f"{rabbitmq.url}tls",
-        mongo_url=ferretdb.url,
+        mongo_url=mongodb.url,
         more={
             service: {**tls, **own_documents[service], **(asks if service in AUTHENTICATING else {})}
             for service in SERVICES

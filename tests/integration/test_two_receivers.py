@@ -27,10 +27,9 @@ from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Query
 from kubevnfm_worker.backends import Backends
 from receiver_twins import INSTANCE, MASTER, AwaitingLcm, a_body, a_kubeconfig, receiver_settings
-from servers.ferretdb import ferretdb, ferretdb_url
-from servers.memory_mongo import memory_mongo_url
+from servers.mongodb import mongodb_url
 
-__all__ = ["ferretdb", "ferretdb_url", "memory_mongo_url"]
+__all__ = ["mongodb_url"]
 
 RING = KeyRing.from_text(KeyRing.new_key())
 ROUNDS = 5
@@ -82,7 +81,7 @@ class Pair:
         return [dict(one.body) for one in await self.store.find("credentials", Query())]
 
 
-@pytest.fixture(params=["sqlite", "ferretdb_url", "memory_mongo_url"])
+@pytest.fixture(params=["sqlite", "mongodb"])
 async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Pair]:
     async with AsyncExitStack() as stack:
         stores: list[DocumentStore]
@@ -90,7 +89,7 @@ async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
             # Its file belongs to one process, so both receivers are in that.
             stores = [await stack.enter_async_context(SqliteStore.open(tmp_path / "store.db"))] * 2
         else:
-            url, name = request.getfixturevalue(request.param), f"test_{new_id().replace('-', '')[:12]}"
+            url, name = request.getfixturevalue("mongodb_url"), f"test_{new_id().replace('-', '')[:12]}"
             stores = [await stack.enter_async_context(MongoStore.connect(url, name)) for _ in range(2)]
         bus = await stack.enter_async_context(InProcessBus(RING))
         session = await stack.enter_async_context(aiohttp.ClientSession())

@@ -13,7 +13,7 @@ from typing import Final
 
 from lab_process import LabProcess
 from processes import PROJECT, Process, await_answer
-from servers.ferretdb import FerretServer
+from servers.mongodb import MongoServer
 from servers.ports import free_port
 from servers.rabbitmq import RabbitServer
 from six_processes import SERVICES, SixProcesses
@@ -22,7 +22,7 @@ PAGE_SIZE: Final = 10
 """The page size of lists: small, so that a test of paging needs few documents."""
 DRIFT_EVERY_S: Final = 5.0
 """How often deleted resources are looked for: often, to keep tests of it short, and not more, because each look reads all idle
-instances, and FerretDB all others with them."""
+instances."""
 LEASE_S: Final = 2.0
 """The time after which another process takes over a killed process's command: short, to keep kill tests short."""
 
@@ -135,15 +135,15 @@ class SingleInstallation(Installation):
 
 
 class SixInstallation(Installation):
-    """Six processes with RabbitMQ and FerretDB."""
+    """Six processes with RabbitMQ and mongo-java-server."""
 
-    def __init__(self, folder: Path, lab: LabProcess, rabbit: RabbitServer, ferret: FerretServer) -> None:
+    def __init__(self, folder: Path, lab: LabProcess, rabbit: RabbitServer, mongodb: MongoServer) -> None:
         super().__init__(folder, lab)
-        self.rabbit, self._ferret = rabbit, ferret
+        self.rabbit, self._mongodb = rabbit, mongodb
         self._six = SixProcesses(
             folder,
             amqp_url=rabbit.service_urls(),
-            mongo_url=ferret.url,
+            mongo_url=mongodb.url,
             ssh_port=lab.ssh_port,
             vnf_networks=lab.vnf_networks,
             lease_s=LEASE_S,
@@ -172,7 +172,6 @@ class SixInstallation(Installation):
 
     def start(self) -> None:
         self._six.start()
-        self._ferret.index_ids()
 
     def stop(self) -> None:
         self._six.stop()
@@ -188,7 +187,7 @@ class SixInstallation(Installation):
         return self._six.start_twin(process)
 
     def stored_files(self) -> list[Path]:
-        return sorted(self._ferret.folder.glob("kubevnfm_*.sqlite*"))
+        return [] if self._mongodb.file is None else [self._mongodb.file]
 
     def log_files(self) -> list[Path]:
         return sorted(self._six.logs.glob("*.log"))

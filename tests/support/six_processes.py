@@ -22,8 +22,8 @@ from kubevnfm_clients.callback import PATH as CALLBACK_PATH
 from kubevnfm_kit.settings import ProcessSettings
 from kubevnfm_secrets import KeyRing
 from processes import PROJECT, Process, ProcessId, await_answer
-from servers import ferretdb, rabbitmq
-from servers.ferretdb import FerretServer
+from servers import mongodb, rabbitmq
+from servers.mongodb import MongoServer
 from servers.ports import free_port
 from servers.rabbitmq import RabbitServer
 from vnf_networks import LOOPBACK
@@ -209,40 +209,36 @@ def up(folder: Path, *, port: int, ssh_port: int) -> None:
     """Start servers and services and record their processes. Raises SystemExit with the reason if that fails."""
     if _running(folder):
         raise SystemExit("already running: `make down` stops it")
-    missing = rabbitmq.install()
+    missing = rabbitmq.install() or mongodb.missing()
     if missing is not None:
         raise SystemExit(missing)
-    program = ferretdb.program()
-    if program is None:
-        raise SystemExit("ferretdb is missing: `make servers` builds it")
     if port and _is_taken(port):
         raise SystemExit(f"port {port} is in use: choose another with --port, or 0 for a free one")
     known = _stored_keys(folder / "keys.json")
-    for name in ("rabbitmq", "ferretdb"):
+    for name in ("rabbitmq", "mongodb"):
         (folder / name).mkdir(exist_ok=True)
     rabbit = RabbitServer(folder / "rabbitmq", name="kubevnfm", password=known.pop("BROKER_PASSWORD"))
-    ferret = FerretServer(program, folder / "ferretdb")
+    documents = MongoServer(folder / "mongodb")
     six: SixProcesses | None = None
     try:
-        ferret.start()
+        documents.start()
         rabbit.start()
         six = SixProcesses(
             folder,
             amqp_url=rabbit.service_urls(),
-            mongo_url=ferret.url,
+            mongo_url=documents.url,
             ssh_port=ssh_port,
             gateway_port=port,
             keys=known,
         )
         six.start()
-        ferret.index_ids()
     except AssertionError as error:
         if six is not None:
             six.stop()
         rabbit.close()
-        ferret.stop()
+        documents.stop()
         raise SystemExit(f"did not start: {error}") from error
-    pids = six.pids | {"rabbitmq": rabbit.pids[0], "ferretdb": ferret.pids[0], "epmd": rabbit.pids[1]}
+    pids = six.pids | {"rabbitmq": rabbit.pids[0], "mongodb": documents.pids[0], "epmd": rabbit.pids[1]}
     state = {
         "url": six.url,
         "processes": {name: vars(found) for name, pid in pids.items() if (found := ProcessId.find(pid)) is not None},

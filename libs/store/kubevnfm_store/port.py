@@ -24,6 +24,14 @@ class StoreUnavailable(OutsideUnavailable, code="store-unavailable", title="Data
     """The database does not answer."""
 
 
+class UnsupportedServer(VnfmError):
+    """The database server lacks what the adapter relies on."""
+
+    code = "store-server-unsupported"
+    title = "Database server not supported"
+    status = 500
+
+
 @dataclass(frozen=True)
 class Outgoing:
     """A message that is stored with its document in one atomic write, until the relay has published it."""

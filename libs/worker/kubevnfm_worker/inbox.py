@@ -18,7 +18,7 @@ from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import AlreadyExists, DocumentStore, Outgoing, RevisionConflict
-from kubevnfm_store.query import AllOf, Compare, Index, Op, Query, Stored, by
+from kubevnfm_store.query import AllOf, Compare, Exists, Index, Op, Query, Stored, by
 
 from kubevnfm_worker.relay import OutboxRelay, outgoing
 from kubevnfm_worker.suspects import PARKED_AFTER, PARKED_AT_LAST, Suspects
@@ -234,10 +234,9 @@ class Inbox:
     async def parked(self) -> Sequence[JsonObject]:
         """Return what was parked within the last day: type, operation and time of each command, at most 50."""
         since = rfc3339(self._clock.now() - _PARKED_SHOWN)
-        found = await self._store.find(
-            self._collection,
-            Query(AllOf([Compare("parkedAt", Op.GTE, [since])]), limit=_MOST_PARKED, exclude=["outcome"]),
-        )
+        # MongoDB reads a sparse index only for a search that asks whether the field is there.
+        late = AllOf([Exists("parkedAt"), Compare("parkedAt", Op.GTE, [since])])
+        found = await self._store.find(self._collection, Query(late, limit=_MOST_PARKED, exclude=["outcome"]))
         return [
             {"command": one.body["type"], "operationId": one.body["operationId"], "parkedAt": one.body["parkedAt"]}
             for one in found

@@ -17,6 +17,7 @@ from kubevnfm_kit.run import run_until_signal
 from kubevnfm_kit.settings import ProcessSettings
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store import MongoStore
+from kubevnfm_store.port import UnsupportedServer
 
 from kubevnfm_worker.backends import Backends
 
@@ -28,11 +29,15 @@ Wiring = Callable[[S, Backends, Peers], AbstractAsyncContextManager[object]]
 def run_service(service: str, settings_class: type[S], wiring: Wiring[S]) -> None:
     """Run the service until SIGTERM or SIGINT, then drain and close it.
 
-    Ends the process with one line on stderr and code 1 when the environment's settings are invalid.
+    Ends the process with one line on stderr and code 1 when the environment's settings are invalid, or the database server is
+    not supported.
     """
     settings = settings_class.read_or_exit()
     configure_logging(service, level=settings.log_level, form=settings.log_form)
-    run_until_signal(standalone(service, settings, wiring))
+    try:
+        run_until_signal(standalone(service, settings, wiring))
+    except UnsupportedServer as error:
+        raise SystemExit(f"{service}: {error}") from error
 
 
 @asynccontextmanager

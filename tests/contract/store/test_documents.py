@@ -258,13 +258,6 @@ class TestMongo(DocumentSuite):
     async def store(self, mongo_store: MongoStore) -> DocumentStore:
         return mongo_store
 
-
-@pytest.mark.server
-class TestMongosOwnForm(DocumentSuite):
-    @pytest.fixture
-    async def store(self, own_form_store: MongoStore) -> DocumentStore:
-        return own_form_store
-
     @pytest.mark.xfail(
         strict=True, raises=AlreadyExists, reason="mongo-java-server ignores the filter of a partial index: not proven"
     )

@@ -163,10 +163,3 @@ class TestMongo(OutboxSuite):
     @pytest.fixture
     async def store(self, mongo_store: MongoStore) -> DocumentStore:
         return mongo_store
-
-
-@pytest.mark.server
-class TestMongosOwnForm(OutboxSuite):
-    @pytest.fixture
-    async def store(self, own_form_store: MongoStore) -> DocumentStore:
-        return own_form_store

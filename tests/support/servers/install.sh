@@ -3,39 +3,16 @@
 # that when CI=true: a server's tests must not be skipped there without anybody noticing.
 set -uo pipefail
 
-FERRETDB_VERSION=v1.24.2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
-bin="$here/.tools/servers/bin"
 missing=()
 
 say() { echo "servers: $*" >&2; }
 
-# FerretDB speaks MongoDB's protocol. Its program refuses to start without a file that its release process writes and
-# its module lacks, so it is built from a copy that has the file, not by `go install`.
-ferretdb() {
-    [[ -x $bin/ferretdb ]] && return 0
-    command -v go >/dev/null || { say "no go compiler"; return 1; }
-    local work source
-    work=$(mktemp -d) || return 1
-    say "building ferretdb $FERRETDB_VERSION (a few minutes)"
-    source=$(cd "$work" && go mod download -json "github.com/FerretDB/FerretDB@$FERRETDB_VERSION" 2>/dev/null |
-        sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p')
-    [[ -n $source ]] || { rm -rf "$work"; return 1; }
-    cp -r "$source" "$work/ferretdb" && chmod -R u+w "$work/ferretdb"
-    echo "$FERRETDB_VERSION" >"$work/ferretdb/build/version/version.txt"
-    mkdir -p "$bin"
-    (cd "$work/ferretdb" && GOTOOLCHAIN=local GOFLAGS=-buildvcs=false nice go build -o "$bin/ferretdb.new" ./cmd/ferretdb) &&
-        mv "$bin/ferretdb.new" "$bin/ferretdb"
-    local result=$?
-    rm -rf "$work"
-    return $result
-}
-
-# mongo-java-server speaks MongoDB's protocol too, with operators that FerretDB lacks. It is a library: its jars come by their
-# Maven coordinates, and its start program is compiled here.
-memory_mongo() {
-    local target=$here/.tools/servers/memory-mongo own=$here/tests/support/servers/memory_mongo
-    cmp -s "$own/SHA256SUMS" "$target/SHA256SUMS" && [[ $target/MemoryMongo.class -nt $own/MemoryMongo.java ]] && return 0
+# mongo-java-server speaks MongoDB's protocol. It is a library: its jars come by their Maven coordinates, and its start program
+# is compiled here.
+mongodb() {
+    local target=$here/.tools/servers/mongodb own=$here/tests/support/servers/mongodb
+    cmp -s "$own/SHA256SUMS" "$target/SHA256SUMS" && [[ $target/StandIn.class -nt $own/StandIn.java ]] && return 0
     debian default-jre-headless /usr/bin/java || return 1
     debian ivy /usr/share/java/ivy.jar || return 1
     say "fetching mongo-java-server"
@@ -45,7 +22,7 @@ memory_mongo() {
         -retrieve "$work/[conf]/[artifact]-[revision].[ext]" >"$work/log" 2>&1 || tail -5 "$work/log" >&2
     jars=$(printf '%s:' "$work"/server/*.jar)
     (cd "$work" && sha256sum --quiet --check "$own/SHA256SUMS" >&2) &&
-        java -jar "$work"/compiler/ecj-*.jar -17 -cp "$jars" -d "$work/server" "$own/MemoryMongo.java" &&
+        java -jar "$work"/compiler/ecj-*.jar -17 -cp "$jars" -d "$work/server" "$own/StandIn.java" &&
         cp "$own/SHA256SUMS" "$work/server/" &&
         rm -rf "$target" && mkdir -p "$(dirname "$target")" && mv "$work/server" "$target"
     local result=$?
@@ -74,8 +51,7 @@ debian() {
     return $result
 }
 
-ferretdb || missing+=(ferretdb)
-memory_mongo || missing+=(mongo-java-server)
+mongodb || missing+=(mongo-java-server)
 debian rabbitmq-server /usr/lib/rabbitmq/bin/rabbitmq-server || missing+=(rabbitmq-server)
 debian openssh-server /usr/sbin/sshd || missing+=(openssh-server)
 debian shellcheck /usr/bin/shellcheck || missing+=(shellcheck)

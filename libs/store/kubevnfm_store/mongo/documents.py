@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kubevnfm_kit.errors import InvalidInput
@@ -70,17 +70,3 @@ def posting(outbox: Sequence[Outgoing]) -> dict[str, JsonObject]:
     if not outbox:
         return {"$set": {}}
     return {"$set": {"pending": True}, "$push": {"outbox": {"$each": entries(outbox)}}}
-
-
-def holds(document: JsonMapping, search: JsonMapping) -> bool:
-    """Return whether a document matches a search of equality, ``$exists`` and ``$in`` on top-level attributes."""
-    for name, wanted in search.items():
-        if isinstance(wanted, Mapping) and "$exists" in wanted:
-            if (name in document) is not wanted["$exists"]:
-                return False
-        elif isinstance(wanted, Mapping) and "$in" in wanted:
-            if document.get(name) not in wanted["$in"]:
-                return False
-        elif document.get(name) != wanted:
-            return False
-    return True

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import cache, partial
+from functools import cache
 from typing import Any, Final, NoReturn, Self, TypeVar
 
 from kubevnfm_kit.errors import InvalidInput
@@ -30,14 +29,19 @@ from pymongo.errors import (
 from pymongo.monitoring import CommandListener
 from pymongo.write_concern import WriteConcern
 
-from kubevnfm_store.changes import check_apart, without
-from kubevnfm_store.matching import fits
-from kubevnfm_store.mongo.documents import LIVE, entries, holds, in_body, messages, posting, stored, written
-from kubevnfm_store.mongo.filters import NOT_NULL, Sought, sought
-from kubevnfm_store.mongo.guard import DEAD_AFTER_S, Guard, LockDocuments, NoGuard
+from kubevnfm_store.changes import check_apart
+from kubevnfm_store.mongo.documents import LIVE, entries, in_body, messages, posting, stored, written
+from kubevnfm_store.mongo.filters import NOT_NULL, sought
 from kubevnfm_store.mongo.pages import projection, segments
 from kubevnfm_store.names import read_tree
-from kubevnfm_store.port import AlreadyExists, Outgoing, PendingOutbox, RevisionConflict, StoreUnavailable
+from kubevnfm_store.port import (
+    AlreadyExists,
+    Outgoing,
+    PendingOutbox,
+    RevisionConflict,
+    StoreUnavailable,
+    UnsupportedServer,
+)
 from kubevnfm_store.query import Filter, Index, Query, Stored
 
 T = TypeVar("T")
@@ -45,12 +49,7 @@ Document = JsonMapping
 _PAUSES_S: Final = (0.05, 0.2, 0.8)
 _TRIES: Final = 5
 """How often a write retries if a tombstone appears or disappears meanwhile."""
-_CLEARED_TOGETHER: Final = 10
-"""The documents under one lock: other writers of them wait until the last one is cleared."""
-_GROUPS_AT_ONCE: Final = 8
-"""Each keeps a connection busy."""
 _PATH_NOT_VIABLE: Final = 28
-_NOT_IMPLEMENTED: Final = 238
 _TIMES: Final[JsonObject] = {"serverSelectionTimeoutMS": 3000, "connectTimeoutMS": 3000, "socketTimeoutMS": 30_000}
 """Defaults for options that the URL does not set; the driver lets keyword arguments win over the URL."""
 
@@ -58,11 +57,10 @@ _TIMES: Final[JsonObject] = {"serverSelectionTimeoutMS": 3000, "connectTimeoutMS
 class MongoStore:
     """Documents in one database."""
 
-    def __init__(self, database: Any, *, guard: Guard, elements: bool) -> None:
+    def __init__(self, database: Any) -> None:
         self._database = database
         # The driver makes a new object at each look-up of a collection.
         self._documents: Callable[[str], Any] = cache(database.__getitem__)
-        self._guard, self._elements = guard, elements
         self._with_pending_index: set[str] = set()
 
     @classmethod
@@ -71,7 +69,7 @@ class MongoStore:
         cls, url: str, database: str, *, listeners: Sequence[CommandListener] = ()
     ) -> AsyncIterator[Self]:
         """Yield the store; ``listeners`` see each command. Raises StoreUnavailable when the server does not answer or
-        refuses the credentials.
+        refuses the credentials, UnsupportedServer when it is FerretDB 1.x.
         """
         own = {name: value for name, value in _TIMES.items() if name.lower() not in url.lower()}
         client: Any = AsyncIOMotorClient(url, event_listeners=list(listeners), **own)
@@ -80,20 +78,21 @@ class MongoStore:
                 build = await client.admin.command("buildInfo")
             except PyMongoError as error:
                 raise StoreUnavailable(_reason(error)) from error
+            version = str(build.get("ferretdbVersion", ""))
+            if version.startswith(("v0.", "v1.")):
+                # It reads, changes and writes back in separate statements, so two callers could win one revision.
+                raise UnsupportedServer(f"the server is FerretDB {version}, whose writes are not atomic; use MongoDB")
             # With less than a majority a failover rolls acknowledged writes back, and without the journal a crash loses
             # them. Either would lose a message whose command was acknowledged already.
             concern = WriteConcern(w="majority", j=True)
-            documents = client.get_database(database, write_concern=concern)
-            is_ferretdb = "ferretdbVersion" in build  # 1.x; 2.x is another engine
-            guard = LockDocuments(documents["locks"]) if is_ferretdb else NoGuard()
-            yield cls(documents, guard=guard, elements=not is_ferretdb)
+            yield cls(client.get_database(database, write_concern=concern))
         finally:
             client.close()
 
     async def get(self, collection: str, id: str) -> Stored | None:
-        # Searched by `_id` alone, which FerretDB answers from an index; a tombstone is recognised here.
-        found = await self._reading(lambda: self._documents(collection).find_one({"_id": id}, {"outbox": 0}))
-        return None if found is None or "deleted" in found else stored(found)
+        wanted = {"_id": id, **LIVE}
+        found = await self._retrying(lambda: self._documents(collection).find_one(wanted, {"outbox": 0}))
+        return None if found is None else stored(found)
 
     async def get_many(self, collection: str, ids: Sequence[str]) -> Sequence[Stored]:
         return [
@@ -128,13 +127,7 @@ class MongoStore:
                     return
             raise DuplicateKeyError("")
 
-        # An insert of an existing id always fails, on FerretDB too; only then it may be a tombstone, which is revived.
-        try:
-            await self._retrying(
-                lambda: self._documents(collection).insert_one(dict(fresh)), subject=f"{collection}/{id}"
-            )
-        except AlreadyExists:
-            await self._writing(collection, id, write)
+        await self._retrying(write, subject=f"{collection}/{id}")
         return Stored(id, 1, read_tree(content))
 
     async def replace(
@@ -182,8 +175,8 @@ class MongoStore:
                 if not outbox:
                     # A document that has waiting messages must not be removed with them: it becomes a tombstone until
                     # they are published.
-                    silent = await self._quick(collection, wanted | {"pending": {"$exists": False}})
-                    if silent is not None and await documents.find_one_and_delete(silent):
+                    silent = wanted | {"pending": {"$exists": False}}
+                    if (await documents.delete_one(silent)).deleted_count:
                         return True
                 buried = await self._modify(collection, wanted, bury)
                 if buried is not None:
@@ -197,13 +190,10 @@ class MongoStore:
                     raise RevisionConflict(f"{collection}/{id}: at revision {now['revision']}, not {if_revision}")
             raise RevisionConflict(f"{collection}/{id}: changes too fast")
 
-        return await self._writing(collection, id, write)
+        return await self._retrying(write, subject=f"{collection}/{id}")
 
     async def delete_many(self, collection: str, filter: Filter) -> int:
-        wanted = self._sought(filter)
-        query: Document = {"$and": [LIVE, wanted.query]}
-        if not wanted.exact:
-            query = {"_id": {"$in": [each.id for each in await self.find(collection, Query(filter))]}, **LIVE}
+        query: Document = {"$and": [LIVE, sought(filter)]}
 
         async def write() -> int:
             documents = self._documents(collection)
@@ -217,33 +207,21 @@ class MongoStore:
     async def find(self, collection: str, query: Query) -> Sequence[Stored]:
         if query.limit == 0:
             return []
-        wanted = self._sought(query.filter)
-        # The filter in memory may need the paths that the caller leaves out, so they are removed after it.
-        shown = projection(query.exclude if wanted.exact else ())
+        wanted, shown = sought(query.filter), projection(query.exclude)
         found: list[Stored] = []
         for condition, order in segments(query):
             room = None if query.limit is None else query.limit - len(found)
             if room == 0:
                 break
-            search = {"$and": [LIVE, wanted.query, condition]}
-            if wanted.exact:
-                found += [stored(each) for each in await self._all(collection, search, shown, order, room)]
-            else:
-                found += await self._looked_at(collection, search, order, room, query.filter)
-        if not wanted.exact:
-            for each in found:
-                for path in query.exclude:
-                    without(dict(each.body), path)
+            search = {"$and": [LIVE, wanted, condition]}
+            found += [stored(each) for each in await self._all(collection, search, shown, order, room)]
         return found
 
     async def count(self, collection: str, filter: Filter, *, limit: int) -> int:
-        wanted = self._sought(filter)
         if limit == 0:
             return 0
-        if not wanted.exact:
-            return len(await self.find(collection, Query(filter, limit=limit)))
-        search = {"$and": [LIVE, wanted.query]}
-        return int(await self._reading(lambda: self._documents(collection).count_documents(search, limit=limit)))
+        search = {"$and": [LIVE, sought(filter)]}
+        return int(await self._retrying(lambda: self._documents(collection).count_documents(search, limit=limit)))
 
     async def ensure_indexes(self, collection: str, indexes: Sequence[Index]) -> None:
         await self._index_pending(collection)
@@ -261,15 +239,12 @@ class MongoStore:
         waiting = await self._all(collection, {"pending": True}, {"outbox": 1}, [("_id", 1)], limit)
         for each in waiting:
             if not each.get("outbox"):  # the process that cleared it died before it removed the mark
-                await self._writing(collection, each["_id"], partial(self._settle, collection, each["_id"]))
+                await self._settle(collection, each["_id"])
         return [PendingOutbox(each["_id"], messages(each)) for each in waiting if each.get("outbox")]
 
     async def clear_outbox(self, collection: str, published: Mapping[str, Sequence[str]]) -> None:
-        if self._elements:
-            left = await self._retrying(lambda: self._unmark_all(collection, published))
-        else:
-            left = await self._clear_in_groups(collection, published)
-        await asyncio.gather(*(self._clear(collection, each, published[each]) for each in left))
+        left = await self._retrying(lambda: self._unmark_all(collection, published))
+        await asyncio.gather(*(self._remove(collection, each, published[each]) for each in left))
 
     async def _unmark_all(self, collection: str, published: Mapping[str, Sequence[str]]) -> Sequence[str]:
         """Remove the outboxes of live documents that hold exactly these messages, by one call; return the other documents."""
@@ -286,48 +261,10 @@ class MongoStore:
         pending = {"_id": {"$in": list(published)}, "pending": True}
         return [each["_id"] async for each in self._documents(collection).find(pending, {"_id": 1})]
 
-    async def _clear_in_groups(self, collection: str, published: Mapping[str, Sequence[str]]) -> Sequence[str]:
-        """Remove the messages from documents that no other writer holds, a group under one lock; return the other documents.
-
-        For FerretDB. One command with a write for each document would be fewer calls, but FerretDB 1.24 on SQLite keeps a
-        connection for each write until the command ends, and hangs when it has no more.
-        """
-        ids, cleared = list(published), set[str]()
-
-        async def clear(group: Sequence[str]) -> None:
-            async with self._guard.free(collection, group) as held:
-                begun = time.monotonic()
-                for each in held:
-                    if time.monotonic() - begun > DEAD_AFTER_S / 3:
-                        return  # the lock may expire before the write, which would then remove newer messages too
-                    await self._remove(collection, each, published[each])
-                    cleared.add(each)
-
-        side_by_side = asyncio.Semaphore(_GROUPS_AT_ONCE)
-
-        async def in_turn(group: Sequence[str]) -> None:
-            async with side_by_side:
-                await self._retrying(lambda: clear(group))
-
-        groups = [ids[first : first + _CLEARED_TOGETHER] for first in range(0, len(ids), _CLEARED_TOGETHER)]
-        await asyncio.gather(*map(in_turn, groups))
-        return [each for each in ids if each not in cleared]
-
-    async def _clear(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
-        await self._writing(collection, id, partial(self._remove, collection, id, message_ids))
-
     async def _remove(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
-        """Remove messages from a document that the guard holds."""
-        # $pull with a condition would need one step, but FerretDB supports it with whole elements only
-        now = await self._documents(collection).find_one({"_id": id}, {"outbox": 1, "deleted": 1})
-        waiting = (now or {}).get("outbox", [])
-        published = [each for each in waiting if each["id"] in message_ids]
-        if not published:
-            return
-        # Conditional on the outbox as it was read: a message that another write adds meanwhile is not removed with it.
-        if published == waiting and await self._unmark(collection, {"_id": id, "outbox": waiting}, seen=now):
-            return
-        left = await self._modify(collection, {"_id": id}, {"$pullAll": {"outbox": published}})
+        """Remove messages from a document that may have others, or be deleted."""
+        pull = {"$pull": {"outbox": {"id": {"$in": list(message_ids)}}}}
+        left = await self._retrying(lambda: self._modify(collection, {"_id": id}, pull))
         if left is not None and not left.get("outbox"):
             await self._settle(collection, id)
 
@@ -337,9 +274,6 @@ class MongoStore:
         except PyMongoError:
             return False
         return True
-
-    def _sought(self, filter: Filter) -> Sought:
-        return sought(filter, elements=self._elements)
 
     async def _all(
         self,
@@ -353,23 +287,7 @@ class MongoStore:
             cursor = self._documents(collection).find(search, shown, limit=limit or 0, sort=list(order) or None)
             return [each async for each in cursor]
 
-        return await self._reading(read)
-
-    async def _looked_at(
-        self, collection: str, search: Document, order: Sequence[tuple[str, int]], room: int | None, filter: Filter
-    ) -> list[Stored]:
-        async def read() -> list[Stored]:
-            found: list[Stored] = []
-            # No limit for the server: how many of these candidates match is known only after the check in memory.
-            async for document in self._documents(collection).find(search, {"outbox": 0}, sort=list(order)):
-                each = stored(document)
-                if fits(filter, each.body):
-                    found.append(each)
-                if len(found) == room:
-                    break
-            return found
-
-        return await self._reading(read)
+        return await self._retrying(read)
 
     async def _change(
         self,
@@ -384,21 +302,11 @@ class MongoStore:
         token = new_id()
         change["$set"]["write"] = token
         change["$inc"] = {"revision": 1}
-        wanted = Sought({}) if where is None else self._sought(where)
-        if where is not None and not self._elements:
-            # FerretDB searches by `_id` only; the guard makes the check in memory and the write one step.
-            wanted = Sought({}, exact=False)
-        search = (
-            {"$and": [{"_id": id}, conditions, LIVE, wanted.query]}
-            if wanted.query
-            else {"_id": id, **conditions, **LIVE}
-        )
+        search: JsonObject = {"_id": id, **conditions, **LIVE}
+        if where is not None:
+            search = {"$and": [search, sought(where)]}
 
         async def write() -> Document:
-            if where is not None and not wanted.exact:
-                now = await self._documents(collection).find_one({"_id": id})
-                if now is None or not fits(where, stored(now).body):
-                    raise RevisionConflict(f"{collection}/{id}: deleted, or does not meet the conditions any more")
             changed = await self._modify(collection, search, change)
             if changed is None:  # the first try of this write may have arrived, and its answer was lost
                 changed = await self._documents(collection).find_one({"_id": id, "write": token})
@@ -406,49 +314,28 @@ class MongoStore:
                 raise RevisionConflict(f"{collection}/{id}: deleted, or does not meet the conditions any more")
             return changed
 
-        return await self._writing(collection, id, write)
+        return await self._retrying(write, subject=f"{collection}/{id}")
 
     async def _modify(self, collection: str, search: Document, change: Document) -> Document | None:
-        """Change one document; return it whole (FerretDB has no projection here), or None if there is none."""
-        quick = await self._quick(collection, search)
-        if quick is None:
-            return None
+        """Change one document; return it whole, or None if there is none."""
         # Servers before MongoDB 5.0 refuse an operator without fields.
         operators = {operator: fields for operator, fields in change.items() if fields}
         result: Document | None = await self._documents(collection).find_one_and_update(
-            quick, operators, return_document=ReturnDocument.AFTER
+            search, operators, return_document=ReturnDocument.AFTER
         )
         return result
-
-    async def _quick(self, collection: str, search: Document, *, seen: Document | None = None) -> Document | None:
-        """Return a search for the same document that the server answers from an index; None if none matches.
-
-        FerretDB does so for an ``_id`` only and reads the whole collection otherwise. There the guard holds the document,
-        so the state that the caller has read within the guard (``seen``) stays true until the write.
-        """
-        if self._elements:
-            return search
-        now = seen or await self._documents(collection).find_one({"_id": search["_id"]})
-        return {"_id": search["_id"]} if now is not None and holds(now, search) else None
-
-    async def _unmark(self, collection: str, search: Document, *, seen: Document | None = None) -> bool:
-        """Remove outbox and mark from the matching live document; return whether there was one."""
-        quick = await self._quick(collection, {**search, **LIVE}, seen=seen)
-        if quick is None:
-            return False
-        change = {"$unset": {"outbox": "", "pending": ""}}
-        return bool((await self._documents(collection).update_one(quick, change)).modified_count)
 
     async def _settle(self, collection: str, id: str) -> None:
         """Remove the mark of an empty outbox, and the document with it if it is deleted."""
         empty: JsonObject = {"_id": id, "outbox": {"$in": [[], None]}}
-        if await self._unmark(collection, empty):
-            return
-        now = await self._documents(collection).find_one({"_id": id}, {"deleted": 1})
-        if now is not None and "deleted" in now:
-            gone = await self._quick(collection, empty | {"deleted": True})
-            if gone is not None:
-                await self._documents(collection).delete_one(gone)
+        unmark = {"$unset": {"outbox": "", "pending": ""}}
+
+        async def write() -> None:
+            documents = self._documents(collection)
+            if not (await documents.update_one({**empty, **LIVE}, unmark)).modified_count:
+                await documents.delete_one(empty | {"deleted": True})
+
+        await self._retrying(write, subject=f"{collection}/{id}")
 
     async def _index_pending(self, collection: str) -> None:
         if collection not in self._with_pending_index:
@@ -470,22 +357,10 @@ class MongoStore:
         options: JsonObject = {"name": f"kubevnfm_{digest}", "unique": unique}
         keys = [(name, 1) for name in names]
 
-        async def write() -> None:
-            try:
-                await self._documents(collection).create_index(keys, **options, partialFilterExpression=having or {})
-            except OperationFailure as error:
-                if error.code != _NOT_IMPLEMENTED:
-                    raise
-                # FerretDB: its unique indexes ignore missing fields anyway; other indexes are larger than necessary
-                await self._documents(collection).create_index(keys, **options)
-
-        await self._writing(collection, f"index on {', '.join(names)}", write)
-
-    async def _reading(self, read: Callable[[], Awaitable[T]]) -> T:
-        return await self._retrying(read)
-
-    async def _writing(self, collection: str, id: str, write: Callable[[], Awaitable[T]]) -> T:
-        return await self._retrying(partial(self._guard.alone, collection, id, write), subject=f"{collection}/{id}")
+        await self._retrying(
+            lambda: self._documents(collection).create_index(keys, **options, partialFilterExpression=having or {}),
+            subject=f"{collection}: index on {', '.join(names)}",
+        )
 
     async def _retrying(self, call: Callable[[], Awaitable[T]], *, subject: str = "") -> T:
         """Call until the server answers; every call is safe to repeat."""
@@ -505,9 +380,7 @@ class MongoStore:
 
 
 def _refuse(subject: str, error: PyMongoError) -> NoReturn:
-    # FerretDB on SQLite passes the violation of a unique index on as that database's text, without MongoDB's code
-    # 11000.
-    if isinstance(error, DuplicateKeyError) or "UNIQUE constraint failed" in str(error):
+    if isinstance(error, DuplicateKeyError):
         raise AlreadyExists(f"{subject}: the id, or a value that must be unique, is taken") from error
     if isinstance(error, DocumentTooLarge):
         raise InvalidInput("body", "larger than MongoDB accepts (16 MiB)") from error

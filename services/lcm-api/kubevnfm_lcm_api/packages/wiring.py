@@ -36,6 +36,7 @@ INDEXES = {
     COLLECTION: [
         Index(["createdAt"]),
         Index(["vnfdId"], unique=True),
+        Index(["vnfdId"]),  # MongoDB searches no unique index for a value: it leaves out documents without one
         Index(["onboardingState"]),
         Index(["usageState"]),
     ],
