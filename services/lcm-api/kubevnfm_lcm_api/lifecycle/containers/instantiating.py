@@ -10,7 +10,7 @@ from kubevnfm_cluster import LOAD_BALANCER, request_load_balancer
 from kubevnfm_csar import Flavour
 from kubevnfm_csar.placeholders import VARIABLES
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_events.infra import ChartOrder, Variables, VduTarget
+from kubevnfm_events.infra import ChartOrder, HelmChart, Variables, VduTarget
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret
 from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType
@@ -62,7 +62,6 @@ async def cnf_draft(
         instance_id=common.vnf_instance_id,
         package=common.package,
         vim=common.vim,
-        def_files=_def_files(parameters, files),
         namespace=namespace,
         variables=requested_variables(original),
         files=files,
@@ -99,22 +98,24 @@ def objects_order(
     instance_id: str,
     package: PackageRef,
     vim: VimConnection,
-    def_files: tuple[str, ...],
     namespace: str | None,
     variables: Variables | None,
+    def_files: tuple[str, ...] = (),
     files: frozenset[str] | None = None,
 ) -> ChartOrder:
     """Return the objects that additionalParams of a request, or those of an instance, describe.
 
-    ``counts``: instances by VDU; ``files``: the paths in the package, None for an instance, whose parameters are checked.
+    ``counts``: instances by VDU; ``def_files``: of an instance; ``files``: the paths in the package of a request, None for
+    an instance, whose parameters are checked.
     Raises: InvalidInput naming the parameter; Unprocessable.
     """
     vdus = vdu_targets(flavour, parameters, counts)
+    chart = chart_of(instance_id, flavour, parameters, vdus, files)
     return ChartOrder(
         package=package,
         vim=vim,
-        def_files=def_files,
-        chart=chart_of(instance_id, flavour, parameters, vdus, files),
+        def_files=def_files if files is None else _def_files(parameters, files, chart),
+        chart=chart,
         namespace=namespace,
         multi_namespace=flag(parameters, "multi_namespace"),
         vdus=vdus,
@@ -197,9 +198,9 @@ def declares_count(flavour: Flavour, vdu_id: str) -> bool:
     return vdu_id in flavour.initial_deltas or any(vdu_id in level.counts for level in flavour.levels.values())
 
 
-def _def_files(parameters: Mapping[str, Any], files: frozenset[str]) -> tuple[str, ...]:
+def _def_files(parameters: Mapping[str, Any], files: frozenset[str], chart: HelmChart | None) -> tuple[str, ...]:
     place = f"additionalParams/{DEF_FILES}"
-    if parameters.get(CHART) is None:
+    if chart is None:
         return manifest_files(parameters.get(DEF_FILES), files, place=place)
     if parameters.get(DEF_FILES):
         raise InvalidInput(place, f"not expected beside {CHART}: the chart makes the objects")
