@@ -151,7 +151,8 @@ class InstanceRecord(BaseModel):
     vnf: VnfInstance
     created_at: str
     updated_at: str
-    internals: InstanceInternals = InstanceInternals()
+    # A default that is an object would be copied in depth for each record.
+    internals: InstanceInternals = Field(default_factory=InstanceInternals)
 
     def document(self, ring: KeyRing) -> dict[str, Any]:
         """Return the body for the store: VnfInstance's attributes at the top, so that filters find them."""
