@@ -193,7 +193,6 @@ async def test_the_calls_of_an_instantiate_on_sqlite(tmp_path: Path, counted: li
     calls["get_many vnf_lcm_op_occs"] -= INSTANTIATES
     own = {
         "get_many vnf_instances",  # at the request and at the end
-        "find vnf_instances",  # whether the VIM's cluster is being terminated: at the request, and once the operation is granted
         "update vnf_instances",  # the claim, with the command that starts the operation
         "insert vnf_lcm_op_occs",
         "get_many vnf_lcm_op_occs",  # before each change of the operation
@@ -206,7 +205,7 @@ async def test_the_calls_of_an_instantiate_on_sqlite(tmp_path: Path, counted: li
         "clear_outbox vnf_lcm_op_occs",
     }
     assert sum(number for call, number in calls.items() if call not in own) < made.shared, calls
-    assert calls.total() <= 21 * INSTANTIATES + made.shared, calls
+    assert calls.total() <= 19 * INSTANTIATES + made.shared, calls
 
 
 async def test_creates_at_once_share_calls(tmp_path: Path, counted: list[str]) -> None:

@@ -32,6 +32,11 @@ class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
     """Management driver by phase, as far as mgmt-executor runs it."""
 
     @property
+    def begins_use(self) -> tuple[Provided, ...]:
+        """The VIM, which another instance's cluster may be."""
+        return (Provided("cluster", (self.vim.vim_id,)),) if self.vim.vim_id is not None else ()
+
+    @property
     def is_forceful(self) -> bool:
         """Only a termination is."""
         return False

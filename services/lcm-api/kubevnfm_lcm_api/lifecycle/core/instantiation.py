@@ -12,7 +12,6 @@ from kubevnfm_sol.resources import InstantiatedVnfInfo, ScaleInfo
 from kubevnfm_sol.vim import VimConnectionInfo
 from pydantic import Field
 
-from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided
 from kubevnfm_lcm_api.lifecycle.core.instance import (
     Deployment,
     InstanceInternals,
@@ -48,11 +47,6 @@ class InstantiateDraft(ScriptedDraft):
     """The operations that the VNFD allows on the instance later, without terminate."""
     remains_of: str | None = None
     """A FAILED instantiate whose resources must be removed first."""
-
-    @property
-    def begins_use(self) -> tuple[Provided, ...]:
-        """The VIM, which another instance's cluster may be."""
-        return (Provided("cluster", (self.vim.vim_id,)),) if self.vim.vim_id is not None else ()
 
     def _instantiated(
         self,

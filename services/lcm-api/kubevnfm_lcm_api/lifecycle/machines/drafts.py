@@ -57,9 +57,8 @@ class InstantiateVmDraft(InstantiateDraft, StackDraft):
 
     @property
     def begins_use(self) -> tuple[Provided, ...]:
-        """The VIM, and the registries that the cluster pulls from, which may be other instances."""
-        used = super().begins_use
-        return (*used, Provided("registry", self._registries)) if self._registries else used
+        """The registries that the cluster pulls from, which may be other instances; the VIM, an OpenStack, is none."""
+        return (Provided("registry", self._registries),) if self._registries else ()
 
     @property
     def _registries(self) -> tuple[str, ...]:
