@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from http.client import HTTPException
 from json import JSONDecodeError
 from typing import Any, Final
@@ -37,54 +38,63 @@ class AnswerRefused(requests.RequestException):
     """The answer is one that no OpenStack service gives; the text says what it is."""
 
 
+@dataclass(eq=False)
+class _Deadline:
+    """The end of one wait for an answer."""
+
+    at: float
+    cut: Callable[[], None]
+    has_passed: bool = False
+
+    def end(self) -> None:
+        self.has_passed = True
+        # The connection may have ended by itself.
+        with suppress(OSError, RuntimeError, ValueError):
+            self.cut()
+
+
 class _Deadlines:
     """Calls a function when a time has passed, in one thread for all, which ends when nothing is waited for."""
 
     def __init__(self) -> None:
-        self._due: dict[object, tuple[float, Callable[[], None]]] = {}
+        self._waiting: set[_Deadline] = set()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
+        self._wakes_at = 0.0
+        """The time of the thread's next look."""
 
     @contextmanager
-    def within(self, limit_s: float, cut: Callable[[], None]) -> Iterator[threading.Event]:
-        """Call ``cut`` if the block takes longer than ``limit_s``; yield an event that is set then."""
-        late, key = threading.Event(), object()
-
-        def end() -> None:
-            late.set()
-            # The connection may have ended by itself.
-            with suppress(OSError, RuntimeError, ValueError):
-                cut()
-
+    def within(self, limit_s: float, cut: Callable[[], None]) -> Iterator[_Deadline]:
+        """Call ``cut`` if the block takes longer than ``limit_s``; the yielded deadline has passed then."""
+        deadline = _Deadline(time.monotonic() + limit_s, cut)
         with self._changed:
-            due = time.monotonic() + limit_s
-            # The thread sleeps until the first that was due when it last looked; one that is later can wait for that.
-            first = all(due < other for other, _ in self._due.values())
-            self._due[key] = (due, end)
+            self._waiting.add(deadline)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._watch, name="openstack-deadlines", daemon=True)
                 self._thread.start()
-            elif first:
+            elif deadline.at < self._wakes_at:
+                # A later one can wait for that look: to wake the thread for each call costs more than the rest of this.
                 self._changed.notify()
         try:
-            yield late
+            yield deadline
         finally:
             with self._changed:
-                self._due.pop(key, None)
+                self._waiting.discard(deadline)
 
     def _watch(self) -> None:
         while True:
             with self._changed:
-                if not self._due and not self._changed.wait(_IDLE_S) and not self._due:
-                    self._thread = None
-                    return
                 now = time.monotonic()
-                over = [key for key, (due, _) in self._due.items() if due <= now]
-                ends = [self._due.pop(key)[1] for key in over]
-                if self._due and not ends:
-                    self._changed.wait(min(due for due, _ in self._due.values()) - now)
-            for end in ends:
-                end()
+                over = [each for each in self._waiting if each.at <= now]
+                self._waiting.difference_update(over)
+                if not over:
+                    is_idle = not self._waiting
+                    self._wakes_at = min((each.at for each in self._waiting), default=now + _IDLE_S)
+                    if not self._changed.wait(self._wakes_at - now) and is_idle and not self._waiting:
+                        self._thread = None
+                        return
+            for deadline in over:
+                deadline.end()
 
 
 _DEADLINES: Final = _Deadlines()
@@ -101,11 +111,11 @@ class _LimitedHead:
         if not isinstance(limit_s, int | float):
             return super().getresponse()  # type: ignore[misc]  # of the class that this one is mixed into
 
-        with _DEADLINES.within(limit_s, lambda: connected.shutdown(socket.SHUT_RDWR)) as late:
+        with _DEADLINES.within(limit_s, lambda: connected.shutdown(socket.SHUT_RDWR)) as deadline:
             try:
                 return super().getresponse()  # type: ignore[misc]
             except (OSError, HTTPException) as error:
-                if late.is_set():
+                if deadline.has_passed:
                     raise TimeoutError("the headers of the answer did not arrive in time") from error
                 raise
 
@@ -141,6 +151,7 @@ class GuardedAdapter(HTTPAdapter):
     def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
         response = super().send(request, *args, **kwargs)
         response.__class__ = _Answer
+        assert isinstance(response, _Answer)
         try:
             _check_target(request, response)
             timeout = kwargs.get("timeout")
@@ -149,7 +160,7 @@ class GuardedAdapter(HTTPAdapter):
             response.raw.close()
             raise
         if "json" in response.headers.get("Content-Type", ""):
-            _check_json(content)
+            response.values = _json_values(content)
         # From here on the session reads what was read.
         response.raw = _Body(response.raw, content)
         return response
@@ -158,8 +169,14 @@ class GuardedAdapter(HTTPAdapter):
 class _Answer(requests.Response):
     """An answer whose JSON is read within limits, whatever its Content-Type says."""
 
+    values: tuple[Any, ...] = ()
+    """The value if it was read when the answer came, until it is returned: its receiver may change it."""
+
     def json(self, **_: Any) -> Any:
         """Return the value. Raises requests.JSONDecodeError, a ValueError."""
+        if self.values:
+            (value,), self.values = self.values, ()
+            return value
         try:
             return read_foreign(self.content)
         except ValueError as error:
@@ -186,7 +203,7 @@ def _check_target(request: requests.PreparedRequest, response: requests.Response
 
 def _content(response: requests.Response, limit_s: float | None) -> bytes:
     content, raw, late_text = bytearray(), response.raw, "the body of the answer did not arrive in time"
-    with _DEADLINES.within(limit_s or _LONGEST_S, raw.shutdown) as late:
+    with _DEADLINES.within(limit_s or _LONGEST_S, raw.shutdown) as deadline:
         try:
             for chunk in raw.stream(_CHUNK, decode_content=True):
                 content += chunk
@@ -197,22 +214,22 @@ def _content(response: requests.Response, limit_s: float | None) -> bytes:
         except DecodeError as error:
             raise AnswerRefused("the compressed body of its answer cannot be read") from error
         except (HTTPError, OSError) as error:
-            if late.is_set():
+            if deadline.has_passed:
                 raise requests.ReadTimeout(late_text) from error
             raise requests.ConnectionError("RemoteDisconnected within an answer") from error
     # A body without a length ends where the connection was cut.
-    if late.is_set():
+    if deadline.has_passed:
         raise requests.ReadTimeout(late_text)
     return bytes(content)
 
 
-def _check_json(content: bytes) -> None:
-    """Refuse what later code could not walk. Text that is no JSON at all passes: proxies label error pages so."""
+def _json_values(content: bytes) -> tuple[Any, ...]:
+    """Return the value; none for text that is no JSON at all: proxies label error pages so. Refuse what later code could not walk."""
     try:
-        read_foreign(content)
+        return (read_foreign(content),)
     except UnicodeError as error:
         raise AnswerRefused("its JSON is not UTF-8") from error
     except JSONDecodeError:
-        return
+        return ()
     except ValueError as error:
         raise AnswerRefused(f"its JSON cannot be used: {error}") from error

@@ -20,6 +20,10 @@ _SOCKETS: Final = 32
 """Open sockets to one service; further simultaneous calls open and close their own."""
 
 
+def _unchanged(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    return request
+
+
 class KeystoneSession:
     """A session of keystoneauth, which blocks; it logs in again when its token has expired."""
 
@@ -28,6 +32,8 @@ class KeystoneSession:
         self.login, self._auth, self._timeout_s = login, login.plugin(), timeout_s
         self._certificates: tempfile._TemporaryFileWrapper[str] | None = None
         http = requests.Session()
+        # keystoneauth writes the token. Without this, requests looks for a password in ~/.netrc before each request.
+        http.auth = _unchanged
         adapter = GuardedAdapter(check_host_name=login.check_host_name, pool_connections=8, pool_maxsize=_SOCKETS)
         for scheme in ("http://", "https://"):
             http.mount(scheme, adapter)
