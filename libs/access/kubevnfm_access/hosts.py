@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 from urllib.parse import urlsplit
@@ -38,6 +39,7 @@ def is_loopback(name: str) -> bool:
     return name == "localhost" or is_loopback_address(name)
 
 
+@lru_cache(maxsize=1024)
 def is_loopback_address(text: str) -> bool:
     """Return whether the text is an address of this machine's loopback; a name is none, whatever it resolves to."""
     try:

@@ -7,7 +7,8 @@ only, is neither: to ignore it would carry out another request than the caller m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Any, Final
 
 from kubevnfm_kit.errors import InvalidInput
@@ -28,7 +29,7 @@ _SHORTEST: Final = 6
 
 def check_spelling(model: type[BaseModel], document: Mapping[str, Any]) -> None:
     """Raise InvalidInput for attributes of a request, and for names in its additionalParams, that are nearly known ones."""
-    known = tuple(_attributes(model))
+    known = _attributes(model)
     wrong = [
         (name, f"no such attribute; did you mean {meant}? Known are {', '.join(known)}")
         for name in document
@@ -45,10 +46,11 @@ def check_spelling(model: type[BaseModel], document: Mapping[str, Any]) -> None:
         raise InvalidInput(*wrong[0], *wrong[1:])
 
 
-def _attributes(model: type[BaseModel]) -> Iterator[str]:
-    for name, field in model.model_fields.items():
-        alias = field.validation_alias or field.alias or name
-        yield from (str(choice) for choice in alias.choices) if isinstance(alias, AliasChoices) else (str(alias),)
+@cache
+def _attributes(model: type[BaseModel]) -> tuple[str, ...]:
+    aliases = [field.validation_alias or field.alias or name for name, field in model.model_fields.items()]
+    choices = [alias.choices if isinstance(alias, AliasChoices) else [alias] for alias in aliases]
+    return tuple(str(name) for names in choices for name in names)
 
 
 def _meant(name: str, known: Collection[str]) -> str | None:
