@@ -31,12 +31,10 @@ from kubevnfm_infra_openstack.domain.kuryr import (
     resolved,
     tag_of,
 )
-from kubevnfm_infra_openstack.domain.ports import Clouds
+from kubevnfm_infra_openstack.domain.ports import POLL_PAUSES_S, Clouds
 
 log = structlog.get_logger()
 _AGAIN_S: Final = 1.0
-_POLL_PAUSES_S: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Pauses between looks at what is being made or deleted; after the last one the command is put back for ``_AGAIN_S``."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ class KuryrHandlers:
         """Wait until the trunks of all the servers are ACTIVE, which they become once their machines run."""
         with nothing_made():
             cloud = self.clouds.cloud(await self.vims.connection(command.vim))
-            for pause_s in _POLL_PAUSES_S:
+            for pause_s in POLL_PAUSES_S:
                 await asyncio.sleep(pause_s)
                 if await self._trunks_are_ready(cloud.kuryr, command.servers):
                     return Done(TrunksReady())
@@ -121,7 +119,7 @@ class KuryrHandlers:
         cloud = self.clouds.cloud(await self.vims.connection(command.vim))
         tag = tag_of(command.vnf_instance_id)
         balancers = ports = 0
-        for pause_s in _POLL_PAUSES_S:
+        for pause_s in POLL_PAUSES_S:
             await asyncio.sleep(pause_s)
             removed = await cloud.kuryr.remove_tagged(tag)
             if removed.is_complete:

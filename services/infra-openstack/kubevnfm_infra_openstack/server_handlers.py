@@ -15,14 +15,12 @@ from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_
 
 from kubevnfm_infra_openstack.domain.errors import ServerNotOperable
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
-from kubevnfm_infra_openstack.domain.ports import Clouds, ServerPort
+from kubevnfm_infra_openstack.domain.ports import POLL_PAUSES_S, Clouds, ServerPort
 
 log = structlog.get_logger()
 
 _WANTED: Final = {"STARTED": "ACTIVE", "STOPPED": "SHUTOFF"}
 _OPPOSITE: Final = {"STARTED": "SHUTOFF", "STOPPED": "ACTIVE"}
-_POLL_PAUSES_S: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Pauses between polls of changing servers; after the last one the command is put back for ``_AGAIN_S``."""
 _AGAIN_S: Final = 2.0
 
 
@@ -45,7 +43,7 @@ class ServerHandlers:
         with nothing_made():
             servers = self.clouds.cloud(await self.vims.connection(command.vim)).servers
         begun: set[str] = set()
-        for pause_s in _POLL_PAUSES_S:
+        for pause_s in POLL_PAUSES_S:
             await asyncio.sleep(pause_s)
             with nullcontext() if begun else nothing_made():
                 left = await self._left(servers, command)

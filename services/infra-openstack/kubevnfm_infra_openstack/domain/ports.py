@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from kubevnfm_csar import BaseHot, Flavour
 from kubevnfm_events import PackageRef, VimConnection
@@ -24,6 +24,9 @@ from kubevnfm_infra_openstack.domain.stack import (
     StackOrder,
     StackState,
 )
+
+POLL_PAUSES_S: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Pauses between looks at what the VIM is changing; after the last one a handler puts its command back."""
 
 
 class StackPort(Protocol):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from kubevnfm_kit.back_off import BackOff
+
 MOST_TRIES: Final = 8
 LONGEST_S: Final = 300.0
-_LONGEST_PAUSE_S: Final = 30.0
+_BACK_OFF: Final = BackOff(1.0, 30.0)
 _NONCE_USED: Final = "nonce-used"
 """``type`` of the receiver's ProblemDetails; a 409 with another one is final."""
 _ACCEPTED: Final = frozenset({200, 201, 202})
@@ -110,7 +112,7 @@ def _backed_off(reason: str, tries: Tries, jitter: float) -> Again | GivenUp:
     if tries.made >= MOST_TRIES:
         return GivenUp(f"{reason} ({tries.made} tries)")
     # 1, 2, 4 ... 30 s; a part of each is random, so that senders which failed together do not come back together.
-    pause_s = min(2.0 ** (tries.made - 1), _LONGEST_PAUSE_S)
+    pause_s = _BACK_OFF.after(tries.made)
     return _within_time(Again(pause_s * (0.5 + jitter / 2), reason), tries)
 
 

@@ -10,6 +10,7 @@ from typing import Final, Protocol, TypeVar
 from kubevnfm_clients.cluster_api import ApiAnswer
 from kubevnfm_events import VimConnection
 from kubevnfm_events.credentials import SendCredentials, WorkloadCluster
+from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.json_types import JsonObject
 
@@ -37,7 +38,7 @@ CONNECT_S: Final = 120.0
 """Tries for the cluster to answer (CR-060); also for the Secret and for the token to be there."""
 ROTATION_S: Final = 20.0
 """The same for a rotation between operations, and for the tries to send it."""
-_LONGEST_PAUSE_S: Final = 8.0
+_BACK_OFF: Final = BackOff(1.0, 8.0)
 _MISSING: Final = 404
 
 T = TypeVar("T")
@@ -127,19 +128,19 @@ class Collector:
         retried: tuple[type[VnfmError], ...] = (VnfmError,),
     ) -> T:
         """Return what ``work`` returns; repeat it while it raises a retryable error of ``retried``."""
-        began, pause_s = self.rhythm.monotonic(), 1.0
+        began, failures = self.rhythm.monotonic(), 0
         while True:
             try:
                 return await work()
             except retried as error:
                 if not error.retryable:
                     raise
-                spent_s = self.rhythm.monotonic() - began
+                failures += 1
+                spent_s, pause_s = self.rhythm.monotonic() - began, _BACK_OFF.after(failures)
                 if spent_s + pause_s > self.limit_s:
                     raise WaitedTooLong(f"waited {spent_s:.0f} s for {what}: {error}") from error
                 await progress(f"waiting since {spent_s:.0f} s for {what}: {error}")
             await self.rhythm.pause(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
 async def reach(api: ClusterApi) -> None:
