@@ -11,13 +11,12 @@ import aiohttp
 import pytest
 from callers import LIST, PACKAGES, UNKNOWN, V2, VIMS, get, refused
 from certificates import Authority, Pair
-from kubevnfm_access.passwords import PasswordHash
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.tls import ClientTls
 from kubevnfm_lcm_api.settings import Settings
 from lcm_world import KEY, TOKEN, World, lcm_world
 from pydantic import ValidationError
-from users import basic, bearer, users_file
+from users import basic, bearer, hashed, users_file
 
 # --- mode none --------------------------------------------------------------------------------------------------------
 
@@ -141,7 +140,7 @@ async def test_users_change_without_a_restart(tmp_path: Path) -> None:
         (await get(world, basic("nfvo"))).must(200)
         users.write_text("[users.nfvo\n")  # half written: what was, stays
         (await get(world, basic("nfvo"))).must(200)
-        users.write_text(f'[users.nfvo]\nroles = ["reader"]\npassword = "{PasswordHash.from_password("another")}"\n')
+        users.write_text(f'[users.nfvo]\nroles = ["reader"]\npassword = "{hashed("another")}"\n')
         await refused(world, basic("nfvo"))
         (await get(world, basic("nfvo", "another"))).must(200)
         users_file(tmp_path, alice=["reader"])

@@ -18,11 +18,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from engine_world import SetClock
 from identity import AUDIENCE, CLIENT, KeystoneAccount, a_keystone, an_issuer
-from kubevnfm_access.passwords import PasswordHash
 from kubevnfm_events import Envelope
 from kubevnfm_events.lcm import PackageFetched
 from kubevnfm_lcm_api.notifications.http import events
 from lcm_world import World, lcm_world
+from users import hashed
 
 EVENTS: Final = "/kubevnfm/v1/events"
 LIFE_S: Final = 600
@@ -57,7 +57,7 @@ async def known_by(mode: str, folder: Path) -> AsyncIterator[Known]:
     async with AsyncExitStack() as stack:
         if mode == "basic":
             shown = {"Authorization": f"Basic {b64encode(b'rita:pw').decode()}"}
-            file = a_user(folder, password=str(PasswordHash.from_password("pw")))
+            file = a_user(folder, password=hashed("pw"))
             settings = {"auth_modes": "basic", "auth_users_file": file}
             yield Known(shown, settings, lambda: _withdraw_user(folder))
         elif mode == "certificate":
