@@ -42,13 +42,7 @@ class LcmApi:
     """The port on which the gateway listens."""
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """The subjects that handle commands and events."""
-
-    lifecycle: lifecycle.LifecycleParts
-    packages: packages.PackageParts
-    notifications: notifications.NotificationParts
+_Subjects = tuple[lifecycle.LifecycleParts, packages.PackageParts, notifications.NotificationParts]
 
 
 @asynccontextmanager
@@ -61,14 +55,13 @@ async def lcm_api(
     async with (
         opened_gate(settings, backends.clock) as gate,
         OutboxRelay(backends.store, backends.bus, collections=_OUTBOXES) as relay,
-        _connected(settings, backends, relay, vims=vims, node_logs=node_logs) as parts,
+        _connected(settings, backends, relay, vims=vims, node_logs=node_logs) as subjects,
         # After the subjects and their HTTP sessions, since closing the worker lets its handlers end: a call that loses
         # its session in the middle would count as a bug, and its command as dead.
         backends.worker(SERVICE, lease_s=settings.lease_s) as worker,
         # Deliveries may wait for slow subscribers, so they end before the worker waits for its handlers.
-        aclosing(parts.notifications.notifications),
+        aclosing(subjects[2].notifications),
     ):
-        subjects = (parts.lifecycle, parts.packages, parts.notifications)
         for subject in subjects:
             subject.handle(worker)
         # The worker starts before the events: their handlers send commands that it takes.
@@ -97,7 +90,7 @@ async def lcm_api(
 @asynccontextmanager
 async def _connected(
     settings: Settings, backends: Backends, relay: OutboxRelay, *, vims: Vims, node_logs: NodeLogs
-) -> AsyncIterator[_Parts]:
+) -> AsyncIterator[_Subjects]:
     """Yield the subjects, each with the others behind its ports."""
     trusted = ssl.create_default_context(cafile=settings.outbound_ca_file)
     outbox = Outbox(backends.store, relay, backends.key_ring)
@@ -149,4 +142,4 @@ async def _connected(
                 has_vnf_networks=bool(settings.named_networks),
             )
         )
-        yield _Parts(lifecycle_parts, package_parts, notification_parts)
+        yield lifecycle_parts, package_parts, notification_parts

@@ -58,27 +58,19 @@ class Listed:
     """Attributes of the documents that are not read."""
 
 
-@dataclass(frozen=True)
-class _Page:
-    query: Query
-    selectors: Selectors
-    raw: Mapping[str, str]
-    """The values that a marker carries to the next page: filter and selectors as given."""
-
-
 async def list_page(request: web.Request, collection: str, listed: Listed, view: View) -> web.Response:
     """Answer a list request with one page; the ``Link`` header has the next one (SOL013 5.4)."""
     shared = context(request)
     now = shared.clock.now()
     raw, after = _asked(request, listed, shared.ring, now)
     limit = _limit(request)
-    page = _page(listed, raw, after, limit)
-    found = list(await shared.store.find(collection, page.query))
+    query, selectors = _page(listed, raw, after, limit)
+    found = list(await shared.store.find(collection, query))
     more = len(found) > limit
     answers = []
     for stored in found[:limit]:
         shown = view(stored.body)
-        answers.append(project(await shown if isawaitable(shown) else shown, listed.shape, page.selectors))
+        answers.append(project(await shown if isawaitable(shown) else shown, listed.shape, selectors))
     headers = {}
     if more:
         last = found[limit - 1]
@@ -118,7 +110,7 @@ def _marker(listed: Listed, raw: Mapping[str, str], after: tuple[str, str], ring
     return ring.seal(json.dumps({"q": dict(raw), "a": after, "t": rfc3339(now)}), bound_to=f"marker:{listed.name}")
 
 
-def _page(listed: Listed, raw: Mapping[str, str], after: tuple[str, str] | None, limit: int) -> _Page:
+def _page(listed: Listed, raw: Mapping[str, str], after: tuple[str, str] | None, limit: int) -> tuple[Query, Selectors]:
     selectors = read_selectors({name: value for name, value in raw.items() if name != "filter"}, listed.shape)
     wanted = parse_filter(raw["filter"], listed.shape) if "filter" in raw else AllOf()
     query = Query(
@@ -129,4 +121,4 @@ def _page(listed: Listed, raw: Mapping[str, str], after: tuple[str, str] | None,
         limit=limit + 1,
         exclude=(*listed.hidden, *selectors.left_out),
     )
-    return _Page(query, selectors, raw)
+    return query, selectors

@@ -95,17 +95,19 @@ def _checked(route: Route) -> Handler:
     if is_for_probes(route.path):
         return route.handler
     known = {parameter.name: parameter.is_repeated for parameter in route.query}
-    accepted = [kind for answer in route.answers.values() if answer.has_content for kind in answer.media_types]
+    kinds = (kind for answer in route.answers.values() if answer.has_content for kind in answer.media_types)
+    accepted = tuple(dict.fromkeys(kinds)) if route.checks_accept else ()
+    is_internal = route.path.startswith(PREFIX)
 
     @wraps(route.handler)
     async def handle(request: web.Request) -> web.StreamResponse:
-        if route.path.startswith(PREFIX):
+        if is_internal:
             if not has_token(request, context(request).internal_token):
                 raise Unauthenticated("the internal token is required")
             return await route.handler(request)
         check_query(request, known)
-        if route.checks_accept and accepted and ANY_TYPE not in accepted:
-            check_accept(request, *dict.fromkeys(accepted))
+        if accepted and ANY_TYPE not in accepted:
+            check_accept(request, *accepted)
         return await route.handler(request)
 
     return handle

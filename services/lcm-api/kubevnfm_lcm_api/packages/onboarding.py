@@ -21,7 +21,7 @@ from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import KeyRing, opened, sealed
 from kubevnfm_sol.problem import ProblemDetails
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
-from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Stored, by
+from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, by
 from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
 
 from kubevnfm_lcm_api.event_chain import SOURCE
@@ -149,12 +149,8 @@ class Onboarding:
         for stored in await self._store.find(COLLECTION, Query(_SENT_UPLOADS)):
             lease = stored.body.get("internal", {}).get("upload")
             if lease is None or lease["host"] == _HOST or datetime.fromisoformat(lease["until"]) < now:
-                await self._recover_one(stored)
-
-    async def _recover_one(self, stored: Stored) -> None:
-        lease = stored.body.get("internal", {}).get("upload")
-        theirs = Compare("internal/upload/id", Op.EQ, [lease["id"]]) if lease else AllOf()
-        await self._reset(stored.id, AllOf([_SENT_UPLOADS, theirs]))
+                theirs = Compare("internal/upload/id", Op.EQ, [lease["id"]]) if lease else AllOf()
+                await self._reset(stored.id, AllOf([_SENT_UPLOADS, theirs]))
 
     async def reset_expired(self) -> None:
         """Reset uploads with an expired lease. Raises StoreUnavailable."""
