@@ -21,8 +21,8 @@ from kubevnfm_lcm_api.gateway.vims import add_to as add_vims
 from kubevnfm_lcm_api.granting.wiring import external_grants
 from kubevnfm_lcm_api.http.context import HttpContext
 from kubevnfm_lcm_api.lifecycle import wiring as lifecycle
-from kubevnfm_lcm_api.lifecycle.clusters.drivers import foreseen
 from kubevnfm_lcm_api.lifecycle.core.package_users import PackageUsers
+from kubevnfm_lcm_api.lifecycle.foreseen import foreseen
 from kubevnfm_lcm_api.notifications import wiring as notifications
 from kubevnfm_lcm_api.notifications.http.events import stream_operation
 from kubevnfm_lcm_api.packages import wiring as packages

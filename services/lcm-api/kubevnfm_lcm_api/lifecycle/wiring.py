@@ -18,7 +18,6 @@ from kubevnfm_worker import CommandWorker, Outbox
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.rounds import Rounds
 
-from kubevnfm_lcm_api.lifecycle import kinds
 from kubevnfm_lcm_api.lifecycle.core import instance, occurrence, progress
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
@@ -29,6 +28,7 @@ from kubevnfm_lcm_api.lifecycle.core.ports import Grants, PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.progress import Progress
 from kubevnfm_lcm_api.lifecycle.http import routes
 from kubevnfm_lcm_api.lifecycle.http.context import LifecycleServices, OperationEvents
+from kubevnfm_lcm_api.lifecycle.kinds import KindServices, kinds_on
 from kubevnfm_lcm_api.lifecycle.requests.instantiate import Instantiate
 from kubevnfm_lcm_api.lifecycle.requests.tasks import Tasks
 from kubevnfm_lcm_api.lifecycle.requests.terminate import Terminate
@@ -118,11 +118,11 @@ async def lifecycle_parts(
     ``grants``: None if everything is granted; ``drift_every_s``: 0 if no changes by others are looked for;
     ``has_vnf_networks``: whether an operator has named networks of VNFs.
     """
-    assert kinds.KINDS, "their import fills SEQUENCES"
     store, ring, clock = backends.store, backends.key_ring, backends.clock
     engine = Engine(store=store, outbox=outbox, ring=ring, clock=clock, grants=grants)
     instances = Instances(store=store, outbox=outbox, engine=engine, packages=packages, ring=ring, clock=clock)
     acceptance = Acceptance(engine=engine, ring=ring, clock=clock, has_vnf_networks=has_vnf_networks)
+    kinds = kinds_on(KindServices(packages, vims, is_granted_outside=grants is not None))
     services = LifecycleServices(
         engine=engine,
         instances=instances,
@@ -132,11 +132,11 @@ async def lifecycle_parts(
             packages=packages,
             vims=vims,
             acceptance=acceptance,
-            is_granted_outside=grants is not None,
+            kinds=kinds,
         ),
-        terminate=Terminate(instances=instances, engine=engine, packages=packages, acceptance=acceptance),
+        terminate=Terminate(instances=instances, engine=engine, packages=packages, acceptance=acceptance, kinds=kinds),
         tasks=Tasks.from_services(
-            instances=instances, engine=engine, packages=packages, vims=vims, acceptance=acceptance
+            instances=instances, engine=engine, packages=packages, vims=vims, acceptance=acceptance, kinds=kinds
         ),
         progress=Progress(store),
         node_logs=node_logs,

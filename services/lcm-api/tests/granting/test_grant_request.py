@@ -10,9 +10,9 @@ from kubevnfm_events.infra import StorageFacts, VduTarget
 from kubevnfm_lcm_api.granting.domain.grant_request import nfvo_grant_request
 from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft, ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
+from kubevnfm_lcm_api.lifecycle.core.grant_request import package_grant_request
 from kubevnfm_lcm_api.lifecycle.core.instance import Release, VnfFacts
 from kubevnfm_lcm_api.lifecycle.machines.changing import ReplaceVmDraft
-from kubevnfm_lcm_api.lifecycle.machines.grant_request import package_grant_request
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_secrets import hide

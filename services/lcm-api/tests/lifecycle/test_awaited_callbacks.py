@@ -12,10 +12,10 @@ from kubevnfm_clients.awaited import AwaitedCallback
 from kubevnfm_events.mgmt import RunScript
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION, InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.rotation import Rotation
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.workloads.awaited_callbacks import AwaitedCallbacks
 from kubevnfm_lcm_api.lifecycle.workloads.callbacks import awaited_by, cluster_uid_of
-from kubevnfm_lcm_api.lifecycle.workloads.rotation import Rotation
 from lcm_builders import CREDENTIALS_SENT, NOW, RING
 from lcm_world import TOKEN, World, sample_request
 from stored_operations import OPERATIONS, read_story, story_paths

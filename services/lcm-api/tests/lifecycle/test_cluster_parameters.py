@@ -17,7 +17,7 @@ from kubevnfm_csar import BaseHot, Vnfd, open_csar, read_base_hot, read_vnfd
 from kubevnfm_csar.pack import pack
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_lcm_api.lifecycle.clusters.parameters import CheckedCluster, check_cluster_parameters
-from kubevnfm_lcm_api.lifecycle.machines.instantiating import named_user_data
+from kubevnfm_lcm_api.lifecycle.machines.package_fit import named_user_data
 from kubevnfm_secrets import hide
 from package_builder import MASTER_HOT, TOP_HOT, package, v1_files
 

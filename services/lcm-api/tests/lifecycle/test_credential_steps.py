@@ -13,8 +13,8 @@ from kubevnfm_events.credentials import (
     WorkloadCluster,
 )
 from kubevnfm_events.vim import DeregisterVim, RegisterReceived, VimRegistered
-from kubevnfm_lcm_api.lifecycle.clusters.vim import workload_connection
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.workload_cluster import workload_connection
 from kubevnfm_lcm_api.lifecycle.workloads.credential_steps import (
     RegisterWorkloadVim,
     SendClusterCredentials,

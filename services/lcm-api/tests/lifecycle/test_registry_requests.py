@@ -11,9 +11,10 @@ from kubevnfm_cluster import ClusterParameters
 from kubevnfm_events import PackageRef
 from kubevnfm_events.infra import PortFacts, ServerFacts, StackResources
 from kubevnfm_kit.errors import Unprocessable
-from kubevnfm_lcm_api.lifecycle.clusters.nodes import NodeNotFound, find_registry
+from kubevnfm_lcm_api.lifecycle.clusters.nodes import find_registry
 from kubevnfm_lcm_api.lifecycle.clusters.registries import check_certificates
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.machines.addresses import NodeNotFound
 
 LOGIN = {"ssh_cp_name": "CP1", "username": "ubuntu", "password": "x"}
 

@@ -23,8 +23,8 @@ from kubevnfm_lcm_api.lifecycle.core.instance import (
     Release,
     ReleaseDeployment,
 )
-from kubevnfm_lcm_api.lifecycle.workloads.cluster import CapiParameters, WorkloadInternals
-from kubevnfm_lcm_api.lifecycle.workloads.rotation import Rotation
+from kubevnfm_lcm_api.lifecycle.core.rotation import Rotation
+from kubevnfm_lcm_api.lifecycle.core.workload_cluster import CapiParameters, WorkloadInternals
 from kubevnfm_lcm_api.lifecycle.workloads.rotations import Rotations
 from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_store.sqlite.store import SqliteStore

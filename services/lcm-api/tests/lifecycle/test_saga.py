@@ -16,10 +16,10 @@ from kubevnfm_lcm_api.lifecycle.core.saga import Move
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.core.states import IllegalTransition, RollbackUnsupported
 from kubevnfm_lcm_api.lifecycle.core.step import Step
+from kubevnfm_lcm_api.lifecycle.core.workload_cluster import CapiParameters
 from kubevnfm_lcm_api.lifecycle.machines.changing import ConnectVmDraft, ReplaceVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
-from kubevnfm_lcm_api.lifecycle.workloads.cluster import CapiParameters
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import InstantiationState, OperationState
 from lcm_builders import (

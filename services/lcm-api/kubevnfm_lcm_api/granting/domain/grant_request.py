@@ -8,8 +8,8 @@ from kubevnfm_csar import Flavour
 from kubevnfm_secrets import without_secrets
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.grant_request import grant_request
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.machines import grant_request
 
 
 def nfvo_grant_request(record: OccurrenceRecord, draft: Draft, flavour: Flavour | None, *, root: str) -> dict[str, Any]:
@@ -20,9 +20,8 @@ def nfvo_grant_request(record: OccurrenceRecord, draft: Draft, flavour: Flavour 
     occ, base = record.occ, f"{root}/vnflcm/{record.api_version}"
     # An NFVO needs no passwords of machines to decide, and other systems log requests.
     parameters = without_secrets(occ.operation_params.get("additionalParams") or {})
-    found = grant_request.resource_definitions(draft, flavour)
     return {
-        **grant_request.grant_request(occ, record.facts.vnfd_id, draft, flavour, found, parameters),
+        **grant_request(occ, record.facts.vnfd_id, draft, flavour, draft.grant_resources(flavour), parameters),
         "_links": {
             "vnfLcmOpOcc": {"href": f"{base}/vnf_lcm_op_occs/{occ.id}"},
             "vnfInstance": {"href": f"{base}/vnf_instances/{occ.vnf_instance_id}"},

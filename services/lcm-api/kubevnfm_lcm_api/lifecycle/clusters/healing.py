@@ -5,31 +5,38 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from kubevnfm_cluster import Role, read_cluster_parameters
+from kubevnfm_cluster import ClusterParameters, Role, read_cluster_parameters
 from kubevnfm_csar import BaseHot
 from kubevnfm_events.mgmt import REGISTRY_DRIVERS
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 
+from kubevnfm_lcm_api.lifecycle.clusters.heal_steps import (
+    HEAL_END,
+    HEAL_START,
+    ReleaseStorage,
+    RunHealPhase,
+    RunMasterHealPhase,
+)
 from kubevnfm_lcm_api.lifecycle.clusters.kuryr import driver_of
+from kubevnfm_lcm_api.lifecycle.clusters.kuryr_steps import (
+    AwaitNewTrunks,
+    PrepareKuryrNetwork,
+    RemoveKuryrResources,
+    StopIllKuryr,
+)
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import has_nodes, storage_server
+from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import INSTALL_TIMEOUT_S
 from kubevnfm_lcm_api.lifecycle.clusters.places import Places
-from kubevnfm_lcm_api.lifecycle.clusters.requested_nodes import ClusterFields, changed_cluster, servers_of
+from kubevnfm_lcm_api.lifecycle.clusters.requested_nodes import changed_cluster, servers_of
+from kubevnfm_lcm_api.lifecycle.clusters.vim_steps import RegisterClusterVim
 from kubevnfm_lcm_api.lifecycle.core.drift import is_stack_missing
+from kubevnfm_lcm_api.lifecycle.core.plan import Plan
+from kubevnfm_lcm_api.lifecycle.machines.change_steps import HealMaster
+from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.roles import HealFields
 from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
 
 _FIELD: Final = "vnfcInstanceId"
-
-
-class HealFields(ClusterFields, total=False):
-    """The fields of `HealVmDraft` that a VNF of plain machines does not have."""
-
-    is_whole: bool
-    masters: tuple[str, ...]
-    storage: str | None
-    cluster_vim_id: str | None
-    cluster_vim_name: str | None
-    max_nodes: int | None
-    has_old_nodes: bool
 
 
 def healed_cluster(
@@ -114,3 +121,62 @@ def _scripted_cluster(vnf: VnfUnderChange, chosen: Collection[str] | None) -> He
     except (InvalidInput, Unprocessable):
         # Parameters of the scripts' own under the same name: they say nothing about the nodes.
         return fields
+
+
+def before_nodes(plan: Plan[HealVmDraft], draft: HealVmDraft) -> None:
+    """Add the steps before machines are replaced: masters one after another, with their replacement, then workers.
+
+    The persistent volumes of a storage server leave it first, and come back last (5.2).
+    """
+    cluster = draft.cluster_parameters
+    assert cluster is not None
+    if draft.masters:
+        if draft.storage is not None:
+            plan.then(ReleaseStorage(HEAL_START, drain_limit_s(cluster)), id=f"{HEAL_START}/storage")
+        _heal_masters(plan, draft, cluster)
+    if draft.leaving and not draft.is_whole:
+        plan.then(RunHealPhase(HEAL_START, drain_limit_s(cluster)), id=HEAL_START)
+    if draft.is_whole and cluster.kuryr_param is not None:
+        if draft.has_old_nodes:
+            plan.then(StopIllKuryr())
+        # Kuryr's ports would keep the old networks in use, and its load balancers the addresses of Services.
+        plan.then(RemoveKuryrResources())
+
+
+def after_nodes(plan: Plan[HealVmDraft], draft: HealVmDraft) -> None:
+    """Add the steps after machines were replaced. A cluster that is built again gives its VIM the new access data."""
+    cluster = draft.cluster_parameters
+    assert cluster is not None
+    if draft.is_whole and cluster.kuryr_param is not None:
+        plan.then(PrepareKuryrNetwork())
+    elif has_trunks(cluster):
+        plan.then(AwaitNewTrunks())
+    nodes = (draft.max_nodes if draft.is_whole else None) or len(draft.servers)
+    plan.then(RunHealPhase(HEAL_END, join_limit_s(cluster, nodes)), id=HEAL_END)
+    if draft.is_whole:
+        plan.then(RegisterClusterVim())
+
+
+def _heal_masters(plan: Plan[HealVmDraft], draft: HealVmDraft, cluster: ClusterParameters) -> None:
+    """Add the replacement of each master; the driver chooses the order, by what etcd can lose (sequences.md 5.3)."""
+    for turn in range(1, len(draft.masters) + 1):
+        plan.then(RunMasterHealPhase(HEAL_START, drain_limit_s(cluster), turn), id=f"{HEAL_START}/{turn}")
+        plan.then(HealMaster(turn), id=f"heal_resources/{turn}")
+        if has_trunks(cluster):
+            plan.then(AwaitNewTrunks(), id=f"await_new_trunks/{turn}")
+        plan.then(RunMasterHealPhase(HEAL_END, join_limit_s(cluster, 1, masters=2), turn), id=f"{HEAL_END}/{turn}")
+
+
+def has_trunks(cluster: ClusterParameters | None) -> bool:
+    """Return whether each node of the cluster gets a trunk, on which its pods' ports are."""
+    return cluster is not None and cluster.kuryr_param is not None and cluster.kuryr_param.has_trunks
+
+
+def drain_limit_s(cluster: ClusterParameters) -> float:
+    """Return how long nodes may take to leave."""
+    return max(INSTALL_TIMEOUT_S, cluster.drain_limit_s())
+
+
+def join_limit_s(cluster: ClusterParameters, nodes: int, *, masters: int = 1) -> float:
+    """Return how long nodes may take to join."""
+    return max(INSTALL_TIMEOUT_S, cluster.install_limit_s(nodes, masters=masters))

@@ -11,6 +11,7 @@ from kubevnfm_events.mgmt import KURYR_DRIVER
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 
 from kubevnfm_lcm_api.lifecycle.clusters.places import SUBNET, Places, connection_point
+from kubevnfm_lcm_api.lifecycle.machines.drivers import has_kuryr
 
 _FIELD: Final = f"{ROOT}/{KURYR}"
 _TYPES: Final[Mapping[Kind, str]] = {
@@ -20,11 +21,6 @@ _TYPES: Final[Mapping[Kind, str]] = {
     "network": "OS::Neutron::Net",
     "load_balancer": "OS::Octavia::LoadBalancer",
 }
-
-
-def has_kuryr(phases: Mapping[str, str]) -> bool:
-    """Return whether the VNF is a cluster with Kuryr; ``phases``: its management driver by phase."""
-    return KURYR_DRIVER in phases.values()
 
 
 def driver_of(phases: Mapping[str, str], phase: str) -> str | None:

@@ -18,12 +18,12 @@ from kubevnfm_events.kuryr import (
 )
 from kubevnfm_events.mgmt import INSTANTIATE_END, KURYR_DRIVER, ForgetInstance, ManagedNode, PhaseDone, RunPhase
 
-from kubevnfm_lcm_api.lifecycle.clusters.drafts import ClusterChangeDraft
 from kubevnfm_lcm_api.lifecycle.clusters.node_steps import cluster_phase, nodes_in
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import find_nodes
 from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import DriverPhase, RunDriverPhase
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.step import Step
+from kubevnfm_lcm_api.lifecycle.machines.cluster_drafts import ClusterChangeDraft
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 

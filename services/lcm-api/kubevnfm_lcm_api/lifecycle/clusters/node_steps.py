@@ -8,8 +8,8 @@ from dataclasses import replace
 from kubevnfm_events.infra import StackResources
 from kubevnfm_events.mgmt import ManagedNode, Phase, RunPhase
 
-from kubevnfm_lcm_api.lifecycle.clusters.drafts import ClusterChangeDraft
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import FoundNodes, find_nodes
+from kubevnfm_lcm_api.lifecycle.machines.cluster_drafts import ClusterChangeDraft
 
 
 def nodes_in(draft: ClusterChangeDraft, stack: StackResources) -> FoundNodes:

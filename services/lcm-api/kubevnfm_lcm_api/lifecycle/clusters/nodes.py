@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kubevnfm_cluster import (
-    CLUSTER,
     REGISTRY_VNF,
     ClusterParameters,
     MasterGroup,
@@ -19,21 +18,21 @@ from kubevnfm_cluster import (
     StorageServer,
     refuse_shared_addresses,
 )
-from kubevnfm_events.infra import PortFacts, ServerFacts, StackResources
+from kubevnfm_events.infra import ServerFacts, StackResources
 from kubevnfm_events.mgmt import ManagedNode
 from kubevnfm_kit.errors import VnfmError
 
-FLOATING_IP: Final = "OS::Neutron::FloatingIP"
+from kubevnfm_lcm_api.lifecycle.machines.addresses import (
+    FLOATING_IP,
+    NodeNotFound,
+    _address,
+    _beside,
+    _label,
+    _list,
+    _named,
+)
+
 _REGISTRY: Final = f"{REGISTRY_VNF}."
-
-
-class NodeNotFound(VnfmError, code="node-not-found", title="Machine not found in the stack"):
-    """A group, VDU or connection point that the request names is not in the stack, or has no address."""
-
-    def __init__(self, field: str, reason: str, *, within: str = f"{CLUSTER}.") -> None:
-        """``within``: the beginning of the field's path."""
-        super().__init__(f"{within}{field}: {reason}")
-        self.field, self.reason = field, reason
 
 
 @dataclass(frozen=True)
@@ -180,22 +179,6 @@ def find_registry(resources: StackResources, ssh_cp_name: str) -> ManagedNode:
     return _other(server).model_copy(update={"ssh_address": address})
 
 
-def connection_address(server: ServerFacts, resources: StackResources, name: str, *, field: str) -> str:
-    """Return the address of a server's port or floating IP of this name. Raises NodeNotFound for ``field``.
-
-    In a template with a numbered resource for each machine (``VDU1-1``, ``VDU1_CP1-1``) the name is that of the VNFD
-    (``VDU1_CP1``): a request has one name for all machines of a VDU.
-    """
-    # The number first: the top stack holds the ports of the other machines too.
-    numbered = name + server.name.removeprefix(server.vdu_id) if server.name.startswith(f"{server.vdu_id}-") else name
-    if any(port.name == numbered for port in server.ports):
-        name = numbered
-    try:
-        return _address(_beside(server, resources, name, field=field), field=field, of=_label(server))
-    except NodeNotFound as error:
-        raise NodeNotFound(error.field, error.reason, within="") from error
-
-
 def _zone(server: ServerFacts, zones: Mapping[str, Sequence[str]]) -> str | None:
     """Return the machine's zone: the one that the cloud reports, unless others were granted."""
     granted = zones.get(server.vdu_id, ())
@@ -266,32 +249,6 @@ def _other(server: ServerFacts) -> ManagedNode:
     )
 
 
-def _beside(server: ServerFacts, resources: StackResources, name: str, *, field: str) -> PortFacts:
-    """Return a port or floating IP of the server's own stack; of the top stack only if the server is in that."""
-    # Members of a group have ports of the same names, so a port of another member must not be found.
-    here = server.ports if server.group is not None else (*server.ports, *resources.ports)
-    return _named(here, name, field=field, where=f"beside {_label(server)}")
-
-
-def _named(ports: Iterable[PortFacts], name: str, *, field: str, where: str) -> PortFacts:
-    known = list(ports)
-    for port in known:
-        if port.name == name:
-            return port
-    names = sorted({port.name for port in known})
-    raise NodeNotFound(field, f"there is no connection point {name} {where}; there are: {_list(names)}")
-
-
-def _address(port: PortFacts, *, field: str, of: str) -> str:
-    if port.resource_type == FLOATING_IP:
-        if port.floating_address is None:
-            raise NodeNotFound(field, f"floating IP {port.name} of {of} has no address")
-        return port.floating_address
-    if not port.addresses:
-        raise NodeNotFound(field, f"port {port.name} of {of} has no address")
-    return port.addresses[0]
-
-
 def _cluster_address(masters: Sequence[ServerFacts], resources: StackResources, group: MasterGroup) -> str:
     """Return the API's address: the master's own port, or with several masters the VIP in the top stack (3.1)."""
     field = "master_node.cluster_cp_name"
@@ -313,12 +270,3 @@ def _public_address(masters: Sequence[ServerFacts], resources: StackResources, g
         return found.floating_address
     ssh = _beside(masters[0], resources, group.ssh_cp_name, field="master_node.ssh_cp_name")
     return ssh.floating_address if ssh.resource_type == FLOATING_IP else None
-
-
-def _label(server: ServerFacts) -> str:
-    """Return the name by which a person knows the machine."""
-    return server.server_name or (f"{server.group}/{server.member}/{server.name}" if server.group else server.name)
-
-
-def _list(names: Sequence[str]) -> str:
-    return ", ".join(names) or "none"

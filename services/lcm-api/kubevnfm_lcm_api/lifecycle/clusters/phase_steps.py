@@ -13,7 +13,6 @@ from kubevnfm_events.mgmt import (
     KUBERNETES_DRIVER,
     READ_ADMIN,
     ForgetInstance,
-    InstanceForgotten,
     PhaseDone,
     RunPhase,
 )
@@ -103,26 +102,3 @@ def _cluster(draft: InstantiateVmDraft | TerminateVmDraft) -> ClusterParameters 
     # Operations of version 0.1.0, and instances of every version, store additionalParams alone.
     is_cluster = INSTANTIATE_END in draft.phases and draft.parameters.get(CLUSTER) is not None
     return read_cluster_parameters(draft.parameters) if is_cluster else None
-
-
-@dataclass(frozen=True)
-class ForgetMachines(Step[Draft, InstanceForgotten]):
-    """Purge the journal, host keys and logs of deleted machines: ``terminate_end`` of the sequence (sequences.md D1).
-
-    Again: safe.
-    """
-
-    kind: ClassVar[str] = "forget_machines"
-    command: ClassVar[type[Command]] = ForgetInstance
-    label: ClassVar[str] = "Forget the machines' keys and journal"
-    base_timeout_s: ClassVar[float] = 300.0
-
-    def ask(self, draft: Draft) -> ForgetInstance:
-        """Ask for the purge."""
-        return ForgetInstance(vnf_instance_id=draft.vnf_instance_id)
-
-    def fold(self, draft: Draft, reply: InstanceForgotten) -> None:
-        """Nothing to keep."""
-
-    def undo(self, draft: Draft) -> None:
-        """Terminate has no rollback (api.md 4.3)."""

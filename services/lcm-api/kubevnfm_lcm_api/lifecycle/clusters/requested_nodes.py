@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 from kubevnfm_cluster import CLUSTER, ClusterParameters, Role, with_overrides
 from kubevnfm_events.infra import ServerFacts
-from kubevnfm_secrets import SecretParams
 
+from kubevnfm_lcm_api.lifecycle.machines.roles import ClusterFields
 from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
 
 _NAME: Final = "node_name"
 """Attribute of vnfcResourceInfo.metadata: the node's name in Kubernetes."""
-
-
-class ClusterFields(TypedDict, total=False):
-    """The fields of `ClusterChangeDraft` that a VNF of plain machines does not have."""
-
-    driver: str
-    parameters: SecretParams
-    cluster_parameters: ClusterParameters
-    node_names: dict[str, str]
 
 
 def servers_of(vnf: VnfUnderChange, parameters: ClusterParameters, role: Role) -> list[ServerFacts]:

@@ -10,7 +10,8 @@ from kubevnfm_kit.errors import Unprocessable
 
 from kubevnfm_lcm_api.lifecycle.clusters.kuryr import driver_of
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import storage_server
-from kubevnfm_lcm_api.lifecycle.clusters.requested_nodes import ClusterFields, changed_cluster, servers_of
+from kubevnfm_lcm_api.lifecycle.clusters.requested_nodes import changed_cluster, servers_of
+from kubevnfm_lcm_api.lifecycle.machines.roles import ClusterFields
 from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar, Self
 
+from kubevnfm_csar import Flavour
 from kubevnfm_events.infra import LeftObject, ObjectCount, PodFacts
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges, ScaleInfo
@@ -13,9 +14,9 @@ from pydantic import Field
 from kubevnfm_lcm_api.lifecycle.containers.order import ChangedObjectsDraft
 from kubevnfm_lcm_api.lifecycle.containers.releases import metadata_of_repair, showing
 from kubevnfm_lcm_api.lifecycle.core.drift import marked
+from kubevnfm_lcm_api.lifecycle.core.granted_resources import Resources, added, removed_pods, replaced
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
-from kubevnfm_lcm_api.lifecycle.machines.changing import scale_status_of
-from kubevnfm_lcm_api.lifecycle.machines.scale_levels import reached_levels
+from kubevnfm_lcm_api.lifecycle.core.scale_levels import reached_levels, scale_status_of
 
 
 class ChangeCnfDraft(ChangedObjectsDraft):
@@ -53,6 +54,15 @@ class ScaleCnfDraft(ChangeCnfDraft):
     """The instantiation level that the VNF is scaled to; None: scaled by aspects."""
     steps_of: dict[str, tuple[dict[str, int], ...]] = Field(default_factory=dict)
     """By aspect: for each level, the VNFCs by VDU in addition to those of level 0."""
+
+    def grant_resources(self, flavour: Flavour | None) -> Resources:
+        """The pods that come or go."""
+        leaving: list[PodFacts] = []
+        for vdu_id, difference in self.vdu_counts.items():
+            pods = [pod for pod in self.before.pods if pod.vdu_id == vdu_id]
+            # Kubernetes chooses the pods when it removes them; until then, these stand for their number.
+            leaving += pods[max(0, len(pods) + difference) :] if difference < 0 else []
+        return Resources(add=list(added(self.vdu_counts, flavour)), remove=list(removed_pods(leaving, self.vim_key)))
 
     @property
     def is_reversible(self) -> bool:
@@ -106,6 +116,11 @@ class HealCnfDraft(ChangeCnfDraft):
     """Objects that others have deleted or changed are applied again, and all else stays."""
     repaired: int | None = None
     """The number of objects that a repair has applied; None until it is reported."""
+
+    def grant_resources(self, flavour: Flavour | None) -> Resources:
+        """The pods that are replaced; a repair brings back what was granted before."""
+        pods = self.before.pods if self.is_whole else self.pods
+        return replaced(pods, self.vim_key, flavour, with_storage=self.is_whole)
 
     @property
     def adopt(self) -> bool:

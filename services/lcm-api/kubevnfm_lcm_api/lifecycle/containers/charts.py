@@ -10,7 +10,8 @@ from kubevnfm_csar import Flavour
 from kubevnfm_events.infra import HelmChart, VduTarget
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 
-CHART: Final = "helm_chart_path"
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import CHART
+
 _VALUES: Final = "helm_parameters"
 _VALUE_NAMES: Final = "helm_value_names"
 _REPLICA: Final = "replica"

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
+from kubevnfm_csar import Flavour
 from kubevnfm_events import CapiProviders
 from kubevnfm_events.infra import LeftObject
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges
 from pydantic import Field
 
+from kubevnfm_lcm_api.lifecycle.containers import inventory
 from kubevnfm_lcm_api.lifecycle.containers.order import ObjectsDraft
 from kubevnfm_lcm_api.lifecycle.containers.releases import metadata_of_left, pods_without, with_management
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided, Withdrawn
-from kubevnfm_lcm_api.lifecycle.core.instance import (
-    InstanceRecord,
-    Release,
-    ReleaseDeployment,
-)
+from kubevnfm_lcm_api.lifecycle.core.granted_resources import Resources, removed_pods
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release, ReleaseDeployment
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, TerminateDraft
-from kubevnfm_lcm_api.lifecycle.machines import inventory
 
 
 class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
@@ -113,6 +111,10 @@ class TerminateCnfDraft(TerminateDraft):
     def providers_before(self) -> CapiProviders | None:
         """The providers of Cluster API that the CNF has installed."""
         return self.release.providers if self.release is not None else None
+
+    def grant_resources(self, flavour: Flavour | None) -> Resources:
+        """Every pod."""
+        return Resources(remove=list(removed_pods(self.release.pods if self.release else (), self.vim_key)))
 
     def with_orphans(self, orphans: tuple[LeftObject, ...]) -> Self:
         """Return the draft with the Clusters that lose their controllers."""

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from kubevnfm_events import ApiVersion
 from kubevnfm_sol.lcm import HealVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.repair import asks_for_repair
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.core.drift import check_objects_exist
-from kubevnfm_lcm_api.lifecycle.machines.vnfcs import resource_ids
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked
+from kubevnfm_lcm_api.lifecycle.core.vnfcs import resource_ids
 
 
-def healed_cnf(
-    vnf: CnfUnderChange, request: HealVnfRequest, original: Mapping[str, object], version: ApiVersion
-) -> HealCnfDraft:
+def healed_cnf(vnf: CnfUnderChange, asked: Asked[HealVnfRequest]) -> HealCnfDraft:
     """Return the draft; a request without ``vnfcInstanceId`` has all objects created again, at the present scale.
 
     Raises: InvalidInput for an unknown VNFC; Unprocessable; Drifted if the workload of a VNFC was found deleted.
     """
-    is_repair = asks_for_repair(request)
-    names = set(resource_ids(request.vnfc_instance_id, vnf.info)) if request.vnfc_instance_id else set()
+    is_repair = asks_for_repair(asked.request)
+    names = set(resource_ids(asked.request.vnfc_instance_id, vnf.info)) if asked.request.vnfc_instance_id else set()
     pods = tuple(pod for pod in vnf.release.pods if pod.name in names)
     # A Pod without a workload is created again from its manifest.
     workloads = {pod.vdu_id for pod in pods if pod.owner_kind != "Pod"}
@@ -30,7 +26,7 @@ def healed_cnf(
     internals = vnf.record.internals
     return HealCnfDraft(
         **{
-            **vars(vnf.change(original, version, operation=OperationType.HEAL, asked=request)),
+            **vars(vnf.change(asked.original, asked.version, operation=OperationType.HEAL, asked=asked.request)),
             # A heal of everything begins with what there is, which a load balancer in front of it forwards to.
             "release": None if names or is_repair else vnf.release,
         },

@@ -15,17 +15,16 @@ from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret
 from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType
 
-from kubevnfm_lcm_api.lifecycle.clusters.drivers import check_cnf_drivers, executor_phases, scripts_of
-from kubevnfm_lcm_api.lifecycle.containers.charts import CHART, chart_of
+from kubevnfm_lcm_api.lifecycle.containers.charts import chart_of
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.drivers import check_cnf_drivers, executor_phases
 from kubevnfm_lcm_api.lifecycle.containers.variables import requested_variables
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import CHART, DEF_FILES, flag
 from kubevnfm_lcm_api.lifecycle.scripts.asked import requested_instance, with_scripts
-from kubevnfm_lcm_api.lifecycle.workloads.capi import CAPI, WORKLOAD_TASKS, capi_parameters, with_sender
-from kubevnfm_lcm_api.lifecycle.workloads.drafts import InstantiateWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 
-DEF_FILES: Final = "lcm-kubernetes-def-files"
 _MAPPING: Final = "vdu_mapping"
 _WORKLOADS: Final = ("DaemonSet", "Deployment", "Pod", "ReplicaSet", "StatefulSet")
 """The kinds that can implement a VDU (capi.md CR-030)."""
@@ -54,7 +53,6 @@ async def cnf_draft(
     phases = executor_phases(flavour)
     if phases:
         await check_load_balancer(parameters, files)
-    capi = capi_parameters(parameters, lambda listed, place: manifest_files(listed, files, place=place))
     order = objects_order(
         parameters,
         flavour,
@@ -69,7 +67,7 @@ async def cnf_draft(
     if order.variables is not None and order.chart is not None:
         raise Unprocessable(VARIABLES, "a Helm chart has values of its own: leave it out")
     scripts = scripts_of(flavour, OperationType.INSTANTIATE)
-    draft = InstantiateCnfDraft(
+    return InstantiateCnfDraft(
         **{
             **vars(with_scripts(common, scripts, request, original)),
             **vars(order),
@@ -78,15 +76,6 @@ async def cnf_draft(
         adopt=flag(parameters, "adopt"),
         wait_timeout_s=wait_timeout(parameters),
         phases=phases,
-    )
-    if capi is None:
-        return draft
-    if phases or order.chart is not None:
-        why = "a workload cluster comes from manifests, without a Helm chart and management drivers: leave it out"
-        raise Unprocessable(f"additionalParams/{CAPI}", why)
-    tasks = tuple(task for task in draft.tasks if task in WORKLOAD_TASKS)
-    return InstantiateWorkloadDraft(
-        **{**vars(draft), "tasks": tasks}, capi=with_sender(capi, parameters[CAPI], scripts)
     )
 
 
@@ -218,11 +207,3 @@ def manifest_files(listed: object, files: frozenset[str], *, place: str) -> tupl
         if not name.startswith(("http://", "https://")) and name.removeprefix("./") not in files:
             raise InvalidInput(f"{place}[{index}]", f"the package has no file {name}")
     return tuple(name.removeprefix("./") for name in listed)
-
-
-def flag(parameters: Mapping[str, Any], name: str) -> bool:
-    """Return a truth value of additionalParams, False without it. Raises InvalidInput."""
-    value = parameters.get(name, False)
-    if not isinstance(value, bool):
-        raise InvalidInput(f"additionalParams/{name}", "true or false expected")
-    return value

@@ -9,7 +9,6 @@ from __future__ import annotations
 from kubevnfm_events.mgmt import INSTANTIATE_END, TERMINATE_END
 from kubevnfm_sol.lcm import OperationType
 
-from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import ForgetMachines
 from kubevnfm_lcm_api.lifecycle.containers.change_steps import HealCnfPods, ScaleCnfObjects
 from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft, ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft, TerminateCnfDraft
@@ -20,6 +19,7 @@ from kubevnfm_lcm_api.lifecycle.containers.phase_steps import RunCnfPhase
 from kubevnfm_lcm_api.lifecycle.containers.repair_steps import RepairCnfObjects
 from kubevnfm_lcm_api.lifecycle.containers.replace_steps import ChangeCnfImages, ReplaceCnfObjects
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
+from kubevnfm_lcm_api.lifecycle.core.forget_machines import ForgetMachines
 from kubevnfm_lcm_api.lifecycle.core.orphans import MarkOrphans
 from kubevnfm_lcm_api.lifecycle.core.plan import Plan
 from kubevnfm_lcm_api.lifecycle.core.remains import RemoveRemains

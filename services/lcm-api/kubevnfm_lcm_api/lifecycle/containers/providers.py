@@ -15,9 +15,9 @@ from kubevnfm_events.infra import Variables
 from kubevnfm_kit.errors import NotFound, Unprocessable
 from kubevnfm_kit.foreign_yaml import YamlRefused, read_kubernetes_yaml
 
-from kubevnfm_lcm_api.lifecycle.containers.instantiating import DEF_FILES
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES
 
 _FIELD: Final = f"additionalParams/{DEF_FILES}"
 _CAPI: Final = "capi"

@@ -10,8 +10,8 @@ from kubevnfm_events.infra import LeftObject, PodFacts
 from kubevnfm_sol.resources import ResourceChanges
 from pydantic.alias_generators import to_camel
 
+from kubevnfm_lcm_api.lifecycle.containers import inventory
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
-from kubevnfm_lcm_api.lifecycle.machines import inventory
 
 _LEFT: Final = "kubevnfm_left"
 _REPAIRED: Final = "kubevnfm_repaired"

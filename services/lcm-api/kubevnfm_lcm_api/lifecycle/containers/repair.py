@@ -7,10 +7,8 @@ from typing import Final
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.lcm import HealVnfRequest
 
-from kubevnfm_lcm_api.lifecycle.containers.instantiating import flag
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import ALL, REPAIR, flag
 
-REPAIR: Final = "repair"
-ALL: Final = "all"
 FORCE: Final = "force"
 _PLACE: Final = f"additionalParams/{REPAIR}"
 
@@ -26,12 +24,3 @@ def asks_for_repair(request: HealVnfRequest) -> bool:
         if flag(given, name):
             raise Unprocessable(_PLACE, f"true replaces nothing, and {name} is true: leave one of them out")
     return True
-
-
-def check_no_repair(request: HealVnfRequest) -> None:
-    """Raise InvalidInput, Unprocessable if the request about a VNF of machines asks for a repair."""
-    if flag(request.additional_params, REPAIR):
-        why = (
-            "true expects Kubernetes objects, and the VNF has machines: a heal of the whole VNF builds its stack again"
-        )
-        raise Unprocessable(_PLACE, why)

@@ -17,7 +17,6 @@ from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
 from kubevnfm_lcm_api.lifecycle.core.plan import Plan
 from kubevnfm_lcm_api.lifecycle.scripts.steps import last_phases
-from kubevnfm_lcm_api.lifecycle.workloads.healing import RepairWorkloadDraft
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class RepairCnfObjects(AwaitedObjects[HealCnfDraft, ObjectsRepaired]):
 
     def fold_remains(self, draft: HealCnfDraft, remains: Mapping[str, object]) -> Draft:
         """Keep what runs after the failure."""
-        return _after_failure(draft, remains)
+        return draft.with_repaired(Release.from_applied(ObjectsRepaired.model_validate(remains)), None)
 
     def extend(self, draft: HealCnfDraft, plan: Plan[HealCnfDraft]) -> None:
         """Configure the load balancer again if a Service was created again with other node ports."""
@@ -62,41 +61,3 @@ class RepairCnfObjects(AwaitedObjects[HealCnfDraft, ObjectsRepaired]):
 
     def undo(self, draft: HealCnfDraft) -> None:
         """Heal has no rollback: what others have changed is not restored (api.md 4.3)."""
-
-
-@dataclass(frozen=True)
-class RepairClusterObjects(AwaitedObjects[RepairWorkloadDraft, ObjectsRepaired]):
-    """Apply the objects of a workload cluster that others have deleted or changed; a later step awaits the cluster (CR-121).
-
-    Adds: the objects that exist now.
-    Again: safe; what is as it was applied is left alone.
-    Fails: a cluster that was deleted is lost; otherwise as `RepairCnfObjects`.
-    """
-
-    kind: ClassVar[str] = "repair_cluster_objects"
-    command: ClassVar[type[Command]] = RepairObjects
-    label: ClassVar[str] = "Repair the objects of the workload cluster"
-
-    def ask(self, draft: RepairWorkloadDraft) -> RepairObjects:
-        """Ask for the repair."""
-        return RepairObjects(
-            **vars(draft.order),
-            vnf_instance_id=draft.vnf_instance_id,
-            wait_timeout_s=self.wait_timeout_s,
-            cluster_apart=True,
-        )
-
-    def fold(self, draft: RepairWorkloadDraft, reply: ObjectsRepaired) -> Draft:
-        """Keep what exists now."""
-        return draft.with_repaired(Release.from_applied(reply), reply.repaired)
-
-    def fold_remains(self, draft: RepairWorkloadDraft, remains: Mapping[str, object]) -> Draft:
-        """Keep what exists after the failure."""
-        return _after_failure(draft, remains)
-
-    def undo(self, draft: RepairWorkloadDraft) -> None:
-        """Heal has no rollback: what others have changed is not restored (api.md 4.3)."""
-
-
-def _after_failure(draft: HealCnfDraft | RepairWorkloadDraft, remains: Mapping[str, object]) -> Draft:
-    return draft.with_repaired(Release.from_applied(ObjectsRepaired.model_validate(remains)), None)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, ClassVar, Self
 
+from kubevnfm_csar import Flavour
 from kubevnfm_events import PackageRef
 from kubevnfm_events.infra import ChartOrder, Variables, VduTarget
 from kubevnfm_secrets import SecretParams
@@ -12,8 +14,9 @@ from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.containers.changing import ChangeCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.releases import showing, with_management
+from kubevnfm_lcm_api.lifecycle.core.granted_resources import Resources, added, removed_pods
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
-from kubevnfm_lcm_api.lifecycle.machines.changing import package_modifications
+from kubevnfm_lcm_api.lifecycle.core.package_identity import package_modifications
 
 
 class ReplaceCnfDraft(ChangeCnfDraft):
@@ -45,6 +48,21 @@ class ReplaceCnfDraft(ChangeCnfDraft):
 
     files: tuple[str, ...] = ()
     """The files that describe ``release``."""
+
+    @property
+    def dst_vnfd_id(self) -> str | None:
+        """That of the new package."""
+        return self.package.vnfd_id
+
+    def grant_resources(self, flavour: Flavour | None) -> Resources:
+        """The pods that others replace; which ones do not change, only the comparison with the cluster shows."""
+        pods = [pod for pod in self.before.pods if not self.images_of or pod.vdu_id in self.images_of]
+        counts = {vdu.vdu_id: vdu.replicas for vdu in self.vdus if vdu.replicas is not None}
+        present = Counter(pod.vdu_id for pod in pods)
+        wanted = present if self.images_of else Counter({**present, **counts})
+        return Resources(
+            add=list(added(wanted, flavour, with_storage=False)), remove=list(removed_pods(pods, self.vim_key))
+        )
 
     @property
     def order(self) -> ChartOrder:

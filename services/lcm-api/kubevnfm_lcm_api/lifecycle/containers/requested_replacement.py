@@ -6,30 +6,42 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kubevnfm_csar import Flavour, UnknownFlavour, Vnfd
-from kubevnfm_events import ApiVersion, PackageRef
+from kubevnfm_events import PackageRef
 from kubevnfm_events.infra import Variables
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, OperationType
 
-from kubevnfm_lcm_api.lifecycle.clusters.drivers import check_cnf_drivers, executor_phases, scripts_of
-from kubevnfm_lcm_api.lifecycle.containers.charts import CHART
-from kubevnfm_lcm_api.lifecycle.containers.instantiating import DEF_FILES, flag, manifest_files, vdu_targets
+from kubevnfm_lcm_api.lifecycle.containers.drivers import check_cnf_drivers, executor_phases
+from kubevnfm_lcm_api.lifecycle.containers.instantiating import manifest_files, vdu_targets
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.containers.variables import requested_variables, with_variables
-from kubevnfm_lcm_api.lifecycle.machines.scale_levels import declared_counts, scale_status
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI, CHART, DEF_FILES, flag
+from kubevnfm_lcm_api.lifecycle.core.scale_levels import declared_counts, scale_status
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
-from kubevnfm_lcm_api.lifecycle.workloads.capi import CAPI
+from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 
 _ROLLING: Final = "RollingUpdate"
 _COORDINATE: Final = "lcm-operation-coordinate"
 
 
+def check_capi(parameters: Mapping[str, Any], supported: tuple[str, ...]) -> Mapping[str, Any]:
+    """Return ``additionalParams.capi`` of a change of package. Raises InvalidInput, Unprocessable naming the field."""
+    given = parameters.get(CAPI, {})
+    place = f"additionalParams/{CAPI}"
+    if not isinstance(given, Mapping):
+        raise InvalidInput(place, "an object expected")
+    for name in given:
+        if name not in supported:
+            why = f"a change of package supports {', '.join(supported)} only: leave it out"
+            raise Unprocessable(f"{place}/{name}", why)
+    return given
+
+
 def replaced_cnf(
     vnf: CnfUnderChange,
-    request: ChangeCurrentVnfPkgRequest,
-    original: Mapping[str, object],
-    version: ApiVersion,
+    asked: Asked[ChangeCurrentVnfPkgRequest],
     *,
     package: PackageRef,
     vnfd: Vnfd,
@@ -43,13 +55,13 @@ def replaced_cnf(
     operations that it supports. Raises: InvalidInput naming the parameter; Unprocessable for a package that the CNF cannot
     be changed to.
     """
-    given = request.additional_params
+    given = asked.request.additional_params
     flavour = _flavour(vnf, vnfd)
     images_of = _check_parameters(given, vnf.flavour)
     if CHART in {**vnf.record.internals.parameters, **given}:
         raise Unprocessable(f"additionalParams/{CHART}", "not supported for a change of package: manifests expected")
     for name in ("ext_virtual_links", "ext_managed_virtual_links", "vim_connection_info"):
-        if getattr(request, name):
+        if getattr(asked.request, name):
             raise Unprocessable(_camel(name), "not supported for the change of a CNF's package: leave it out")
     place = f"additionalParams/{DEF_FILES}"
     if DEF_FILES not in given and not images_of:
@@ -63,8 +75,8 @@ def replaced_cnf(
     # The new package may allow fewer levels; a later scaling begins at the highest one.
     levels = {name: min(vnf.scale_levels.get(name, 0), a.max_scale_level) for name, a in flavour.aspects.items()}
     earlier = vnf.record.internals.parameters
-    present = vnf.change(original, version, operation=OperationType.CHANGE_VNFPKG, asked=request)
-    variables = _variables(present.variables, original)
+    present = vnf.change(asked.original, asked.version, operation=OperationType.CHANGE_VNFPKG, asked=asked.request)
+    variables = _variables(present.variables, asked.original)
     # The parameters of a workload cluster stay those that it was built with, but for its variables.
     others = {name: value for name, value in given.items() if name != CAPI}
     parameters = with_variables({**earlier, **others}, variables)
@@ -83,7 +95,7 @@ def replaced_cnf(
             "vdus": vdu_targets(flavour, parameters, declared_counts(flavour, None, levels)),
             "variables": variables,
             "scripts": scripts,
-            "script_request": script_request(request, original, version) if scripts else {},
+            "script_request": script_request(asked.request, asked.original, asked.version) if scripts else {},
             "instance": instance,
         },
         before_package=vnf.package,
@@ -96,8 +108,8 @@ def replaced_cnf(
         variables_before=present.variables,
         tasks=tasks,
         phases=executor_phases(flavour),
-        extensions=request.extensions,
-        vnf_configurable_properties=request.vnf_configurable_properties,
+        extensions=asked.request.extensions,
+        vnf_configurable_properties=asked.request.vnf_configurable_properties,
         vnf=dict(identity),
     )
 

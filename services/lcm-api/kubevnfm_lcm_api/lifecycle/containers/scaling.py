@@ -2,72 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Final
 
-from kubevnfm_events import ApiVersion
-from kubevnfm_events.infra import ObjectFacts
+from kubevnfm_events.infra import ObjectCount, ObjectFacts
 from kubevnfm_kit.errors import Unprocessable
-from kubevnfm_sol.lcm import OperationType, ScaleVnfRequest, ScaleVnfToLevelRequest
+from kubevnfm_sol.lcm import ScaleVnfRequest, ScaleVnfToLevelRequest
 
 from kubevnfm_lcm_api.lifecycle.containers.changing import ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.core.drift import check_objects_exist
-from kubevnfm_lcm_api.lifecycle.machines.scale_levels import level_steps, scale_status
-from kubevnfm_lcm_api.lifecycle.workloads.drafts import ScaleWorkloadDraft
-from kubevnfm_lcm_api.lifecycle.workloads.leaving_machines import leaving_machines
-from kubevnfm_lcm_api.lifecycle.workloads.requested_scaling import check_majority, counted, owner_of_machines
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Levels
+from kubevnfm_lcm_api.lifecycle.core.scale_levels import level_steps, scale_status
 
 _NOT_SCALABLE: Final = frozenset({"DaemonSet", "Pod"})
 """The kinds that can implement a VDU and have no ``scale`` subresource; of other kinds the cluster decides."""
 
 
+_LEAVING: Final = "vnfc_instance_ids"
+
+
 def scaled_cnf(
     vnf: CnfUnderChange,
-    operation: OperationType,
-    levels: Mapping[str, int],
-    request: ScaleVnfRequest | ScaleVnfToLevelRequest,
-    original: Mapping[str, object],
-    version: ApiVersion,
+    levels: Levels,
+    asked: Asked[ScaleVnfRequest | ScaleVnfToLevelRequest],
 ) -> ScaleCnfDraft:
     """Return the draft of a scaling to these levels. Raises InvalidInput, Unprocessable naming the attribute; Drifted."""
+    present, wanted, vdu_ids = scaled_counts(vnf, levels, asked.request)
+    objects = [
+        (counted(one), str(one.vdu_id))
+        for one in vnf.release.objects
+        if one.vdu_id in vdu_ids and _is_scaled(one, levels.place, is_changed=wanted[one.vdu_id] != present[one.vdu_id])
+    ]
+    draft = scaling(vnf, levels, asked, objects)
+    if asked.request.additional_params.get(_LEAVING) is not None:
+        place = f"additionalParams/{_LEAVING}"
+        raise Unprocessable(place, "Kubernetes chooses the pods of a CNF that leave: leave it out")
+    return draft
+
+
+def scaled_counts(
+    vnf: CnfUnderChange, levels: Levels, request: ScaleVnfRequest | ScaleVnfToLevelRequest
+) -> tuple[dict[str, int], dict[str, int], set[str]]:
+    """Return the VNFCs by VDU, at present and as wanted, and the VDUs that the request is about."""
     if isinstance(request, ScaleVnfRequest):
-        place, level_id = "aspectId", None
-        vdu_ids = set(vnf.flavour.scaled_vdus(request.aspect_id))
+        level_id, vdu_ids = None, set(vnf.flavour.scaled_vdus(request.aspect_id))
     else:
-        level_id = request.instantiation_level_id
-        place = "scaleInfo" if level_id is None else "instantiationLevelId"
-        vdu_ids = set(vnf.flavour.vdus)
-    present, wanted = vnf.counts_at(vnf.scale_levels), vnf.counts_at(levels, level_id)
-    workload = vnf.record.internals.workload
-    if workload is None:
-        objects = [
-            (counted(one), str(one.vdu_id))
-            for one in vnf.release.objects
-            if one.vdu_id in vdu_ids and _is_scaled(one, place, is_changed=wanted[one.vdu_id] != present[one.vdu_id])
-        ]
-    else:
-        changed = sorted(vdu_id for vdu_id in vdu_ids if wanted[vdu_id] != present[vdu_id])
-        objects = [(owner_of_machines(vnf, vdu_id, place), vdu_id) for vdu_id in changed]
-        for one, vdu_id in objects:
-            check_majority(one, wanted[vdu_id], place)
+        level_id, vdu_ids = request.instantiation_level_id, set(vnf.flavour.vdus)
+    return vnf.counts_at(vnf.scale_levels), vnf.counts_at(levels.by_aspect, level_id), vdu_ids
+
+
+def scaling(
+    vnf: CnfUnderChange,
+    levels: Levels,
+    asked: Asked[ScaleVnfRequest | ScaleVnfToLevelRequest],
+    objects: Sequence[tuple[ObjectCount, str]],
+) -> ScaleCnfDraft:
+    """Return the draft; ``objects``: those to scale, each with its VDU. Raises Unprocessable; Drifted for a deleted one."""
+    present, wanted, vdu_ids = scaled_counts(vnf, levels, asked.request)
     if not objects:
-        raise Unprocessable(place, f"none of the VDUs {', '.join(sorted(vdu_ids)) or '(none)'} has an object to scale")
+        why = f"none of the VDUs {', '.join(sorted(vdu_ids)) or '(none)'} has an object to scale"
+        raise Unprocessable(levels.place, why)
     check_objects_exist(vnf.record, (one for one, _ in objects), "scale")
-    differences = {vdu_id: wanted[vdu_id] - present[vdu_id] for _, vdu_id in objects}
-    leaving = leaving_machines(vnf, request.additional_params, differences)
-    draft = ScaleCnfDraft(
-        **vars(vnf.change(original, version, operation=operation, asked=request)),
+    return ScaleCnfDraft(
+        **vars(vnf.change(asked.original, asked.version, operation=levels.operation, asked=asked.request)),
         counts=tuple(one.model_copy(update={"count": wanted[vdu_id]}) for one, vdu_id in objects),
         counts_before=tuple(one.model_copy(update={"count": present[vdu_id]}) for one, vdu_id in objects),
-        vdu_counts=differences,
-        scale_status=scale_status(levels),
-        instantiation_level_id=level_id,
-        steps_of=level_steps(vnf.flavour, vnf.scale_levels, levels),
+        vdu_counts={vdu_id: wanted[vdu_id] - present[vdu_id] for _, vdu_id in objects},
+        scale_status=scale_status(levels.by_aspect),
+        instantiation_level_id=None
+        if isinstance(asked.request, ScaleVnfRequest)
+        else asked.request.instantiation_level_id,
+        steps_of=level_steps(vnf.flavour, vnf.scale_levels, levels.by_aspect),
     )
-    if workload is None:
-        return draft
-    return ScaleWorkloadDraft(**vars(draft), workload=workload, leaving=leaving)
+
+
+def counted(one: ObjectFacts, *, topology: str | None = None) -> ObjectCount:
+    """Return the object to scale, without a count; ``topology``: the part of it that has the number."""
+    return ObjectCount(
+        api_version=one.api_version, kind=one.kind, namespace=one.namespace, name=one.name, count=0, topology=topology
+    )
 
 
 def _is_scaled(one: ObjectFacts, place: str, *, is_changed: bool) -> bool:

@@ -5,50 +5,41 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
-from kubevnfm_csar import Flavour, Vnfd
-from kubevnfm_events import ApiVersion, PackageRef, VimConnection
+from kubevnfm_events import ApiVersion, VimConnection
 from kubevnfm_events.infra import ChartOrder, VduTarget
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import OperationType
-from kubevnfm_sol.resources import InstantiatedVnfInfo
 from kubevnfm_sol.vim import VimConnectionInfo
-from kubevnfm_store.query import Stored
 
-from kubevnfm_lcm_api.lifecycle.clusters.drivers import scripts_of
 from kubevnfm_lcm_api.lifecycle.containers.changing import ChangeCnfDraft
-from kubevnfm_lcm_api.lifecycle.containers.instantiating import (
-    DEF_FILES,
-    declares_count,
-    objects_order,
-    vdu_targets,
-    wait_timeout,
-)
+from kubevnfm_lcm_api.lifecycle.containers.instantiating import declares_count, objects_order, vdu_targets, wait_timeout
 from kubevnfm_lcm_api.lifecycle.containers.variables import stored_variables
-from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
-from kubevnfm_lcm_api.lifecycle.machines.scale_levels import declared_counts, levels_of
+from kubevnfm_lcm_api.lifecycle.core.instance import Release
+from kubevnfm_lcm_api.lifecycle.core.kind import UnderChange
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES
+from kubevnfm_lcm_api.lifecycle.core.scale_levels import declared_counts
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
+from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 
 
 @dataclass(frozen=True)
-class CnfUnderChange:
+class CnfUnderChange(UnderChange):
     """A CNF that is INSTANTIATED and free."""
 
-    stored: Stored
-    record: InstanceRecord
-    package: PackageRef
-    vnfd: Vnfd
-    flavour: Flavour
-    info: InstantiatedVnfInfo
     vim_key: str
     """The entry of vimConnectionInfo for the CNF's cluster."""
     release: Release
 
-    @property
-    def scale_levels(self) -> dict[str, int]:
-        """Scale level by aspect."""
-        return levels_of(self.info)
+    @classmethod
+    def of_containers(cls, vnf: UnderChange) -> Self:
+        """Return the CNF with its objects."""
+        deployment = vnf.record.release
+        assert deployment is not None
+        assert deployment.release is not None
+        return cls(**vars(vnf), vim_key=deployment.vim_key, release=deployment.release)
 
     @property
     def def_files(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from kubevnfm_csar.placeholders import NAME, VARIABLES, fill_in
 from kubevnfm_events.infra import Variables
@@ -13,9 +13,7 @@ from kubevnfm_secrets import Secret
 
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
-
-_CAPI: Final = "capi"
-_NAME: Final = "variables"
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI, CAPI_VARIABLES, variables_in
 
 
 def requested_variables(original: Mapping[str, Any]) -> Variables | None:
@@ -23,7 +21,7 @@ def requested_variables(original: Mapping[str, Any]) -> Variables | None:
 
     ``original``: the body of the request, where nothing is hidden yet. Raises InvalidInput, never with a value.
     """
-    given = _of(original.get("additionalParams"))
+    given = variables_in(original.get("additionalParams"))
     if given is None:
         return None
     if not isinstance(given, Mapping):
@@ -41,7 +39,7 @@ def requested_variables(original: Mapping[str, Any]) -> Variables | None:
 
 def stored_variables(parameters: Mapping[str, Any]) -> Variables | None:
     """Return the variables of the instance's stored additionalParams; None if it was made without."""
-    stored = _of(parameters)
+    stored = variables_in(parameters)
     if stored is None:
         return None
     return {name: value if isinstance(value, Secret) else Secret(_text(value)) for name, value in stored.items()}
@@ -51,12 +49,7 @@ def with_variables(parameters: Mapping[str, Any], variables: Variables | None) -
     """Return additionalParams with these variables in the place of their own."""
     if variables is None:
         return dict(parameters)
-    return {**parameters, _CAPI: {**parameters.get(_CAPI, {}), _NAME: variables}}
-
-
-def secret_names(original: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names under which a request has values of variables: any of them may be a secret."""
-    return frozenset() if _of(original.get("additionalParams")) is None else frozenset({_NAME})
+    return {**parameters, CAPI: {**parameters.get(CAPI, {}), CAPI_VARIABLES: variables}}
 
 
 async def check_filled_in(
@@ -71,11 +64,6 @@ async def check_filled_in(
     texts = await package_texts(packages, package_id, files)
     # Whether there is a value is all that counts here.
     await asyncio.to_thread(fill_in, texts, dict.fromkeys(variables, ""))
-
-
-def _of(parameters: object) -> Any:
-    capi = parameters.get(_CAPI) if isinstance(parameters, Mapping) else None
-    return capi.get(_NAME) if isinstance(capi, Mapping) else None
 
 
 def _text(value: object) -> str:

@@ -15,19 +15,16 @@ from kubevnfm_secrets import KeyRing, hide, listed_names
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
 from kubevnfm_store.query import Stored
 
-from kubevnfm_lcm_api.lifecycle.containers import variables
 from kubevnfm_lcm_api.lifecycle.core.dependencies import IS_WITHDRAWING, PATHS
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.engine import Engine
+from kubevnfm_lcm_api.lifecycle.core.grant_request import package_grant_request
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.logins import check_networks
-from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import variable_names
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
-from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft
-from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft
-from kubevnfm_lcm_api.lifecycle.machines.grant_request import package_grant_request
 
 NO_CLAIMS: Final[Mapping[str, Any]] = {}
 
@@ -73,7 +70,7 @@ class Acceptance:
             raise refusal
         now = rfc3339(self._clock.now())
         names = frozenset(record.internals.secret_names).union(secret_names, listed_names(original))
-        names |= variables.secret_names(original)
+        names |= variable_names(original)
         occ = VnfLcmOpOcc(
             id=new_id(),
             operation_state=state,
@@ -83,7 +80,7 @@ class Acceptance:
             operation=operation,
             operation_params=dict(hide(original, names)),
         )
-        if flavour is not None and isinstance(draft, ScriptedDraft) and _reads_grant_request(draft):
+        if flavour is not None and isinstance(draft, ScriptedDraft) and draft.reads_grant_request:
             request = package_grant_request(occ, record.vnf.vnfd_id, draft, flavour)
             draft = draft.model_copy(update={"grant_request": request})
         occurrence = OccurrenceRecord(
@@ -116,10 +113,3 @@ class Acceptance:
                 claims = {**claims, PATHS[provided.kind].users: list(provided.ids)}
         await self._engine.accept(stored, occurrence, claims)
         return occurrence.occ.id
-
-
-def _reads_grant_request(draft: ScriptedDraft) -> bool:
-    """Return whether code of the package gets the grant request; a modification has none."""
-    if isinstance(draft, InstantiateVmDraft | ChangeVmDraft):
-        return True  # user data
-    return bool(draft.scripts) and not isinstance(draft, ModifyDraft)

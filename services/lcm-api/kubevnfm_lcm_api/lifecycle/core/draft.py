@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Self
 
+from kubevnfm_csar import Flavour
 from kubevnfm_events import VimConnection
 from kubevnfm_secrets import KeyRing, sealing
 from kubevnfm_sol.resources import ExtVirtualLinkInfo, ResourceChanges
 from pydantic import BaseModel, ConfigDict
 
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided, Withdrawn
+from kubevnfm_lcm_api.lifecycle.core.granted_resources import Resources
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 
 
@@ -55,6 +57,15 @@ class Draft(BaseModel):
     def begins_use(self) -> tuple[Provided, ...]:
         """The things that the operation begins to use and that other instances may provide."""
         return ()
+
+    @property
+    def dst_vnfd_id(self) -> str | None:
+        """The VNFD that the operation changes the VNF to; None: it keeps its own."""
+        return None
+
+    def grant_resources(self, flavour: Flavour | None) -> Resources:
+        """Return the resources that the operation adds, removes and changes; ``flavour``: None if it is made from none."""
+        return Resources()
 
     def changes(self) -> ResourceChanges:
         """Return what the operation has added or removed so far, for ``resourceChanges``."""

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_lcm_api.event_chain import EventRef
 from kubevnfm_lcm_api.lifecycle.core.released import upgraded_internals
-from kubevnfm_lcm_api.lifecycle.workloads.cluster import WorkloadInternals
-from kubevnfm_lcm_api.lifecycle.workloads.rotation import Rotation
+from kubevnfm_lcm_api.lifecycle.core.rotation import Rotation
+from kubevnfm_lcm_api.lifecycle.core.workload_cluster import WorkloadInternals
 
 COLLECTION = "vnf_instances"
 ON_UNREGISTERED_VIM: Final = "internal/isOnUnregisteredVim"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kubevnfm_csar import Flavour
 from kubevnfm_events import ApiVersion, PackageRef, VimConnection
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.lcm import InstantiationState, VnfInstance
@@ -12,11 +13,8 @@ from kubevnfm_sol.resources import InstantiatedVnfInfo, ScaleInfo
 from kubevnfm_sol.vim import VimConnectionInfo
 from pydantic import Field
 
-from kubevnfm_lcm_api.lifecycle.core.instance import (
-    Deployment,
-    InstanceInternals,
-    InstanceRecord,
-)
+from kubevnfm_lcm_api.lifecycle.core.granted_resources import Resources, added
+from kubevnfm_lcm_api.lifecycle.core.instance import Deployment, InstanceInternals, InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 
 
@@ -47,6 +45,27 @@ class InstantiateDraft(ScriptedDraft):
     """The operations that the VNFD allows on the instance later, without terminate."""
     remains_of: str | None = None
     """A FAILED instantiate whose resources must be removed first."""
+
+    def grant_resources(self, flavour: Flavour | None) -> Resources:
+        """The VNFCs, and the links that the VNFM creates."""
+        assert flavour is not None
+        managed = getattr(self, "request", {}).get("extManagedVirtualLinks") or ()
+        # A managed link exists already; the VNFM does not create it.
+        managed_ids = {link.get("vnfVirtualLinkDescId") for link in managed}
+        links = [
+            {"id": f"{name}-add-0", "type": "VL", "resourceTemplateId": name}
+            for name in flavour.virtual_links
+            if name not in managed_ids
+        ]
+        counts = flavour.initial_counts(self.instantiation_level_id)
+        # The ports of these connection points exist already (linkPortId).
+        connected = {
+            str(cp.get("cpdId"))
+            for link in self.ext_virtual_links
+            for cp in link.get("extCps") or ()
+            if any("linkPortId" in (config or {}) for config in (cp.get("cpConfig") or {}).values())
+        }
+        return Resources(add=[*added(counts, flavour, connected=connected), *links])
 
     def _instantiated(
         self,

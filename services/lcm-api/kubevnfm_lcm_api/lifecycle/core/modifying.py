@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, TypedDict
 
+from kubevnfm_events import PackageRef
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.vim import VimConnectionInfo
 from pydantic import Field
@@ -46,6 +47,11 @@ class ModifyDraft(Draft):
     """VnfInfoModifications: the requested changes, in v2 form."""
 
     @property
+    def reads_grant_request(self) -> bool:
+        """Never: a modification has no grant."""
+        return False
+
+    @property
     def begins_use(self) -> tuple[Provided, ...]:
         """The VIMs, which the clusters of other instances may be."""
         return (Provided("cluster", self.new_vim_ids),) if self.new_vim_ids else ()
@@ -69,3 +75,13 @@ class ModifyDraft(Draft):
             )
             changed = changed.with_vnf(instantiated_vnf_info=info.model_copy(update={"vnfc_info": vnfcs}))
         return changed
+
+
+class ModifyScriptedFields(ModifyFields):
+    """The fields that a request gives `ModifyScriptedDraft`."""
+
+    package: PackageRef
+    new_package: PackageRef | None
+    scripts: dict[str, str]
+    script_request: SecretParams
+    instance: SecretParams

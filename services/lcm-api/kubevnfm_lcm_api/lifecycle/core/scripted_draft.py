@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
+from kubevnfm_csar import Flavour
 from kubevnfm_events import PackageRef
 from kubevnfm_events.infra import StackResources
 from kubevnfm_events.mgmt import ScriptAnswer, ScriptEdit
@@ -13,6 +14,7 @@ from kubevnfm_sol.vim import CREATED_BY
 from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.granted_resources import Resources
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 
 Moment = Literal["before", "completed", "rolled_back"]
@@ -46,6 +48,20 @@ class ScriptedDraft(Draft):
     def stacks(self) -> tuple[StackResources | None, StackResources | None]:
         """The stack before the operation and its present state; None: there is none, or it is not known yet."""
         return None, None
+
+    @property
+    def reads_grant_request(self) -> bool:
+        """Whether code of the package gets the grant request."""
+        return bool(self.scripts)
+
+    @property
+    def flavour_for_package(self) -> str | None:
+        """The flavour that the grant request for code of the package names also if SOL003 does not; None: as SOL003."""
+        return None
+
+    def resources_for_package(self, flavour: Flavour) -> Resources:
+        """Return the resources that the grant request for code of the package has."""
+        return self.grant_resources(flavour)
 
     @property
     def registers_vim(self) -> bool:

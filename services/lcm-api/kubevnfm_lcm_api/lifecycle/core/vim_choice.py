@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from kubevnfm_clients.ports import Vims
 from kubevnfm_events import ApiVersion
 from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
 from kubevnfm_sol.access import check_login, check_understood, region_of
 from kubevnfm_sol.vim import KUBERNETES, OPENSTACK, VimConnectionInfo, long_vim_type
-
-from kubevnfm_lcm_api.lifecycle.containers.charts import CHART
-from kubevnfm_lcm_api.lifecycle.containers.instantiating import DEF_FILES
 
 
 class NoVim(Unprocessable, code="no-vim"):
@@ -26,16 +22,14 @@ class VimEntries:
         self._vims = vims
 
     async def choose(
-        self, connections: Mapping[str, VimConnectionInfo], parameters: Mapping[str, Any], version: ApiVersion
+        self, connections: Mapping[str, VimConnectionInfo], wanted: str, sign: str | None, version: ApiVersion
     ) -> tuple[str, dict[str, VimConnectionInfo]]:
         """Return the key of the entry for the resources, chosen by type and never by position, and all entries.
 
+        ``wanted``: the type of VIM; ``sign``: the attribute of the request that needs it, None: another type is accepted.
         Raises also NoVim. Source: sequences.md 4.3.
         """
         typed = checked(connections)
-        # Manifests or a chart are the only sign of a CNF in a request; its VNFD looks like any other.
-        sign = next((name for name in (DEF_FILES, CHART) if name in parameters), None)
-        wanted = OPENSTACK if sign is None else KUBERNETES
         key = next((key for key, value in typed.items() if value.vim_type == wanted), next(iter(typed), None))
         if key is None:
             default = await self._vims.default()
@@ -43,8 +37,8 @@ class VimEntries:
                 raise NoVim("vimConnectionInfo", "no entry was given and no default VIM is registered")
             key = str(default["id"])
             typed[key] = VimConnectionInfo(vim_id=key, vim_type=long_vim_type(str(default["type"])))
-        if wanted == KUBERNETES and typed[key].vim_type != KUBERNETES:
-            raise Unprocessable("vimConnectionInfo", f"{sign} needs a VIM of type {KUBERNETES}")
+        if sign is not None and typed[key].vim_type != wanted:
+            raise Unprocessable("vimConnectionInfo", f"{sign} needs a VIM of type {wanted}")
         typed[key] = await self._usable(key, typed[key], version)
         return key, typed
 

@@ -16,11 +16,11 @@ from kubevnfm_lcm_api.http.conditions import answer, entity_tag
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.listing import PARAMETERS, list_page
 from kubevnfm_lcm_api.http.routes import Answer, Route, page_of
+from kubevnfm_lcm_api.lifecycle.containers.finalizers import removing_finalizers, retried_with
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.http.context import ACCEPTED, accepted, api_version, services
 from kubevnfm_lcm_api.lifecycle.http.render import occurrence_view
 from kubevnfm_lcm_api.lifecycle.http.shapes import OCCURRENCES
-from kubevnfm_lcm_api.lifecycle.workloads.finalizers import removing_finalizers, retried_with
 
 _TAG: Final = "Operation occurrences"
 _REFUSALS: Final = {404: "No such occurrence, or this operation has not got it", 409: "Not in a state for it"}

@@ -106,9 +106,16 @@ def routes(version: ApiVersion) -> list[Route]:
             ChangeExtVnfConnectivityRequest,
             lambda of: of.tasks.connectivity.accept,
         ),
-        task("change_flavour", "Change the flavour", ChangeVnfFlavourRequest, lambda of: of.tasks.flavour.accept),
+        task(
+            "change_flavour",
+            "Change the flavour",
+            ChangeVnfFlavourRequest,
+            lambda of: of.tasks.replacement.accept_flavour,
+        ),
     ]
     if version == "v2":
         summary = "Change the VNF package"
-        found.append(task("change_vnfpkg", summary, ChangeCurrentVnfPkgRequest, lambda of: of.tasks.package.accept))
+        found.append(
+            task("change_vnfpkg", summary, ChangeCurrentVnfPkgRequest, lambda of: of.tasks.replacement.accept_package)
+        )
     return found

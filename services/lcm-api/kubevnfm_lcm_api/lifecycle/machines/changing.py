@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
+from kubevnfm_csar import Flavour
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_events.infra import ServerFacts, StackChangeOrder, StackResources
 from kubevnfm_secrets import SecretParams
@@ -19,7 +21,17 @@ from kubevnfm_sol.resources import (
 from kubevnfm_sol.vim import VimConnectionInfo
 from pydantic import Field
 
+from kubevnfm_lcm_api.lifecycle.core.granted_resources import (
+    Resources,
+    added,
+    by_vdu,
+    existing,
+    existing_servers,
+    removed_servers,
+)
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.package_identity import package_modifications
+from kubevnfm_lcm_api.lifecycle.core.scale_levels import scale_status_of
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.machines import inventory
 from kubevnfm_lcm_api.lifecycle.machines.order import StackDraft
@@ -45,6 +57,31 @@ class ChangeVmDraft(StackChangeOrder, StackDraft):
     def order(self) -> StackChangeOrder:
         """The stack that is wanted."""
         return StackChangeOrder.model_construct(**{name: getattr(self, name) for name in StackChangeOrder.model_fields})
+
+    @property
+    def reads_grant_request(self) -> bool:
+        """Always: user data get it."""
+        return True
+
+    @property
+    def flavour_for_package(self) -> str | None:
+        """User data find it at every change."""
+        return self.flavour_id
+
+    @property
+    def servers_leaving(self) -> Collection[str]:
+        """Nova ids of the servers that are removed."""
+        return ()
+
+    def grant_resources(self, flavour: Flavour | None) -> Resources:
+        """The difference to the machines that exist."""
+        present = self.before.servers
+        more = {vdu_id: count - sum(one.vdu_id == vdu_id for one in present) for vdu_id, count in self.counts.items()}
+        return Resources(
+            add=list(added(more, flavour)),
+            remove=list(removed_servers(self.servers_leaving, self.before, self.vim_key)),
+            stay=by_vdu(server for server in present if server.server_id not in self.servers_leaving),
+        )
 
     @property
     def stacks(self) -> tuple[StackResources, StackResources | None]:
@@ -170,6 +207,17 @@ class ConnectVmDraft(ChangeVmDraft):
 
     plan: ClassVar[str] = "change_ext_conn_vm"
 
+    def grant_resources(self, flavour: Flavour | None) -> Resources:
+        """The ports of external connection points."""
+        ports = [port for server in self.before.servers for port in (*server.ports, *self.before.ports)]
+        touched = {port.resource_id: self.external_cps[port.name] for port in ports if port.name in self.external_cps}
+        return Resources(
+            update=[
+                existing(cpd_id, number, "LINKPORT", port_id, self.vim_key, what="update")
+                for number, (port_id, cpd_id) in enumerate(touched.items())
+            ]
+        )
+
     def changed_connectivity(self) -> tuple[ExtVirtualLinkInfo, ...]:
         """Return the links that differ from before."""
         if self.resources is None:
@@ -207,6 +255,32 @@ class ReplaceVmDraft(ChangeVmDraft):
     vnf_configurable_properties: SecretParams = Field(default_factory=dict)
     vnf: dict[str, str] = Field(default_factory=dict)
     """Attributes of the instance that follow the package: vnfd_id, vnf_provider ..."""
+
+    @property
+    def dst_vnfd_id(self) -> str | None:
+        """That of the new package."""
+        return self.package.vnfd_id if self.is_new_package else None
+
+    def grant_resources(self, flavour: Flavour | None) -> Resources:
+        """As for every change; Nova rebuilds and resizes the machines that stay, in place."""
+        update = existing_servers(self.before.servers, "update", self.vim_key)
+        return replace(super().grant_resources(flavour), update=list(update))
+
+    def resources_for_package(self, flavour: Flavour) -> Resources:
+        """The machines that change, as removed and added again."""
+        # Tacker's classes find the machines to change in removeResources, and count present + added - removed machines.
+        present = by_vdu(self.before.servers)
+        changed = {vdu_id: ids for vdu_id, ids in present.items() if self.changes_vdu(vdu_id)}
+        counts = {
+            vdu_id: count - len(present.get(vdu_id, ())) + len(changed.get(vdu_id, ()))
+            for vdu_id, count in self.counts.items()
+        }
+        leaving = [server_id for ids in changed.values() for server_id in ids]
+        return Resources(
+            add=list(added(counts, flavour)),
+            remove=list(removed_servers(leaving, self.before, self.vim_key)),
+            stay={vdu_id: ids for vdu_id, ids in present.items() if vdu_id not in changed},
+        )
 
     def machines_to_coordinate(self, age: Age) -> tuple[ServerFacts, ...]:
         """Return the machines that the change touches: as they are after it, or as they are after its reversal."""
@@ -259,24 +333,6 @@ class ReplaceVmDraft(ChangeVmDraft):
         return {"modifications_triggered_by_vnf_pkg_change": modified}
 
 
-def package_modifications(
-    vnf: Mapping[str, str], extensions: SecretParams, vnf_configurable_properties: SecretParams
-) -> dict[str, Any]:
-    """Return ModificationsTriggeredByVnfPkgChange (SOL003 5.5.2.22); ``vnf``: what follows the package, by our names."""
-    named = {
-        "vnfd_id": "vnfdId",
-        "vnf_provider": "vnfProvider",
-        "vnf_product_name": "vnfProductName",
-        "vnf_software_version": "vnfSoftwareVersion",
-        "vnfd_version": "vnfdVersion",
-    }
-    return {
-        **{named[name]: value for name, value in vnf.items() if name in named},
-        **({"extensions": extensions} if extensions else {}),
-        **({"vnfConfigurableProperties": vnf_configurable_properties} if vnf_configurable_properties else {}),
-    }
-
-
 class OperateVmDraft(ScriptedDraft):
     """OPERATE."""
 
@@ -296,6 +352,11 @@ class OperateVmDraft(ScriptedDraft):
     def stacks(self) -> tuple[StackResources, StackResources]:
         """The stack stays."""
         return self.before, self.before
+
+    def grant_resources(self, flavour: Flavour | None) -> Resources:
+        """The machines that are started or stopped."""
+        touched = [server for server in self.before.servers if server.server_id in self.servers]
+        return Resources(update=list(existing_servers(touched, "update", self.vim_key)))
 
     def operated(self, *, is_done: bool) -> Self:
         """Return the draft once the servers are in the wanted state; ``is_done`` False: in the earlier state again."""
@@ -337,8 +398,3 @@ def _vnf_state(vnfcs: Sequence[VnfcInfo]) -> VmState:
 
 def _named(resources: StackResources, connections: SecretParams) -> StackResources:
     return inventory.with_link_ports(resources, connections.get("extVirtualLinks") or ())
-
-
-def scale_status_of(instance: InstanceRecord) -> tuple[ScaleInfo, ...]:
-    info = instance.vnf.instantiated_vnf_info
-    return (info.scale_status if info is not None else None) or ()

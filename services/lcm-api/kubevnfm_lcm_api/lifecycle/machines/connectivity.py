@@ -6,61 +6,43 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kubevnfm_csar import Flavour
-from kubevnfm_events import ApiVersion
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import ChangeExtVnfConnectivityRequest, ExtVirtualLinkData, OperationType
 
-from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked
+from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.machines.changing import ConnectVmDraft
-from kubevnfm_lcm_api.lifecycle.machines.under_change import CHANGE_EXT_CONN, ChangeableVnfs
+from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_change
+from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
 
 Link = dict[str, Any]
 
 
-class ChangeConnectivity:
-    """Accepts ChangeExtVnfConnectivityRequests."""
-
-    def __init__(self, *, vnfs: ChangeableVnfs, acceptance: Acceptance) -> None:
-        self._vnfs, self._acceptance = vnfs, acceptance
-
-    async def accept(
-        self,
-        instance_id: str,
-        request: ChangeExtVnfConnectivityRequest,
-        original: Mapping[str, object],
-        version: ApiVersion,
-    ) -> str:
-        """Accept a change of links; return the occurrence's id.
-
-        Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for a connection point that the VNFD does not have.
-        """
-        vnf = await self._vnfs.find(instance_id, CHANGE_EXT_CONN)
-        check_points(request.ext_virtual_links, vnf.flavour)
-        before = vnf.record.internals.connections
-        links = merged_links(before.get("extVirtualLinks") or (), request.ext_virtual_links)
-        files = await self._vnfs.files(vnf.package.package_id)
-        entries = await self._vnfs.connections(vnf, request.vim_connection_info, version)
-        change = vnf.change(
-            hide(original),
-            request.additional_params,
-            version,
-            files,
-            operation=OperationType.CHANGE_EXT_CONN,
-            asked=request,
-            connections=entries,
-        )
-        await self._vnfs.check(change)
-        draft = ConnectVmDraft(**{**vars(change), "connections": {**before, "extVirtualLinks": links}})
-        return await self._acceptance.accept(
-            vnf.stored,
-            vnf.record,
-            OperationType.CHANGE_EXT_CONN,
-            draft,
-            original=original,
-            version=version,
-            flavour=vnf.flavour,
-        )
+async def connected_machines(
+    packages: PackageCatalogue,
+    vim_entries: VimEntries,
+    vnf: VnfUnderChange,
+    asked: Asked[ChangeExtVnfConnectivityRequest],
+) -> ConnectVmDraft:
+    """Return the draft. Raises InvalidInput for a connection point that the VNFD does not have."""
+    check_points(asked.request.ext_virtual_links, vnf.flavour)
+    before = vnf.record.internals.connections
+    links = merged_links(before.get("extVirtualLinks") or (), asked.request.ext_virtual_links)
+    files = await packages.file_names(vnf.package.package_id)
+    connected = await vnf.connections(vim_entries, asked.request.vim_connection_info, asked.version)
+    change = vnf.change(
+        hide(asked.original),
+        asked.request.additional_params,
+        asked.version,
+        files,
+        operation=OperationType.CHANGE_EXT_CONN,
+        asked=asked.request,
+        connections=connected,
+    )
+    await check_change(packages, change)
+    return ConnectVmDraft(**{**vars(change), "connections": {**before, "extVirtualLinks": links}})
 
 
 def check_points(links: Sequence[ExtVirtualLinkData], flavour: Flavour) -> None:

@@ -10,8 +10,8 @@ from kubevnfm_events import Command
 from kubevnfm_events.mgmt import RunScript, ScriptDone
 from kubevnfm_kit.errors import Unprocessable
 
-from kubevnfm_lcm_api.lifecycle.clusters.nodes import connection_address
 from kubevnfm_lcm_api.lifecycle.core.step import Step
+from kubevnfm_lcm_api.lifecycle.machines.addresses import connection_address
 from kubevnfm_lcm_api.lifecycle.machines.changing import Age, ReplaceVmDraft
 from kubevnfm_lcm_api.lifecycle.scripts.steps import SCRIPT_TIMEOUT_S, addresses, without_access
 

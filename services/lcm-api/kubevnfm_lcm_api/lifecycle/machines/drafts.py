@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from kubevnfm_cluster import ClusterParameters, places_of_registries
+from kubevnfm_csar import Flavour
 from kubevnfm_events import ClusterAccess, PackageRef
 from kubevnfm_events.infra import StackResources
 from kubevnfm_events.kuryr import KuryrNetwork
@@ -16,17 +17,16 @@ from kubevnfm_sol.resources import ResourceChanges
 from kubevnfm_sol.vim import VimConnectionInfo
 from pydantic import Field
 
-from kubevnfm_lcm_api.lifecycle.clusters.registry_vnf import RegistryVnf
-from kubevnfm_lcm_api.lifecycle.clusters.vim import cluster_connection
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided, Withdrawn
+from kubevnfm_lcm_api.lifecycle.core.granted_resources import Resources, existing, removed_servers
 from kubevnfm_lcm_api.lifecycle.core.granting import granted_zones, merged
-from kubevnfm_lcm_api.lifecycle.core.instance import (
-    InstanceRecord,
-    StackDeployment,
-)
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, StackDeployment
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, TerminateDraft
 from kubevnfm_lcm_api.lifecycle.machines import inventory
+from kubevnfm_lcm_api.lifecycle.machines.cluster_vim import cluster_connection
+from kubevnfm_lcm_api.lifecycle.machines.drivers import RoleName, has_kuryr, role_name
 from kubevnfm_lcm_api.lifecycle.machines.order import StackDraft
+from kubevnfm_lcm_api.lifecycle.machines.registry_vnf import RegistryVnf
 
 
 class InstantiateVmDraft(InstantiateDraft, StackDraft):
@@ -61,9 +61,22 @@ class InstantiateVmDraft(InstantiateDraft, StackDraft):
         return (Provided("registry", self._registries),) if self._registries else ()
 
     @property
+    def role_name(self) -> RoleName | None:
+        """The role that the machines get."""
+        if self.registry is not None:
+            return "registry"
+        is_kuryr = has_kuryr(self.phases) and self.cluster_parameters is not None
+        return "kuryr" if is_kuryr else "cluster" if self.phases else None
+
+    @property
     def _registries(self) -> tuple[str, ...]:
         cluster = self.cluster_parameters
         return () if cluster is None else places_of_registries(cluster.private_registry_connection_info)
+
+    @property
+    def reads_grant_request(self) -> bool:
+        """Always: user data get it."""
+        return True
 
     @property
     def stacks(self) -> tuple[None, StackResources | None]:
@@ -189,6 +202,11 @@ class TerminateVmDraft(TerminateDraft):
     max_nodes: int | None = None
 
     @property
+    def role_name(self) -> RoleName | None:
+        """The role of the machines."""
+        return role_name(self.phases)
+
+    @property
     def withdrawn(self) -> Withdrawn | None:
         """The cluster, which CNFs may run on, or the registry, which clusters may pull from."""
         if self.own_registry:
@@ -218,6 +236,18 @@ class TerminateVmDraft(TerminateDraft):
     def after_phase(self, reply: PhaseDone) -> Self:
         """Return the draft unchanged: a phase before the deletion reports no facts that outlive it."""
         return self
+
+    def grant_resources(self, flavour: Flavour | None) -> Resources:
+        """All that the stack holds."""
+        present = self.resources
+        if present is None:
+            return Resources()
+        links = [
+            existing(network.name, number, "VL", network.resource_id, self.vim_key)
+            for number, network in enumerate(present.networks)
+        ]
+        servers = removed_servers({one.server_id for one in present.servers}, present, self.vim_key)
+        return Resources(remove=[*servers, *links])
 
     def changes(self) -> ResourceChanges:
         """All resources of the stack are removed once it is deleted."""

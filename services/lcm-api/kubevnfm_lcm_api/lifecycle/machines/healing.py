@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
+from kubevnfm_csar import Flavour
 from kubevnfm_events import ClusterAccess
 from kubevnfm_events.infra import StackResources
 from kubevnfm_events.kuryr import KuryrNetwork
@@ -13,12 +14,14 @@ from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges
 from pydantic import Field
 
-from kubevnfm_lcm_api.lifecycle.clusters.drafts import ClusterChangeDraft
-from kubevnfm_lcm_api.lifecycle.clusters.registry_vnf import RegistryVnf
-from kubevnfm_lcm_api.lifecycle.clusters.vim import cluster_connection
 from kubevnfm_lcm_api.lifecycle.core.dependencies import HEAL_ADVICE, Provided, Withdrawn
+from kubevnfm_lcm_api.lifecycle.core.granted_resources import Resources, added, by_vdu, removed_servers
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.machines import inventory
+from kubevnfm_lcm_api.lifecycle.machines.cluster_drafts import ClusterChangeDraft
+from kubevnfm_lcm_api.lifecycle.machines.cluster_vim import cluster_connection
+from kubevnfm_lcm_api.lifecycle.machines.drivers import RoleName
+from kubevnfm_lcm_api.lifecycle.machines.registry_vnf import RegistryVnf
 
 
 class HealVmDraft(ClusterChangeDraft):
@@ -63,6 +66,16 @@ class HealVmDraft(ClusterChangeDraft):
     """Where a private registry answers, if its machine gets other addresses; its ports are kept otherwise."""
 
     @property
+    def role_name(self) -> RoleName | None:
+        """The role of the machines."""
+        return "registry" if self.registry is not None else super().role_name
+
+    @property
+    def is_in_turns(self) -> bool:
+        """Whether masters alone are replaced, one after another."""
+        return self.changed_cluster is not None and 0 < len(self.masters) == len(self.servers)
+
+    @property
     def withdrawn(self) -> Withdrawn | None:
         """The cluster that is built again, without the CNFs on it, or the registry that nodes no longer find."""
         lost = Provided("registry", self.lost_registry) if self.lost_registry else None
@@ -75,6 +88,24 @@ class HealVmDraft(ClusterChangeDraft):
         """Those of ``servers`` that leave the cluster together: all but the masters, and but what left before those."""
         before = {*self.masters, self.storage} if self.masters else ()
         return tuple(server for server in self.servers if server not in before)
+
+    def grant_resources(self, flavour: Flavour | None) -> Resources:
+        """The machines that are replaced, or all that the stack holds."""
+        present = self.before.servers
+        replaced = {server.server_id for server in present} if self.is_recreated else set(self.servers)
+        counts = {vdu_id: len(ids) for vdu_id, ids in by_vdu(s for s in present if s.server_id in replaced).items()}
+        volumes = {volume.resource_id for volume in self.before.volumes} if self.is_recreated else set(self.volumes)
+        new = added(
+            self.counts if self.is_recreated else counts,
+            flavour,
+            with_storage=bool(volumes),
+            with_ports=self.is_recreated,
+        )
+        return Resources(
+            add=list(new),
+            remove=list(removed_servers(replaced, self.before, self.vim_key, volumes=volumes)),
+            stay=by_vdu(server for server in present if server.server_id not in replaced),
+        )
 
     def after_phase(self, reply: PhaseDone) -> Self:
         """Return the draft with what the driver's phase made known: the nodes, and the access to a new cluster."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any
 
-from kubevnfm_events.infra import PodFacts, PortFacts, ServerFacts, StackResources, StorageFacts
+from kubevnfm_events.infra import PortFacts, ServerFacts, StackResources, StorageFacts
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_sol.resources import (
     AffectedExtLinkPort,
@@ -21,7 +21,6 @@ from kubevnfm_sol.resources import (
     IpAddresses,
     IpOverEthernetAddressInfo,
     ResourceChanges,
-    ResourceHandle,
     ScaleInfo,
     VirtualStorageResourceInfo,
     VnfcCpInfo,
@@ -31,16 +30,12 @@ from kubevnfm_sol.resources import (
     VnfVirtualLinkResourceInfo,
 )
 
-from kubevnfm_lcm_api.lifecycle.core.instance import Release
+from kubevnfm_lcm_api.lifecycle.core.resource_handle import handle
 
 SERVER = "OS::Nova::Server"
 PORT = "OS::Neutron::Port"
 NETWORK = "OS::Neutron::Net"
 VOLUME = "OS::Cinder::Volume"
-
-
-def _handle(resource_id: str, vim_key: str, level_type: str) -> ResourceHandle:
-    return ResourceHandle(resource_id=resource_id, vim_connection_id=vim_key, vim_level_resource_type=level_type)
 
 
 def _fixed_addresses(ext_virtual_links: Sequence[Mapping[str, Any]]) -> frozenset[tuple[str, str]]:
@@ -179,7 +174,7 @@ def _vnfc(
         id=server.vnfc_id,
         vdu_id=server.vdu_id,
         vnfd_id=vnfd_id,
-        compute_resource=_handle(server.server_id, vim_key, SERVER),
+        compute_resource=handle(server.server_id, vim_key, SERVER),
         zone_id=server.zone,
         storage_resource_ids=tuple(volume.resource_id for volume in volumes) or None,
         vnfc_cp_info=tuple(
@@ -240,7 +235,7 @@ def info_of_stack(
                 id=network.resource_id,
                 vnf_virtual_link_desc_id=network.name,
                 vnfd_id=vnfd_id,
-                network_resource=_handle(network.resource_id, vim_key, NETWORK),
+                network_resource=handle(network.resource_id, vim_key, NETWORK),
             )
             for network in resources.networks
         )
@@ -250,7 +245,7 @@ def info_of_stack(
                 id=volume.resource_id,
                 virtual_storage_desc_id=volume.name,
                 vnfd_id=vnfd_id,
-                storage_resource=_handle(volume.resource_id, vim_key, VOLUME),
+                storage_resource=handle(volume.resource_id, vim_key, VOLUME),
             )
             for volume in resources.volumes
         )
@@ -312,13 +307,13 @@ def _external(
             if link_id:
                 ports_by_link.setdefault(link_id, []).append(
                     ExtLinkPortInfo(
-                        id=port_id, resource_handle=_handle(port.resource_id, vim_key, PORT), cp_instance_id=cp_id
+                        id=port_id, resource_handle=handle(port.resource_id, vim_key, PORT), cp_instance_id=cp_id
                     )
                 )
     links = tuple(
         ExtVirtualLinkInfo(
             id=str(link["id"]),
-            resource_handle=_handle(str(link["resourceId"]), vim_key, NETWORK),
+            resource_handle=handle(str(link["resourceId"]), vim_key, NETWORK),
             ext_link_ports=tuple(ports_by_link.get(str(link["id"]), ())) or None,
             current_vnf_ext_cp_data=tuple(dict(cp) for cp in link.get("extCps", ())),
         )
@@ -336,7 +331,7 @@ def changes_of_stack(resources: StackResources, *, vnfd_id: str, vim_key: str, c
                 vdu_id=server.vdu_id,
                 vnfd_id=vnfd_id,
                 change_type=change,
-                compute_resource=_handle(server.server_id, vim_key, SERVER),
+                compute_resource=handle(server.server_id, vim_key, SERVER),
                 zone_id=server.zone,
                 affected_vnfc_cp_ids=tuple(_cp_id(server, port) for port in _own_ports(server)) or None,
             )
@@ -348,7 +343,7 @@ def changes_of_stack(resources: StackResources, *, vnfd_id: str, vim_key: str, c
                 vnf_virtual_link_desc_id=network.name,
                 vnfd_id=vnfd_id,
                 change_type=change,
-                network_resource=_handle(network.resource_id, vim_key, NETWORK),
+                network_resource=handle(network.resource_id, vim_key, NETWORK),
             )
             for network in resources.networks
         ),
@@ -358,7 +353,7 @@ def changes_of_stack(resources: StackResources, *, vnfd_id: str, vim_key: str, c
                 virtual_storage_desc_id=volume.name,
                 vnfd_id=vnfd_id,
                 change_type=change,
-                storage_resource=_handle(volume.resource_id, vim_key, VOLUME),
+                storage_resource=handle(volume.resource_id, vim_key, VOLUME),
             )
             for volume in resources.volumes
         ),
@@ -436,67 +431,3 @@ def _link_ports(info: InstantiatedVnfInfo) -> Mapping[str, ExtLinkPortInfo]:
     return {
         f"{link.id}/{port.id}": port for link in info.ext_virtual_link_info or () for port in link.ext_link_ports or ()
     }
-
-
-def info_of_release(
-    release: Release,
-    *,
-    vnfd_id: str,
-    vim_key: str,
-    flavour_id: str,
-    scale_status: Sequence[ScaleInfo],
-    max_scale_levels: Sequence[ScaleInfo],
-    def_files: Sequence[str],
-) -> InstantiatedVnfInfo:
-    """Return instantiatedVnfInfo of a CNF: one VNFC a pod (capi.md CR-032)."""
-    vnfcs = tuple(_pod_vnfc(pod, vnfd_id, vim_key) for pod in release.pods)
-    workloads = {o.vdu_id: f"{o.kind}/{o.name}" for o in release.objects if o.vdu_id is not None}
-    return InstantiatedVnfInfo(
-        flavour_id=flavour_id,
-        scale_status=tuple(scale_status) or None,
-        max_scale_levels=tuple(max_scale_levels) or None,
-        vnfc_resource_info=vnfcs,
-        vnfc_info=tuple(
-            VnfcInfo(id=f"{pod.vdu_id}-{pod.name}", vdu_id=pod.vdu_id, vnfc_resource_info_id=pod.name)
-            for pod in release.pods
-        ),
-        metadata={
-            "namespace": release.namespace,
-            "lcm-kubernetes-def-files": list(def_files),
-            "vdu_resources": workloads,
-        },
-    )
-
-
-def _pod_vnfc(pod: PodFacts, vnfd_id: str, vim_key: str) -> VnfcResourceInfo:
-    return VnfcResourceInfo(
-        id=pod.name,
-        vdu_id=pod.vdu_id,
-        vnfd_id=vnfd_id,
-        compute_resource=_handle(pod.name, vim_key, pod.owner_kind),
-        metadata={"namespace": pod.namespace, **({"node": pod.node} if pod.node else {})},
-    )
-
-
-def changes_of_release(release: Release, *, vnfd_id: str, vim_key: str, change: ChangeType) -> ResourceChanges:
-    """Return every pod of the release as affected."""
-    return changes_of_pods({change: release.pods}, vnfd_id=vnfd_id, vim_key=vim_key)
-
-
-def changes_of_pods(
-    pods_by_change: Mapping[ChangeType, Sequence[PodFacts]], *, vnfd_id: str, vim_key: str
-) -> ResourceChanges:
-    """Return pods as affected, each with what happened to it."""
-    return ResourceChanges(
-        affected_vnfcs=tuple(
-            AffectedVnfc(
-                id=pod.name,
-                vdu_id=pod.vdu_id,
-                vnfd_id=vnfd_id,
-                change_type=change,
-                compute_resource=_handle(pod.name, vim_key, pod.owner_kind),
-            )
-            for change, pods in pods_by_change.items()
-            for pod in pods
-        )
-    )

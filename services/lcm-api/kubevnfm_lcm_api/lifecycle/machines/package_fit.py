@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kubevnfm_csar import BaseHot, Flavour, PlacementUnsupported, placement_groups
 from kubevnfm_events import PackageRef
-from kubevnfm_events.infra import UserData
+from kubevnfm_events.infra import StackOrder, UserData
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_sol.lcm import ExtVirtualLinkData
 
@@ -79,3 +79,30 @@ def check_linked(links: Sequence[Mapping[str, Any]], flavour: Flavour, counts: M
         is_internal = cp.virtual_link is not None and cp.virtual_link in flavour.virtual_links
         if cp.kind == "vdu" and counts.get(cp.vdu_id or "", 0) and not is_internal and name not in linked:
             raise Unprocessable("extVirtualLinks", f"a virtual link for connection point {name} expected")
+
+
+def named_user_data(parameters: Mapping[str, Any], files: frozenset[str]) -> UserData | None:
+    """Return the user data class that the request names (sequences.md 2.1). Raises InvalidInput, Unprocessable."""
+    path, class_name = parameters.get("lcm-operation-user-data"), parameters.get("lcm-operation-user-data-class")
+    if path is None and class_name is None:
+        return None
+    for name, value in (("lcm-operation-user-data", path), ("lcm-operation-user-data-class", class_name)):
+        if not isinstance(value, str) or not value:
+            raise InvalidInput(
+                f"additionalParams/{name}", "both of lcm-operation-user-data and -class, or none, expected"
+            )
+    normal = str(path).removeprefix("./")
+    if ".." in normal.split("/") or normal.startswith("/") or not normal.endswith(".py"):
+        raise InvalidInput(
+            "additionalParams/lcm-operation-user-data", "a path inside the package, ending in .py, expected"
+        )
+    if normal not in files:
+        raise Unprocessable("additionalParams/lcm-operation-user-data", f"the package has no file {normal}")
+    if not str(class_name).isidentifier():
+        raise InvalidInput("additionalParams/lcm-operation-user-data-class", "a Python class name expected")
+    return UserData(path=normal, class_name=str(class_name))
+
+
+async def check_change(packages: PackageCatalogue, order: StackOrder) -> None:
+    """Raise Unprocessable for user data that cannot run with the package and flavour of the change."""
+    await check_user_data(packages, order.package, order.flavour_id, order.user_data)

@@ -9,10 +9,9 @@ from kubevnfm_events.infra import StackResources
 from kubevnfm_sol.resources import ScaleInfo
 from pydantic import Field
 
-from kubevnfm_lcm_api.lifecycle.clusters.drafts import ClusterChangeDraft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
-from kubevnfm_lcm_api.lifecycle.machines.changing import scale_status_of
-from kubevnfm_lcm_api.lifecycle.machines.scale_levels import reached_levels
+from kubevnfm_lcm_api.lifecycle.core.scale_levels import reached_levels, scale_status_of
+from kubevnfm_lcm_api.lifecycle.machines.cluster_drafts import ClusterChangeDraft
 
 
 class ScaleVmDraft(ClusterChangeDraft):
@@ -26,6 +25,11 @@ class ScaleVmDraft(ClusterChangeDraft):
     """By aspect: for each level, the instances by VDU in addition to those of level 0."""
     grown: StackResources | None = None
     """The stack when it had more machines than before; a rollback takes these out of the cluster."""
+
+    @property
+    def servers_leaving(self) -> tuple[str, ...]:
+        """Those that the request chose."""
+        return self.leaving
 
     def with_resources(self, resources: StackResources | None) -> Self:
         """Return the draft with what the stack holds now."""

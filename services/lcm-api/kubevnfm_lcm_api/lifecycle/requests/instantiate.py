@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kubevnfm_clients.ports import Vims
 from kubevnfm_csar import Flavour, UnknownFlavour, UnknownLevel, Vnfd
@@ -10,22 +10,16 @@ from kubevnfm_events import ApiVersion, VimConnection
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_sol.lcm import InstantiateVnfRequest, InstantiationState, OperationType
 from kubevnfm_sol.resources import ScaleInfo
-from kubevnfm_sol.vim import KUBERNETES, VimConnectionInfo
+from kubevnfm_sol.vim import OPENSTACK, VimConnectionInfo
 
-from kubevnfm_lcm_api.lifecycle.containers.instantiating import cnf_draft
-from kubevnfm_lcm_api.lifecycle.containers.providers import ProviderChecks
-from kubevnfm_lcm_api.lifecycle.containers.variables import check_filled_in
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
+from kubevnfm_lcm_api.lifecycle.core.kind import VnfKind
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
-from kubevnfm_lcm_api.lifecycle.machines.instantiating import VmDrafts
-from kubevnfm_lcm_api.lifecycle.machines.under_change import supported_tasks
-from kubevnfm_lcm_api.lifecycle.workloads.capi import CAPI, OPENSTACK_VIM
-from kubevnfm_lcm_api.lifecycle.workloads.drafts import InstantiateWorkloadDraft
 
 
 class Instantiate:
@@ -39,14 +33,11 @@ class Instantiate:
         packages: PackageCatalogue,
         vims: Vims,
         acceptance: Acceptance,
-        is_granted_outside: bool,
+        kinds: Sequence[VnfKind],
     ) -> None:
-        """``is_granted_outside``: whether an NFVO grants the operations."""
         self._instances, self._engine, self._packages = instances, engine, packages
         self._vim_entries = VimEntries(vims)
-        self._vm_drafts = VmDrafts(packages=packages, vims=vims, is_granted_outside=is_granted_outside)
-        self._providers = ProviderChecks(packages, vims)
-        self._acceptance = acceptance
+        self._acceptance, self._kinds = acceptance, kinds
 
     async def accept(
         self, instance_id: str, request: InstantiateVnfRequest, original: Mapping[str, object], version: ApiVersion
@@ -63,8 +54,13 @@ class Instantiate:
         flavour = _flavour(vnfd, request)
         # Entries may have been set by a modification before; those of the request replace them.
         connections = {**record.vnf.vim_connection_info, **request.vim_connection_info}
-        vim_key, connections = await self._vim_entries.choose(connections, request.additional_params, version)
+        parameters = request.additional_params
+        signs = ((kind.sign(parameters), kind.vim_type) for kind in self._kinds)
+        sign, vim_type = next((found for found in signs if found[0] is not None), (None, OPENSTACK))
+        vim_key, connections = await self._vim_entries.choose(connections, vim_type, sign, version)
         connection = connections[vim_key]
+        of_vim = (kind for kind in self._kinds if kind.vim_type == connection.vim_type)
+        kind = next(kind for kind in of_vim if kind.is_asked_for(parameters))
         common = InstantiateDraft(
             vnf_instance_id=instance_id,
             package=package,
@@ -88,24 +84,10 @@ class Instantiate:
             ext_virtual_links=tuple(
                 link.model_dump(mode="json", by_alias=True, exclude_none=True) for link in request.ext_virtual_links
             ),
-            tasks=supported_tasks(vnfd, flavour, is_cnf=connection.vim_type == KUBERNETES),
+            tasks=kind.tasks(vnfd, flavour),
             remains_of=record.internals.remains_of,
         )
-        draft: InstantiateDraft
-        if connection.vim_type == KUBERNETES:
-            files = await self._packages.file_names(package.package_id)
-            draft = await cnf_draft(common, record, flavour, request, original, files)
-            addons: tuple[str, ...] = ()
-            if isinstance(draft, InstantiateWorkloadDraft):
-                addons = draft.capi.addon_def_files
-                if draft.openstack_vim_id is not None:
-                    place = f"additionalParams/{CAPI}/{OPENSTACK_VIM}"
-                    await self._vim_entries.check_openstack(draft.openstack_vim_id, place)
-            manifests = (*draft.def_files, *addons)
-            await check_filled_in(self._packages, package.package_id, manifests, draft.variables)
-            await self._providers.check_kinds(draft.vim_id, package, draft.def_files, draft.variables)
-        else:
-            draft = await self._vm_drafts.draft(common, record, flavour, request, original)
+        draft = await kind.instantiate(common, record, flavour, request, original)
         return await self._acceptance.accept(
             stored,
             record,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kubevnfm_csar import Flavour, Vnfd
-from kubevnfm_events import ApiVersion, PackageRef, VimConnection
+from kubevnfm_csar import Vnfd
+from kubevnfm_events import ApiVersion, PackageRef
 from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
 from kubevnfm_kit.merge_patch import merge_patch
 from kubevnfm_secrets import SECRET_NAMES, SecretParams
@@ -16,26 +16,20 @@ from kubevnfm_sol.vim import VimConnectionInfo, long_vim_type
 from kubevnfm_store.query import Stored
 from pydantic import ValidationError
 
-from kubevnfm_lcm_api.lifecycle.clusters.drivers import CONTAINER_UPDATE, driven_phases, scripts_of
-from kubevnfm_lcm_api.lifecycle.containers.charts import CHART
-from kubevnfm_lcm_api.lifecycle.containers.instantiating import DEF_FILES, manifest_files, objects_order
-from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
-from kubevnfm_lcm_api.lifecycle.containers.variables import stored_variables
 from kubevnfm_lcm_api.lifecycle.core.acceptance import NO_CLAIMS, Acceptance
 from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances
-from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft, ModifyFields
+from kubevnfm_lcm_api.lifecycle.core.kind import VnfKind
+from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft, ModifyFields, ModifyScriptedFields
 from kubevnfm_lcm_api.lifecycle.core.own_metadata import check_not_given, own_part
+from kubevnfm_lcm_api.lifecycle.core.package_identity import identity
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries, checked
-from kubevnfm_lcm_api.lifecycle.machines.scale_levels import declared_counts, levels_of
-from kubevnfm_lcm_api.lifecycle.requests.replacement import identity
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
-from kubevnfm_lcm_api.lifecycle.scripts.modifying import ModifyScriptedDraft, ModifyScriptedFields
+from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
+from kubevnfm_lcm_api.lifecycle.scripts.modifying import ModifyScriptedDraft
 
-CONFIG_FILES: Final = "configmap_secret_paths"
-"""In a modification's metadata, as Tacker names it: the files with changed ConfigMaps and Secrets."""
 _NAMES: Final = ("vnf_instance_name", "vnf_instance_description")
 _DECLARED: Final = ("extensions", "vnf_configurable_properties")
 """The KeyValuePairs whose keys the VNFD declares."""
@@ -52,9 +46,10 @@ class Modify:
         packages: PackageCatalogue,
         vim_entries: VimEntries,
         acceptance: Acceptance,
+        kinds: Sequence[VnfKind],
     ) -> None:
         self._instances, self._engine, self._packages = instances, engine, packages
-        self._vim_entries, self._acceptance = vim_entries, acceptance
+        self._vim_entries, self._acceptance, self._kinds = vim_entries, acceptance, kinds
 
     async def accept(
         self,
@@ -181,59 +176,11 @@ class Modify:
             "script_request": script_request(request, original, version) if scripts else {},
             "instance": record.vnf.model_dump(by_alias=True, exclude_none=True) if scripts else {},
         }
-        draft = await self._cnf_draft(scripted, record, vnfd.flavour(info.flavour_id), request)
+        kind = next(kind for kind in self._kinds if kind.includes(record))
+        draft = await kind.modify(scripted, record, vnfd.flavour(info.flavour_id), request)
         if draft is not None or not scripts:
             return draft or ModifyDraft(**fields)
         return ModifyScriptedDraft(**scripted, resources=record.stack.resources if record.stack is not None else None)
-
-    async def _cnf_draft(
-        self,
-        fields: ModifyScriptedFields,
-        record: InstanceRecord,
-        flavour: Flavour,
-        request: VnfInfoModificationRequest,
-    ) -> ModifyCnfDraft | None:
-        """Return the draft of a change of configuration and images; None if the request or the VNFD asks for none."""
-        info, deployment = record.vnf.instantiated_vnf_info, record.release
-        if info is None or deployment is None or deployment.release is None:
-            return None
-        package = fields["new_package"]
-        named = (request.metadata or {}).get(CONFIG_FILES)
-        if driven_phases(flavour).get("modify_information_end") != CONTAINER_UPDATE or (package is None and not named):
-            return None
-        files = await self._packages.file_names((package or fields["package"]).package_id)
-        configs = manifest_files(named, files, place=f"metadata/{CONFIG_FILES}") if named is not None else ()
-        parameters = record.internals.parameters
-        if CHART in parameters:
-            place = f"metadata/{CONFIG_FILES}" if named is not None else "vnfdId"
-            raise Unprocessable(place, "the CNF is a Helm chart, and has no manifests that could be replaced")
-        def_files = tuple((info.metadata or {}).get(DEF_FILES) or ())
-        missing = [name for name in def_files if "://" not in name and name not in files]
-        # Files that changed ones replace need not be there; infra-k8s, which reads them, finds out which these are.
-        if len(missing) > len(configs):
-            raise Unprocessable("vnfdId", f"the package lacks {', '.join(missing)}, which the CNF was made from")
-        connections = record.vnf.vim_connection_info if fields["vim_connections"] is None else fields["vim_connections"]
-        connection = connections.get(deployment.vim_key)
-        if connection is None:
-            raise Unprocessable("vimConnectionInfo", f"no entry {deployment.vim_key}, which is the CNF's cluster")
-        order = objects_order(
-            parameters,
-            flavour,
-            declared_counts(flavour, record.internals.instantiation_level_id, levels_of(info)),
-            instance_id=record.vnf.id,
-            package=fields["package"],
-            vim=VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields}),
-            def_files=def_files,
-            namespace=deployment.release.namespace,
-            variables=stored_variables(parameters),
-        )
-        return ModifyCnfDraft(
-            **{**fields, **vars(order)},
-            vim_key=deployment.vim_key,
-            config_files=configs,
-            wait_timeout_s=parameters.get("wait_timeout"),
-            before=deployment.release,
-        )
 
     async def _vnfd(self, record: InstanceRecord, package: PackageRef | None) -> Vnfd:
         """Return the descriptor that is valid from now on. Raises Unprocessable if it differs in more than images."""

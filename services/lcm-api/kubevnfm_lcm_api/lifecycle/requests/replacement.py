@@ -1,133 +1,35 @@
-"""Change of the deployment flavour (SOL003 5.4.7) and of the VNF package (5.4.11a): another template for the same VNF."""
+"""Change of the deployment flavour (SOL003 5.4.7) and of the VNF package (5.4.11a)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
 
-from kubevnfm_clients.ports import Vims
-from kubevnfm_csar import BaseHot, Flavour, UnknownFlavour, UnknownLevel, Vnfd, inside
-from kubevnfm_events import ApiVersion, PackageRef
-from kubevnfm_events.infra import StackResources
-from kubevnfm_kit.errors import InvalidInput, Unprocessable
-from kubevnfm_secrets import hide
+from kubevnfm_events import ApiVersion
 from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, ChangeVnfFlavourRequest, OperationType
-from kubevnfm_sol.resources import ScaleInfo
 
-from kubevnfm_lcm_api.lifecycle.clusters.drivers import check_machine_drivers, machine_phases, scripts_of
-from kubevnfm_lcm_api.lifecycle.clusters.nodes import NodeNotFound, connection_address
-from kubevnfm_lcm_api.lifecycle.containers.providers import ProviderChecks
-from kubevnfm_lcm_api.lifecycle.containers.requested_replacement import replaced_cnf
-from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
-from kubevnfm_lcm_api.lifecycle.containers.variables import check_filled_in
-from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
-from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
-from kubevnfm_lcm_api.lifecycle.machines.changing import Age, ReplaceVmDraft
-from kubevnfm_lcm_api.lifecycle.machines.connectivity import check_points, merged_links
-from kubevnfm_lcm_api.lifecycle.machines.inventory import part_of
-from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_placement
-from kubevnfm_lcm_api.lifecycle.machines.scale_levels import scale_status
-from kubevnfm_lcm_api.lifecycle.machines.under_change import (
-    CHANGE_FLAVOUR,
-    CHANGE_VNFPKG,
-    ChangeableVnfs,
-    VnfUnderChange,
-    supported_tasks,
-)
-from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
-from kubevnfm_lcm_api.lifecycle.workloads.requested_replacement import (
-    asks_for_roll_out,
-    replaced_workload,
-    rolled_out_workload,
-)
-
-ROLLING: Final = "RollingUpdate"
-_COORDINATION: Final[Mapping[Age, str]] = {
-    "new": "lcm-operation-coordinate-new-vnf",
-    "old": "lcm-operation-coordinate-old-vnf",
-}
-_NUMBER: Final = re.compile(r"-\d+$")
-_MANAGED: Final = "extManagedVirtualLinks"
-_EXTERNAL: Final = "extVirtualLinks"
-
-Request = ChangeVnfFlavourRequest | ChangeCurrentVnfPkgRequest
+from kubevnfm_lcm_api.lifecycle.core.acceptance import NO_CLAIMS, Acceptance
+from kubevnfm_lcm_api.lifecycle.core.kind import CHANGE_FLAVOUR, CHANGE_VNFPKG, Asked, Replacement, UnderChange
+from kubevnfm_lcm_api.lifecycle.requests.changeable import ChangeableVnfs
 
 
-@dataclass(frozen=True)
-class PackageChange:
-    """Tacker's parameters of a change of package."""
-
-    vdus: tuple[str, ...] = ()
-    """The VDUs that change; none: all."""
-    is_rolling: bool = False
-    """Whether the machines change one after the other."""
-    coordination: dict[Age, str] = field(default_factory=dict)
-    """The scripts of the new package."""
-    params: dict[str, Any] = field(default_factory=dict)
-    """``vdu_params`` by VDU."""
-
-
-class ChangeFlavour:
-    """Accepts ChangeVnfFlavourRequests."""
+class Replace:
+    """Accepts ChangeVnfFlavourRequests and ChangeCurrentVnfPkgRequests."""
 
     def __init__(self, *, vnfs: ChangeableVnfs, acceptance: Acceptance) -> None:
         self._vnfs, self._acceptance = vnfs, acceptance
 
-    async def accept(
+    async def accept_flavour(
         self, instance_id: str, request: ChangeVnfFlavourRequest, original: Mapping[str, object], version: ApiVersion
     ) -> str:
         """Accept a change of flavour; return the occurrence's id.
 
         Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for an unknown flavour or level, or the present one.
         """
-        vnf = await self._vnfs.find(instance_id, CHANGE_FLAVOUR)
-        try:
-            flavour = vnf.vnfd.flavour(request.new_flavour_id)
-        except UnknownFlavour as error:
-            raise InvalidInput("newFlavourId", str(error)) from error
-        if request.new_flavour_id == vnf.flavour.flavour_id:
-            raise InvalidInput("newFlavourId", f"the VNF has flavour {request.new_flavour_id} already")
-        try:
-            levels = flavour.scale_levels(request.instantiation_level_id)
-            counts = flavour.initial_counts(request.instantiation_level_id)
-        except UnknownLevel as error:
-            raise InvalidInput("instantiationLevelId", str(error)) from error
-        draft = await replaced(
-            self._vnfs,
-            vnf,
-            OperationType.CHANGE_FLAVOUR,
-            request,
-            original,
-            version,
-            package=vnf.package,
-            vnfd=vnf.vnfd,
-            flavour=flavour,
-            level_id=request.instantiation_level_id,
-            levels=levels,
-            counts=counts,
-        )
-        return await self._acceptance.accept(
-            vnf.stored,
-            vnf.record,
-            OperationType.CHANGE_FLAVOUR,
-            draft,
-            original=original,
-            version=version,
-            flavour=flavour,
-            secret_names=vnf.vnfd.secret_names,
-        )
+        kind, vnf = await self._vnfs.find(instance_id, CHANGE_FLAVOUR)
+        found = await kind.change_flavour(vnf, Asked(request, original, version, self._acceptance.now()))
+        return await self._accept(vnf, OperationType.CHANGE_FLAVOUR, found, original, version)
 
-
-class ChangePackage:
-    """Accepts ChangeCurrentVnfPkgRequests."""
-
-    def __init__(self, *, vnfs: ChangeableVnfs, packages: PackageCatalogue, vims: Vims, acceptance: Acceptance) -> None:
-        self._vnfs, self._packages, self._acceptance = vnfs, packages, acceptance
-        self._providers = ProviderChecks(packages, vims)
-
-    async def accept(
+    async def accept_package(
         self, instance_id: str, request: ChangeCurrentVnfPkgRequest, original: Mapping[str, object], version: ApiVersion
     ) -> str:
         """Accept a change of package; return the occurrence's id.
@@ -135,314 +37,28 @@ class ChangePackage:
         Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for wrong parameters; PackageUnusable and
         Unprocessable for a package that the VNF cannot be changed to, and for parameters that are not supported yet.
         """
-        vnf = await self._vnfs.find_any(instance_id, CHANGE_VNFPKG)
-        if isinstance(vnf, CnfUnderChange):
-            return await self._accept_cnf(vnf, request, original, version)
-        change = _package_change(request.additional_params, vnf.flavour)
-        named = await self._packages.usable(request.vnfd_id)
-        await self._check_scripts(change, named)
-        vnfd = await self._packages.vnfd(named.package_id, named.checksum)
-        try:
-            flavour = vnfd.flavour(vnf.flavour.flavour_id)
-        except UnknownFlavour as error:
-            raise Unprocessable("vnfdId", f"the VNF has flavour {vnf.flavour.flavour_id}: {error}") from error
-        missing = [vdu for vdu in vnf.flavour.vdus if vdu not in flavour.vdus]
-        if missing:
-            raise Unprocessable("vnfdId", f"the package lacks VDUs of the VNF: {', '.join(missing)}")
-        base_hot = await self._packages.base_hot(named.package_id, flavour.flavour_id)
-        if base_hot is None:
-            check_placement(flavour, has_zones=True)
-        _check_new_points(change, flavour, base_hot)
-        # The new package may allow fewer levels; the machines above them stay until the next scaling.
-        levels = {name: min(vnf.scale_levels.get(name, 0), a.max_scale_level) for name, a in flavour.aspects.items()}
-        draft = await replaced(
-            self._vnfs,
-            vnf,
-            OperationType.CHANGE_VNFPKG,
-            request,
-            original,
-            version,
-            package=named,
-            vnfd=vnfd,
-            flavour=flavour,
-            level_id=None,
-            levels=levels,
-            counts={**flavour.initial_counts(), **vnf.counts},
-            change=change,
-        )
-        _check_old_points(change, draft.before)
-        return await self._acceptance.accept(
-            vnf.stored,
-            vnf.record,
-            OperationType.CHANGE_VNFPKG,
-            draft,
-            original=original,
-            version=version,
-            flavour=flavour,
-            claims={"internal/dstVnfdId": vnfd.vnfd_id},
-            secret_names=vnfd.secret_names,
-        )
+        kind, vnf = await self._vnfs.find(instance_id, CHANGE_VNFPKG)
+        found = await kind.change_package(vnf, Asked(request, original, version, self._acceptance.now()))
+        return await self._accept(vnf, OperationType.CHANGE_VNFPKG, found, original, version)
 
-    async def _accept_cnf(
+    async def _accept(
         self,
-        vnf: CnfUnderChange,
-        request: ChangeCurrentVnfPkgRequest,
+        vnf: UnderChange,
+        operation: OperationType,
+        found: Replacement,
         original: Mapping[str, object],
         version: ApiVersion,
     ) -> str:
-        workload = vnf.record.internals.workload
-        if asks_for_roll_out(request.additional_params, is_workload=workload is not None):
-            return await self._acceptance.accept(
-                vnf.stored,
-                vnf.record,
-                OperationType.CHANGE_VNFPKG,
-                rolled_out_workload(vnf, request, original, version, now=self._acceptance.now()),
-                original=original,
-                version=version,
-                flavour=vnf.flavour,
-            )
-        package = await self._packages.usable(request.vnfd_id)
-        vnfd = await self._packages.vnfd(package.package_id, package.checksum)
-        flavour = vnfd.flavours.get(vnf.flavour.flavour_id, vnf.flavour)
-        files = await self._vnfs.files(package.package_id)
-        draft = replaced_cnf(
-            vnf,
-            request,
-            original,
-            version,
-            package=package,
-            vnfd=vnfd,
-            files=files,
-            identity=identity(vnfd, package),
-            tasks=supported_tasks(vnfd, flavour, is_cnf=True),
-        )
-        manifests = draft.new_files
-        if workload is not None:
-            draft = cluster = replaced_workload(vnf, draft, request.additional_params, files)
-            manifests += cluster.addon_files or ()
-        await check_filled_in(self._packages, package.package_id, manifests, draft.variables)
-        if not draft.images_of:
-            await self._providers.check_contracts(vnf.release.providers, package, draft.new_files, draft.variables)
-            await self._providers.check_kinds(draft.vim_id, package, draft.new_files, draft.variables)
+        new = found.draft.dst_vnfd_id
         return await self._acceptance.accept(
             vnf.stored,
             vnf.record,
-            OperationType.CHANGE_VNFPKG,
-            draft,
+            operation,
+            found.draft,
             original=original,
             version=version,
-            flavour=flavour,
-            claims={"internal/dstVnfdId": vnfd.vnfd_id},
-            secret_names=vnfd.secret_names,
+            flavour=found.flavour,
+            # Claimed with the instance: from now on the new package is in use and cannot be deleted.
+            claims={"internal/dstVnfdId": new} if new is not None else NO_CLAIMS,
+            secret_names=found.secret_names,
         )
-
-    async def _check_scripts(self, change: PackageChange, package: PackageRef) -> None:
-        """Raise Unprocessable for a coordination script that the new package does not have."""
-        files = await self._vnfs.files(package.package_id) if change.coordination else frozenset()
-        for age, file in change.coordination.items():
-            if file not in files:
-                raise Unprocessable(f"additionalParams/{_COORDINATION[age]}", f"the package has no file {file}")
-
-
-def _package_change(parameters: Mapping[str, Any], flavour: Flavour) -> PackageChange:
-    """Read the parameters that Tacker adds to the request (api.md 3.4). Raises InvalidInput, Unprocessable."""
-    upgrade = parameters.get("upgrade_type", ROLLING)
-    if upgrade != ROLLING:
-        raise InvalidInput("additionalParams/upgrade_type", f"{ROLLING} expected")
-    names = tuple(_COORDINATION.values())
-    for name in parameters:
-        # Left out, a change would not be coordinated although its request says so. Other names are for user data.
-        if name.startswith("lcm-operation-coordinate") and name not in names:
-            raise InvalidInput(f"additionalParams/{name}", f"{' or '.join(names)} expected")
-    vdus = parameters.get("vdu_params", [])
-    if not isinstance(vdus, list | tuple):
-        raise InvalidInput("additionalParams/vdu_params", "an array of objects expected")
-    coordination = {
-        age: file for age, name in _COORDINATION.items() if (file := _named_script(parameters, name)) is not None
-    }
-    named: dict[str, Any] = {}
-    for index, vdu in enumerate(vdus):
-        place = f"additionalParams/vdu_params[{index}]"
-        vdu_id = vdu.get("vdu_id") if isinstance(vdu, Mapping) else None
-        if not isinstance(vdu_id, str):
-            raise InvalidInput(f"{place}/vdu_id", "the VDU's id expected")
-        if vdu_id not in flavour.vdus:
-            raise InvalidInput(f"{place}/vdu_id", f"the VNF has no VDU {vdu_id}; it has {', '.join(flavour.vdus)}")
-        if vdu_id in named:
-            raise InvalidInput(f"{place}/vdu_id", f"VDU {vdu_id} is there already; one entry for each VDU expected")
-        for age in coordination:
-            _check_machine_param(vdu.get(f"{age}_vnfc_param"), f"{place}/{age}_vnfc_param", _COORDINATION[age])
-        named[vdu_id] = vdu
-    if coordination and not named:
-        raise InvalidInput("additionalParams/vdu_params", f"{_COORDINATION[next(iter(coordination))]} needs it")
-    if parameters.get("lcm-kubernetes-def-files") is not None:
-        raise Unprocessable(
-            "additionalParams/lcm-kubernetes-def-files", "not supported yet for a VNF of plain machines"
-        )
-    vdu_ids = () if set(named) == set(flavour.vdus) else tuple(named)
-    # Without `upgrade_type`, which SOL003 does not have, all machines change in one update.
-    return PackageChange(vdu_ids, "upgrade_type" in parameters, coordination, hide(named))
-
-
-def _check_old_points(change: PackageChange, before: StackResources) -> None:
-    """Raise Unprocessable for a connection point that a machine does not have: a rollback could never coordinate it."""
-    for index, (vdu_id, vdu) in enumerate(change.params.items() if "old" in change.coordination else ()):
-        place = f"additionalParams/vdu_params[{index}]/old_vnfc_param/cp_name"
-        for server in before.servers:
-            if server.vdu_id != vdu_id:
-                continue
-            try:
-                connection_address(server, before, vdu["old_vnfc_param"]["cp_name"], field=place)
-            except NodeNotFound as error:
-                raise Unprocessable(place, error.reason) from error
-
-
-def _check_new_points(change: PackageChange, flavour: Flavour, hot: BaseHot | None) -> None:
-    """Raise Unprocessable for a connection point that no machine of the new package will have.
-
-    A name that the templates contain is left to the stack: it may be that of a floating IP.
-    """
-    texts = [hot.top_text, *hot.file_texts.values()] if hot is not None else []
-    for index, (vdu_id, vdu) in enumerate(change.params.items() if "new" in change.coordination else ()):
-        name = vdu["new_vnfc_param"]["cp_name"]
-        # Templates may number the resources of each machine, and user data add the numbers.
-        names = {name, _NUMBER.sub("", name)}
-        own = [cp_id for cp_id, cp in flavour.cps.items() if cp.vdu_id == vdu_id]
-        written = [re.compile(rf"(?<![\w-]){re.escape(one)}(?![\w-])") for one in names]
-        if names.isdisjoint(own) and not any(pattern.search(text) for pattern in written for text in texts):
-            raise Unprocessable(
-                f"additionalParams/vdu_params[{index}]/new_vnfc_param/cp_name",
-                f"VDU {vdu_id} of the package has no connection point {name}; it has {', '.join(own) or 'none'}",
-            )
-
-
-def _rolling(change: PackageChange, before: StackResources) -> tuple[str, ...]:
-    """Return the resources of the top stack that are changed one after the other, in the order of vnfcResourceInfo."""
-    changed = [s for s in before.servers if not change.vdus or s.vdu_id in change.vdus] if change.is_rolling else []
-    return tuple(dict.fromkeys(part_of(server) for server in changed))
-
-
-def _named_script(parameters: Mapping[str, Any], name: str) -> str | None:
-    """Return the script's path in the package. Raises InvalidInput."""
-    path = parameters.get(name)
-    if path is None or path == "":
-        return None
-    if not isinstance(path, str) or (normal := inside(path.removeprefix("./"))) is None:
-        raise InvalidInput(f"additionalParams/{name}", "a path inside the package expected")
-    return normal
-
-
-def _check_machine_param(param: object, place: str, name: str) -> None:
-    if not isinstance(param, Mapping):
-        raise InvalidInput(place, f"an object expected, which {name} gets")
-    if not isinstance(param.get("cp_name"), str):
-        raise InvalidInput(f"{place}/cp_name", "the name of a connection point or floating IP of the machine expected")
-
-
-async def replaced(
-    vnfs: ChangeableVnfs,
-    vnf: VnfUnderChange,
-    operation: OperationType,
-    request: Request,
-    original: Mapping[str, object],
-    version: ApiVersion,
-    *,
-    package: PackageRef,
-    vnfd: Vnfd,
-    flavour: Flavour,
-    level_id: str | None,
-    levels: Mapping[str, int],
-    counts: Mapping[str, int],
-    change: PackageChange = PackageChange(),
-) -> ReplaceVmDraft:
-    """Return the draft of a change to another flavour, of the same package or of another."""
-    if machine_phases(flavour):
-        raise Unprocessable(
-            "", f"flavour {flavour.flavour_id} has a management driver: a change to it is not supported yet"
-        )
-    check_machine_drivers(flavour)
-    check_points(request.ext_virtual_links, flavour)
-    internals, is_package = vnf.record.internals, operation is OperationType.CHANGE_VNFPKG
-    connections = _wanted_links(internals.connections, request)
-    parameters = {**internals.parameters, **request.additional_params}
-    as_instantiated = {
-        "flavourId": flavour.flavour_id,
-        **({"instantiationLevelId": level_id} if level_id is not None else {}),
-        **{name: links for name, links in connections.items() if links},
-        **({"additionalParams": parameters} if parameters else {}),
-    }
-    files = await vnfs.files(package.package_id)
-    entries = await vnfs.connections(vnf, request.vim_connection_info, version)
-    present = vnf.change(
-        hide(original),
-        parameters,
-        version,
-        files,
-        operation=OperationType.CHANGE_FLAVOUR,
-        asked=request,
-        connections=entries,
-    )
-    # As Tacker: the scripts of a change of package are those of the package that the VNF is changed to. A change of
-    # flavour, which Tacker does not have, is one of the flavour that the VNF has.
-    scripts = scripts_of(flavour, operation) if is_package else present.scripts
-    draft = ReplaceVmDraft(
-        **{
-            **vars(present),
-            "scripts": scripts,
-            "script_request": script_request(request, original, version) if scripts else {},
-            "package": package,
-            "flavour_id": flavour.flavour_id,
-            "instantiation_level_id": level_id,
-            # User data classes expect the request as it came; the built-in rules read an InstantiateVnfRequest.
-            "request": dict(hide(original)) if is_package and present.user_data is not None else as_instantiated,
-            # `as_instantiated` is in v2 form, also if this request is a v1 request.
-            "api_version": "v2",
-            "counts": dict(counts),
-            "connections": connections,
-            "external_cps": {name: name for name, cp in flavour.cps.items() if cp.is_external and cp.vdu_id},
-            "scale_status": scale_status(levels),
-            "max_scale_levels": _max_levels(flavour),
-        },
-        before_package=vnf.package,
-        before_flavour_id=vnf.flavour.flavour_id,
-        is_new_package=is_package,
-        changed_vdus=change.vdus,
-        rolling=_rolling(change, present.before),
-        coordination=change.coordination,
-        coordination_params=change.params if change.coordination else {},
-        instantiate_request=as_instantiated,
-        parameters=parameters,
-        tasks=supported_tasks(vnfd, flavour, is_cnf=False),
-        extensions=request.extensions,
-        vnf_configurable_properties=request.vnf_configurable_properties,
-        vnf=identity(vnfd, package) if is_package else {},
-    )
-    await vnfs.check(draft)
-    return draft
-
-
-def _wanted_links(present: Mapping[str, Any], request: Request) -> dict[str, Any]:
-    """Return the external and managed links after the change."""
-    managed = [
-        link.model_dump(mode="json", by_alias=True, exclude_none=True) for link in request.ext_managed_virtual_links
-    ]
-    return {
-        _EXTERNAL: merged_links(present.get(_EXTERNAL) or (), request.ext_virtual_links),
-        _MANAGED: managed or list(present.get(_MANAGED) or ()),
-    }
-
-
-def _max_levels(flavour: Flavour) -> tuple[ScaleInfo, ...]:
-    return scale_status({name: aspect.max_scale_level for name, aspect in flavour.aspects.items()})
-
-
-def identity(vnfd: Vnfd, package: PackageRef) -> dict[str, str]:
-    """Return the attributes of a VNF instance that its package decides."""
-    return {
-        "vnfd_id": vnfd.vnfd_id,
-        "vnf_provider": vnfd.provider,
-        "vnf_product_name": vnfd.product_name,
-        "vnf_software_version": vnfd.software_version,
-        "vnfd_version": vnfd.descriptor_version,
-        "vnf_pkg_id": package.package_id,
-    }

@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
 
-from kubevnfm_cluster import LOAD_BALANCER
 from kubevnfm_csar import Flavour
 from kubevnfm_events import ApiVersion, PackageRef, VimConnection
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_sol.lcm import InstantiationState, OperationType, TerminateVnfRequest
 from kubevnfm_sol.vim import VimConnectionInfo
 
-from kubevnfm_lcm_api.lifecycle.clusters.drivers import has_scripts, scripts_of
-from kubevnfm_lcm_api.lifecycle.containers.drafts import TerminateCnfDraft
-from kubevnfm_lcm_api.lifecycle.containers.instantiating import check_load_balancer
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
-from kubevnfm_lcm_api.lifecycle.core.drift import is_stack_missing
 from kubevnfm_lcm_api.lifecycle.core.engine import Engine
-from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, ReleaseDeployment
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.instantiation import TerminateDraft
+from kubevnfm_lcm_api.lifecycle.core.kind import VnfKind
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
-from kubevnfm_lcm_api.lifecycle.machines.drafts import TerminateVmDraft
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEFAULT_GRACEFUL_S
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
-from kubevnfm_lcm_api.lifecycle.workloads.drafts import TerminateWorkloadDraft
-from kubevnfm_lcm_api.lifecycle.workloads.finalizers import removes_finalizers
-
-DEFAULT_GRACEFUL_S: Final = 10
-"""The wait of a GRACEFUL request without a timeout; Tacker v2 has the same default."""
+from kubevnfm_lcm_api.lifecycle.scripts.drivers import has_scripts, scripts_of
 
 
 class Terminate:
     """Accepts TerminateVnfRequests."""
 
     def __init__(
-        self, *, instances: Instances, engine: Engine, packages: PackageCatalogue, acceptance: Acceptance
+        self,
+        *,
+        instances: Instances,
+        engine: Engine,
+        packages: PackageCatalogue,
+        acceptance: Acceptance,
+        kinds: Sequence[VnfKind],
     ) -> None:
         self._instances, self._engine, self._packages = instances, engine, packages
-        self._acceptance = acceptance
+        self._acceptance, self._kinds = acceptance, kinds
 
     async def accept(
         self, instance_id: str, request: TerminateVnfRequest, original: Mapping[str, object], version: ApiVersion
@@ -85,62 +82,8 @@ class Terminate:
             is_forceful=is_forceful,
             graceful_wait_s=0.0 if is_forceful else float(wait_s),
         )
-        if isinstance(deployment, ReleaseDeployment):
-            return await self._cnf_draft(common, record, deployment, request)
-        return TerminateVmDraft(
-            **vars(common),
-            stack_name=deployment.stack_name,
-            resources=deployment.resources,
-            is_stack_missing=is_stack_missing(record),
-            phases=internals.phases,
-            # The driver's terminate phases need the login data of the instantiate request.
-            parameters={**internals.parameters, **request.additional_params},
-            cluster_vim_key=internals.cluster_vim_key,
-            cluster_vim_id=internals.cluster_vim_id,
-            own_registry=internals.own_registry,
-        )
-
-    async def _cnf_draft(
-        self,
-        common: TerminateDraft,
-        record: InstanceRecord,
-        deployment: ReleaseDeployment,
-        request: TerminateVnfRequest,
-    ) -> TerminateCnfDraft:
-        """Return the draft.
-
-        Raises: InvalidInput for another load balancer than at the instantiation, if it is malformed; Unprocessable for
-        a parameter of Cluster API that a termination does not have.
-        """
-        internals = record.internals
-        force = removes_finalizers(request.additional_params)
-        if internals.workload is not None:
-            return TerminateWorkloadDraft(
-                **vars(common),
-                force_remove_finalizers=force,
-                release=deployment.release,
-                workload=internals.workload,
-                credentials_sent=internals.workload.credentials,
-            )
-        is_management = deployment.release is not None and deployment.release.is_management
-        if not internals.phases:
-            return TerminateCnfDraft(
-                **vars(common),
-                force_remove_finalizers=force,
-                release=deployment.release,
-                is_management=is_management,
-            )
-        if LOAD_BALANCER in request.additional_params:
-            files = await self._packages.file_names(record.vnf.vnf_pkg_id)
-            await check_load_balancer(request.additional_params, files)
-        return TerminateCnfDraft(
-            **vars(common),
-            force_remove_finalizers=force,
-            release=deployment.release,
-            is_management=is_management,
-            phases=internals.phases,
-            parameters={**internals.parameters, **request.additional_params},
-        )
+        kind = next(kind for kind in self._kinds if kind.includes(record))
+        return await kind.terminate(common, record, request)
 
     async def _flavour(self, record: InstanceRecord, package: PackageRef) -> Flavour | None:
         """Return the flavour of the instance; None if its package no longer exists, and no script of it then."""

@@ -6,20 +6,9 @@ from typing import ClassVar
 
 from kubevnfm_events import PackageRef
 from kubevnfm_events.infra import StackResources
-from kubevnfm_secrets import SecretParams
 
-from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft, ModifyFields
+from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
-
-
-class ModifyScriptedFields(ModifyFields):
-    """The fields that a request gives `ModifyScriptedDraft`."""
-
-    package: PackageRef
-    new_package: PackageRef | None
-    scripts: dict[str, str]
-    script_request: SecretParams
-    instance: SecretParams
 
 
 class ModifyScriptedDraft(ModifyDraft, ScriptedDraft):

@@ -13,11 +13,7 @@ from kubevnfm_lcm_api.lifecycle.core.plan import Plan
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.scripts.modifying import ModifyScriptedDraft
-from kubevnfm_lcm_api.lifecycle.scripts.steps import (
-    RunRollbackScript,
-    RunScriptPhase,
-    last_phases,
-)
+from kubevnfm_lcm_api.lifecycle.scripts.steps import RunRollbackScript, RunScriptPhase, last_phases
 
 
 def begin(plan: Plan[ScriptedDraft], draft: ScriptedDraft, *, later: Collection[str] = ()) -> None:

@@ -11,11 +11,9 @@ from kubevnfm_events.infra import StackResources
 from kubevnfm_events.mgmt import READ_ADMIN, RunScript, ScriptAnswer, ScriptDone
 from kubevnfm_secrets import without_secrets
 
-from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import RunDriverPhase
-from kubevnfm_lcm_api.lifecycle.clusters.vim_steps import RegisterClusterVim
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import Moment, ScriptedDraft
-from kubevnfm_lcm_api.lifecycle.core.step import Step
+from kubevnfm_lcm_api.lifecycle.core.step import STEP_KINDS, Step
 
 if TYPE_CHECKING:
     from kubevnfm_lcm_api.lifecycle.core.plan import Plan
@@ -65,8 +63,12 @@ class RunScriptPhase(Step[ScriptedDraft, ScriptDone]):
         phases = last_phases(draft)
         # Only an instantiation and a heal of machines register one, and their drafts have what the steps need.
         steps = cast("Plan[Any]", plan)
-        read = [] if draft.registers_vim else [steps.add(RunDriverPhase(READ_ADMIN), id=READ_ADMIN)]
-        steps.add(RegisterClusterVim(), after=read, before=phases[phases.index(self.phase) + 1 :][:1])
+        # By their stored kinds: clusters, whose steps they are, stand above scripts.
+        reading = STEP_KINDS["run_driver_phase"].from_arguments({"phase": READ_ADMIN})
+        read = [] if draft.registers_vim else [steps.add(reading, id=READ_ADMIN)]
+        steps.add(
+            STEP_KINDS["register_vim"].from_arguments({}), after=read, before=phases[phases.index(self.phase) + 1 :][:1]
+        )
 
     def undo(self, draft: ScriptedDraft) -> None:
         """The VNFD maps a rollback to scripts of its own (`RunRollbackScript`)."""

@@ -11,12 +11,10 @@ from kubevnfm_events.mgmt import INSTANTIATE_END
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret
 
-from kubevnfm_lcm_api.lifecycle.workloads.cluster import CapiParameters
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI, CAPI_VARIABLES
+from kubevnfm_lcm_api.lifecycle.core.workload_cluster import CapiParameters
 
-CAPI: Final = "capi"
 OPENSTACK_VIM: Final = "openstack_vim_id"
-WORKLOAD_TASKS: Final = ("scale", "scale_to_level", "heal", "change_vnfpkg")
-"""The tasks of CNFs that a workload cluster has too; the others count pods, and its VNFCs are Machines."""
 ADDONS: Final = "addon-def-files"
 _LONGEST_S: Final = 86_400.0
 _LONGEST_NAME: Final = 253
@@ -28,31 +26,22 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _TEXTS: Final = ("cluster_name", "vim_name", "cluster_role", "callback_url", OPENSTACK_VIM)
 _FLAGS: Final = ("register_vim", "vim_default")
-CAPI_VARIABLES: Final = "variables"
-"""Checked by `requests.variables`."""
 _OF_DRIVER: Final = ("credentials", "cluster_role")
 """Parameters of the driver alone: a script of the package decides itself what it sends."""
 _KNOWN: Final = (*_CHOICES, *_TEXTS, *_FLAGS, ADDONS, CAPI_VARIABLES, "timeouts")
 
 
-def capi_parameters(
-    parameters: Mapping[str, Any], files: Callable[[object, str], tuple[str, ...]]
-) -> CapiParameters | None:
-    """Return the parameters of the workload cluster; None if the request has none, or none but variables.
+def capi_parameters(given: object, files: Callable[[object, str], tuple[str, ...]]) -> CapiParameters:
+    """Return the parameters of the workload cluster.
 
     ``files``: checks a list of manifests that the request names at a place. Raises InvalidInput naming the field.
     """
-    given = parameters.get(CAPI)
-    if given is None:
-        return None
     place = f"additionalParams/{CAPI}"
     if not isinstance(given, Mapping):
         raise InvalidInput(place, "an object expected")
     for name in given:
         if name not in _KNOWN:
             raise InvalidInput(f"{place}/{name}", f"one of {', '.join(sorted(_KNOWN))} expected")
-    if set(given) == {CAPI_VARIABLES}:
-        return None
     values: dict[str, Any] = {}
     for name, allowed in _CHOICES.items():
         if name in given:

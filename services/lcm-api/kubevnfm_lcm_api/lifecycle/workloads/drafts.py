@@ -12,13 +12,18 @@ from kubevnfm_events.infra import ObjectFacts, PodFacts
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_sol.resources import VnfcResourceInfo
 
-from kubevnfm_lcm_api.lifecycle.clusters.vim import WORKLOAD, WORKLOAD_VIM_ID, workload_connection
 from kubevnfm_lcm_api.lifecycle.containers.changing import ChangeCnfDraft, ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft, TerminateCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.releases import showing
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Kind, Provided, Withdrawn
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
-from kubevnfm_lcm_api.lifecycle.workloads.cluster import CapiParameters, WorkloadInternals
+from kubevnfm_lcm_api.lifecycle.core.workload_cluster import (
+    WORKLOAD,
+    WORKLOAD_VIM_ID,
+    CapiParameters,
+    WorkloadInternals,
+    workload_connection,
+)
 
 
 class InstantiateWorkloadDraft(InstantiateCnfDraft):

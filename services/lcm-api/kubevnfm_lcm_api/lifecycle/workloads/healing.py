@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
+from kubevnfm_csar import Flavour
 from kubevnfm_events.capi import MachineFacts, MachinesChecked
 from kubevnfm_sol.resources import ResourceChanges
 
 from kubevnfm_lcm_api.lifecycle.containers.releases import metadata_of_repair, showing
 from kubevnfm_lcm_api.lifecycle.core.drift import marked
+from kubevnfm_lcm_api.lifecycle.core.granted_resources import Resources, replaced
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
 from kubevnfm_lcm_api.lifecycle.workloads.drafts import ChangeWorkloadDraft, vnfcs_of
 
@@ -27,6 +29,11 @@ class HealWorkloadDraft(ChangeWorkloadDraft):
     """The Machines to replace, in this order, as they were before the first one was deleted."""
     machines: tuple[MachineFacts, ...] | None = None
     """The Machines that were reported last; None: none yet."""
+
+    def grant_resources(self, flavour: Flavour | None) -> Resources:
+        """The Machines that the request names; without names, only Cluster API knows which ones are not healthy."""
+        named = {machine.uid for machine in self.named}
+        return replaced([pod for pod in self.before.pods if pod.uid in named], self.vim_key, flavour)
 
     @property
     def is_reversible(self) -> bool:

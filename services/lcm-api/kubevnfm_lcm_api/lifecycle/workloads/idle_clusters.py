@@ -13,7 +13,7 @@ from kubevnfm_store.query import Exists, Stored
 
 from kubevnfm_lcm_api.lifecycle.core.idle_instances import ByVim, idle_instances
 from kubevnfm_lcm_api.lifecycle.core.instance import OF_WORKLOAD_CLUSTER, InstanceRecord
-from kubevnfm_lcm_api.lifecycle.workloads.cluster import WorkloadInternals
+from kubevnfm_lcm_api.lifecycle.core.workload_cluster import WorkloadInternals
 
 _PAGE: Final = 100
 _MOST_IN_COMMAND: Final = 200

@@ -10,26 +10,27 @@ from kubevnfm_events.infra import ObjectFacts
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
-from kubevnfm_lcm_api.lifecycle.machines.vnfcs import resource_by_vnfc
+from kubevnfm_lcm_api.lifecycle.core.vnfcs import resource_by_vnfc
+from kubevnfm_lcm_api.lifecycle.core.workload_cluster import WorkloadInternals
 
 _NAME: Final = "vnfc_instance_ids"
 _PLACE: Final = f"additionalParams/{_NAME}"
 
 
 def leaving_machines(
-    vnf: CnfUnderChange, parameters: Mapping[str, Any], differences: Mapping[str, int]
+    vnf: CnfUnderChange,
+    workload: WorkloadInternals,
+    parameters: Mapping[str, Any],
+    differences: Mapping[str, int],
 ) -> tuple[ObjectFacts, ...]:
     """Return the Machines that a scaling is to remove first.
 
     ``differences``: of the numbers of VNFCs, by VDU. Raises: InvalidInput for a malformed list and unknown VNFCs;
-    Unprocessable for VNFCs of a VDU that loses fewer, and for a CNF, whose pods Kubernetes chooses.
+    Unprocessable for VNFCs of a VDU that loses fewer.
     """
     given = parameters.get(_NAME)
     if given is None:
         return ()
-    workload = vnf.record.internals.workload
-    if workload is None:
-        raise Unprocessable(_PLACE, "Kubernetes chooses the pods of a CNF that leave: leave it out")
     if not isinstance(given, list) or not given or not all(isinstance(each, str) for each in given):
         raise InvalidInput(_PLACE, "a list of the ids of VNFCs expected")
     names, machines = resource_by_vnfc(vnf.info), {each.name: each for each in workload.machines}

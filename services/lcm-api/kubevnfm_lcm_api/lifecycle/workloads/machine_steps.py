@@ -17,8 +17,8 @@ from kubevnfm_events.capi import (
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.plan import Plan
 from kubevnfm_lcm_api.lifecycle.core.step import Step
+from kubevnfm_lcm_api.lifecycle.core.workload_cluster import is_of_control_plane
 from kubevnfm_lcm_api.lifecycle.scripts.steps import last_phases
-from kubevnfm_lcm_api.lifecycle.workloads.cluster import is_of_control_plane
 from kubevnfm_lcm_api.lifecycle.workloads.healing import HealWorkloadDraft
 
 _MARGIN_S = 600.0

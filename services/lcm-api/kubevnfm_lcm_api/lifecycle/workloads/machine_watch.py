@@ -21,11 +21,11 @@ from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailabl
 from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.event_chain import SOURCE
-from kubevnfm_lcm_api.lifecycle.containers.instantiating import DEF_FILES
 from kubevnfm_lcm_api.lifecycle.containers.releases import showing
 from kubevnfm_lcm_api.lifecycle.core.idle_instances import ByVim
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION, InstanceRecord
-from kubevnfm_lcm_api.lifecycle.workloads.cluster import WorkloadInternals
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES
+from kubevnfm_lcm_api.lifecycle.core.workload_cluster import WorkloadInternals
 from kubevnfm_lcm_api.lifecycle.workloads.drafts import showing_machines, vnfcs_of
 from kubevnfm_lcm_api.lifecycle.workloads.idle_clusters import by_management, idle_clusters, management_of
 

@@ -11,7 +11,7 @@ from kubevnfm_events.vim import VimRegistered
 from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft
 from kubevnfm_lcm_api.lifecycle.core.dependencies import HEAL_ADVICE, Provided, Withdrawn
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
-from kubevnfm_lcm_api.lifecycle.workloads.cluster import WorkloadInternals
+from kubevnfm_lcm_api.lifecycle.core.workload_cluster import WorkloadInternals
 from kubevnfm_lcm_api.lifecycle.workloads.drafts import (
     ChangeWorkloadDraft,
     InstantiateWorkloadDraft,

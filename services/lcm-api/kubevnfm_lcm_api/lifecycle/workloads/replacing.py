@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
-from kubevnfm_lcm_api.lifecycle.workloads.cluster import WorkloadInternals
+from kubevnfm_lcm_api.lifecycle.core.workload_cluster import WorkloadInternals
 from kubevnfm_lcm_api.lifecycle.workloads.drafts import ChangeWorkloadDraft, cluster_in
 
 

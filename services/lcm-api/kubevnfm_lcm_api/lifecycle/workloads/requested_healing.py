@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Final
 
-from kubevnfm_events import ApiVersion
 from kubevnfm_events.capi import MachineFacts
 from kubevnfm_events.mgmt import INSTANTIATE_END, TERMINATE_START
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable
 from kubevnfm_sol.lcm import HealVnfRequest, OperationType
 
-from kubevnfm_lcm_api.lifecycle.clusters.drivers import scripts_of
-from kubevnfm_lcm_api.lifecycle.containers.instantiating import flag
-from kubevnfm_lcm_api.lifecycle.containers.repair import ALL, FORCE, REPAIR, asks_for_repair
+from kubevnfm_lcm_api.lifecycle.containers.repair import FORCE, asks_for_repair
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.core.drift import check_cluster_exists, check_objects_exist
-from kubevnfm_lcm_api.lifecycle.machines.vnfcs import resource_by_vnfc
-from kubevnfm_lcm_api.lifecycle.workloads.capi import ADDONS, CAPI
-from kubevnfm_lcm_api.lifecycle.workloads.cluster import WorkloadInternals, is_of_control_plane
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import ALL, CAPI, REPAIR, flag
+from kubevnfm_lcm_api.lifecycle.core.vnfcs import resource_by_vnfc
+from kubevnfm_lcm_api.lifecycle.core.workload_cluster import WorkloadInternals, is_of_control_plane
+from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
+from kubevnfm_lcm_api.lifecycle.workloads.capi import ADDONS
 from kubevnfm_lcm_api.lifecycle.workloads.drafts import RollOutWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.workloads.healing import HealWorkloadDraft, RepairWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.workloads.recreating import RecreateWorkloadDraft
@@ -32,11 +31,7 @@ _RECREATE_PLACE: Final = f"additionalParams/{CAPI}/{_RECREATE}"
 def healed_workload(
     vnf: CnfUnderChange,
     workload: WorkloadInternals,
-    request: HealVnfRequest,
-    original: Mapping[str, object],
-    version: ApiVersion,
-    *,
-    now: datetime,
+    asked: Asked[HealVnfRequest],
     files: frozenset[str],
 ) -> HealWorkloadDraft | RollOutWorkloadDraft | RepairWorkloadDraft | RecreateWorkloadDraft:
     """Return the draft; a request without ``vnfcInstanceId`` has the Machines replaced that are not healthy.
@@ -47,21 +42,21 @@ def healed_workload(
     Raises: NotFound with all unknown VNFCs; Conflict for the only Machine of a control plane; Drifted if the cluster,
     or the owner of a Machine, was found deleted; InvalidInput, Unprocessable naming the parameter.
     """
-    parameters = request.additional_params
+    parameters = asked.request.additional_params
     is_forced = flag(parameters, FORCE)
     if _is_to_be_recreated(parameters):
-        return _recreated(vnf, workload, request, original, version, files)
+        return _recreated(vnf, workload, asked, files)
     check_cluster_exists(vnf.record, "heal")
-    change = vars(vnf.change(original, version, operation=OperationType.HEAL, asked=request))
-    if asks_for_repair(request):
+    change = vars(vnf.change(asked.original, asked.version, operation=OperationType.HEAL, asked=asked.request))
+    if asks_for_repair(asked.request):
         return RepairWorkloadDraft(**change, workload=workload)
     if flag(parameters, ALL):
-        if request.vnfc_instance_id:
+        if asked.request.vnfc_instance_id:
             raise Unprocessable(
                 f"additionalParams/{ALL}", "true replaces every Machine: leave it or vnfcInstanceId out"
             )
-        return RollOutWorkloadDraft(**change, workload=workload, roll_out_after=roll_out_time(now), is_heal=True)
-    named = _machines(request.vnfc_instance_id or (), vnf, workload)
+        return RollOutWorkloadDraft(**change, workload=workload, roll_out_after=roll_out_time(asked.now), is_heal=True)
+    named = _machines(asked.request.vnfc_instance_id or (), vnf, workload)
     owners = {each.vdu_id for each in named}
     check_objects_exist(vnf.record, (one for one in vnf.release.objects if one.vdu_id in owners), "heal")
     planes = [each for each in workload.machines if is_of_control_plane(each)]
@@ -95,14 +90,12 @@ def _is_to_be_recreated(parameters: Mapping[str, Any]) -> bool:
 def _recreated(
     vnf: CnfUnderChange,
     workload: WorkloadInternals,
-    request: HealVnfRequest,
-    original: Mapping[str, object],
-    version: ApiVersion,
+    asked: Asked[HealVnfRequest],
     files: frozenset[str],
 ) -> RecreateWorkloadDraft:
-    parameters = request.additional_params
+    parameters = asked.request.additional_params
     others = [f"additionalParams/{name}" for name in (ALL, FORCE, REPAIR) if flag(parameters, name)]
-    for place in [*others, *(["vnfcInstanceId"] if request.vnfc_instance_id else [])]:
+    for place in [*others, *(["vnfcInstanceId"] if asked.request.vnfc_instance_id else [])]:
         raise Unprocessable(place, f"not expected beside {_RECREATE_PLACE}, which builds the whole cluster again")
     # Known before the cluster is deleted: a change of package may have left the addons as they were.
     lacking = [name for name in workload.capi.addon_def_files if "://" not in name and name not in files]
@@ -110,7 +103,11 @@ def _recreated(
         why = f"the package lacks the addons {', '.join(lacking)}: name others by a change of package ({CAPI}/{ADDONS}) first"
         raise Unprocessable(_RECREATE_PLACE, why)
     change = vnf.change(
-        original, version, operation=OperationType.HEAL, asked=request, more_scripts=_senders(vnf, workload)
+        asked.original,
+        asked.version,
+        operation=OperationType.HEAL,
+        asked=asked.request,
+        more_scripts=_senders(vnf, workload),
     )
     return RecreateWorkloadDraft(**vars(change), workload=workload, parameters=vnf.record.internals.parameters)
 

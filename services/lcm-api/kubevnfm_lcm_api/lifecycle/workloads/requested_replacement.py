@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kubevnfm_events import ApiVersion
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, OperationType
 
-from kubevnfm_lcm_api.lifecycle.containers.instantiating import DEF_FILES, manifest_files
+from kubevnfm_lcm_api.lifecycle.containers.instantiating import manifest_files
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.requested_replacement import check_capi
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
-from kubevnfm_lcm_api.lifecycle.workloads.capi import ADDONS, CAPI, CAPI_VARIABLES, WORKLOAD_TASKS
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI, CAPI_VARIABLES, DEF_FILES
+from kubevnfm_lcm_api.lifecycle.workloads.capi import ADDONS
 from kubevnfm_lcm_api.lifecycle.workloads.drafts import RollOutWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.workloads.replacing import ReplaceWorkloadDraft
 
@@ -21,18 +23,9 @@ _ROLL_OUT: Final = "rollout"
 _PLACE: Final = f"additionalParams/{CAPI}/{_ROLL_OUT}"
 
 
-def asks_for_roll_out(parameters: Mapping[str, Any], *, is_workload: bool) -> bool:
+def asks_for_roll_out(parameters: Mapping[str, Any]) -> bool:
     """Return whether ``additionalParams.capi.rollout`` is true. Raises InvalidInput, Unprocessable naming the field."""
-    given = parameters.get(CAPI, {})
-    place = f"additionalParams/{CAPI}"
-    if not isinstance(given, Mapping):
-        raise InvalidInput(place, "an object expected")
-    supported = (_ROLL_OUT, ADDONS, CAPI_VARIABLES) if is_workload else (CAPI_VARIABLES,)
-    for name in given:
-        if name not in supported:
-            why = f"a change of package supports {', '.join(supported)} only: leave it out"
-            raise Unprocessable(f"{place}/{name}", why)
-    wanted = given.get(_ROLL_OUT, False)
+    wanted = check_capi(parameters, (_ROLL_OUT, ADDONS, CAPI_VARIABLES)).get(_ROLL_OUT, False)
     if not isinstance(wanted, bool):
         raise InvalidInput(_PLACE, "true or false expected")
     return wanted
@@ -52,14 +45,11 @@ def replaced_workload(
         raise Unprocessable("additionalParams/vdu_params", "a workload cluster has no containers: leave it out")
     if draft.phases:
         raise Unprocessable("vnfdId", "the package has management drivers, which a workload cluster cannot have")
-    tasks = tuple(task for task in draft.tasks if task in WORKLOAD_TASKS)
     addons = _addons(given.get(CAPI, {}), files)
     parameters = draft.parameters
     if addons is not None:
         parameters = {**parameters, CAPI: {**parameters.get(CAPI, {}), ADDONS: list(addons)}}
-    return ReplaceWorkloadDraft(
-        **{**vars(draft), "tasks": tasks, "parameters": parameters}, workload=workload, addon_files=addons
-    )
+    return ReplaceWorkloadDraft(**{**vars(draft), "parameters": parameters}, workload=workload, addon_files=addons)
 
 
 def _addons(capi: Mapping[str, Any], files: frozenset[str]) -> tuple[str, ...] | None:
@@ -70,32 +60,25 @@ def _addons(capi: Mapping[str, Any], files: frozenset[str]) -> tuple[str, ...] |
     return manifest_files(listed, files, place=f"additionalParams/{CAPI}/{ADDONS}")
 
 
-def rolled_out_workload(
-    vnf: CnfUnderChange,
-    request: ChangeCurrentVnfPkgRequest,
-    original: Mapping[str, object],
-    version: ApiVersion,
-    *,
-    now: datetime,
-) -> RollOutWorkloadDraft:
+def rolled_out_workload(vnf: CnfUnderChange, asked: Asked[ChangeCurrentVnfPkgRequest]) -> RollOutWorkloadDraft:
     """Return the draft of a roll-out (CR-103). Raises InvalidInput, Unprocessable naming the field."""
     workload = vnf.record.internals.workload
     assert workload is not None
     present = vnf.record.vnf.vnfd_id
-    if request.vnfd_id != present:
+    if asked.request.vnfd_id != present:
         raise Unprocessable("vnfdId", f"{present} expected, which the cluster has: {_PLACE} changes its machines only")
-    for name in request.additional_params:
+    for name in asked.request.additional_params:
         if name != CAPI:
             why = "another package rolls out by itself" if name == DEF_FILES else f"{CAPI} alone expected"
             raise Unprocessable(f"additionalParams/{name}", f"not expected beside {_PLACE}: {why}")
     for name in (CAPI_VARIABLES, ADDONS):
-        if name in request.additional_params[CAPI]:
+        if name in asked.request.additional_params[CAPI]:
             why = f"not expected beside {_PLACE}: no manifest is applied"
             raise Unprocessable(f"additionalParams/{CAPI}/{name}", why)
     return RollOutWorkloadDraft(
-        **vars(vnf.change(original, version, operation=OperationType.CHANGE_VNFPKG, asked=request)),
+        **vars(vnf.change(asked.original, asked.version, operation=OperationType.CHANGE_VNFPKG, asked=asked.request)),
         workload=workload,
-        roll_out_after=roll_out_time(now),
+        roll_out_after=roll_out_time(asked.now),
     )
 
 

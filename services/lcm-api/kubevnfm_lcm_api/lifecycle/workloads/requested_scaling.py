@@ -4,14 +4,35 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubevnfm_events.infra import ObjectCount, ObjectFacts
+from kubevnfm_events.infra import ObjectCount
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_sol.lcm import ScaleVnfRequest, ScaleVnfToLevelRequest
 
+from kubevnfm_lcm_api.lifecycle.containers.scaling import counted, scaled_counts, scaling
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Levels
+from kubevnfm_lcm_api.lifecycle.workloads.drafts import ScaleWorkloadDraft
+from kubevnfm_lcm_api.lifecycle.workloads.leaving_machines import leaving_machines
 
 _CONTROL_PLANE: Final = "KubeadmControlPlane"
 _OWNERS: Final = (_CONTROL_PLANE, "MachineDeployment", "MachinePool")
 _CONTROL_PLANE_PART: Final = "controlPlane"
+
+
+def scaled_workload(
+    vnf: CnfUnderChange, levels: Levels, asked: Asked[ScaleVnfRequest | ScaleVnfToLevelRequest]
+) -> ScaleWorkloadDraft:
+    """Return the draft of a scaling to these levels. Raises InvalidInput, Unprocessable naming the attribute; Drifted."""
+    workload = vnf.record.internals.workload
+    assert workload is not None
+    present, wanted, vdu_ids = scaled_counts(vnf, levels, asked.request)
+    changed = sorted(vdu_id for vdu_id in vdu_ids if wanted[vdu_id] != present[vdu_id])
+    objects = [(owner_of_machines(vnf, vdu_id, levels.place), vdu_id) for vdu_id in changed]
+    for one, vdu_id in objects:
+        check_majority(one, wanted[vdu_id], levels.place)
+    draft = scaling(vnf, levels, asked, objects)
+    leaving = leaving_machines(vnf, workload, asked.request.additional_params, draft.vdu_counts)
+    return ScaleWorkloadDraft(**vars(draft), workload=workload, leaving=leaving)
 
 
 def owner_of_machines(vnf: CnfUnderChange, vdu_id: str, place: str) -> ObjectCount:
@@ -39,10 +60,3 @@ def check_majority(one: ObjectCount, wanted: int, place: str) -> None:
         named = f"the topology of Cluster {one.name}" if one.topology else f"the {_CONTROL_PLANE} {one.name}"
         why = f"leads to {wanted} machines of the control plane ({named}); an odd number expected, because of etcd"
         raise Unprocessable(place, why)
-
-
-def counted(one: ObjectFacts, *, topology: str | None = None) -> ObjectCount:
-    """Return the object to scale, without a count; ``topology``: the part of it that has the number."""
-    return ObjectCount(
-        api_version=one.api_version, kind=one.kind, namespace=one.namespace, name=one.name, count=0, topology=topology
-    )

@@ -30,9 +30,9 @@ from kubevnfm_worker import Outbox
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.core.idle_instances import ByVim
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION, InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.rotation import FIELD, Rotation
 from kubevnfm_lcm_api.lifecycle.workloads.credential_steps import default_vim_name
 from kubevnfm_lcm_api.lifecycle.workloads.idle_clusters import IdleCluster, by_management, idle_clusters, management_of
-from kubevnfm_lcm_api.lifecycle.workloads.rotation import FIELD, Rotation
 
 log = structlog.get_logger()
 

@@ -17,12 +17,9 @@ from kubevnfm_events.mgmt import CredentialsSender, RunScript, ScriptAnswer, Scr
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.step import Step
+from kubevnfm_lcm_api.lifecycle.core.workload_cluster import CapiParameters
 from kubevnfm_lcm_api.lifecycle.scripts.steps import SCRIPT_TIMEOUT_S, phase_command
-from kubevnfm_lcm_api.lifecycle.workloads.cluster import CapiParameters
-from kubevnfm_lcm_api.lifecycle.workloads.credential_steps import (
-    SendClusterCredentials,
-    WithdrawClusterCredentials,
-)
+from kubevnfm_lcm_api.lifecycle.workloads.credential_steps import SendClusterCredentials, WithdrawClusterCredentials
 from kubevnfm_lcm_api.lifecycle.workloads.drafts import (
     ChangeWorkloadDraft,
     InstantiateWorkloadDraft,

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kubevnfm_csar import Flavour
-from kubevnfm_sol.resources import InstantiatedVnfInfo, ScaleInfo
+from kubevnfm_sol.resources import (
+    InstantiatedVnfInfo,
+    ScaleInfo,
+)
+
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 
 Steps = Mapping[str, Sequence[Mapping[str, int]]]
 """By aspect: for each level, the VNFCs by VDU in addition to those of level 0."""
@@ -76,3 +81,8 @@ def level_steps(flavour: Flavour, *reached: Mapping[str, int]) -> dict[str, tupl
         )
         for name, aspect in flavour.aspects.items()
     }
+
+
+def scale_status_of(instance: InstanceRecord) -> tuple[ScaleInfo, ...]:
+    info = instance.vnf.instantiated_vnf_info
+    return (info.scale_status if info is not None else None) or ()

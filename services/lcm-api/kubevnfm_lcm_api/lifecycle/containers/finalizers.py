@@ -10,7 +10,7 @@ from kubevnfm_sol.lcm import OperationType
 
 from kubevnfm_lcm_api.lifecycle.containers.drafts import TerminateCnfDraft
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
-from kubevnfm_lcm_api.lifecycle.workloads.capi import CAPI
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI
 
 _FORCE: Final = "force_remove_finalizers"
 _PARAMETERS: Final = "additionalParams"

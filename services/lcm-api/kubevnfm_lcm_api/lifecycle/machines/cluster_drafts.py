@@ -11,6 +11,7 @@ from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.core.granting import granted_zones
 from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.drivers import RoleName
 
 
 class ClusterChangeDraft(ChangeVmDraft):
@@ -28,6 +29,12 @@ class ClusterChangeDraft(ChangeVmDraft):
     def changed_cluster(self) -> ClusterParameters | None:
         """The parameters of the cluster whose nodes come or go; None: no node does."""
         return self.cluster_parameters if self.driver is not None else None
+
+    @property
+    def role_name(self) -> RoleName | None:
+        """The role of the machines that come or go."""
+        cluster = self.changed_cluster
+        return None if cluster is None else "cluster" if cluster.kuryr_param is None else "kuryr"
 
     @property
     def granted_zones(self) -> Mapping[str, tuple[str, ...]]:

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from kubevnfm_events import ClusterAccess
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_sol.vim import CREATED_BY, KUBERNETES, VimConnectionInfo
-
-WORKLOAD: Final = "workload"
-"""The key of a workload cluster's VIM in ``vimConnectionInfo`` of the instance that has built it (capi.md CR-083)."""
-WORKLOAD_VIM_ID: Final = "workloadVimId"
-"""The entry of the instance's ``metadata`` with the id of that VIM."""
-
-
-def workload_connection(vim: VimRegistered) -> VimConnectionInfo:
-    """Return the entry for the VIM of a workload cluster: reference and endpoint, without access data (CR-083)."""
-    return VimConnectionInfo(vim_id=vim.vim_id, vim_type=KUBERNETES, interface_info={"endpoint": vim.endpoint})
 
 
 def cluster_connection(instance_id: str, cluster: ClusterAccess, vim: VimRegistered) -> VimConnectionInfo:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from kubevnfm_events.capi import ClusterStage, ClusterTimeouts, MachineFacts
 from kubevnfm_events.credentials import CredentialsMode, CredentialsSent, WorkloadCluster
 from kubevnfm_events.infra import VduTarget
+from kubevnfm_events.vim import VimRegistered
 from kubevnfm_sol.base import SolType
+from kubevnfm_sol.vim import KUBERNETES, VimConnectionInfo
 from pydantic import BaseModel, ConfigDict, Field
 
 CredentialsSenderKind = Literal["driver", "package"]
@@ -54,3 +56,16 @@ class WorkloadInternals(SolType):
     machines: tuple[MachineFacts, ...] = Field(default=())
     vdus: tuple[VduTarget, ...] = ()
     """The owners of Machines that implement VDUs; none: an earlier version has not stored them."""
+
+
+WORKLOAD: Final = "workload"
+"""The key of a workload cluster's VIM in ``vimConnectionInfo`` of the instance that has built it (capi.md CR-083)."""
+
+
+WORKLOAD_VIM_ID: Final = "workloadVimId"
+"""The entry of the instance's ``metadata`` with the id of that VIM."""
+
+
+def workload_connection(vim: VimRegistered) -> VimConnectionInfo:
+    """Return the entry for the VIM of a workload cluster: reference and endpoint, without access data (CR-083)."""
+    return VimConnectionInfo(vim_id=vim.vim_id, vim_type=KUBERNETES, interface_info={"endpoint": vim.endpoint})

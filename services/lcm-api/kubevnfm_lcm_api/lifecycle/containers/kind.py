@@ -1,0 +1,176 @@
+"""CNFs: objects of Kubernetes that manifests or a Helm chart describe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from kubevnfm_clients.ports import Vims
+from kubevnfm_cluster import LOAD_BALANCER
+from kubevnfm_csar import Flavour, Vnfd
+from kubevnfm_sol.lcm import (
+    ChangeCurrentVnfPkgRequest,
+    HealVnfRequest,
+    InstantiateVnfRequest,
+    ScaleVnfRequest,
+    ScaleVnfToLevelRequest,
+    TerminateVnfRequest,
+    VnfInfoModificationRequest,
+)
+from kubevnfm_sol.vim import KUBERNETES
+
+from kubevnfm_lcm_api.lifecycle.containers.changing import ScaleCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft, TerminateCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.finalizers import removes_finalizers
+from kubevnfm_lcm_api.lifecycle.containers.healing import healed_cnf
+from kubevnfm_lcm_api.lifecycle.containers.instantiating import check_load_balancer, cnf_draft
+from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.providers import ProviderChecks
+from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.requested_modification import modified_cnf
+from kubevnfm_lcm_api.lifecycle.containers.requested_replacement import check_capi, replaced_cnf
+from kubevnfm_lcm_api.lifecycle.containers.scaling import scaled_cnf
+from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
+from kubevnfm_lcm_api.lifecycle.containers.variables import check_filled_in
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, TerminateDraft
+from kubevnfm_lcm_api.lifecycle.core.kind import (
+    CHANGE_VNFPKG,
+    HEAL,
+    OPERATE,
+    SCALE,
+    SCALE_TO_LEVEL,
+    Asked,
+    Levels,
+    Replacement,
+    UnderChange,
+    VnfKind,
+)
+from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyScriptedFields
+from kubevnfm_lcm_api.lifecycle.core.package_identity import identity
+from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI_VARIABLES, CHART, DEF_FILES
+
+_REASONS: Final[Mapping[str, str]] = {
+    SCALE: "it was instantiated by an earlier version, or its VNFD has no scaling aspect",
+    SCALE_TO_LEVEL: "it was instantiated by an earlier version, or its VNFD has neither scaling aspects nor several levels",
+    HEAL: "it was instantiated by an earlier version",
+    CHANGE_VNFPKG: "it was instantiated by an earlier version",
+    OPERATE: "the containers of a CNF are not stopped and started; scale the VNF instead",
+}
+
+
+class Containers(VnfKind):
+    """VNFs that are objects in a cluster."""
+
+    vim_type: ClassVar[str] = KUBERNETES
+
+    def __init__(self, *, packages: PackageCatalogue, vims: Vims) -> None:
+        self._packages, self._providers = packages, ProviderChecks(packages, vims)
+
+    def sign(self, parameters: Mapping[str, Any]) -> str | None:
+        """Manifests or a chart are the only sign of a CNF in a request; its VNFD looks like any other."""
+        return next((name for name in (DEF_FILES, CHART) if name in parameters), None)
+
+    def is_asked_for(self, parameters: Mapping[str, Any]) -> bool:
+        """Return True: every request for a cluster."""
+        return True
+
+    def includes(self, record: InstanceRecord) -> bool:
+        """Return whether the instance has no stack."""
+        return record.stack is None
+
+    def tasks(self, vnfd: Vnfd, flavour: Flavour) -> tuple[str, ...]:
+        scales = bool(flavour.aspects)
+        tasks = {SCALE: scales, SCALE_TO_LEVEL: scales or len(flavour.levels) > 1, HEAL: True, CHANGE_VNFPKG: True}
+        return tuple(task for task, is_supported in tasks.items() if is_supported)
+
+    def why_unsupported(self, record: InstanceRecord, task: str) -> str:
+        others = "CNFs support instantiate, scale, scale to level, heal, change of package and terminate only"
+        return _REASONS.get(task, others)
+
+    async def instantiate(
+        self,
+        common: InstantiateDraft,
+        record: InstanceRecord,
+        flavour: Flavour,
+        request: InstantiateVnfRequest,
+        original: Mapping[str, Any],
+    ) -> InstantiateCnfDraft:
+        files = await self._packages.file_names(record.vnf.vnf_pkg_id)
+        draft = await cnf_draft(common, record, flavour, request, original, files)
+        await self._check_objects(draft, draft.def_files)
+        return draft
+
+    async def _check_objects(self, draft: InstantiateCnfDraft, manifests: Sequence[str]) -> None:
+        """Check manifests of the package against the values of their placeholders, and against the cluster."""
+        await check_filled_in(self._packages, draft.package.package_id, manifests, draft.variables)
+        await self._providers.check_kinds(draft.vim_id, draft.package, draft.def_files, draft.variables)
+
+    async def terminate(
+        self, common: TerminateDraft, record: InstanceRecord, request: TerminateVnfRequest
+    ) -> TerminateCnfDraft:
+        """Raises also InvalidInput for another load balancer than at the instantiation, if it is malformed."""
+        internals, deployment = record.internals, record.release
+        assert deployment is not None
+        is_forced = removes_finalizers(request.additional_params)
+        if internals.phases and LOAD_BALANCER in request.additional_params:
+            files = await self._packages.file_names(record.vnf.vnf_pkg_id)
+            await check_load_balancer(request.additional_params, files)
+        return TerminateCnfDraft(
+            **vars(common),
+            force_remove_finalizers=is_forced,
+            release=deployment.release,
+            is_management=deployment.release is not None and deployment.release.is_management,
+            phases=internals.phases,
+            parameters={**internals.parameters, **request.additional_params} if internals.phases else {},
+        )
+
+    async def scale(
+        self, vnf: UnderChange, levels: Levels, asked: Asked[ScaleVnfRequest | ScaleVnfToLevelRequest]
+    ) -> ScaleCnfDraft:
+        return scaled_cnf(CnfUnderChange.of_containers(vnf), levels, asked)
+
+    async def heal(self, vnf: UnderChange, asked: Asked[HealVnfRequest]) -> Draft:
+        return healed_cnf(CnfUnderChange.of_containers(vnf), asked)
+
+    async def change_package(self, vnf: UnderChange, asked: Asked[ChangeCurrentVnfPkgRequest]) -> Replacement:
+        check_capi(asked.request.additional_params, (CAPI_VARIABLES,))
+        return await self._replaced(CnfUnderChange.of_containers(vnf), asked)
+
+    async def _replaced(self, vnf: CnfUnderChange, asked: Asked[ChangeCurrentVnfPkgRequest]) -> Replacement:
+        package = await self._packages.usable(asked.request.vnfd_id)
+        vnfd = await self._packages.vnfd(package.package_id, package.checksum)
+        flavour = vnfd.flavours.get(vnf.flavour.flavour_id, vnf.flavour)
+        files = await self._packages.file_names(package.package_id)
+        draft = replaced_cnf(
+            vnf,
+            asked,
+            package=package,
+            vnfd=vnfd,
+            files=files,
+            identity=identity(vnfd, package),
+            tasks=self.tasks(vnfd, flavour),
+        )
+        draft, manifests = self._finished(vnf, draft, asked.request, files)
+        await check_filled_in(self._packages, package.package_id, manifests, draft.variables)
+        if not draft.images_of:
+            await self._providers.check_contracts(vnf.release.providers, package, draft.new_files, draft.variables)
+            await self._providers.check_kinds(draft.vim_id, package, draft.new_files, draft.variables)
+        return Replacement(draft, flavour, vnfd.secret_names)
+
+    def _finished(
+        self, vnf: CnfUnderChange, draft: ReplaceCnfDraft, request: ChangeCurrentVnfPkgRequest, files: frozenset[str]
+    ) -> tuple[ReplaceCnfDraft, tuple[str, ...]]:
+        """Return the draft with what the kind adds, and the manifests that the new package must have values for."""
+        return draft, draft.new_files
+
+    async def modify(
+        self,
+        fields: ModifyScriptedFields,
+        record: InstanceRecord,
+        flavour: Flavour,
+        request: VnfInfoModificationRequest,
+    ) -> ModifyCnfDraft | None:
+        return await modified_cnf(self._packages, fields, record, flavour, request)

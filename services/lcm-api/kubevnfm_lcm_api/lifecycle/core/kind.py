@@ -1,0 +1,187 @@
+"""A kind of VNF: says which requests and instances are its own, and makes the draft of each operation that it has."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, Final, Generic, TypeVar
+
+from kubevnfm_csar import Flavour, Vnfd
+from kubevnfm_events import ApiVersion, PackageRef
+from kubevnfm_kit.errors import VnfmError
+from kubevnfm_sol.lcm import (
+    ChangeCurrentVnfPkgRequest,
+    ChangeExtVnfConnectivityRequest,
+    ChangeVnfFlavourRequest,
+    HealVnfRequest,
+    InstantiateVnfRequest,
+    OperateVnfRequest,
+    OperationType,
+    ScaleVnfRequest,
+    ScaleVnfToLevelRequest,
+    TerminateVnfRequest,
+    VnfInfoModificationRequest,
+)
+from kubevnfm_sol.resources import InstantiatedVnfInfo
+from kubevnfm_store.query import Stored
+
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, TerminateDraft
+from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft, ModifyScriptedFields
+from kubevnfm_lcm_api.lifecycle.core.scale_levels import levels_of
+
+SCALE: Final = "scale"
+SCALE_TO_LEVEL: Final = "scale_to_level"
+CHANGE_FLAVOUR: Final = "change_flavour"
+HEAL: Final = "heal"
+OPERATE: Final = "operate"
+CHANGE_EXT_CONN: Final = "change_ext_conn"
+CHANGE_VNFPKG: Final = "change_vnfpkg"
+
+
+class TaskUnsupported(VnfmError, code="task-unsupported", title="Operation not supported", status=404):
+    """The VNF does not support the operation (SOL003 5.4.5.3.1 ff.: 404)."""
+
+    def __init__(self, task: str, reason: str) -> None:
+        super().__init__(f"{task} is not supported by this VNF: {reason}")
+
+
+@dataclass(frozen=True)
+class UnderChange:
+    """A VNF that is INSTANTIATED and free."""
+
+    stored: Stored
+    record: InstanceRecord
+    package: PackageRef
+    vnfd: Vnfd
+    flavour: Flavour
+    info: InstantiatedVnfInfo
+
+    @property
+    def scale_levels(self) -> dict[str, int]:
+        """Scale level by aspect."""
+        return levels_of(self.info)
+
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+@dataclass(frozen=True)
+class Asked(Generic[R_co]):
+    """A request for an operation on an instance."""
+
+    request: R_co
+    original: Mapping[str, Any]
+    """The body in the form of its API version."""
+    version: ApiVersion
+    now: datetime
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The scale levels that a request leads to."""
+
+    operation: OperationType
+    by_aspect: Mapping[str, int]
+    counts: Mapping[str, int] | None
+    """VNFCs by VDU of an instantiation level; None: the present ones and what the levels add."""
+    place: str
+    """The attribute of the request that chooses the VNFCs."""
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """A change to another flavour or package, or a roll-out of the same one."""
+
+    draft: Draft
+    flavour: Flavour
+    """The one after the operation."""
+    secret_names: tuple[str, ...] = ()
+    """The attributes that its package marks as secret."""
+
+
+class VnfKind(ABC):
+    """A kind of VNF. An operation that it does not override is one whose task it never lists in `tasks`.
+
+    Operations raise InvalidInput and Unprocessable naming
+    the attribute, Conflict, and Drifted for what was found deleted.
+    """
+
+    vim_type: ClassVar[str]
+    """The type of VIM that its resources are on."""
+
+    def sign(self, parameters: Mapping[str, Any]) -> str | None:
+        """Return the attribute of additionalParams by which a request can be only for this type of VIM; None: any."""
+        return None
+
+    @abstractmethod
+    def is_asked_for(self, parameters: Mapping[str, Any]) -> bool:
+        """Return whether an InstantiateVnfRequest for the type of VIM is for this kind."""
+
+    @abstractmethod
+    def includes(self, record: InstanceRecord) -> bool:
+        """Return whether an INSTANTIATED instance is of this kind."""
+
+    @abstractmethod
+    def tasks(self, vnfd: Vnfd, flavour: Flavour) -> tuple[str, ...]:
+        """Return the operations that an instance of the flavour supports, without terminate."""
+
+    @abstractmethod
+    def why_unsupported(self, record: InstanceRecord, task: str) -> str:
+        """Return why the instance does not support the operation."""
+
+    @abstractmethod
+    async def instantiate(
+        self,
+        common: InstantiateDraft,
+        record: InstanceRecord,
+        flavour: Flavour,
+        request: InstantiateVnfRequest,
+        original: Mapping[str, Any],
+    ) -> InstantiateDraft:
+        """Return the draft of an instantiation; ``common``: what all kinds have in common."""
+
+    @abstractmethod
+    async def terminate(
+        self, common: TerminateDraft, record: InstanceRecord, request: TerminateVnfRequest
+    ) -> TerminateDraft:
+        """Return the draft of a termination; ``common``: what all kinds have in common."""
+
+    async def scale(
+        self, vnf: UnderChange, levels: Levels, asked: Asked[ScaleVnfRequest | ScaleVnfToLevelRequest]
+    ) -> Draft:
+        """Return the draft of a scaling to these levels."""
+        raise NotImplementedError
+
+    async def heal(self, vnf: UnderChange, asked: Asked[HealVnfRequest]) -> Draft:
+        """Return the draft of a heal."""
+        raise NotImplementedError
+
+    async def operate(self, vnf: UnderChange, asked: Asked[OperateVnfRequest]) -> Draft:
+        """Return the draft of a start or stop."""
+        raise NotImplementedError
+
+    async def connect(self, vnf: UnderChange, asked: Asked[ChangeExtVnfConnectivityRequest]) -> Draft:
+        """Return the draft of a change of the external connectivity."""
+        raise NotImplementedError
+
+    async def change_flavour(self, vnf: UnderChange, asked: Asked[ChangeVnfFlavourRequest]) -> Replacement:
+        """Return the change to another flavour."""
+        raise NotImplementedError
+
+    async def change_package(self, vnf: UnderChange, asked: Asked[ChangeCurrentVnfPkgRequest]) -> Replacement:
+        """Return the change to another package."""
+        raise NotImplementedError
+
+    async def modify(
+        self,
+        fields: ModifyScriptedFields,
+        record: InstanceRecord,
+        flavour: Flavour,
+        request: VnfInfoModificationRequest,
+    ) -> ModifyDraft | None:
+        """Return the draft of a modification that changes resources; None if the request changes none."""
+        return None

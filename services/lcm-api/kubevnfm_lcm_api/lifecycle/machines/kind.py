@@ -1,0 +1,116 @@
+"""VNFs of machines: plain ones, and those that are a cluster or a private registry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from kubevnfm_clients.ports import Vims
+from kubevnfm_csar import Flavour, Vnfd
+from kubevnfm_sol.lcm import (
+    ChangeCurrentVnfPkgRequest,
+    ChangeExtVnfConnectivityRequest,
+    ChangeVnfFlavourRequest,
+    HealVnfRequest,
+    InstantiateVnfRequest,
+    OperateVnfRequest,
+    ScaleVnfRequest,
+    ScaleVnfToLevelRequest,
+    TerminateVnfRequest,
+)
+from kubevnfm_sol.vim import OPENSTACK
+
+from kubevnfm_lcm_api.lifecycle.core.drift import is_stack_missing
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, TerminateDraft
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Levels, Replacement, UnderChange, VnfKind
+from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
+from kubevnfm_lcm_api.lifecycle.machines.changing import ConnectVmDraft, OperateVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.connectivity import connected_machines
+from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.instantiating import VmDrafts
+from kubevnfm_lcm_api.lifecycle.machines.operating import operated_machines
+from kubevnfm_lcm_api.lifecycle.machines.requested_healing import healed_machines
+from kubevnfm_lcm_api.lifecycle.machines.requested_replacement import changed_flavour, changed_package
+from kubevnfm_lcm_api.lifecycle.machines.requested_scaling import scaled_machines
+from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.tasks import supported_tasks, why_unsupported
+from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
+
+
+class Machines(VnfKind):
+    """VNFs that are one Heat stack."""
+
+    vim_type: ClassVar[str] = OPENSTACK
+
+    def __init__(self, *, packages: PackageCatalogue, vims: Vims, is_granted_outside: bool) -> None:
+        self._packages, self._vim_entries = packages, VimEntries(vims)
+        self._drafts = VmDrafts(packages=packages, vims=vims, is_granted_outside=is_granted_outside)
+
+    def is_asked_for(self, parameters: Mapping[str, Any]) -> bool:
+        """Return True: every request for an OpenStack."""
+        return True
+
+    def includes(self, record: InstanceRecord) -> bool:
+        """Return whether the instance has a stack."""
+        return record.stack is not None
+
+    def tasks(self, vnfd: Vnfd, flavour: Flavour) -> tuple[str, ...]:
+        return supported_tasks(vnfd, flavour)
+
+    def why_unsupported(self, record: InstanceRecord, task: str) -> str:
+        return why_unsupported(record, task)
+
+    async def instantiate(
+        self,
+        common: InstantiateDraft,
+        record: InstanceRecord,
+        flavour: Flavour,
+        request: InstantiateVnfRequest,
+        original: Mapping[str, Any],
+    ) -> InstantiateVmDraft:
+        return await self._drafts.draft(common, record, flavour, request, original)
+
+    async def terminate(
+        self, common: TerminateDraft, record: InstanceRecord, request: TerminateVnfRequest
+    ) -> TerminateVmDraft:
+        internals, stack = record.internals, record.stack
+        assert stack is not None
+        return TerminateVmDraft(
+            **vars(common),
+            stack_name=stack.stack_name,
+            resources=stack.resources,
+            is_stack_missing=is_stack_missing(record),
+            phases=internals.phases,
+            # The driver's terminate phases need the login data of the instantiate request.
+            parameters={**internals.parameters, **request.additional_params},
+            cluster_vim_key=internals.cluster_vim_key,
+            cluster_vim_id=internals.cluster_vim_id,
+            own_registry=internals.own_registry,
+        )
+
+    async def scale(
+        self, vnf: UnderChange, levels: Levels, asked: Asked[ScaleVnfRequest | ScaleVnfToLevelRequest]
+    ) -> ScaleVmDraft:
+        machines = VnfUnderChange.of_machines(vnf)
+        return await scaled_machines(self._packages, machines, levels, asked)
+
+    async def heal(self, vnf: UnderChange, asked: Asked[HealVnfRequest]) -> HealVmDraft:
+        return await healed_machines(self._packages, VnfUnderChange.of_machines(vnf), asked)
+
+    async def operate(self, vnf: UnderChange, asked: Asked[OperateVnfRequest]) -> OperateVmDraft:
+        return operated_machines(VnfUnderChange.of_machines(vnf), asked)
+
+    async def connect(self, vnf: UnderChange, asked: Asked[ChangeExtVnfConnectivityRequest]) -> ConnectVmDraft:
+        machines = VnfUnderChange.of_machines(vnf)
+        return await connected_machines(self._packages, self._vim_entries, machines, asked)
+
+    async def change_flavour(self, vnf: UnderChange, asked: Asked[ChangeVnfFlavourRequest]) -> Replacement:
+        machines = VnfUnderChange.of_machines(vnf)
+        return await changed_flavour(self._packages, self._vim_entries, machines, asked)
+
+    async def change_package(self, vnf: UnderChange, asked: Asked[ChangeCurrentVnfPkgRequest]) -> Replacement:
+        machines = VnfUnderChange.of_machines(vnf)
+        return await changed_package(self._packages, self._vim_entries, machines, asked)

@@ -1,0 +1,330 @@
+"""Change of the deployment flavour and of the package of machines: another template for the same VNF."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kubevnfm_csar import BaseHot, Flavour, UnknownFlavour, UnknownLevel, Vnfd, inside
+from kubevnfm_events import PackageRef
+from kubevnfm_events.infra import StackResources
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_secrets import hide
+from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, ChangeVnfFlavourRequest, OperationType
+from kubevnfm_sol.resources import ScaleInfo
+
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Replacement
+from kubevnfm_lcm_api.lifecycle.core.package_identity import identity
+from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.scale_levels import scale_status
+from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
+from kubevnfm_lcm_api.lifecycle.machines.addresses import NodeNotFound, connection_address
+from kubevnfm_lcm_api.lifecycle.machines.changing import Age, ReplaceVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.connectivity import check_points, merged_links
+from kubevnfm_lcm_api.lifecycle.machines.drivers import check_machine_drivers, machine_phases
+from kubevnfm_lcm_api.lifecycle.machines.inventory import part_of
+from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_change, check_placement
+from kubevnfm_lcm_api.lifecycle.machines.tasks import supported_tasks
+from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
+from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
+from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
+
+ROLLING: Final = "RollingUpdate"
+_COORDINATION: Final[Mapping[Age, str]] = {
+    "new": "lcm-operation-coordinate-new-vnf",
+    "old": "lcm-operation-coordinate-old-vnf",
+}
+_NUMBER: Final = re.compile(r"-\d+$")
+_MANAGED: Final = "extManagedVirtualLinks"
+_EXTERNAL: Final = "extVirtualLinks"
+
+Request = ChangeVnfFlavourRequest | ChangeCurrentVnfPkgRequest
+
+
+@dataclass(frozen=True)
+class PackageChange:
+    """Tacker's parameters of a change of package."""
+
+    vdus: tuple[str, ...] = ()
+    """The VDUs that change; none: all."""
+    is_rolling: bool = False
+    """Whether the machines change one after the other."""
+    coordination: dict[Age, str] = field(default_factory=dict)
+    """The scripts of the new package."""
+    params: dict[str, Any] = field(default_factory=dict)
+    """``vdu_params`` by VDU."""
+
+
+async def changed_flavour(
+    packages: PackageCatalogue, vim_entries: VimEntries, vnf: VnfUnderChange, asked: Asked[ChangeVnfFlavourRequest]
+) -> Replacement:
+    """Return the change to another flavour. Raises InvalidInput for an unknown flavour or level, or the present one."""
+    try:
+        flavour = vnf.vnfd.flavour(asked.request.new_flavour_id)
+    except UnknownFlavour as error:
+        raise InvalidInput("newFlavourId", str(error)) from error
+    if asked.request.new_flavour_id == vnf.flavour.flavour_id:
+        raise InvalidInput("newFlavourId", f"the VNF has flavour {asked.request.new_flavour_id} already")
+    try:
+        levels = flavour.scale_levels(asked.request.instantiation_level_id)
+        counts = flavour.initial_counts(asked.request.instantiation_level_id)
+    except UnknownLevel as error:
+        raise InvalidInput("instantiationLevelId", str(error)) from error
+    draft = await replaced(
+        packages,
+        vim_entries,
+        vnf,
+        OperationType.CHANGE_FLAVOUR,
+        asked,
+        package=vnf.package,
+        vnfd=vnf.vnfd,
+        flavour=flavour,
+        level_id=asked.request.instantiation_level_id,
+        levels=levels,
+        counts=counts,
+    )
+    return Replacement(draft, flavour, vnf.vnfd.secret_names)
+
+
+async def changed_package(
+    packages: PackageCatalogue, vim_entries: VimEntries, vnf: VnfUnderChange, asked: Asked[ChangeCurrentVnfPkgRequest]
+) -> Replacement:
+    """Return the change to another package.
+
+    Raises: InvalidInput for wrong parameters; PackageUnusable and Unprocessable for a package that the VNF cannot be changed
+    to, and for parameters that are not supported yet.
+    """
+    change = _package_change(asked.request.additional_params, vnf.flavour)
+    named = await packages.usable(asked.request.vnfd_id)
+    await _check_scripts(packages, change, named)
+    vnfd = await packages.vnfd(named.package_id, named.checksum)
+    try:
+        flavour = vnfd.flavour(vnf.flavour.flavour_id)
+    except UnknownFlavour as error:
+        raise Unprocessable("vnfdId", f"the VNF has flavour {vnf.flavour.flavour_id}: {error}") from error
+    missing = [vdu for vdu in vnf.flavour.vdus if vdu not in flavour.vdus]
+    if missing:
+        raise Unprocessable("vnfdId", f"the package lacks VDUs of the VNF: {', '.join(missing)}")
+    base_hot = await packages.base_hot(named.package_id, flavour.flavour_id)
+    if base_hot is None:
+        check_placement(flavour, has_zones=True)
+    _check_new_points(change, flavour, base_hot)
+    # The new package may allow fewer levels; the machines above them stay until the next scaling.
+    levels = {name: min(vnf.scale_levels.get(name, 0), a.max_scale_level) for name, a in flavour.aspects.items()}
+    draft = await replaced(
+        packages,
+        vim_entries,
+        vnf,
+        OperationType.CHANGE_VNFPKG,
+        asked,
+        package=named,
+        vnfd=vnfd,
+        flavour=flavour,
+        level_id=None,
+        levels=levels,
+        counts={**flavour.initial_counts(), **vnf.counts},
+        change=change,
+    )
+    _check_old_points(change, draft.before)
+    return Replacement(draft, flavour, vnfd.secret_names)
+
+
+async def _check_scripts(packages: PackageCatalogue, change: PackageChange, package: PackageRef) -> None:
+    """Raise Unprocessable for a coordination script that the new package does not have."""
+    files = await packages.file_names(package.package_id) if change.coordination else frozenset()
+    for age, file in change.coordination.items():
+        if file not in files:
+            raise Unprocessable(f"additionalParams/{_COORDINATION[age]}", f"the package has no file {file}")
+
+
+def _package_change(parameters: Mapping[str, Any], flavour: Flavour) -> PackageChange:
+    """Read the parameters that Tacker adds to the request (api.md 3.4). Raises InvalidInput, Unprocessable."""
+    upgrade = parameters.get("upgrade_type", ROLLING)
+    if upgrade != ROLLING:
+        raise InvalidInput("additionalParams/upgrade_type", f"{ROLLING} expected")
+    names = tuple(_COORDINATION.values())
+    for name in parameters:
+        # Left out, a change would not be coordinated although its request says so. Other names are for user data.
+        if name.startswith("lcm-operation-coordinate") and name not in names:
+            raise InvalidInput(f"additionalParams/{name}", f"{' or '.join(names)} expected")
+    vdus = parameters.get("vdu_params", [])
+    if not isinstance(vdus, list | tuple):
+        raise InvalidInput("additionalParams/vdu_params", "an array of objects expected")
+    coordination = {
+        age: file for age, name in _COORDINATION.items() if (file := _named_script(parameters, name)) is not None
+    }
+    named: dict[str, Any] = {}
+    for index, vdu in enumerate(vdus):
+        place = f"additionalParams/vdu_params[{index}]"
+        vdu_id = vdu.get("vdu_id") if isinstance(vdu, Mapping) else None
+        if not isinstance(vdu_id, str):
+            raise InvalidInput(f"{place}/vdu_id", "the VDU's id expected")
+        if vdu_id not in flavour.vdus:
+            raise InvalidInput(f"{place}/vdu_id", f"the VNF has no VDU {vdu_id}; it has {', '.join(flavour.vdus)}")
+        if vdu_id in named:
+            raise InvalidInput(f"{place}/vdu_id", f"VDU {vdu_id} is there already; one entry for each VDU expected")
+        for age in coordination:
+            _check_machine_param(vdu.get(f"{age}_vnfc_param"), f"{place}/{age}_vnfc_param", _COORDINATION[age])
+        named[vdu_id] = vdu
+    if coordination and not named:
+        raise InvalidInput("additionalParams/vdu_params", f"{_COORDINATION[next(iter(coordination))]} needs it")
+    if parameters.get("lcm-kubernetes-def-files") is not None:
+        raise Unprocessable(
+            "additionalParams/lcm-kubernetes-def-files", "not supported yet for a VNF of plain machines"
+        )
+    vdu_ids = () if set(named) == set(flavour.vdus) else tuple(named)
+    # Without `upgrade_type`, which SOL003 does not have, all machines change in one update.
+    return PackageChange(vdu_ids, "upgrade_type" in parameters, coordination, hide(named))
+
+
+def _check_old_points(change: PackageChange, before: StackResources) -> None:
+    """Raise Unprocessable for a connection point that a machine does not have: a rollback could never coordinate it."""
+    for index, (vdu_id, vdu) in enumerate(change.params.items() if "old" in change.coordination else ()):
+        place = f"additionalParams/vdu_params[{index}]/old_vnfc_param/cp_name"
+        for server in before.servers:
+            if server.vdu_id != vdu_id:
+                continue
+            try:
+                connection_address(server, before, vdu["old_vnfc_param"]["cp_name"], field=place)
+            except NodeNotFound as error:
+                raise Unprocessable(place, error.reason) from error
+
+
+def _check_new_points(change: PackageChange, flavour: Flavour, hot: BaseHot | None) -> None:
+    """Raise Unprocessable for a connection point that no machine of the new package will have.
+
+    A name that the templates contain is left to the stack: it may be that of a floating IP.
+    """
+    texts = [hot.top_text, *hot.file_texts.values()] if hot is not None else []
+    for index, (vdu_id, vdu) in enumerate(change.params.items() if "new" in change.coordination else ()):
+        name = vdu["new_vnfc_param"]["cp_name"]
+        # Templates may number the resources of each machine, and user data add the numbers.
+        names = {name, _NUMBER.sub("", name)}
+        own = [cp_id for cp_id, cp in flavour.cps.items() if cp.vdu_id == vdu_id]
+        written = [re.compile(rf"(?<![\w-]){re.escape(one)}(?![\w-])") for one in names]
+        if names.isdisjoint(own) and not any(pattern.search(text) for pattern in written for text in texts):
+            raise Unprocessable(
+                f"additionalParams/vdu_params[{index}]/new_vnfc_param/cp_name",
+                f"VDU {vdu_id} of the package has no connection point {name}; it has {', '.join(own) or 'none'}",
+            )
+
+
+def _rolling(change: PackageChange, before: StackResources) -> tuple[str, ...]:
+    """Return the resources of the top stack that are changed one after the other, in the order of vnfcResourceInfo."""
+    changed = [s for s in before.servers if not change.vdus or s.vdu_id in change.vdus] if change.is_rolling else []
+    return tuple(dict.fromkeys(part_of(server) for server in changed))
+
+
+def _named_script(parameters: Mapping[str, Any], name: str) -> str | None:
+    """Return the script's path in the package. Raises InvalidInput."""
+    path = parameters.get(name)
+    if path is None or path == "":
+        return None
+    if not isinstance(path, str) or (normal := inside(path.removeprefix("./"))) is None:
+        raise InvalidInput(f"additionalParams/{name}", "a path inside the package expected")
+    return normal
+
+
+def _check_machine_param(param: object, place: str, name: str) -> None:
+    if not isinstance(param, Mapping):
+        raise InvalidInput(place, f"an object expected, which {name} gets")
+    if not isinstance(param.get("cp_name"), str):
+        raise InvalidInput(f"{place}/cp_name", "the name of a connection point or floating IP of the machine expected")
+
+
+async def replaced(
+    packages: PackageCatalogue,
+    vim_entries: VimEntries,
+    vnf: VnfUnderChange,
+    operation: OperationType,
+    asked: Asked[Request],
+    *,
+    package: PackageRef,
+    vnfd: Vnfd,
+    flavour: Flavour,
+    level_id: str | None,
+    levels: Mapping[str, int],
+    counts: Mapping[str, int],
+    change: PackageChange = PackageChange(),
+) -> ReplaceVmDraft:
+    """Return the draft of a change to another flavour, of the same package or of another."""
+    if machine_phases(flavour):
+        raise Unprocessable(
+            "", f"flavour {flavour.flavour_id} has a management driver: a change to it is not supported yet"
+        )
+    check_machine_drivers(flavour)
+    check_points(asked.request.ext_virtual_links, flavour)
+    internals, is_package = vnf.record.internals, operation is OperationType.CHANGE_VNFPKG
+    connections = _wanted_links(internals.connections, asked.request)
+    parameters = {**internals.parameters, **asked.request.additional_params}
+    as_instantiated = {
+        "flavourId": flavour.flavour_id,
+        **({"instantiationLevelId": level_id} if level_id is not None else {}),
+        **{name: links for name, links in connections.items() if links},
+        **({"additionalParams": parameters} if parameters else {}),
+    }
+    files = await packages.file_names(package.package_id)
+    entries = await vnf.connections(vim_entries, asked.request.vim_connection_info, asked.version)
+    present = vnf.change(
+        hide(asked.original),
+        parameters,
+        asked.version,
+        files,
+        operation=OperationType.CHANGE_FLAVOUR,
+        asked=asked.request,
+        connections=entries,
+    )
+    # As Tacker: the scripts of a change of package are those of the package that the VNF is changed to. A change of
+    # flavour, which Tacker does not have, is one of the flavour that the VNF has.
+    scripts = scripts_of(flavour, operation) if is_package else present.scripts
+    draft = ReplaceVmDraft(
+        **{
+            **vars(present),
+            "scripts": scripts,
+            "script_request": script_request(asked.request, asked.original, asked.version) if scripts else {},
+            "package": package,
+            "flavour_id": flavour.flavour_id,
+            "instantiation_level_id": level_id,
+            # User data classes expect the asked.request as it came; the built-in rules read an InstantiateVnfRequest.
+            "request": dict(hide(asked.original)) if is_package and present.user_data is not None else as_instantiated,
+            # `as_instantiated` is in v2 form, also if this asked.request is a v1 asked.request.
+            "api_version": "v2",
+            "counts": dict(counts),
+            "connections": connections,
+            "external_cps": {name: name for name, cp in flavour.cps.items() if cp.is_external and cp.vdu_id},
+            "scale_status": scale_status(levels),
+            "max_scale_levels": _max_levels(flavour),
+        },
+        before_package=vnf.package,
+        before_flavour_id=vnf.flavour.flavour_id,
+        is_new_package=is_package,
+        changed_vdus=change.vdus,
+        rolling=_rolling(change, present.before),
+        coordination=change.coordination,
+        coordination_params=change.params if change.coordination else {},
+        instantiate_request=as_instantiated,
+        parameters=parameters,
+        tasks=supported_tasks(vnfd, flavour),
+        extensions=asked.request.extensions,
+        vnf_configurable_properties=asked.request.vnf_configurable_properties,
+        vnf=identity(vnfd, package) if is_package else {},
+    )
+    await check_change(packages, draft)
+    return draft
+
+
+def _wanted_links(present: Mapping[str, Any], request: Request) -> dict[str, Any]:
+    """Return the external and managed links after the change."""
+    managed = [
+        link.model_dump(mode="json", by_alias=True, exclude_none=True) for link in request.ext_managed_virtual_links
+    ]
+    return {
+        _EXTERNAL: merged_links(present.get(_EXTERNAL) or (), request.ext_virtual_links),
+        _MANAGED: managed or list(present.get(_MANAGED) or ()),
+    }
+
+
+def _max_levels(flavour: Flavour) -> tuple[ScaleInfo, ...]:
+    return scale_status({name: aspect.max_scale_level for name, aspect in flavour.aspects.items()})
