@@ -1,0 +1,38 @@
+"""A kind of VNF is one folder: one that the product does not know works over HTTP beside the others."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from lcm_world import World, lcm_world
+from note_kind import NOTE, notes_registered
+
+
+@pytest.fixture
+async def noted(tmp_path: Path) -> AsyncIterator[World]:
+    with notes_registered():
+        async with lcm_world(tmp_path) as running:
+            yield running
+
+
+async def test_a_kind_of_its_own_is_instantiated_and_terminated(noted: World) -> None:
+    await noted.sample()
+    instance_id = await noted.create()
+    note = {"flavourId": "simple", "additionalParams": {NOTE: "hello"}}
+    await noted.reached(await noted.ask(instance_id, "instantiate", note), "COMPLETED")
+    instance = (await noted.lcm("GET", f"/vnf_instances/{instance_id}")).must(200).json
+    assert instance["instantiatedVnfInfo"]["metadata"] == {NOTE: True}
+    assert noted.twins.asked() == ["mgmt.forget_instance"]
+    refused = (await noted.lcm("POST", f"/vnf_instances/{instance_id}/heal", {"cause": "x"})).problem(404)
+    assert refused["detail"] == "heal is not supported by this VNF: it is a note"
+    ended = await noted.ask(instance_id, "terminate", {"terminationType": "FORCEFUL"})
+    await noted.reached(ended, "COMPLETED")
+
+
+async def test_a_request_of_another_kind_finds_its_own(noted: World) -> None:
+    await noted.sample()
+    instance_id = await noted.create()
+    await noted.reached(await noted.instantiate(instance_id), "COMPLETED")
+    assert "infra.openstack.create_resources" in noted.twins.asked()
