@@ -20,5 +20,5 @@ async def test_a_cluster_can_be_ready_once_its_api_server_answers(world: World) 
 @pytest.mark.parametrize("text", ["a\r\nb", "a\0b", "a\u2028b", "a" * 2049])
 def test_a_text_that_no_call_back_can_repeat_is_refused_with_the_request(name: str, text: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
-        capi_parameters({"capi": {name: text}}, lambda given, place: ())
+        capi_parameters({name: text}, lambda given, place: ())
     assert refusal.value.field == f"additionalParams/capi/{name}"

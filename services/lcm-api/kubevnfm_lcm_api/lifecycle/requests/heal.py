@@ -9,6 +9,7 @@ from kubevnfm_sol.lcm import HealVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.core.kind import HEAL, Asked
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import ALL, flag
 from kubevnfm_lcm_api.lifecycle.requests.changeable import ChangeableVnfs
 
 
@@ -27,6 +28,8 @@ class Heal:
         Unprocessable for nodes that a cluster cannot lose, and for volumes that cannot stay.
         """
         kind, vnf = await self._vnfs.find(instance_id, HEAL)
+        # Also of a kind that does not read it.
+        flag(request.additional_params, ALL)
         draft = await kind.heal(vnf, Asked(request, original, version, self._acceptance.now()))
         return await self._acceptance.accept(
             vnf.stored,
