@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from figures import Figure
 from servers import mongodb, rabbitmq
 from servers.mongodb import MongoServer
 from servers.ports import free_port
@@ -35,6 +36,27 @@ class Target:
     def processor_s(self) -> dict[str, float]:
         """Return the processor time that each process has used."""
         return {name: _processor_s(pid) for name, pid in self.pids.items()}
+
+
+class ProcessorTime:
+    """The processor time that each process uses for a call, in user and system mode; work that a call leaves behind included."""
+
+    def __init__(self, target: Target) -> None:
+        self._target, self._last = target, target.processor_s()
+        self._samples: dict[str, list[float]] = {name: [] for name in self._last}
+
+    def add(self, calls: int) -> None:
+        """Take one more sample, of the calls since the last one."""
+        now = self._target.processor_s()
+        for name, samples in self._samples.items():
+            samples.append((now[name] - self._last[name]) / calls * 1000)
+        self._last = now
+
+    def figures(self, name: str) -> list[Figure]:
+        """Return a figure for each process that took part."""
+        return [
+            Figure(f"{name}: {process}", "ms", samples) for process, samples in self._samples.items() if any(samples)
+        ]
 
 
 def _resident_mib(pid: int) -> float:
