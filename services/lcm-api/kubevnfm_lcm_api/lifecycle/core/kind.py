@@ -106,8 +106,7 @@ class Replacement:
 class VnfKind(ABC):
     """A kind of VNF. An operation that it does not override is one whose task it never lists in `tasks`.
 
-    Operations raise InvalidInput and Unprocessable naming
-    the attribute, Conflict, and Drifted for what was found deleted.
+    Operations raise InvalidInput and Unprocessable naming the attribute, Conflict, and Drifted for what was found deleted.
     """
 
     vim_type: ClassVar[str]
