@@ -12,6 +12,7 @@ import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from socket import socket
 from typing import Any, Final, Self
@@ -72,6 +73,7 @@ class AddressRules:
         return address.is_global and not address.is_multicast and not address.is_reserved
 
 
+@lru_cache(maxsize=1024)
 def forms_of(address: str) -> Sequence[Address]:
     """Return an address, without its zone, and the IPv4 addresses that are embedded in it; a rule must hold for each.
 
