@@ -122,8 +122,8 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "libs/bus/kubevnfm_bus",
-        "if entry.failures >= self._max_deliveries:",
-        "if entry.failures > self._max_deliveries:",
+        "return list(islice(self._dead.get(service, ()), limit))",
+        "return list(islice(self._dead.get(service, ()), 0))",
         "libs/bus/tests tests/contract/bus/test_in_process.py",
     ),
     Mutation(

@@ -1,4 +1,4 @@
-"""What the sandbox runs, within which limits, and how it ended."""
+"""The run of a confined process: what it was given, and what became of it."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class News:
     def __init__(self, bus: MessageBus, *, source: str) -> None:
         self._bus, self._source = bus, source
         self.tasks: set[asyncio.Task[None]] = set()
-        """What is being published."""
+        """The events that are being published."""
 
     def send(self, command: Envelope[Message], event: Event) -> None:
         """Begin to publish what happened while the command was handled."""

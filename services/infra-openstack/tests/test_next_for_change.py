@@ -1,4 +1,4 @@
-"""What a change does next, by the state of the stack and by the attempt that began its last action."""
+"""The next command of a change, by the state of the stack and by the attempt that began its last action."""
 
 from __future__ import annotations
 

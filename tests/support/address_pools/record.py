@@ -40,7 +40,7 @@ class Pool(SolType):
     created_at: str
     updated_at: str
     revision: int = 0
-    """Of the document; for conditional writes."""
+    """The document's; for conditional writes."""
 
     @classmethod
     def from_stored(cls, stored: Stored) -> Self:

@@ -46,7 +46,7 @@ class PointedError(SolType):
     pointer: str
     """JSON Pointer (RFC 6901) into the body; empty for the whole."""
     message: ErrorText
-    """What was expected."""
+    """It says what was expected."""
 
 
 class PointedProblem(ProblemDetails):

@@ -1,4 +1,4 @@
-"""What the models of answers that no SOL type describes have in common; only the document uses such models."""
+"""The common part of the models of answers that no SOL type describes; only the document uses such models."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ async def test_conditions_hold_for_a_document_of_another_service(world: PoolWorl
 
 
 async def test_an_error_points_to_each_wrong_attribute(world: PoolWorld) -> None:
-    """Of the gateway's check of the body, and of the owner's check against what it has."""
+    """Both the gateway's check of the body and the owner's check against what it has do so."""
     problem = (await world.call("POST", POOLS, {"name": "", "networks": ["192.0.2.0/24", "x"]})).problem(400)
     assert [error["pointer"] for error in problem["errors"]] == ["/name", "/networks/1"]
     assert "invalidParams" not in problem

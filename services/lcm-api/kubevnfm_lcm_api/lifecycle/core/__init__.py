@@ -1,1 +1,1 @@
-"""What all kinds of VNFs share: instances, operations, plans and the engine that runs them."""
+"""The common ground of all kinds of VNFs: instances, operations, plans and the engine that runs them."""
