@@ -26,6 +26,8 @@ from kubevnfm_sol.resources import InstantiatedVnfInfo
 from kubevnfm_sol.vim import OPENSTACK
 
 NOTE = "x_note"
+TASKS = ("scale", "scale_to_level", "operate", "change_ext_conn", "change_flavour", "change_vnfpkg")
+"""Tasks that its instances list as supported, although the kind has none of them."""
 OWN_STEPS: dict[str, type[Step[Any, Any]]] = {}
 
 
@@ -96,7 +98,7 @@ class Notes(VnfKind):
         return NOTE in record.internals.parameters
 
     def tasks(self, vnfd: Vnfd, flavour: Flavour) -> tuple[str, ...]:
-        return ()
+        return TASKS
 
     def why_unsupported(self, record: InstanceRecord, task: str) -> str:
         return "it is a note"

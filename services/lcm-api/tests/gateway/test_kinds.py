@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from lcm_world import World, lcm_world
-from note_kind import NOTE, notes_registered
+from note_kind import NOTE, TASKS, notes_registered
 
 
 @pytest.fixture
@@ -29,6 +29,25 @@ async def test_a_kind_of_its_own_is_instantiated_and_terminated(noted: World) ->
     assert refused["detail"] == "heal is not supported by this VNF: it is a note"
     ended = await noted.ask(instance_id, "terminate", {"terminationType": "FORCEFUL"})
     await noted.reached(ended, "COMPLETED")
+
+
+async def test_a_task_that_the_kind_does_not_have_is_refused_by_name(noted: World) -> None:
+    await noted.sample()
+    instance_id = await noted.create()
+    note = {"flavourId": "simple", "additionalParams": {NOTE: "hello"}}
+    await noted.reached(await noted.ask(instance_id, "instantiate", note), "COMPLETED")
+    bodies = {
+        "scale": {"type": "SCALE_OUT", "aspectId": "VDU1_scale"},
+        "scale_to_level": {"scaleInfo": [{"aspectId": "VDU1_scale", "scaleLevel": 0}]},
+        "operate": {"changeStateTo": "STOPPED"},
+        "change_ext_conn": {"extVirtualLinks": [{"id": "link", "resourceId": "net", "extCps": []}]},
+        "change_flavour": {"newFlavourId": "simple"},
+        "change_vnfpkg": {"vnfdId": "x"},
+    }
+    assert tuple(bodies) == TASKS
+    for task, body in bodies.items():
+        refused = (await noted.lcm("POST", f"/vnf_instances/{instance_id}/{task}", body)).problem(404)
+        assert refused["detail"] == f"{task} is not supported by this VNF: it is a note"
 
 
 async def test_a_request_of_another_kind_finds_its_own(noted: World) -> None:

@@ -104,7 +104,7 @@ class Replacement:
 
 
 class VnfKind(ABC):
-    """A kind of VNF. An operation that it does not override is one whose task it never lists in `tasks`.
+    """A kind of VNF. An operation that it does not override is not supported, whatever an instance's tasks say.
 
     Operations raise InvalidInput and Unprocessable naming the attribute, Conflict, and Drifted for what was found deleted.
     """
@@ -153,27 +153,27 @@ class VnfKind(ABC):
         self, vnf: UnderChange, levels: Levels, asked: Asked[ScaleVnfRequest | ScaleVnfToLevelRequest]
     ) -> Draft:
         """Return the draft of a scaling to these levels."""
-        raise NotImplementedError
+        raise self._unsupported(vnf, SCALE if levels.operation is OperationType.SCALE else SCALE_TO_LEVEL)
 
     async def heal(self, vnf: UnderChange, asked: Asked[HealVnfRequest]) -> Draft:
         """Return the draft of a heal."""
-        raise NotImplementedError
+        raise self._unsupported(vnf, HEAL)
 
     async def operate(self, vnf: UnderChange, asked: Asked[OperateVnfRequest]) -> Draft:
         """Return the draft of a start or stop."""
-        raise NotImplementedError
+        raise self._unsupported(vnf, OPERATE)
 
     async def connect(self, vnf: UnderChange, asked: Asked[ChangeExtVnfConnectivityRequest]) -> Draft:
         """Return the draft of a change of the external connectivity."""
-        raise NotImplementedError
+        raise self._unsupported(vnf, CHANGE_EXT_CONN)
 
     async def change_flavour(self, vnf: UnderChange, asked: Asked[ChangeVnfFlavourRequest]) -> Replacement:
         """Return the change to another flavour."""
-        raise NotImplementedError
+        raise self._unsupported(vnf, CHANGE_FLAVOUR)
 
     async def change_package(self, vnf: UnderChange, asked: Asked[ChangeCurrentVnfPkgRequest]) -> Replacement:
         """Return the change to another package."""
-        raise NotImplementedError
+        raise self._unsupported(vnf, CHANGE_VNFPKG)
 
     async def modify(
         self,
@@ -184,3 +184,6 @@ class VnfKind(ABC):
     ) -> ModifyDraft | None:
         """Return the draft of a modification that changes resources; None if the request changes none."""
         return None
+
+    def _unsupported(self, vnf: UnderChange, task: str) -> TaskUnsupported:
+        return TaskUnsupported(task, self.why_unsupported(vnf.record, task))
