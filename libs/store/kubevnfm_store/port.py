@@ -24,12 +24,8 @@ class StoreUnavailable(OutsideUnavailable, code="store-unavailable", title="Data
     """The database does not answer."""
 
 
-class UnsupportedServer(VnfmError):
+class UnsupportedServer(VnfmError, code="store-server-unsupported", title="Database server not supported", status=500):
     """The database server lacks what the adapter relies on."""
-
-    code = "store-server-unsupported"
-    title = "Database server not supported"
-    status = 500
 
 
 @dataclass(frozen=True)

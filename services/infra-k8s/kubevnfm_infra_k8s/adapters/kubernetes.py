@@ -225,10 +225,9 @@ class KubernetesCluster:
                             if total > _LARGEST_LIST:
                                 raise _too_large("watch", resource)
                             yield Seen({name: form.keep(body)})
+                    # Limits the requests to a server that ends watches at once.
                     if asyncio.get_running_loop().time() - begun < _PAUSES.first_s:
-                        await asyncio.sleep(
-                            _PAUSES.first_s
-                        )  # limits the requests to a server that ends watches at once
+                        await asyncio.sleep(_PAUSES.first_s)
             except _Expired:
                 log.info("watch_expired", kind=resource.kind)
             except (ClusterUnavailable, WebhookUnavailable) as error:

@@ -209,7 +209,7 @@ class Step:
         return manifests
 
     async def planned(self, command: Described, manifests: Sequence[Manifest]) -> Plan:
-        """Return the plan of the objects, which the policy for CNFs allows. Raises as `planning.plan`, and PolicyViolated.
+        """Return the plan of the objects, which the policy for CNFs allows. Raises as `plan`, and PolicyViolated.
 
         Each command that applies manifests gets its objects here.
         """

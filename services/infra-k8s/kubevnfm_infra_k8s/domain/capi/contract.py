@@ -27,8 +27,6 @@ CONTROL_PLANE_LABEL: Final = "cluster.x-k8s.io/control-plane"
 POOL_LABEL: Final = "cluster.x-k8s.io/pool-name"
 DEPLOYMENT_LABEL: Final = "cluster.x-k8s.io/deployment-name"
 PAUSED_ANNOTATION: Final = "cluster.x-k8s.io/paused"
-TOPOLOGY_OWNED: Final = "topology.cluster.x-k8s.io/owned"
-FINALIZER: Final = "cluster.cluster.x-k8s.io"
 
 
 class Contract(StrEnum):
