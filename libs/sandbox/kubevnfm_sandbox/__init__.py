@@ -1,4 +1,5 @@
 """Runs code of VNF packages in a process of its own that cannot reach the service, its files or the network.
 
-``process`` starts it; ``runs`` says what it runs. Services import these two. ``launcher`` and ``runner`` are its programs, started by path.
+``process`` starts it, ``foreign`` starts a program that is not Python; ``runs`` says what is run, ``answers`` reads what it answers.
+``launcher`` and ``runner`` are the programs of the process, started by path.
 """
