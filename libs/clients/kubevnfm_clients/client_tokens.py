@@ -6,13 +6,13 @@ import asyncio
 import hashlib
 import json
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 from urllib.parse import quote_plus
 
 import aiohttp
+from cachetools import LRUCache
 from kubevnfm_kit.json_types import JsonMapping
 
 from kubevnfm_clients.bounded import read_json
@@ -69,14 +69,11 @@ class ClientTokens:
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._cached: OrderedDict[str, _Cached] = OrderedDict()
+        self._cached: LRUCache[str, _Cached] = LRUCache(_MOST)
 
     async def token(self, client: Client, session: aiohttp.ClientSession, *, instead_of: str | None = None) -> str:
         """Return a token; ``instead_of``: a token that was rejected. Raises NoToken."""
         cached = self._cached.setdefault(client.key, _Cached())
-        self._cached.move_to_end(client.key)
-        while len(self._cached) > _MOST:
-            self._cached.popitem(last=False)
         async with cached.lock:
             # Several callers may report the same rejected token: the first fetches a new one, the others get that.
             if cached.token in {"", instead_of} or self._monotonic() >= cached.ends_at:

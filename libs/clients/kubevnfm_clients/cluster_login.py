@@ -15,12 +15,12 @@ import asyncio
 import base64
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import aiohttp
+from cachetools import LRUCache
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.http_dates import read_http_date
@@ -79,7 +79,7 @@ class OidcTokens:
         """``timeout_s``: time limit of a request to the provider; ``now``: seconds since the epoch."""
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._now, self._monotonic = now, monotonic
-        self._cached: OrderedDict[str, _Cached] = OrderedDict()
+        self._cached: LRUCache[str, _Cached] = LRUCache(_MOST)
 
     async def token(self, user: OidcUser, endpoint: str, *, instead_of: str = "") -> str:
         """Return an id token; ``instead_of``: one that the cluster has rejected; ``endpoint``: the cluster, for errors.
@@ -87,9 +87,6 @@ class OidcTokens:
         Raises: ApiUnauthorized, ApiRefused, ApiUnavailable.
         """
         cached = self._cached.setdefault(user.fingerprint, _Cached())
-        self._cached.move_to_end(user.fingerprint)
-        while len(self._cached) > _MOST:
-            self._cached.popitem(last=False)
         tries = cached.tries
         async with cached.lock:
             # Several callers may report the same rejected token: the first fetches another, which the others get too.
