@@ -22,6 +22,7 @@ import structlog
 from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.lcm import AdvanceOperation, OperationChanged, RemainsRemoved, RemoveRemains, StepChanged
+from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import Conflict, NotFound
 from kubevnfm_kit.ids import derived_id
@@ -56,8 +57,6 @@ log = structlog.get_logger()
 _OVERDUE_BATCH = 100
 """Overdue operations that one run of the watch handles; the next run takes the others."""
 _CLEAN_UP_LONGEST_PAUSE_S = 300.0
-_CLEAN_UP_DOUBLINGS = 10
-"""Further doublings exceed the longest pause anyway, and would overflow a float in the end."""
 _ROTATION_POLL_S = 1.0
 """Between two looks at a rotation of credentials that an operation waits for; it usually takes less."""
 _WRITE_ATTEMPTS = 100
@@ -294,7 +293,7 @@ class Engine:
         # Attempts and time come from the stored record, so a restart does not shorten the pause.
         attempts = max(step.attempt for step in record.steps)
         waited = self._clock.now() - datetime.fromisoformat(record.occ.state_entered_time)
-        pause_s = min(self._clean_up_poll_s * 2.0 ** min(attempts, _CLEAN_UP_DOUBLINGS), _CLEAN_UP_LONGEST_PAUSE_S)
+        pause_s = BackOff(self._clean_up_poll_s, _CLEAN_UP_LONGEST_PAUSE_S).after(attempts + 1)
         left_s = pause_s - waited.total_seconds()
         if left_s > 0:
             return left_s

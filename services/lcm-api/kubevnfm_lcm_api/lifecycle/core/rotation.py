@@ -5,14 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
+from kubevnfm_kit.back_off import BackOff
 from kubevnfm_sol.base import SolType
 
 FIELD: Final = "internal/rotation"
 """Where an instance's document has it."""
-_FIRST_PAUSE_S: Final = 60.0
-_LONGEST_PAUSE_S: Final = 3600.0
-_MOST_DOUBLINGS: Final = 10
-"""Further ones exceed the longest pause anyway."""
+_BACK_OFF: Final = BackOff(60.0, 3600.0)
 
 
 class Rotation(SolType):
@@ -36,5 +34,4 @@ class Rotation(SolType):
 
     def may_begin_again(self, now: datetime) -> bool:
         """Return whether the next try is due; the pause doubles with each."""
-        pause_s = min(_FIRST_PAUSE_S * 2.0 ** min(self.tries - 1, _MOST_DOUBLINGS), _LONGEST_PAUSE_S)
-        return now >= datetime.fromisoformat(self.until) + timedelta(seconds=pause_s)
+        return now >= datetime.fromisoformat(self.until) + timedelta(seconds=_BACK_OFF.after(self.tries))
