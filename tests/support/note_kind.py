@@ -16,7 +16,7 @@ from kubevnfm_lcm_api.lifecycle.core.instantiation import (
     InstantiateDraft,
     TerminateDraft,
 )
-from kubevnfm_lcm_api.lifecycle.core.kind import VnfKind
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked, VnfKind
 from kubevnfm_lcm_api.lifecycle.core.plan import Plan
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.core.step import STEP_KINDS, Step
@@ -108,8 +108,7 @@ class Notes(VnfKind):
         common: InstantiateDraft,
         record: InstanceRecord,
         flavour: Flavour,
-        request: InstantiateVnfRequest,
-        original: Mapping[str, Any],
+        asked: Asked[InstantiateVnfRequest],
     ) -> InstantiateNoteDraft:
         return InstantiateNoteDraft(**vars(common))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubevnfm_clients.ports import Vims
+from kubevnfm_kit.clock import Clock
 
 from kubevnfm_lcm_api.lifecycle.clusters import roles
 from kubevnfm_lcm_api.lifecycle.containers import plans as containers
@@ -29,12 +30,13 @@ class KindServices:
 
     packages: PackageCatalogue
     vims: Vims
+    clock: Clock
     is_granted_outside: bool
     """Whether an NFVO grants the operations."""
 
 
 KINDS: Final[list[Callable[[KindServices], VnfKind]]] = [
-    lambda given: Workloads(packages=given.packages, vims=given.vims),
+    lambda given: Workloads(packages=given.packages, vims=given.vims, clock=given.clock),
     lambda given: Containers(packages=given.packages, vims=given.vims),
     lambda given: Machines(packages=given.packages, vims=given.vims, is_granted_outside=given.is_granted_outside),
 ]

@@ -122,7 +122,7 @@ async def lifecycle_parts(
     engine = Engine(store=store, outbox=outbox, ring=ring, clock=clock, grants=grants)
     instances = Instances(store=store, outbox=outbox, engine=engine, packages=packages, ring=ring, clock=clock)
     acceptance = Acceptance(engine=engine, ring=ring, clock=clock, has_vnf_networks=has_vnf_networks)
-    kinds = kinds_on(KindServices(packages, vims, is_granted_outside=grants is not None))
+    kinds = kinds_on(KindServices(packages, vims, clock, is_granted_outside=grants is not None))
     services = LifecycleServices(
         engine=engine,
         instances=instances,

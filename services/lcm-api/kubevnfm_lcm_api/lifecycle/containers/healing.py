@@ -26,7 +26,7 @@ def healed_cnf(vnf: CnfUnderChange, asked: Asked[HealVnfRequest]) -> HealCnfDraf
     internals = vnf.record.internals
     return HealCnfDraft(
         **{
-            **vars(vnf.change(asked.original, asked.version, operation=OperationType.HEAL, asked=asked.request)),
+            **vars(vnf.change(asked, OperationType.HEAL)),
             # A heal of everything begins with what there is, which a load balancer in front of it forwards to.
             "release": None if names or is_repair else vnf.release,
         },

@@ -21,6 +21,7 @@ from kubevnfm_lcm_api.lifecycle.containers.drivers import check_cnf_drivers, exe
 from kubevnfm_lcm_api.lifecycle.containers.variables import requested_variables
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import CHART, DEF_FILES, flag
 from kubevnfm_lcm_api.lifecycle.scripts.asked import requested_instance, with_scripts
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
@@ -36,8 +37,7 @@ async def cnf_draft(
     common: InstantiateDraft,
     record: InstanceRecord,
     flavour: Flavour,
-    request: InstantiateVnfRequest,
-    original: Mapping[str, Any],
+    asked: Asked[InstantiateVnfRequest],
     files: frozenset[str],
 ) -> InstantiateCnfDraft:
     """Return the draft. ``common``: what it has in common with the draft of a VM-based VNF; ``files``: the paths in the package.
@@ -46,7 +46,7 @@ async def cnf_draft(
     a script that cannot be run.
     """
     check_cnf_drivers(flavour)
-    parameters = request.additional_params
+    parameters = asked.request.additional_params
     namespace = parameters.get("namespace")
     if namespace is not None and not isinstance(namespace, str):
         raise InvalidInput("additionalParams/namespace", "a text expected")
@@ -56,12 +56,12 @@ async def cnf_draft(
     order = objects_order(
         parameters,
         flavour,
-        flavour.initial_counts(request.instantiation_level_id),
+        flavour.initial_counts(asked.request.instantiation_level_id),
         instance_id=common.vnf_instance_id,
         package=common.package,
         vim=common.vim,
         namespace=namespace,
-        variables=requested_variables(original),
+        variables=requested_variables(asked.original),
         files=files,
     )
     if order.variables is not None and order.chart is not None:
@@ -69,7 +69,7 @@ async def cnf_draft(
     scripts = scripts_of(flavour, OperationType.INSTANTIATE)
     return InstantiateCnfDraft(
         **{
-            **vars(with_scripts(common, scripts, request, original)),
+            **vars(with_scripts(common, scripts, asked)),
             **vars(order),
             "instance": requested_instance(record.vnf, common) if scripts else {},
         },

@@ -95,11 +95,10 @@ class Containers(VnfKind):
         common: InstantiateDraft,
         record: InstanceRecord,
         flavour: Flavour,
-        request: InstantiateVnfRequest,
-        original: Mapping[str, Any],
+        asked: Asked[InstantiateVnfRequest],
     ) -> InstantiateCnfDraft:
         files = await self._packages.file_names(record.vnf.vnf_pkg_id)
-        draft = await cnf_draft(common, record, flavour, request, original, files)
+        draft = await cnf_draft(common, record, flavour, asked, files)
         await self._check_objects(draft, draft.def_files)
         return draft
 

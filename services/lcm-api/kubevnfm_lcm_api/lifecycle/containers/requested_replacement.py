@@ -75,7 +75,7 @@ def replaced_cnf(
     # The new package may allow fewer levels; a later scaling begins at the highest one.
     levels = {name: min(vnf.scale_levels.get(name, 0), a.max_scale_level) for name, a in flavour.aspects.items()}
     earlier = vnf.record.internals.parameters
-    present = vnf.change(asked.original, asked.version, operation=OperationType.CHANGE_VNFPKG, asked=asked.request)
+    present = vnf.change(asked, OperationType.CHANGE_VNFPKG)
     variables = _variables(present.variables, asked.original)
     # The parameters of a workload cluster stay those that it was built with, but for its variables.
     others = {name: value for name, value in given.items() if name != CAPI}
@@ -95,7 +95,7 @@ def replaced_cnf(
             "vdus": vdu_targets(flavour, parameters, declared_counts(flavour, None, levels)),
             "variables": variables,
             "scripts": scripts,
-            "script_request": script_request(asked.request, asked.original, asked.version) if scripts else {},
+            "script_request": script_request(asked) if scripts else {},
             "instance": instance,
         },
         before_package=vnf.package,

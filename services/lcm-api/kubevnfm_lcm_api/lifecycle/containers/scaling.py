@@ -65,7 +65,7 @@ def scaling(
         raise Unprocessable(levels.place, why)
     check_objects_exist(vnf.record, (one for one, _ in objects), "scale")
     return ScaleCnfDraft(
-        **vars(vnf.change(asked.original, asked.version, operation=levels.operation, asked=asked.request)),
+        **vars(vnf.change(asked, levels.operation)),
         counts=tuple(one.model_copy(update={"count": wanted[vdu_id]}) for one, vdu_id in objects),
         counts_before=tuple(one.model_copy(update={"count": present[vdu_id]}) for one, vdu_id in objects),
         vdu_counts={vdu_id: wanted[vdu_id] - present[vdu_id] for _, vdu_id in objects},

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from kubevnfm_events import ApiVersion, VimConnection
+from kubevnfm_events import VimConnection
 from kubevnfm_events.infra import ChartOrder, VduTarget
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.base import SolType
@@ -18,7 +18,7 @@ from kubevnfm_lcm_api.lifecycle.containers.changing import ChangeCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import declares_count, objects_order, vdu_targets, wait_timeout
 from kubevnfm_lcm_api.lifecycle.containers.variables import stored_variables
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
-from kubevnfm_lcm_api.lifecycle.core.kind import UnderChange
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked, UnderChange
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import declared_counts
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
@@ -98,11 +98,8 @@ class CnfUnderChange(UnderChange):
 
     def change(
         self,
-        original: Mapping[str, object],
-        version: ApiVersion,
-        *,
+        asked: Asked[SolType],
         operation: OperationType,
-        asked: SolType,
         more_scripts: Mapping[str, str] = {},
     ) -> ChangeCnfDraft:
         """Return what the drafts of all changes of a CNF have in common. Raises InvalidInput, Unprocessable.
@@ -110,7 +107,7 @@ class CnfUnderChange(UnderChange):
         ``more_scripts``: those of phases of other operations, by phase.
         """
         scripts = {**scripts_of(self.flavour, operation), **more_scripts}
-        wait = wait_timeout(getattr(asked, "additional_params", {}))
+        wait = wait_timeout(getattr(asked.request, "additional_params", {}))
         return ChangeCnfDraft(
             **vars(self.order),
             vnf_instance_id=self.record.vnf.id,
@@ -119,6 +116,6 @@ class CnfUnderChange(UnderChange):
             before=self.release,
             wait_timeout_s=self.record.internals.parameters.get("wait_timeout") if wait is None else wait,
             scripts=scripts,
-            script_request=script_request(asked, original, version) if scripts else {},
+            script_request=script_request(asked) if scripts else {},
             instance=self.record.vnf.model_dump(by_alias=True, exclude_none=True) if scripts else {},
         )

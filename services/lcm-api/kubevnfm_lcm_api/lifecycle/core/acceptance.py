@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
 from itertools import chain
 from typing import Any, Final
 
 from kubevnfm_csar import Flavour
-from kubevnfm_events import ApiVersion
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import KeyRing, hide, listed_names
+from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
 from kubevnfm_store.query import Stored
 
@@ -20,6 +19,7 @@ from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.grant_request import package_grant_request
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.logins import check_networks
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import variable_names
@@ -37,19 +37,14 @@ class Acceptance:
         self._engine, self._ring, self._clock = engine, ring, clock
         self._has_vnf_networks = has_vnf_networks
 
-    def now(self) -> datetime:
-        """Return the time at which a request is accepted."""
-        return self._clock.now()
-
     async def accept(
         self,
         stored: Stored,
         record: InstanceRecord,
         operation: OperationType,
         draft: Draft,
+        asked: Asked[SolType],
         *,
-        original: Mapping[str, object],
-        version: ApiVersion,
         flavour: Flavour | None = None,
         claims: Mapping[str, Any] = NO_CLAIMS,
         secret_names: Collection[str] = (),
@@ -57,9 +52,8 @@ class Acceptance:
     ) -> str:
         """Claim the instance for the operation; return the occurrence's id.
 
-        ``stored`` and ``record`` are the instance as the request was checked against it, ``original`` the request's
-        body in the form of its API version, ``flavour`` the one after the operation, for the grant request of the package's own code,
-        ``claims`` further fields of the instance that are true from now on.
+        ``stored`` and ``record`` are the instance as the request was checked against it, ``flavour`` the one after the operation,
+        for the grant request of the package's own code, ``claims`` further fields of the instance that are true from now on.
         ``secret_names`` are those that the package of the operation marks, if the instance may not have them yet.
         ``state`` is PROCESSING for an operation that needs no grant.
         Raises Conflict if the instance was changed or claimed meanwhile, or if the operation would take away what other
@@ -69,8 +63,8 @@ class Acceptance:
         if refusal is not None:
             raise refusal
         now = rfc3339(self._clock.now())
-        names = frozenset(record.internals.secret_names).union(secret_names, listed_names(original))
-        names |= variable_names(original)
+        names = frozenset(record.internals.secret_names).union(secret_names, listed_names(asked.original))
+        names |= variable_names(asked.original)
         occ = VnfLcmOpOcc(
             id=new_id(),
             operation_state=state,
@@ -78,14 +72,14 @@ class Acceptance:
             start_time=now,
             vnf_instance_id=record.vnf.id,
             operation=operation,
-            operation_params=dict(hide(original, names)),
+            operation_params=dict(hide(asked.original, names)),
         )
         if flavour is not None and isinstance(draft, ScriptedDraft) and draft.reads_grant_request:
             request = package_grant_request(occ, record.vnf.vnfd_id, draft, flavour)
             draft = draft.model_copy(update={"grant_request": request})
         occurrence = OccurrenceRecord(
             occ=occ,
-            api_version=version,
+            api_version=asked.version,
             plan=draft.plan,
             steps=SEQUENCES.planned(draft),
             draft=draft.document(self._ring, names),

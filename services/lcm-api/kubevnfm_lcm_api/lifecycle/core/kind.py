@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from kubevnfm_csar import Flavour, Vnfd
 from kubevnfm_events import ApiVersion, PackageRef
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
     ChangeExtVnfConnectivityRequest,
@@ -66,7 +66,7 @@ class UnderChange:
         return levels_of(self.info)
 
 
-R_co = TypeVar("R_co", covariant=True)
+R_co = TypeVar("R_co", bound=SolType, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,6 @@ class Asked(Generic[R_co]):
     original: Mapping[str, Any]
     """The body in the form of its API version."""
     version: ApiVersion
-    now: datetime
 
 
 @dataclass(frozen=True)
@@ -138,8 +137,7 @@ class VnfKind(ABC):
         common: InstantiateDraft,
         record: InstanceRecord,
         flavour: Flavour,
-        request: InstantiateVnfRequest,
-        original: Mapping[str, Any],
+        asked: Asked[InstantiateVnfRequest],
     ) -> InstantiateDraft:
         """Return the draft of an instantiation; ``common``: what all kinds have in common."""
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from aiohttp import web
 from kubevnfm_events import ApiVersion
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
     ChangeExtVnfConnectivityRequest,
@@ -23,11 +23,11 @@ from kubevnfm_sol.lcm import (
     VnfInfoModificationRequest,
 )
 from kubevnfm_store.query import Stored
-from pydantic import BaseModel
 
 from kubevnfm_lcm_api.http.bodies import PATCH, parse, read_json
 from kubevnfm_lcm_api.http.conditions import check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.routes import Route
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.http.context import (
     ACCEPTED,
     LifecycleServices,
@@ -38,9 +38,9 @@ from kubevnfm_lcm_api.lifecycle.http.context import (
 )
 from kubevnfm_lcm_api.lifecycle.http.render import request_in_v2_form
 
-B = TypeVar("B", bound=BaseModel)
-Accept = Callable[[LifecycleServices], Callable[[str, B, JsonMapping, ApiVersion], Awaitable[str]]]
-"""Returns what accepts a request for an instance, in v2 form and as it came, and returns the id of the occurrence."""
+B = TypeVar("B", bound=SolType)
+Accept = Callable[[LifecycleServices], Callable[[str, Asked[B]], Awaitable[str]]]
+"""Returns what accepts a request for an instance, and returns the id of the occurrence."""
 _TAG = "VNF instances"
 _REFUSALS = {
     404: "No such instance, or its VNFD does not support this operation",
@@ -64,7 +64,7 @@ async def modify(request: web.Request) -> web.Response:
         check_unchanged(request, entity_tag(version, stored), stored.body["updatedAt"])
 
     occurrence = await services(request).tasks.modify.accept(
-        request.match_info["id"], wanted, original, version, check=as_seen
+        request.match_info["id"], Asked(wanted, original, version), check=as_seen
     )
     return accepted(request, occurrence)
 
@@ -78,7 +78,8 @@ def routes(version: ApiVersion) -> list[Route]:
         async def handle(request: web.Request) -> web.Response:
             original = await read_json(request, is_required=needs_body)
             wanted = parse(model, request_in_v2_form(original, version))
-            occurrence = await accept(services(request))(request.match_info["id"], wanted, original, version)
+            asked = Asked(wanted, original, version)
+            occurrence = await accept(services(request))(request.match_info["id"], asked)
             return accepted(request, occurrence)
 
         route = Route(_TAG, "POST", f"{one}/{name}", handle, summary, ACCEPTED, model, refusals=_REFUSALS)

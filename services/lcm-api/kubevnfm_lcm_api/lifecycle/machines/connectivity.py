@@ -7,7 +7,6 @@ from typing import Any
 
 from kubevnfm_csar import Flavour
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import ChangeExtVnfConnectivityRequest, ExtVirtualLinkData, OperationType
 
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
@@ -32,15 +31,8 @@ async def connected_machines(
     links = merged_links(before.get("extVirtualLinks") or (), asked.request.ext_virtual_links)
     files = await packages.file_names(vnf.package.package_id)
     connected = await vnf.connections(vim_entries, asked.request.vim_connection_info, asked.version)
-    change = vnf.change(
-        hide(asked.original),
-        asked.request.additional_params,
-        asked.version,
-        files,
-        operation=OperationType.CHANGE_EXT_CONN,
-        asked=asked.request,
-        connections=connected,
-    )
+    parameters = asked.request.additional_params
+    change = vnf.change(asked, OperationType.CHANGE_EXT_CONN, parameters, files, connected)
     await check_change(packages, change)
     return ConnectVmDraft(**{**vars(change), "connections": {**before, "extVirtualLinks": links}})
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 from kubevnfm_clients.ports import Vims
 from kubevnfm_cluster import CLUSTER, with_key_pair
@@ -14,6 +13,7 @@ from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.drivers import RoleName, check_machine_drivers, is_registry, machine_phases
@@ -42,8 +42,7 @@ class VmDrafts:
         common: InstantiateDraft,
         record: InstanceRecord,
         flavour: Flavour,
-        request: InstantiateVnfRequest,
-        original: Mapping[str, Any],
+        asked: Asked[InstantiateVnfRequest],
     ) -> InstantiateVmDraft:
         """Return the draft; ``common``: what it has in common with the draft of a CNF.
 
@@ -51,14 +50,15 @@ class VmDrafts:
         Raises: InvalidInput and Unprocessable naming the parameter; Conflict when the cluster's VIM name is taken.
         """
         package = common.package
+        request = asked.request
         parameters = request.additional_params
         pair = with_key_pair(parameters, comment=stack_name(record.vnf.id))
         if pair is not None:
             parameters = dict(pair.additional_params)
             common = common.model_copy(update={"parameters": parameters})
             # User data need the public key only.
-            named = {**original["additionalParams"], pair.parameter: pair.public_key}
-            original = {**original, "additionalParams": named}
+            named = {**asked.original["additionalParams"], pair.parameter: pair.public_key}
+            asked = replace(asked, original={**asked.original, "additionalParams": named})
         names = await self._packages.file_names(package.package_id)
         check_machine_drivers(flavour)
         phases = machine_phases(flavour)
@@ -89,12 +89,12 @@ class VmDrafts:
         )
         return InstantiateVmDraft(
             **{
-                **vars(with_scripts(common, scripts, request, original)),
+                **vars(with_scripts(common, scripts, asked)),
                 "instance": requested_instance(record.vnf, common),
             },
             **role,
             stack_name=stack_name(record.vnf.id),
-            request=hide(original),
+            request=hide(asked.original),
             user_data=user_data,
             phases=phases,
             registry=RegistryVnf.from_phases(phases, INSTANTIATE_END, parameters),

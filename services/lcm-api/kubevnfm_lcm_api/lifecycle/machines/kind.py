@@ -68,10 +68,9 @@ class Machines(VnfKind):
         common: InstantiateDraft,
         record: InstanceRecord,
         flavour: Flavour,
-        request: InstantiateVnfRequest,
-        original: Mapping[str, Any],
+        asked: Asked[InstantiateVnfRequest],
     ) -> InstantiateVmDraft:
-        return await self._drafts.draft(common, record, flavour, request, original)
+        return await self._drafts.draft(common, record, flavour, asked)
 
     async def terminate(
         self, common: TerminateDraft, record: InstanceRecord, request: TerminateVnfRequest

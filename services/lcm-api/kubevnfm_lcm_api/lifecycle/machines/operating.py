@@ -26,7 +26,7 @@ def operated_machines(vnf: VnfUnderChange, asked: Asked[OperateVnfRequest]) -> O
         for one in vnf.info.vnfc_resource_info
         if one.compute_resource.resource_id in servers
     }
-    # Only if all are: after a partial failure the same asked.request brings the others to the state.
+    # Only if all are: after a partial failure the same request brings the others to the state.
     if present_states == {asked.request.change_state_to}:
         raise Conflict(f"the VNF is {asked.request.change_state_to} already")
     graceful = asked.request.change_state_to == "STOPPED" and asked.request.stop_type == "GRACEFUL"
@@ -43,6 +43,6 @@ def operated_machines(vnf: VnfUnderChange, asked: Asked[OperateVnfRequest]) -> O
         graceful_wait_s=float(wait_s) if graceful else 0.0,
         package=vnf.package,
         scripts=scripts,
-        script_request=script_request(asked.request, asked.original, asked.version) if scripts else {},
+        script_request=script_request(asked) if scripts else {},
         instance=vnf.record.vnf.model_dump(by_alias=True, exclude_none=True) if scripts else {},
     )

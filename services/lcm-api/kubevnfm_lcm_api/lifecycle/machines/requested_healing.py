@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from kubevnfm_events import ApiVersion
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
-from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import HealVnfRequest, InstantiationState, OperationType
 
 from kubevnfm_lcm_api.lifecycle.core.drift import check_stack_exists, is_stack_missing
@@ -55,14 +54,7 @@ async def healed_machines(packages: PackageCatalogue, vnf: VnfUnderChange, asked
     takes_storage = _takes_storage(asked.request.additional_params, asked.version, is_recreated=is_recreated)
     volumes = [v.resource_id for v in vnf.resources.volumes if takes_storage and v.server_id in servers]
     files = await packages.file_names(vnf.package.package_id)
-    change = vnf.change(
-        hide(asked.original),
-        asked.request.additional_params,
-        asked.version,
-        files,
-        operation=OperationType.HEAL,
-        asked=asked.request,
-    )
+    change = vnf.change(asked, OperationType.HEAL, asked.request.additional_params, files)
     await check_change(packages, change)
     # A heal that failed after the deletion has left no machines; their number is what the VNF was scaled to.
     counts = vnf.counts if any(vnf.counts.values()) else vnf.declared_counts

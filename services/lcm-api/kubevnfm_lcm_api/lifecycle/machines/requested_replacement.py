@@ -267,15 +267,7 @@ async def replaced(
     }
     files = await packages.file_names(package.package_id)
     entries = await vnf.connections(vim_entries, asked.request.vim_connection_info, asked.version)
-    present = vnf.change(
-        hide(asked.original),
-        parameters,
-        asked.version,
-        files,
-        operation=OperationType.CHANGE_FLAVOUR,
-        asked=asked.request,
-        connections=entries,
-    )
+    present = vnf.change(asked, OperationType.CHANGE_FLAVOUR, parameters, files, entries)
     # As Tacker: the scripts of a change of package are those of the package that the VNF is changed to. A change of
     # flavour, which Tacker does not have, is one of the flavour that the VNF has.
     scripts = scripts_of(flavour, operation) if is_package else present.scripts
@@ -283,13 +275,13 @@ async def replaced(
         **{
             **vars(present),
             "scripts": scripts,
-            "script_request": script_request(asked.request, asked.original, asked.version) if scripts else {},
+            "script_request": script_request(asked) if scripts else {},
             "package": package,
             "flavour_id": flavour.flavour_id,
             "instantiation_level_id": level_id,
-            # User data classes expect the asked.request as it came; the built-in rules read an InstantiateVnfRequest.
-            "request": dict(hide(asked.original)) if is_package and present.user_data is not None else as_instantiated,
-            # `as_instantiated` is in v2 form, also if this asked.request is a v1 asked.request.
+            # User data classes expect the request as it came; the built-in rules read an InstantiateVnfRequest.
+            "request": present.request if is_package and present.user_data is not None else as_instantiated,
+            # `as_instantiated` is in v2 form, also if this request is in v1 form.
             "api_version": "v2",
             "counts": dict(counts),
             "connections": connections,

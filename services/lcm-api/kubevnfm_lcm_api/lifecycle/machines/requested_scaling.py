@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from kubevnfm_events import ApiVersion
 from kubevnfm_events.infra import ServerFacts
-from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import ScaleVnfRequest, ScaleVnfToLevelRequest
 
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Levels
@@ -36,10 +36,8 @@ async def scaled_machines(
     cluster = await asyncio.to_thread(role.scaled, vnf, wanted, asked.request.additional_params, levels.place)
     await _check_sizes(packages, vnf, wanted, levels.place)
     files = await packages.file_names(vnf.package.package_id)
-    body = {**_direction(vnf.counts, wanted), **hide(asked.original)}
-    change = vnf.change(
-        body, asked.request.additional_params, asked.version, files, operation=levels.operation, asked=asked.request
-    )
+    directed = replace(asked, original={**_direction(vnf.counts, wanted), **asked.original})
+    change = vnf.change(directed, levels.operation, asked.request.additional_params, files)
     await check_change(packages, change)
     return ScaleVmDraft(
         **{**vars(change), "counts": wanted, "scale_status": scale_status(levels.by_aspect)},

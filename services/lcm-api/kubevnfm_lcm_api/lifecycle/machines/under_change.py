@@ -9,12 +9,13 @@ from typing import Any, Self
 
 from kubevnfm_events import ApiVersion, VimConnection
 from kubevnfm_events.infra import StackResources, UserData
+from kubevnfm_secrets import hide
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import OperationType
 from kubevnfm_sol.vim import VimConnectionInfo
 
 from kubevnfm_lcm_api.lifecycle.core.instance import StackDeployment
-from kubevnfm_lcm_api.lifecycle.core.kind import UnderChange
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked, UnderChange
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import declared_counts
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft
@@ -75,18 +76,15 @@ class VnfUnderChange(UnderChange):
 
     def change(
         self,
-        original: Mapping[str, object],
-        parameters: Mapping[str, Any],
-        version: ApiVersion,
-        files: frozenset[str],
-        *,
+        asked: Asked[SolType],
         operation: OperationType,
-        asked: SolType,
+        parameters: Mapping[str, Any],
+        files: frozenset[str],
         connections: Mapping[str, VimConnectionInfo] = {},
     ) -> ChangeVmDraft:
         """Return what the drafts of all changes of a stack have in common. Raises InvalidInput, Unprocessable.
 
-        ``asked``: the request; ``connections``: the entries of vimConnectionInfo that the request brings.
+        ``parameters``: additionalParams; ``files``: the paths in the package; ``connections``: the entries of vimConnectionInfo that the request brings.
         """
         internals = self.record.internals
         instance = self.record.vnf.model_dump(by_alias=True, exclude_none=True)
@@ -95,7 +93,7 @@ class VnfUnderChange(UnderChange):
         return ChangeVmDraft(
             vnf_instance_id=self.record.vnf.id,
             scripts=scripts,
-            script_request=script_request(asked, original, version) if scripts else {},
+            script_request=script_request(asked) if scripts else {},
             package=self.package,
             vim_key=self.vim_key,
             vim=self.vim(connections),
@@ -103,8 +101,8 @@ class VnfUnderChange(UnderChange):
             stack_name=self.stack.stack_name,
             flavour_id=self.flavour.flavour_id,
             instantiation_level_id=internals.instantiation_level_id,
-            api_version=version,
-            request=dict(original),
+            api_version=asked.version,
+            request=dict(hide(asked.original)),
             instance=instance,
             user_data=named or internals.user_data,
             counts=self.counts,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from kubevnfm_events import ApiVersion
 from kubevnfm_sol.lcm import ChangeExtVnfConnectivityRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
@@ -18,25 +15,18 @@ class ChangeConnectivity:
     def __init__(self, *, vnfs: ChangeableVnfs, acceptance: Acceptance) -> None:
         self._vnfs, self._acceptance = vnfs, acceptance
 
-    async def accept(
-        self,
-        instance_id: str,
-        request: ChangeExtVnfConnectivityRequest,
-        original: Mapping[str, object],
-        version: ApiVersion,
-    ) -> str:
+    async def accept(self, instance_id: str, asked: Asked[ChangeExtVnfConnectivityRequest]) -> str:
         """Accept a change of links; return the occurrence's id.
 
         Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for a connection point that the VNFD does not have.
         """
         kind, vnf = await self._vnfs.find(instance_id, CHANGE_EXT_CONN)
-        draft = await kind.connect(vnf, Asked(request, original, version, self._acceptance.now()))
+        draft = await kind.connect(vnf, asked)
         return await self._acceptance.accept(
             vnf.stored,
             vnf.record,
             OperationType.CHANGE_EXT_CONN,
             draft,
-            original=original,
-            version=version,
+            asked,
             flavour=vnf.flavour,
         )

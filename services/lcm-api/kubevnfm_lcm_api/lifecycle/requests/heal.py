@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from kubevnfm_events import ApiVersion
 from kubevnfm_sol.lcm import HealVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
@@ -19,9 +16,7 @@ class Heal:
     def __init__(self, *, vnfs: ChangeableVnfs, acceptance: Acceptance) -> None:
         self._vnfs, self._acceptance = vnfs, acceptance
 
-    async def accept(
-        self, instance_id: str, request: HealVnfRequest, original: Mapping[str, object], version: ApiVersion
-    ) -> str:
+    async def accept(self, instance_id: str, asked: Asked[HealVnfRequest]) -> str:
         """Accept a heal; return the occurrence's id (sequences.md A4, A5).
 
         Raises: NotFound, TaskUnsupported, Conflict, Drifted; InvalidInput for an unknown VNFC or a malformed parameter;
@@ -29,14 +24,13 @@ class Heal:
         """
         kind, vnf = await self._vnfs.find(instance_id, HEAL)
         # Also of a kind that does not read it.
-        flag(request.additional_params, ALL)
-        draft = await kind.heal(vnf, Asked(request, original, version, self._acceptance.now()))
+        flag(asked.request.additional_params, ALL)
+        draft = await kind.heal(vnf, asked)
         return await self._acceptance.accept(
             vnf.stored,
             vnf.record,
             OperationType.HEAL,
             draft,
-            original=original,
-            version=version,
+            asked,
             flavour=vnf.flavour,
         )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from kubevnfm_clients.ports import Vims
 from kubevnfm_csar import Flavour, UnknownFlavour, UnknownLevel, Vnfd
-from kubevnfm_events import ApiVersion, VimConnection
+from kubevnfm_events import VimConnection
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_sol.lcm import InstantiateVnfRequest, InstantiationState, OperationType
 from kubevnfm_sol.resources import ScaleInfo
@@ -17,7 +17,7 @@ from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
-from kubevnfm_lcm_api.lifecycle.core.kind import VnfKind
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked, VnfKind
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 
@@ -39,13 +39,12 @@ class Instantiate:
         self._vim_entries = VimEntries(vims)
         self._acceptance, self._kinds = acceptance, kinds
 
-    async def accept(
-        self, instance_id: str, request: InstantiateVnfRequest, original: Mapping[str, object], version: ApiVersion
-    ) -> str:
-        """Accept an instantiate; return the occurrence's id. ``original`` is the body in the form of its API version.
+    async def accept(self, instance_id: str, asked: Asked[InstantiateVnfRequest]) -> str:
+        """Accept an instantiate; return the occurrence's id.
 
         Raises: NotFound, Conflict, InvalidInput, Unprocessable; nothing was created then.
         """
+        request = asked.request
         stored = await self._instances.get(instance_id)
         record = InstanceRecord.from_document(stored.body)
         await self._engine.check_free(record, InstantiationState.NOT_INSTANTIATED)
@@ -57,7 +56,7 @@ class Instantiate:
         parameters = request.additional_params
         signs = ((kind.sign(parameters), kind.vim_type) for kind in self._kinds)
         sign, vim_type = next((found for found in signs if found[0] is not None), (None, OPENSTACK))
-        vim_key, connections = await self._vim_entries.choose(connections, vim_type, sign, version)
+        vim_key, connections = await self._vim_entries.choose(connections, vim_type, sign, asked.version)
         connection = connections[vim_key]
         of_vim = (kind for kind in self._kinds if kind.vim_type == connection.vim_type)
         kind = next(kind for kind in of_vim if kind.is_asked_for(parameters))
@@ -69,7 +68,7 @@ class Instantiate:
             vim_connections=connections,
             flavour_id=flavour.flavour_id,
             instantiation_level_id=request.instantiation_level_id,
-            api_version=version,
+            api_version=asked.version,
             parameters=request.additional_params,
             extensions=request.extensions,
             vnf_configurable_properties=request.vnf_configurable_properties,
@@ -87,14 +86,13 @@ class Instantiate:
             tasks=kind.tasks(vnfd, flavour),
             remains_of=record.internals.remains_of,
         )
-        draft = await kind.instantiate(common, record, flavour, request, original)
+        draft = await kind.instantiate(common, record, flavour, asked)
         return await self._acceptance.accept(
             stored,
             record,
             OperationType.INSTANTIATE,
             draft,
-            original=original,
-            version=version,
+            asked,
             flavour=flavour,
             secret_names=vnfd.secret_names,
         )

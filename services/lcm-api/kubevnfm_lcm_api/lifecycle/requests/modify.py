@@ -20,7 +20,7 @@ from kubevnfm_lcm_api.lifecycle.core.acceptance import NO_CLAIMS, Acceptance
 from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances
-from kubevnfm_lcm_api.lifecycle.core.kind import VnfKind
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked, VnfKind
 from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft, ModifyFields, ModifyScriptedFields
 from kubevnfm_lcm_api.lifecycle.core.own_metadata import check_not_given, own_part
 from kubevnfm_lcm_api.lifecycle.core.package_identity import identity
@@ -52,13 +52,7 @@ class Modify:
         self._vim_entries, self._acceptance, self._kinds = vim_entries, acceptance, kinds
 
     async def accept(
-        self,
-        instance_id: str,
-        request: VnfInfoModificationRequest,
-        original: Mapping[str, object],
-        version: ApiVersion,
-        *,
-        check: Callable[[Stored], None],
+        self, instance_id: str, asked: Asked[VnfInfoModificationRequest], *, check: Callable[[Stored], None]
     ) -> str:
         """Accept a modification; return the occurrence's id.
 
@@ -67,6 +61,7 @@ class Modify:
         declare, and for a package that differs in more than its software images. A CNF whose VNFD maps
         ``modify_information_end`` to ``mgmt-container-update`` also gets the package's configuration and images.
         """
+        request = asked.request
         stored = await self._instances.get(instance_id)
         check(stored)
         record = InstanceRecord.from_document(stored.body)
@@ -87,7 +82,7 @@ class Modify:
         if "vim_connection_info" in given and request.vim_connection_info is not None:
             connections = _connections(record.vnf.vim_connection_info, request.vim_connection_info)
             named = {key: value for key, value in connections.items() if key in request.vim_connection_info}
-            connections.update(await self._checked(record, named, version))
+            connections.update(await self._checked(record, named, asked.version))
             changed["vimConnectionInfo"] = {
                 key: connections[key].model_dump(by_alias=True, exclude_none=True) for key in named
             }
@@ -107,14 +102,13 @@ class Modify:
             "vnfc_properties": properties,
             "changed": changed,
         }
-        draft = await self._draft(fields, record, vnfd, package, request, original, version)
+        draft = await self._draft(fields, record, vnfd, package, asked)
         return await self._acceptance.accept(
             stored,
             record,
             OperationType.MODIFY_INFO,
             draft,
-            original=original,
-            version=version,
+            asked,
             secret_names=vnfd.secret_names,
             # Claimed with the instance: from now on the new package is in use and cannot be deleted.
             claims={"internal/dstVnfdId": vnfd.vnfd_id} if package is not None else NO_CLAIMS,
@@ -157,9 +151,7 @@ class Modify:
         record: InstanceRecord,
         vnfd: Vnfd,
         package: PackageRef | None,
-        request: VnfInfoModificationRequest,
-        original: Mapping[str, object],
-        version: ApiVersion,
+        asked: Asked[VnfInfoModificationRequest],
     ) -> ModifyDraft:
         """Return the draft; ``vnfd``: the descriptor that is valid from now on."""
         info = record.vnf.instantiated_vnf_info
@@ -173,11 +165,11 @@ class Modify:
             "package": present,
             "new_package": package,
             "scripts": scripts,
-            "script_request": script_request(request, original, version) if scripts else {},
+            "script_request": script_request(asked) if scripts else {},
             "instance": record.vnf.model_dump(by_alias=True, exclude_none=True) if scripts else {},
         }
         kind = next(kind for kind in self._kinds if kind.includes(record))
-        draft = await kind.modify(scripted, record, vnfd.flavour(info.flavour_id), request)
+        draft = await kind.modify(scripted, record, vnfd.flavour(info.flavour_id), asked.request)
         if draft is not None or not scripts:
             return draft or ModifyDraft(**fields)
         return ModifyScriptedDraft(**scripted, resources=record.stack.resources if record.stack is not None else None)

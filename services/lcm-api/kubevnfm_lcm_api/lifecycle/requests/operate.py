@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from kubevnfm_events import ApiVersion
 from kubevnfm_sol.lcm import OperateVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
@@ -18,22 +15,19 @@ class Operate:
     def __init__(self, *, vnfs: ChangeableVnfs, acceptance: Acceptance) -> None:
         self._vnfs, self._acceptance = vnfs, acceptance
 
-    async def accept(
-        self, instance_id: str, request: OperateVnfRequest, original: Mapping[str, object], version: ApiVersion
-    ) -> str:
+    async def accept(self, instance_id: str, asked: Asked[OperateVnfRequest]) -> str:
         """Accept a start or stop; return the occurrence's id.
 
         Raises: NotFound, TaskUnsupported; InvalidInput for an unknown VNFC; Conflict if all machines are in that state; Drifted
         for a machine that was found deleted.
         """
         kind, vnf = await self._vnfs.find(instance_id, OPERATE)
-        draft = await kind.operate(vnf, Asked(request, original, version, self._acceptance.now()))
+        draft = await kind.operate(vnf, asked)
         return await self._acceptance.accept(
             vnf.stored,
             vnf.record,
             OperationType.OPERATE,
             draft,
-            original=original,
-            version=version,
+            asked,
             flavour=vnf.flavour,
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubevnfm_csar import MOST_VNFCS, Flavour, UnknownLevel
-from kubevnfm_events import ApiVersion
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_sol.lcm import OperationType, ScaleVnfRequest, ScaleVnfToLevelRequest
 
@@ -20,13 +19,12 @@ class Scale:
     def __init__(self, *, vnfs: ChangeableVnfs, acceptance: Acceptance) -> None:
         self._vnfs, self._acceptance = vnfs, acceptance
 
-    async def accept(
-        self, instance_id: str, request: ScaleVnfRequest, original: Mapping[str, object], version: ApiVersion
-    ) -> str:
+    async def accept(self, instance_id: str, asked: Asked[ScaleVnfRequest]) -> str:
         """Accept a scaling by steps; return the occurrence's id.
 
         Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for an unknown aspect or steps beyond its levels.
         """
+        request = asked.request
         kind, vnf = await self._vnfs.find(instance_id, SCALE)
         aspect = vnf.flavour.aspects.get(request.aspect_id)
         if aspect is None:
@@ -42,15 +40,14 @@ class Scale:
             )
         by_aspect = {**vnf.scale_levels, request.aspect_id: now + steps}
         levels = Levels(OperationType.SCALE, by_aspect, None, "aspectId")
-        return await self._begin(kind, vnf, levels, request, original, version)
+        return await self._begin(kind, vnf, levels, asked)
 
-    async def accept_level(
-        self, instance_id: str, request: ScaleVnfToLevelRequest, original: Mapping[str, object], version: ApiVersion
-    ) -> str:
+    async def accept_level(self, instance_id: str, asked: Asked[ScaleVnfToLevelRequest]) -> str:
         """Accept a scaling to an instantiation level, or to a level of each named aspect; return the occurrence's id.
 
         Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for a level or aspect that the VNFD does not have.
         """
+        request = asked.request
         kind, vnf = await self._vnfs.find(instance_id, SCALE_TO_LEVEL)
         flavour = vnf.flavour
         if request.instantiation_level_id is not None:
@@ -61,7 +58,7 @@ class Scale:
                 raise InvalidInput("instantiationLevelId", str(error)) from error
             place = "instantiationLevelId"
             chosen = Levels(OperationType.SCALE_TO_LEVEL, levels, counts, place)
-            return await self._begin(kind, vnf, chosen, request, original, version)
+            return await self._begin(kind, vnf, chosen, asked)
         # Aspects that the request does not name keep their level.
         levels = dict(vnf.scale_levels)
         for index, target in enumerate(request.scale_info or ()):
@@ -75,22 +72,20 @@ class Scale:
                 raise InvalidInput(f"scaleInfo[{index}]/scaleLevel", f"0 to {aspect.max_scale_level} expected")
             levels[target.aspect_id] = target.scale_level
         chosen = Levels(OperationType.SCALE_TO_LEVEL, levels, None, "scaleInfo")
-        return await self._begin(kind, vnf, chosen, request, original, version)
+        return await self._begin(kind, vnf, chosen, asked)
 
     async def _begin(
         self,
         kind: VnfKind,
         vnf: UnderChange,
         levels: Levels,
-        request: ScaleVnfRequest | ScaleVnfToLevelRequest,
-        original: Mapping[str, object],
-        version: ApiVersion,
+        asked: Asked[ScaleVnfRequest | ScaleVnfToLevelRequest],
     ) -> str:
-        is_scale = isinstance(request, ScaleVnfRequest)
+        is_scale = isinstance(asked.request, ScaleVnfRequest)
         check_amounts(vnf.flavour, levels.by_aspect, "numberOfSteps" if is_scale else levels.place)
-        draft = await kind.scale(vnf, levels, Asked(request, original, version, self._acceptance.now()))
+        draft = await kind.scale(vnf, levels, asked)
         return await self._acceptance.accept(
-            vnf.stored, vnf.record, levels.operation, draft, original=original, version=version, flavour=vnf.flavour
+            vnf.stored, vnf.record, levels.operation, draft, asked, flavour=vnf.flavour
         )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from kubevnfm_csar import Flavour
-from kubevnfm_events import ApiVersion, PackageRef, VimConnection
+from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_sol.lcm import InstantiationState, OperationType, TerminateVnfRequest
 from kubevnfm_sol.vim import VimConnectionInfo
@@ -15,7 +15,7 @@ from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.instantiation import TerminateDraft
-from kubevnfm_lcm_api.lifecycle.core.kind import VnfKind
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked, VnfKind
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEFAULT_GRACEFUL_S
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
@@ -37,9 +37,7 @@ class Terminate:
         self._instances, self._engine, self._packages = instances, engine, packages
         self._acceptance, self._kinds = acceptance, kinds
 
-    async def accept(
-        self, instance_id: str, request: TerminateVnfRequest, original: Mapping[str, object], version: ApiVersion
-    ) -> str:
+    async def accept(self, instance_id: str, asked: Asked[TerminateVnfRequest]) -> str:
         """Accept a terminate; return the occurrence's id.
 
         Raises: NotFound; Conflict while NOT_INSTANTIATED or while an operation runs; ProvidedInUse if GRACEFUL while
@@ -48,6 +46,7 @@ class Terminate:
         stored = await self._instances.get(instance_id)
         record = InstanceRecord.from_document(stored.body)
         await self._engine.check_free(record, InstantiationState.INSTANTIATED)
+        request = asked.request
         is_forceful = request.termination_type == "FORCEFUL"
         package = await self._package(record)
         draft = await self._draft(record, package, request, is_forceful=is_forceful)
@@ -57,13 +56,11 @@ class Terminate:
                 update={
                     "has_scripts": True,
                     "scripts": scripts_of(flavour, OperationType.TERMINATE),
-                    "script_request": script_request(request, original, version),
+                    "script_request": script_request(asked),
                     "instance": record.vnf.model_dump(by_alias=True, exclude_none=True),
                 }
             )
-        return await self._acceptance.accept(
-            stored, record, OperationType.TERMINATE, draft, original=original, version=version, flavour=flavour
-        )
+        return await self._acceptance.accept(stored, record, OperationType.TERMINATE, draft, asked, flavour=flavour)
 
     async def _draft(
         self, record: InstanceRecord, package: PackageRef, request: TerminateVnfRequest, *, is_forceful: bool

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from kubevnfm_events import ApiVersion
 from kubevnfm_secrets import hide
 from kubevnfm_sol.base import SolType
-from kubevnfm_sol.lcm import VnfInstance
+from kubevnfm_sol.lcm import InstantiateVnfRequest, VnfInstance
 
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 
 
-def script_request(request: SolType, original: Mapping[str, Any], version: ApiVersion) -> dict[str, Any]:
-    """Return the request in v2 form, as scripts of packages expect it. ``original``: the body as it came."""
-    if version == "v2":
-        return dict(hide(original))
-    return request.model_dump(by_alias=True, exclude_unset=True)
+def script_request(asked: Asked[SolType]) -> dict[str, Any]:
+    """Return the request in v2 form, as scripts of packages expect it."""
+    if asked.version == "v2":
+        return dict(hide(asked.original))
+    return asked.request.model_dump(by_alias=True, exclude_unset=True)
 
 
 def with_scripts(
-    common: InstantiateDraft, scripts: dict[str, str], request: SolType, original: Mapping[str, Any]
+    common: InstantiateDraft, scripts: dict[str, str], asked: Asked[InstantiateVnfRequest]
 ) -> InstantiateDraft:
     """Return the draft with scripts by phase, and with the request as they expect it."""
-    asked = script_request(request, original, common.api_version) if scripts else {}
-    return common.model_copy(update={"scripts": scripts, "script_request": asked})
+    request = script_request(asked) if scripts else {}
+    return common.model_copy(update={"scripts": scripts, "script_request": request})
 
 
 def requested_instance(vnf: VnfInstance, common: InstantiateDraft) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kubevnfm_clients.ports import Vims
 from kubevnfm_csar import Flavour, Vnfd
+from kubevnfm_kit.clock import Clock
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
     HealVnfRequest,
@@ -59,9 +60,9 @@ _TASKS: Final = (SCALE, SCALE_TO_LEVEL, HEAL, CHANGE_VNFPKG)
 class Workloads(Containers):
     """VNFs that are a cluster which Cluster API builds."""
 
-    def __init__(self, *, packages: PackageCatalogue, vims: Vims) -> None:
+    def __init__(self, *, packages: PackageCatalogue, vims: Vims, clock: Clock) -> None:
         super().__init__(packages=packages, vims=vims)
-        self._vim_entries = VimEntries(vims)
+        self._vim_entries, self._clock = VimEntries(vims), clock
 
     def is_asked_for(self, parameters: Mapping[str, Any]) -> bool:
         """Return whether the request describes a cluster; variables alone are for the manifests of any CNF."""
@@ -85,12 +86,11 @@ class Workloads(Containers):
         common: InstantiateDraft,
         record: InstanceRecord,
         flavour: Flavour,
-        request: InstantiateVnfRequest,
-        original: Mapping[str, Any],
+        asked: Asked[InstantiateVnfRequest],
     ) -> InstantiateWorkloadDraft:
         files = await self._packages.file_names(record.vnf.vnf_pkg_id)
-        objects = await cnf_draft(common, record, flavour, request, original, files)
-        draft = workload_draft(objects, request.additional_params, files)
+        objects = await cnf_draft(common, record, flavour, asked, files)
+        draft = workload_draft(objects, asked.request.additional_params, files)
         if draft.openstack_vim_id is not None:
             await self._vim_entries.check_openstack(draft.openstack_vim_id, f"additionalParams/{CAPI}/{OPENSTACK_VIM}")
         await self._check_objects(draft, (*draft.def_files, *draft.capi.addon_def_files))
@@ -120,12 +120,12 @@ class Workloads(Containers):
         assert workload is not None
         files = await self._packages.file_names(vnf.package.package_id)
         cluster = CnfUnderChange.of_containers(vnf)
-        return healed_workload(cluster, workload, asked, files=files)
+        return healed_workload(cluster, workload, asked, self._clock.now(), files)
 
     async def change_package(self, vnf: UnderChange, asked: Asked[ChangeCurrentVnfPkgRequest]) -> Replacement:
         cluster = CnfUnderChange.of_containers(vnf)
         if asks_for_roll_out(asked.request.additional_params):
-            return Replacement(rolled_out_workload(cluster, asked), vnf.flavour)
+            return Replacement(rolled_out_workload(cluster, asked, self._clock.now()), vnf.flavour)
         return await self._replaced(cluster, asked)
 
     def _finished(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from kubevnfm_events.capi import MachineFacts
@@ -32,6 +33,7 @@ def healed_workload(
     vnf: CnfUnderChange,
     workload: WorkloadInternals,
     asked: Asked[HealVnfRequest],
+    now: datetime,
     files: frozenset[str],
 ) -> HealWorkloadDraft | RollOutWorkloadDraft | RepairWorkloadDraft | RecreateWorkloadDraft:
     """Return the draft; a request without ``vnfcInstanceId`` has the Machines replaced that are not healthy.
@@ -47,7 +49,7 @@ def healed_workload(
     if _is_to_be_recreated(parameters):
         return _recreated(vnf, workload, asked, files)
     check_cluster_exists(vnf.record, "heal")
-    change = vars(vnf.change(asked.original, asked.version, operation=OperationType.HEAL, asked=asked.request))
+    change = vars(vnf.change(asked, OperationType.HEAL))
     if asks_for_repair(asked.request):
         return RepairWorkloadDraft(**change, workload=workload)
     if flag(parameters, ALL):
@@ -55,7 +57,7 @@ def healed_workload(
             raise Unprocessable(
                 f"additionalParams/{ALL}", "true replaces every Machine: leave it or vnfcInstanceId out"
             )
-        return RollOutWorkloadDraft(**change, workload=workload, roll_out_after=roll_out_time(asked.now), is_heal=True)
+        return RollOutWorkloadDraft(**change, workload=workload, roll_out_after=roll_out_time(now), is_heal=True)
     named = _machines(asked.request.vnfc_instance_id or (), vnf, workload)
     owners = {each.vdu_id for each in named}
     check_objects_exist(vnf.record, (one for one in vnf.release.objects if one.vdu_id in owners), "heal")
@@ -102,13 +104,7 @@ def _recreated(
     if lacking:
         why = f"the package lacks the addons {', '.join(lacking)}: name others by a change of package ({CAPI}/{ADDONS}) first"
         raise Unprocessable(_RECREATE_PLACE, why)
-    change = vnf.change(
-        asked.original,
-        asked.version,
-        operation=OperationType.HEAL,
-        asked=asked.request,
-        more_scripts=_senders(vnf, workload),
-    )
+    change = vnf.change(asked, OperationType.HEAL, _senders(vnf, workload))
     return RecreateWorkloadDraft(**vars(change), workload=workload, parameters=vnf.record.internals.parameters)
 
 

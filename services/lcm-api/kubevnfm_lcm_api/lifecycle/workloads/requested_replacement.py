@@ -60,7 +60,9 @@ def _addons(capi: Mapping[str, Any], files: frozenset[str]) -> tuple[str, ...] |
     return manifest_files(listed, files, place=f"additionalParams/{CAPI}/{ADDONS}")
 
 
-def rolled_out_workload(vnf: CnfUnderChange, asked: Asked[ChangeCurrentVnfPkgRequest]) -> RollOutWorkloadDraft:
+def rolled_out_workload(
+    vnf: CnfUnderChange, asked: Asked[ChangeCurrentVnfPkgRequest], now: datetime
+) -> RollOutWorkloadDraft:
     """Return the draft of a roll-out (CR-103). Raises InvalidInput, Unprocessable naming the field."""
     workload = vnf.record.internals.workload
     assert workload is not None
@@ -76,9 +78,9 @@ def rolled_out_workload(vnf: CnfUnderChange, asked: Asked[ChangeCurrentVnfPkgReq
             why = f"not expected beside {_PLACE}: no manifest is applied"
             raise Unprocessable(f"additionalParams/{CAPI}/{name}", why)
     return RollOutWorkloadDraft(
-        **vars(vnf.change(asked.original, asked.version, operation=OperationType.CHANGE_VNFPKG, asked=asked.request)),
+        **vars(vnf.change(asked, OperationType.CHANGE_VNFPKG)),
         workload=workload,
-        roll_out_after=roll_out_time(asked.now),
+        roll_out_after=roll_out_time(now),
     )
 
 
