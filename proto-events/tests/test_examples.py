@@ -51,6 +51,12 @@ def test_an_envelope_without_a_required_attribute_is_refused_by_name(attribute: 
         decode(json.dumps(example))
 
 
+def test_an_envelope_of_another_version_of_cloudevents_is_refused() -> None:
+    example = json.loads(EXAMPLES[0].read_text(encoding="utf-8")) | {"specversion": "2.0"}
+    with pytest.raises(InvalidMessage, match=r"specversion: expected 1\.0, got 2\.0"):
+        decode(json.dumps(example))
+
+
 def lost(before: Any, after: Any, path: str = "") -> list[str]:
     """Return the paths at which ``after`` lacks or changes something of ``before``; a later version may add more."""
     if isinstance(before, dict) and isinstance(after, dict):

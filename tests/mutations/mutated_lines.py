@@ -116,6 +116,18 @@ MUTATIONS: Final = (
     Mutation("libs/worker/kubevnfm_worker", "if left_s > 0:", "if left_s > 1e9:", _INBOX),
     Mutation(
         "libs/worker/kubevnfm_worker",
+        "where=by(owner=claim.owner, fencing=claim.fencing, state=_CLAIMED),",
+        "where=by(owner=claim.owner, state=_CLAIMED),",
+        _INBOX,
+    ),
+    Mutation(
+        "libs/worker/kubevnfm_worker",
+        'if (record.body["owner"], record.body["fencing"]) == (claim.owner, claim.fencing):',
+        'if record.body["owner"] == claim.owner:',
+        _INBOX,
+    ),
+    Mutation(
+        "libs/worker/kubevnfm_worker",
         'return len(unended) >= (PARKED_AFTER if body.get("alone") else PARKED_AT_LAST)',
         "return False",
         _INBOX,

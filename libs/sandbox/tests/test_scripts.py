@@ -215,6 +215,12 @@ while part := sock.recv(100):
 """
 
 
+async def test_the_status_of_a_script_that_a_signal_ends_is_that_of_a_shell(run: Run) -> None:
+    """Its guard and its connector say so. Which signal ends it depends on the processor: the filter knows no SIGABRT."""
+    ended = await run("import os\nos.abort()", reach=(("127.0.0.1", 1),))
+    assert (128 < ended.status < 160, ended.timed_out) == (True, False), ended
+
+
 @pytest.mark.parametrize("timeout", [None, 10])
 async def test_a_granted_address_is_reached(run: Run, machine: int, timeout: float | None) -> None:
     code = TALK.format(host="127.0.0.1", port=machine, timeout=timeout)

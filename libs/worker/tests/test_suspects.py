@@ -143,6 +143,16 @@ async def test_a_lease_that_a_living_process_has_lost_to_another_does_not_count(
     assert (await claimed(live("last"), command)).ends == 0
 
 
+async def test_the_note_that_a_process_lives_does_not_end_its_later_claim(live: Live, clock: SetClock) -> None:
+    (command,) = commands(1)
+    inbox = live("alive")
+    lost = await claimed(inbox, command)
+    clock.advance(LEASE_S + 1)
+    later = await claimed(inbox, command)
+    await inbox.survived(lost)
+    await inbox.renew(later, unavailable_since=None)
+
+
 async def test_a_claim_that_brings_the_work_further_begins_a_new_row(live: Live) -> None:
     """As a phase on machines whose process is killed at each task, by a person or a test: no end of it is the command's fault."""
     (command,) = commands(1)

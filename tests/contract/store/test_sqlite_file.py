@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from kubevnfm_store.sqlite import FileInUse, SqliteStore
 from kubevnfm_store.sqlite.filters import Sql
 from kubevnfm_store.sqlite.queries import counting, selects
 from kubevnfm_store.sqlite.store import PENDING
+from kubevnfm_store.sqlite.writer import Writer
 
 INDEXES = [
     Index(["vnfdId"]),
@@ -103,6 +105,22 @@ async def test_a_closed_store_says_so(tmp_path: Path) -> None:
     assert not await store.is_ready()
     with pytest.raises(StoreUnavailable):
         await store.insert("things", "a", {})
+
+
+async def test_a_store_that_is_closing_refuses_what_would_never_be_answered(tmp_path: Path) -> None:
+    writer, hold = Writer(tmp_path / "documents.db"), threading.Event()
+    held = asyncio.ensure_future(writer.do(lambda _: hold.wait()))
+    closing = asyncio.ensure_future(writer.close())
+    try:
+        await asyncio.sleep(0)  # both have begun
+        assert writer.is_running
+        late = writer.do(lambda _: None)
+        with pytest.raises(StoreUnavailable, match="the store is closed"):
+            late.send(None)
+    finally:
+        hold.set()
+        await closing
+    assert await held
 
 
 async def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
