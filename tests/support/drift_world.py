@@ -23,6 +23,7 @@ from kubevnfm_events.lcm import InstanceDrifted
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lcm_api.lifecycle.core.drift import KEY
 from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
+from kubevnfm_lcm_api.lifecycle.core.idle_instances import Questions
 from kubevnfm_worker import Outbox, OutboxRelay
 from lcm_world import RING, World, lcm_world
 
@@ -107,9 +108,10 @@ async def watched_world(folder: Path) -> AsyncIterator[Watched]:
         OutboxRelay(world.store, world.bus, collections=["vnf_instances"]) as relay,
     ):
         world.vims.records["vim-1"]["status"] = "ACTIVE"
+        clock = SystemClock()
         watch = DriftWatch(
-            store=world.store, outbox=Outbox(world.store, relay, RING), bus=world.bus, vims=world.vims, ring=RING,
-            clock=SystemClock(), every_s=60.0,
+            store=world.store, outbox=Outbox(world.store, relay, RING), questions=Questions(world.bus, clock, 60.0),
+            vims=world.vims, ring=RING, clock=clock,
         )  # fmt: skip
         found = Watched(world, watch)
         await world.bus.consume_events("tests.drift", ["lcm.instance.drifted"], found.keep)

@@ -22,6 +22,7 @@ from kubevnfm_lcm_api.lifecycle.core import instance, occurrence, progress
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
 from kubevnfm_lcm_api.lifecycle.core.engine import Engine
+from kubevnfm_lcm_api.lifecycle.core.idle_instances import Questions
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import OrphanMarks
 from kubevnfm_lcm_api.lifecycle.core.ports import Grants, PackageCatalogue
@@ -143,13 +144,10 @@ async def lifecycle_parts(
         operation_events=operation_events,
         awaited_callbacks=AwaitedCallbacks(store, clock),
     )
-    drift = DriftWatch(
-        store=store, outbox=outbox, bus=backends.bus, vims=vims, ring=ring, clock=clock, every_s=drift_every_s
-    )
-    machines = MachineWatch(store=store, bus=backends.bus, ring=ring, clock=clock, every_s=drift_every_s)
-    rotations = Rotations(
-        store=store, outbox=outbox, bus=backends.bus, vims=vims, ring=ring, clock=clock, every_s=drift_every_s
-    )
+    questions = Questions(backends.bus, clock, drift_every_s)
+    drift = DriftWatch(store=store, outbox=outbox, questions=questions, vims=vims, ring=ring, clock=clock)
+    machines = MachineWatch(store=store, questions=questions, ring=ring, clock=clock)
+    rotations = Rotations(store=store, outbox=outbox, questions=questions, vims=vims, ring=ring, clock=clock)
     watches = {"deadlines": repeat(engine.fail_overdue, every_s=_DEADLINES_EVERY_S, after_s=_DEADLINES_EVERY_S)}
     if drift_every_s:
         for name, look in (("round", drift.look), ("machines", machines.look), ("kubeconfigs", rotations.look)):

@@ -9,6 +9,7 @@ import pytest
 from kubevnfm_events import Envelope
 from kubevnfm_events.capi import MachinesChanged, MachinesFinding, WatchMachines
 from kubevnfm_kit.clock import SystemClock
+from kubevnfm_lcm_api.lifecycle.core.idle_instances import Questions
 from kubevnfm_lcm_api.lifecycle.workloads.machine_watch import MachineWatch
 from lcm_world import RING, World, lcm_world
 from workload_world import built, machines, sent, shown
@@ -21,7 +22,8 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 def watch_of(world: World) -> MachineWatch:
-    return MachineWatch(store=world.store, bus=world.bus, ring=RING, clock=SystemClock(), every_s=60.0)
+    clock = SystemClock()
+    return MachineWatch(store=world.store, questions=Questions(world.bus, clock, 60.0), ring=RING, clock=clock)
 
 
 async def questions(world: World) -> list[WatchMachines]:

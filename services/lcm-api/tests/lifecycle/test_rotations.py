@@ -16,6 +16,7 @@ from kubevnfm_bus.port import Ack, Again, Delivery
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.capi import KubeconfigFinding, KubeconfigsChanged, WatchKubeconfigs
 from kubevnfm_events.credentials import CredentialsSent, SendCredentials
+from kubevnfm_lcm_api.lifecycle.core.idle_instances import Questions
 from kubevnfm_lcm_api.lifecycle.core.instance import (
     COLLECTION,
     InstanceInternals,
@@ -103,9 +104,8 @@ async def rotating_in(folder: Path) -> AsyncIterator[Rotating]:
         OutboxRelay(world.store, world.bus, collections=[COLLECTION], clock=clock) as relay,
     ):
         rotations = Rotations(
-            store=world.store, outbox=Outbox(world.store, relay, WORLD_RING), bus=world.bus, vims=world.vims,
-            ring=WORLD_RING,
-            clock=clock, every_s=60.0,
+            store=world.store, outbox=Outbox(world.store, relay, WORLD_RING),
+            questions=Questions(world.bus, clock, 60.0), vims=world.vims, ring=WORLD_RING, clock=clock,
         )  # fmt: skip
         yield Rotating(world, clock, rotations)
 
@@ -312,8 +312,8 @@ class Lives:
                 store, bus, collections=[COLLECTION], settle_s=0.0, sweep_s=0.05, drain_s=0.0, clock=self.clock
             )
             rotations = Rotations(
-                store=store, outbox=Outbox(store, relay, RING), bus=bus, vims=TwinVims(), ring=RING, clock=self.clock,
-                every_s=60.0,
+                store=store, outbox=Outbox(store, relay, RING), questions=Questions(bus, self.clock, 60.0),
+                vims=TwinVims(), ring=RING, clock=self.clock,
             )  # fmt: skip
 
             async def find(delivery: Delivery) -> Ack:

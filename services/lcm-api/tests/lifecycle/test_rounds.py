@@ -9,6 +9,7 @@ import pytest
 from kubevnfm_clients.ports import Vims
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
+from kubevnfm_lcm_api.lifecycle.core.idle_instances import Questions
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION
 from kubevnfm_lcm_api.lifecycle.wiring import INDEXES
 from kubevnfm_lcm_api.lifecycle.workloads.machine_watch import MachineWatch
@@ -53,16 +54,16 @@ async def test_no_query_of_a_round_grows_with_the_number_of_instances(tmp_path: 
         vims: Vims = world.vims
         store, clock = world.store, SystemClock()
         assert isinstance(store, ListeningStore)
+        questions = Questions(world.bus, clock, 60.0)
         drift = DriftWatch(
             store=store,
             outbox=Outbox(store, relay, RING),
-            bus=world.bus,
+            questions=questions,
             vims=vims,
             ring=RING,
             clock=clock,
-            every_s=60.0,
         )
-        machines = MachineWatch(store=store, bus=world.bus, ring=RING, clock=clock, every_s=60.0)
+        machines = MachineWatch(store=store, questions=questions, ring=RING, clock=clock)
         for look in (drift.look, machines.look):
             store.queries.clear()
             await look()

@@ -8,13 +8,12 @@ operation are left out, and an answer counts only if the instance was not writte
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Any, Final
 
 import structlog
-from kubevnfm_bus.port import Ack, Again, Delivery, MessageBus, Verdict
+from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
 from kubevnfm_clients.ports import Vims
-from kubevnfm_events import Envelope, VimConnection
+from kubevnfm_events import VimConnection
 from kubevnfm_events.infra import (
     CompareObjects,
     CompareStacks,
@@ -27,16 +26,14 @@ from kubevnfm_events.infra import (
     StacksCompared,
 )
 from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import Compare, Exists, Filter, Op, Stored
 from kubevnfm_worker import Outbox
 
-from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.core.drift import Drift, drift_events, drift_of, found
-from kubevnfm_lcm_api.lifecycle.core.idle_instances import ByVim, idle_instances
+from kubevnfm_lcm_api.lifecycle.core.idle_instances import ByVim, Questions, idle_instances
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION, ON_UNREGISTERED_VIM, InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.released import upgraded_internals
 
@@ -64,15 +61,13 @@ class DriftWatch:
         *,
         store: DocumentStore,
         outbox: Outbox,
-        bus: MessageBus,
+        questions: Questions,
         vims: Vims,
         ring: KeyRing,
         clock: Clock,
-        every_s: float,
     ) -> None:
-        """``every_s``: from the start of a round to the start of the next."""
-        self._store, self._outbox, self._bus, self._vims = store, outbox, bus, vims
-        self._ring, self._clock, self._every_s = ring, clock, every_s
+        self._store, self._outbox, self._questions = store, outbox, questions
+        self._vims, self._ring, self._clock = vims, ring, clock
 
     async def look(self) -> None:
         """Ask once for each VIM that answers. Raises StoreUnavailable, OutsideUnavailable."""
@@ -125,15 +120,9 @@ class DriftWatch:
             elif expected is not None:
                 objects.add(connection, expected)
         for vim, some_stacks in stacks.questions():
-            await self._publish(CompareStacks(vim=vim, expected=some_stacks), vim_id)
+            await self._questions.ask(CompareStacks(vim=vim, expected=some_stacks), vim_id)
         for vim, some_objects in objects.questions():
-            await self._publish(CompareObjects(vim=vim, expected=some_objects), vim_id)
-
-    async def _publish(self, command: CompareStacks | CompareObjects, vim_id: str | None) -> None:
-        deadline = self._clock.now() + timedelta(seconds=self._every_s)
-        await self._bus.publish(
-            Envelope(data=command, source=SOURCE, id=new_id(), subject=vim_id or "", deadline=deadline)
-        )
+            await self._questions.ask(CompareObjects(vim=vim, expected=some_objects), vim_id)
 
 
 def _expected(stored: Stored) -> tuple[VimConnection | None, ExpectedStack | ExpectedObjects | None]:

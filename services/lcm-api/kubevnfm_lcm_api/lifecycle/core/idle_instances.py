@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final, Generic, TypeVar
 
-from kubevnfm_events import VimConnection
+from kubevnfm_bus.port import MessageBus
+from kubevnfm_events import Command, Envelope, VimConnection
+from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.ids import new_id
 from kubevnfm_sol.lcm import InstantiationState
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Stored
 
+from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION
 
 _IDLE: Final = (
@@ -60,6 +65,23 @@ class ByVim(Generic[E]):
         for place, expected in self._expected.items():
             for start in range(0, len(expected), self.most):
                 yield self._connections[place], tuple(expected[start : start + self.most])
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Sends the questions of rounds."""
+
+    bus: MessageBus
+    clock: Clock
+    every_s: float
+    """From the start of a round to the start of the next, and how long a question holds."""
+
+    async def ask(self, command: Command, vim_id: str | None) -> None:
+        """Send a question about instances on a VIM; ``vim_id``: None if it is not registered."""
+        deadline = self.clock.now() + timedelta(seconds=self.every_s)
+        await self.bus.publish(
+            Envelope(data=command, source=SOURCE, id=new_id(), subject=vim_id or "", deadline=deadline)
+        )
 
 
 def _place(connection: VimConnection) -> str:

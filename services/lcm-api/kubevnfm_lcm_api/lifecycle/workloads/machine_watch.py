@@ -7,22 +7,19 @@ answer is made good by the next one.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Final
 
 import structlog
-from kubevnfm_bus.port import Ack, Again, Delivery, MessageBus, Verdict
-from kubevnfm_events import Envelope, PackageRef, VimConnection
+from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
+from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_events.capi import ExpectedMachines, MachinesChanged, MachinesFinding, WatchMachines
 from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import Stored
 
-from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.containers.releases import showing
-from kubevnfm_lcm_api.lifecycle.core.idle_instances import ByVim
+from kubevnfm_lcm_api.lifecycle.core.idle_instances import ByVim, Questions
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION, InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES
 from kubevnfm_lcm_api.lifecycle.core.workload_cluster import WorkloadInternals
@@ -37,9 +34,8 @@ _STORE_PAUSE_S: Final = 2.0
 class MachineWatch:
     """Has the Machines of workload clusters watched, and records what changed."""
 
-    def __init__(self, *, store: DocumentStore, bus: MessageBus, ring: KeyRing, clock: Clock, every_s: float) -> None:
-        """``every_s``: how long a question holds."""
-        self._store, self._bus, self._ring, self._clock, self._every_s = store, bus, ring, clock, every_s
+    def __init__(self, *, store: DocumentStore, questions: Questions, ring: KeyRing, clock: Clock) -> None:
+        self._store, self._questions, self._ring, self._clock = store, questions, ring, clock
 
     async def look(self) -> None:
         """Ask once for each management cluster. Raises StoreUnavailable."""
@@ -86,11 +82,7 @@ class MachineWatch:
             await self._ask(connection, (_expected(written, workload),))
 
     async def _ask(self, vim: VimConnection, clusters: tuple[ExpectedMachines, ...]) -> None:
-        deadline = self._clock.now() + timedelta(seconds=self._every_s)
-        command = WatchMachines(vim=vim, expected=clusters)
-        await self._bus.publish(
-            Envelope(data=command, source=SOURCE, id=new_id(), subject=vim.vim_id or "", deadline=deadline)
-        )
+        await self._questions.ask(WatchMachines(vim=vim, expected=clusters), vim.vim_id)
 
 
 def with_machines(record: InstanceRecord, workload: WorkloadInternals) -> InstanceRecord:

@@ -15,20 +15,20 @@ from datetime import timedelta
 from typing import Final
 
 import structlog
-from kubevnfm_bus.port import Ack, Again, Delivery, MessageBus, Verdict
+from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
 from kubevnfm_clients.ports import Vims
 from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_events.capi import ExpectedKubeconfig, KubeconfigsChanged, WatchKubeconfigs
 from kubevnfm_events.credentials import CredentialsSent, SendCredentials
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import OutsideUnavailable
-from kubevnfm_kit.ids import derived_id, new_id
+from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_worker import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
-from kubevnfm_lcm_api.lifecycle.core.idle_instances import ByVim
+from kubevnfm_lcm_api.lifecycle.core.idle_instances import ByVim, Questions
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION, InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.rotation import FIELD, Rotation
 from kubevnfm_lcm_api.lifecycle.workloads.credential_steps import default_vim_name
@@ -55,15 +55,13 @@ class Rotations:
         *,
         store: DocumentStore,
         outbox: Outbox,
-        bus: MessageBus,
+        questions: Questions,
         vims: Vims,
         ring: KeyRing,
         clock: Clock,
-        every_s: float,
     ) -> None:
-        """``every_s``: how long a question holds."""
-        self._store, self._outbox, self._bus, self._vims = store, outbox, bus, vims
-        self._ring, self._clock, self._every_s = ring, clock, every_s
+        self._store, self._outbox, self._questions = store, outbox, questions
+        self._vims, self._ring, self._clock = vims, ring, clock
 
     async def look(self) -> None:
         """Ask once for each management cluster; begin the rotations of refused credentials. Raises StoreUnavailable."""
@@ -87,11 +85,7 @@ class Rotations:
             )
             asked.add(cluster.management, expected)
         for vim, expected_there in asked.questions():
-            deadline = self._clock.now() + timedelta(seconds=self._every_s)
-            command = WatchKubeconfigs(vim=vim, expected=expected_there)
-            await self._bus.publish(
-                Envelope(data=command, source=SOURCE, id=new_id(), subject=vim.vim_id or "", deadline=deadline)
-            )
+            await self._questions.ask(WatchKubeconfigs(vim=vim, expected=expected_there), vim.vim_id)
 
     async def begin_found(self, delivery: Delivery) -> Verdict:
         """Begin the rotations of the Secrets that were written."""
