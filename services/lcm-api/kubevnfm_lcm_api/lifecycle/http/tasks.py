@@ -97,15 +97,15 @@ def routes(version: ApiVersion) -> list[Route]:
             "heal",
             "Heal a VNF, or VNFCs of it",
             HealVnfRequest,
-            lambda of: of.tasks.heal.accept,
+            lambda of: of.tasks.changes.accept_heal,
             needs_body=False,
         ),
-        task("operate", "Start or stop a VNF", OperateVnfRequest, lambda of: of.tasks.operate.accept),
+        task("operate", "Start or stop a VNF", OperateVnfRequest, lambda of: of.tasks.changes.accept_operate),
         task(
             "change_ext_conn",
             "Change external connectivity",
             ChangeExtVnfConnectivityRequest,
-            lambda of: of.tasks.connectivity.accept,
+            lambda of: of.tasks.changes.accept_links,
         ),
         task(
             "change_flavour",

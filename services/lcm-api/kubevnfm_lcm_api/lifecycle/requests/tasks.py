@@ -1,4 +1,4 @@
-"""One object for each operation except instantiate and terminate; each accepts its requests."""
+"""The objects that accept the requests of all operations except instantiate and terminate."""
 
 from __future__ import annotations
 
@@ -15,22 +15,18 @@ from kubevnfm_lcm_api.lifecycle.core.kind import VnfKind
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.requests.changeable import ChangeableVnfs
-from kubevnfm_lcm_api.lifecycle.requests.connectivity import ChangeConnectivity
-from kubevnfm_lcm_api.lifecycle.requests.heal import Heal
+from kubevnfm_lcm_api.lifecycle.requests.changes import Changes
 from kubevnfm_lcm_api.lifecycle.requests.modify import Modify
-from kubevnfm_lcm_api.lifecycle.requests.operate import Operate
 from kubevnfm_lcm_api.lifecycle.requests.replacement import Replace
 from kubevnfm_lcm_api.lifecycle.requests.scale import Scale
 
 
 @dataclass(frozen=True)
 class Tasks:
-    """The acceptors, by operation."""
+    """The acceptors of requests."""
 
     scale: Scale
-    heal: Heal
-    operate: Operate
-    connectivity: ChangeConnectivity
+    changes: Changes
     replacement: Replace
     modify: Modify
 
@@ -49,9 +45,7 @@ class Tasks:
         vnfs = ChangeableVnfs(instances=instances, engine=engine, packages=packages, kinds=kinds)
         return cls(
             scale=Scale(vnfs=vnfs, acceptance=acceptance),
-            heal=Heal(vnfs=vnfs, acceptance=acceptance),
-            operate=Operate(vnfs=vnfs, acceptance=acceptance),
-            connectivity=ChangeConnectivity(vnfs=vnfs, acceptance=acceptance),
+            changes=Changes(vnfs=vnfs, acceptance=acceptance),
             replacement=Replace(vnfs=vnfs, acceptance=acceptance),
             modify=Modify(
                 instances=instances,
