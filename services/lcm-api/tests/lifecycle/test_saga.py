@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 from kubevnfm_events import CommandFailed, Envelope, Message
+from kubevnfm_events.infra import ObjectsOrder, StackOrder, UserData, VduTarget
 from kubevnfm_events.lcm import OperationChanged, StepChanged
 from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft, ScaleCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.order import ObjectsDraft
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
@@ -15,12 +17,13 @@ from kubevnfm_lcm_api.lifecycle.core.plan import StepState
 from kubevnfm_lcm_api.lifecycle.core.saga import Move
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.core.states import IllegalTransition, RollbackUnsupported
-from kubevnfm_lcm_api.lifecycle.core.step import Step
+from kubevnfm_lcm_api.lifecycle.core.step import STEP_KINDS, Step
 from kubevnfm_lcm_api.lifecycle.core.workload_cluster import CapiParameters
 from kubevnfm_lcm_api.lifecycle.machines.changing import ConnectVmDraft, ReplaceVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.order import StackDraft
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
-from kubevnfm_secrets import hide
+from kubevnfm_secrets import Secret, hide
 from kubevnfm_sol.lcm import InstantiationState, OperationState
 from lcm_builders import (
     ACCESS,
@@ -127,6 +130,25 @@ DRAFTS = {
     "modify cnf with scripts": scripted(a_cnf_modification(), "modify_information"),
     "terminate cnf with scripts": scripted(a_cnf_terminate_draft(package=PACKAGE, has_scripts=True), "terminate"),
 }
+OBJECTS_WANTED = {
+    "multi_namespace": True,
+    "variables": {"registry": Secret("local")},
+    "vdus": (VduTarget(vdu_id="web", name="web", replicas=3),),
+}
+STACK_WANTED = {
+    "instantiation_level_id": "level-2",
+    "api_version": "v1",
+    "request": {"flavourId": "simple"},
+    "grant": {"id": "grant-1"},
+    "grant_request": {"flavourId": "simple"},
+    "instance": {"id": "vnf-1"},
+    "user_data": UserData(path="UserData/lcm.py", class_name="Own"),
+}
+OTHER_THAN_ORDERED = {
+    "recreate_resources": {"request", "grant_request", "instance"},
+    "restore_scale": {"user_data"},
+}
+"""By kind of step, the attributes that its command has otherwise."""
 IRREVERSIBLE = ("terminate", "scale in", "heal", "roll out")
 LENGTHS = {name: len(an_operation(draft).steps) for name, draft in DRAFTS.items()}
 EACH_STEP = [(name, index) for name, length in LENGTHS.items() for index in range(length)]
@@ -151,6 +173,25 @@ def run_to_end(move: Move) -> tuple[Move, list[str]]:
         move = answered(move, answer_to(command))
         out += commands_of(move)
     return move, asked
+
+
+def test_a_command_has_every_attribute_of_its_order() -> None:
+    """Types do not show it: the commands are made of the order's attributes by name."""
+    other: dict[str, set[str]] = {}
+    for plain in DRAFTS.values():
+        if not isinstance(plain, ObjectsDraft | StackDraft):
+            continue
+        draft = plain.model_copy(update=OBJECTS_WANTED if isinstance(plain, ObjectsDraft) else STACK_WANTED)
+        for step in (SEQUENCES.step(one) for one in SEQUENCES.planned(draft)):
+            if issubclass(step.command, ObjectsOrder | StackOrder):
+                command, order = step.ask(draft), draft.order
+                shared = type(order).model_fields.keys() & step.command.model_fields.keys()
+                differing = {one for one in shared if getattr(command, one) != getattr(order, one)}
+                other.setdefault(step.kind, set()).update(differing)
+    assert {kind: names for kind, names in other.items() if names} == OTHER_THAN_ORDERED
+    of_orders = {kind for kind, step in STEP_KINDS.items() if issubclass(step.command, ObjectsOrder | StackOrder)}
+    # HealMaster, which only the heal of a cluster has, is a HealVnfcs.
+    assert other.keys() == of_orders - {"heal_master_resources"}
 
 
 @pytest.mark.parametrize("name", DRAFTS)
