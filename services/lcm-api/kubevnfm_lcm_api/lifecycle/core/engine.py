@@ -36,6 +36,7 @@ from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core import problems
+from kubevnfm_lcm_api.lifecycle.core.claim_errors import InstanceChanged, OperationRunning
 from kubevnfm_lcm_api.lifecycle.core.clean_ups import clean_up_occurrence_id
 from kubevnfm_lcm_api.lifecycle.core.dependencies import without_mark
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
@@ -61,28 +62,6 @@ _ROTATION_POLL_S = 1.0
 """Between two looks at a rotation of credentials that an operation waits for; it usually takes less."""
 _WRITE_ATTEMPTS = 100
 """Lost races on one document before the engine reports a fault. Only a handful of processes write one document."""
-
-
-class OperationRunning(Conflict, code="operation-running"):
-    """Another operation has claimed the instance (api.md 9)."""
-
-    def __init__(self, operation: str, occurrence_id: str, state: str, tasks: frozenset[str] = frozenset()) -> None:
-        """``tasks``: those that the operation allows now."""
-        ways = "retry, roll back or fail" if "rollback" in tasks else "retry or fail"
-        hint = f"; {ways} it first" if "retry" in tasks else ""
-        super().__init__(
-            f"operation {operation} (occurrence {occurrence_id}, {state}) is running on this VNF instance{hint}"
-        )
-        self.occurrence_id = occurrence_id
-
-
-class InstanceChanged(Conflict):
-    """The instance was written between the check of a request and its claim, and no operation runs: the same request may
-    succeed at once.
-    """
-
-    def __init__(self) -> None:
-        super().__init__("the VNF instance was changed by another request meanwhile: try again")
 
 
 class Engine:

@@ -14,7 +14,8 @@ from kubevnfm_events import ApiVersion
 
 from kubevnfm_lcm_api.http.context import api_root
 from kubevnfm_lcm_api.http.routes import Answer
-from kubevnfm_lcm_api.lifecycle.core.engine import Engine, InstanceChanged
+from kubevnfm_lcm_api.lifecycle.core.claim_errors import InstanceChanged
+from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.progress import Progress
 from kubevnfm_lcm_api.lifecycle.http.render import base_url
