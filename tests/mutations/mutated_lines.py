@@ -59,6 +59,12 @@ MUTATIONS: Final = (
         "services/lcm-api/tests/notifications/test_subscriptions.py",
     ),
     Mutation(
+        _LCM,
+        "if waited_s < _EARLIER_EVENT_S:",
+        "if waited_s < 0:",
+        "services/lcm-api/tests/notifications/test_early_events.py",
+    ),
+    Mutation(
         _K8S,
         'if field_at(body, "metadata", "deletionTimestamp"):',
         'if field_at(body, "metadata", "deletionTimestamps"):',
