@@ -2,13 +2,15 @@
 
 Other programs are those that are not the product itself, or attack it. Changed is what differs from the branch's base on ``origin/main``.
 In doubt a test runs: if git does not answer, on ``main`` itself, which does not say what was tested last, and after each change of a
-file that is neither Python nor a text for readers. The summary names the files that were left out.
+file that is neither a module nor a text for readers, or is gone. The summary names the files that were left out.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
+import tomllib
 from collections.abc import Iterator, Set
 from functools import cache
 from pathlib import Path
@@ -21,11 +23,10 @@ PROJECT: Final = Path(__file__).parents[2]
 OTHER_PROGRAMS: Final = ("deploy/lab/tests", "libs/sandbox/tests", "tests/attack", "tests/fuzz")
 """Folders of tests that are left out where unchanged."""
 PRODUCT: Final = ("proto-events", "libs", "services", "deploy")
-_ROOTS: Final = (
-    *sorted(one.parent for folder in PRODUCT for one in (PROJECT / folder).rglob("pyproject.toml")),
-    PROJECT / "tests/support",
-)
-_STARTER: Final = PROJECT / "tests/support/processes.py"
+_SUPPORT: Final = PROJECT / "tests/support"
+_MEMBERS: Final = tuple(sorted(one.parent for folder in PRODUCT for one in (PROJECT / folder).rglob("pyproject.toml")))
+_PACKAGES: Final = frozenset(one.parent for member in _MEMBERS for one in member.glob("kubevnfm*/__init__.py"))
+_STARTER: Final = _SUPPORT / "processes.py"
 """A test that imports it, directly or not, starts programs, so it uses the whole product. So do tests that name the types of fixtures."""
 
 
@@ -88,7 +89,7 @@ def _git(*command: str) -> list[str]:
 def left_out(changes: Set[Path]) -> Set[Path]:
     """Return the test files of other programs that use nothing of the changes."""
     relevant = {path for path in changes if path.suffix != ".md"}
-    if any(path.suffix != ".py" for path in relevant):
+    if not all(_has_known_use(path) for path in relevant):
         return frozenset()
     is_product_changed = any(path.relative_to(PROJECT).parts[0] in PRODUCT for path in relevant)
     return {
@@ -99,16 +100,27 @@ def left_out(changes: Set[Path]) -> Set[Path]:
     }
 
 
+def _has_known_use(path: Path) -> bool:
+    """Return whether imports say which tests use the file. Python code is data too, for example in packages of VNFs."""
+    if path.suffix != ".py" or not path.exists():
+        return False
+    is_test = path.name == "conftest.py" or path.name.startswith("test_")
+    return is_test or _SUPPORT in path.parents or not _PACKAGES.isdisjoint(path.parents)
+
+
 def used_by(test: Path) -> Set[Path]:
-    """Return the project's modules that a test file imports, directly or not, with the fixtures of its folders."""
+    """Return the project's modules that a test file imports, directly or not, with its plugins and the fixtures of its folders.
+
+    It uses all modules of a package that it imports: some are programs, or are imported under another name in a program.
+    """
     fixtures = {folder / "conftest.py" for folder in test.parents if PROJECT in folder.parents}
     # The fixtures of all tests start programs; tests that use them import their types.
     own = [path for path in fixtures - {PROJECT / "tests/conftest.py"} if path.exists()]
-    found, waiting = set(fixtures), [test, *own]
+    found, waiting = set(fixtures), {test, *own, *_plugins()}
     while waiting:
         path = waiting.pop()
         found.add(path)
-        waiting += [each for each in _imported(path) if each not in found]
+        waiting |= _imported(path) - found
     return found
 
 
@@ -129,7 +141,22 @@ def _names(node: ast.AST) -> Iterator[str]:
 
 @cache
 def _files(name: str) -> Set[Path]:
-    """Return the files that an import of the dotted name runs."""
+    """Return the files that an import of the dotted name may run."""
     parts = name.split(".")
-    paths = [root.joinpath(*parts[:length]) for length in range(1, len(parts) + 1) for root in _ROOTS]
+    for member in _MEMBERS:
+        if (package := member / parts[0]) in _PACKAGES:
+            return _modules(package)
+    paths = [_SUPPORT.joinpath(*parts[:length]) for length in range(1, len(parts) + 1)]
     return {file for path in paths for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()}
+
+
+@cache
+def _modules(package: Path) -> Set[Path]:
+    return frozenset(package.rglob("*.py"))
+
+
+@cache
+def _plugins() -> Set[Path]:
+    """Return the plugins that pytest loads for each test."""
+    options = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
+    return {_SUPPORT / f"{name}.py" for name in re.findall(r"-p (\w+)", options["addopts"])}
