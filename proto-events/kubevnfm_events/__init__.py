@@ -1,6 +1,6 @@
 """The contract: every command and event of kubevnfm, as pydantic models carried by CloudEvents."""
 
-from kubevnfm_events import capi, credentials, infra, kuryr, lcm, mgmt, vim
+from kubevnfm_events import capi, credentials, kuryr, lcm, mgmt, objects, stacks, vim
 from kubevnfm_events.base import (
     MESSAGES,
     Command,
@@ -47,9 +47,10 @@ __all__ = [
     "credentials",
     "decode",
     "from_document",
-    "infra",
     "kuryr",
     "lcm",
     "mgmt",
+    "objects",
+    "stacks",
     "vim",
 ]

@@ -9,7 +9,7 @@ from pydantic import Field
 from kubevnfm_events.base import Command, Event, Facts
 from kubevnfm_events.common import PackageRef, VimConnection
 from kubevnfm_events.credentials import WorkloadCluster
-from kubevnfm_events.infra import LeftObject, ObjectsApplied, ObjectsOrder, Variables, VduTarget
+from kubevnfm_events.objects import LeftObject, ObjectsApplied, ObjectsOrder, Variables, VduTarget
 
 ClusterStage = Literal["initialized", "available"]
 

@@ -145,3 +145,9 @@ class CancelStep(Command):
 
     command: SecretParams
     """The cancelled command's CloudEvent, as it was sent."""
+
+
+DriftState = Literal["MISSING", "FAILED", "INCOMPLETE", "CHANGED"]
+"""How the resources of a VNF differ from what its instance shows. A stack: it does not exist; Heat reports it as failed; it is
+complete in Heat, but some of its servers do not exist or are in state ERROR in Nova. Kubernetes objects: none of them exists;
+(INCOMPLETE) some of them do not exist; (CHANGED) all of them exist, but others have changed some."""

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from kubevnfm_events.base import Command, Event, Facts
 from kubevnfm_events.common import CancelStep
-from kubevnfm_events.infra import DriftedObject
+from kubevnfm_events.objects import DriftedObject
 
 OperationState = Literal[
     "STARTING", "PROCESSING", "COMPLETED", "FAILED_TEMP", "FAILED", "ROLLING_BACK", "ROLLED_BACK"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from kubevnfm_events import MESSAGES, CancelStep, Command, CommandFailed, Event
 from kubevnfm_events.contract import cancel_commands, commands, messages, published_by, replies, services
-from kubevnfm_events.infra import (
+from kubevnfm_events.lcm import AdvanceOperation, OperationChanged
+from kubevnfm_events.stacks import (
     CancelOpenstackStep,
     CreateResources,
     ResourcesChanged,
     ResourcesCreated,
     RestoreResources,
 )
-from kubevnfm_events.lcm import AdvanceOperation, OperationChanged
 
 WITHOUT_REPLY = {
     "kubevnfm.lcm.advance_operation.v1",

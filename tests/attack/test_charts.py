@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubevnfm_events.infra import HelmChart
+from kubevnfm_events.objects import HelmChart
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
 from kubevnfm_infra_k8s.domain.errors import ChartRefused, HelmMissing

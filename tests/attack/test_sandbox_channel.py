@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 from kubevnfm_csar import BaseHot
 from kubevnfm_csar.hot import Template
-from kubevnfm_events.infra import UserData
+from kubevnfm_events.stacks import UserData
 from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
 from kubevnfm_infra_openstack.domain.errors import UserDataFailed, UserDataTimedOut
 from kubevnfm_infra_openstack.domain.ports import UserDataInput

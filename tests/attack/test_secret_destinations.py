@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from kubevnfm_events.infra import ChangeConnections, CreateResources
+from kubevnfm_events.stacks import ChangeConnections, CreateResources
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.lab import Lab

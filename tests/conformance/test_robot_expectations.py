@@ -30,7 +30,7 @@ from etsi_site import (
     one_file,
     shown,
 )
-from kubevnfm_events.infra import PortFacts, ResourcesCreated, ServerFacts, StackResources
+from kubevnfm_events.stacks import PortFacts, ResourcesCreated, ServerFacts, StackResources
 from lcm_world import Answer, World, lcm_world, sample_request
 from package_builder import zip_of
 from subscriber import Subscriber

@@ -18,9 +18,9 @@ from kubevnfm_events.capi import (
     RollOutBegun,
 )
 from kubevnfm_events.credentials import CredentialsSent, CredentialsWithdrawn, WorkloadCluster
-from kubevnfm_events.infra import (
+from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer, ScriptDone, ScriptEdit
+from kubevnfm_events.objects import (
     LeftObject,
-    NetworkFacts,
     ObjectFacts,
     ObjectsApplied,
     ObjectsHealed,
@@ -29,6 +29,9 @@ from kubevnfm_events.infra import (
     ObjectsScaled,
     ObjectsUpdated,
     PodFacts,
+)
+from kubevnfm_events.stacks import (
+    NetworkFacts,
     PortFacts,
     ResourcesChanged,
     ResourcesCreated,
@@ -38,7 +41,6 @@ from kubevnfm_events.infra import (
     StackResources,
     StorageFacts,
 )
-from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer, ScriptDone, ScriptEdit
 from kubevnfm_events.vim import CapiProvidersRecorded, VimRegistered, VimReleased
 from kubevnfm_secrets import Secret
 from lcm_builders import ANSWERS

@@ -28,8 +28,8 @@ from instances import (
     registry,
 )
 from kubevnfm_events import Event
-from kubevnfm_events.infra import ResourcesChanged, ResourcesCreated
 from kubevnfm_events.mgmt import PhaseDone
+from kubevnfm_events.stacks import ResourcesChanged, ResourcesCreated
 from lcm_world import sample_request
 from parts import FORCEFUL, GRACEFUL, IN, OUT, Story, ask, begin_again, fail, play, retry, succeed
 from script import Script

@@ -7,7 +7,7 @@ from typing import Final
 
 from answers import SCRIPT_LEFT, VM_ANSWERS, vm_stack
 from instances import live_vm, scripted_vm, vm, vm_and_another_package, vm_body, vm_of_two_flavours
-from kubevnfm_events.infra import ResourcesChanged, ServersOperated
+from kubevnfm_events.stacks import ResourcesChanged, ServersOperated
 from lcm_world import sample_request
 from nfvo import StubNfvo
 from package_variants import OTHER_VM

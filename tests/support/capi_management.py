@@ -27,7 +27,7 @@ from kubevnfm_events.capi import (
     UpdatePart,
 )
 from kubevnfm_events.credentials import WorkloadCluster
-from kubevnfm_events.infra import ObjectCount, ObjectFacts, VduTarget
+from kubevnfm_events.objects import ObjectCount, ObjectFacts, VduTarget
 from kubevnfm_infra_k8s.domain.workload_clusters.cluster_watches import ClusterWatches
 from kubevnfm_infra_k8s.handlers.clusters import CapiHandlers
 from kubevnfm_infra_k8s.handlers.machines import MachineHandlers

@@ -7,8 +7,8 @@ from typing import Any, Final, TypeVar
 
 from kubevnfm_cluster import read_cluster_parameters
 from kubevnfm_events import CommandFailed, Envelope, Message
-from kubevnfm_events.infra import ResourcesChanged, ResourcesCreated, StackResources
 from kubevnfm_events.mgmt import ManagedNode, PhaseDone, RunPhase
+from kubevnfm_events.stacks import ResourcesChanged, ResourcesCreated, StackResources
 from kubevnfm_lcm_api.lifecycle.core.saga import Move
 from kubevnfm_lcm_api.lifecycle.machines.cluster_drafts import ClusterChangeDraft
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from kubevnfm_events.infra import ObjectFacts, ObjectsApplied, PodFacts
+from kubevnfm_events.objects import ObjectFacts, ObjectsApplied, PodFacts
 from lcm_world import World
 
 E = TypeVar("E", bound=ObjectsApplied)

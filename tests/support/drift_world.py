@@ -9,17 +9,9 @@ from typing import Any, Final
 
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope
-from kubevnfm_events.infra import (
-    CompareObjects,
-    CompareStacks,
-    ObjectsCompared,
-    ObjectsDrift,
-    ObjectsFinding,
-    StackDrift,
-    StackFinding,
-    StacksCompared,
-)
 from kubevnfm_events.lcm import InstanceDrifted
+from kubevnfm_events.objects import CompareObjects, ObjectsCompared, ObjectsDrift, ObjectsFinding
+from kubevnfm_events.stacks import CompareStacks, StackDrift, StackFinding, StacksCompared
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lcm_api.lifecycle.core.drift import KEY
 from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch

@@ -17,7 +17,7 @@ from typing import Any
 
 from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
 from kubevnfm_events import Envelope, Event, Message, from_document
-from kubevnfm_events.infra import CreateResources
+from kubevnfm_events.stacks import CreateResources
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite import SqliteStore
 from kubevnfm_worker import Done, Outcome, StepContext

@@ -17,7 +17,10 @@ from kubevnfm_events.capi import (
     RollOutBegun,
 )
 from kubevnfm_events.credentials import CredentialsSent, CredentialsWithdrawn, WorkloadCluster
-from kubevnfm_events.infra import (
+from kubevnfm_events.kuryr import KuryrLogin, KuryrNetwork, KuryrPrepared, KuryrRemoved, TrunksReady
+from kubevnfm_events.lcm import OrphansMarked, RemainsRemoved
+from kubevnfm_events.mgmt import InstanceForgotten, PhaseDone, ScriptDone
+from kubevnfm_events.objects import (
     ObjectCount,
     ObjectFacts,
     ObjectsApplied,
@@ -28,6 +31,8 @@ from kubevnfm_events.infra import (
     ObjectsScaled,
     ObjectsUpdated,
     PodFacts,
+)
+from kubevnfm_events.stacks import (
     PortFacts,
     ResourcesChanged,
     ResourcesCreated,
@@ -36,9 +41,6 @@ from kubevnfm_events.infra import (
     ServersOperated,
     StackResources,
 )
-from kubevnfm_events.kuryr import KuryrLogin, KuryrNetwork, KuryrPrepared, KuryrRemoved, TrunksReady
-from kubevnfm_events.lcm import OrphansMarked, RemainsRemoved
-from kubevnfm_events.mgmt import InstanceForgotten, PhaseDone, ScriptDone
 from kubevnfm_events.vim import CapiProvidersRecorded, VimDeregistered, VimRegistered, VimReleased
 from kubevnfm_lcm_api.lifecycle import kinds
 from kubevnfm_lcm_api.lifecycle.containers.changing import ChangeCnfDraft, HealCnfDraft, ScaleCnfDraft

@@ -9,7 +9,7 @@ import yaml
 from capi_management import files_of
 from kubevnfm_csar.capi_providers import providers_of
 from kubevnfm_events import CapiProviders
-from kubevnfm_events.infra import ObjectFacts, ObjectsApplied, ObjectsReplaced
+from kubevnfm_events.objects import ObjectFacts, ObjectsApplied, ObjectsReplaced
 from lcm_world import World
 from package_variants import CAPI_MANAGEMENT, SAMPLES, changed_package
 

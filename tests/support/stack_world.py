@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from kubevnfm_cluster.kuryr import Kind
 from kubevnfm_events import Event, PackageRef, VimConnection
-from kubevnfm_events.infra import CreateResources, DeleteResources, StackCommand
 from kubevnfm_events.kuryr import KuryrLogin
+from kubevnfm_events.stacks import CreateResources, DeleteResources, StackCommand
 from kubevnfm_infra_openstack.domain.errors import StackNameTaken, StackRefused, StackUpdateRefused, VimUnavailable
 from kubevnfm_infra_openstack.domain.kuryr import LoadBalancer, Removed, Subnet
 from kubevnfm_infra_openstack.domain.ports import Cloud

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kubevnfm_events.capi import ClusterReached
-from kubevnfm_events.infra import ObjectFacts, ObjectsApplied
+from kubevnfm_events.objects import ObjectFacts, ObjectsApplied
 from lcm_builders import WORKLOAD_CLUSTER, a_machine
 from lcm_world import World, sample_request
 from package_variants import SAMPLES, changed_package

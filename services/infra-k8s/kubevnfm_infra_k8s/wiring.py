@@ -20,7 +20,7 @@ from kubevnfm_events.capi import (
     WatchKubeconfigs,
     WatchMachines,
 )
-from kubevnfm_events.infra import (
+from kubevnfm_events.objects import (
     ApplyObjects,
     CompareObjects,
     DeleteObjects,

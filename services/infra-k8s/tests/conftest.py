@@ -15,7 +15,8 @@ from given_identities import GivenIdentities
 from given_vims import GivenVims
 from kubevnfm_clients.outbound import AddressRules
 from kubevnfm_events import Event, PackageRef, VimConnection
-from kubevnfm_events.infra import (
+from kubevnfm_events.mgmt import TaskProgressed
+from kubevnfm_events.objects import (
     ApplyObjects,
     DeleteObjects,
     HealObjects,
@@ -35,7 +36,6 @@ from kubevnfm_events.infra import (
     UpdateObjects,
     VduTarget,
 )
-from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_infra_k8s.adapters import documents, sources
 from kubevnfm_infra_k8s.adapters.cloud_logins import RegisteredLogins
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from kubevnfm_events.infra import ApplyObjects, VduTarget
+from kubevnfm_events.objects import ApplyObjects, VduTarget
 from kubevnfm_infra_k8s.domain.errors import (
     ForeignObjects,
     ObjectFailed,

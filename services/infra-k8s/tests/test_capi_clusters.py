@@ -14,7 +14,7 @@ import pytest
 import yaml
 from capi_management import CLASS_VDUS, MACHINES, VDUS, Management, files_of, managed
 from kubevnfm_events.capi import ClusterTimeouts
-from kubevnfm_events.infra import ObjectFacts
+from kubevnfm_events.objects import ObjectFacts
 from kubevnfm_infra_k8s.domain.errors import (
     ClusterFailed,
     ClusterNotReady,

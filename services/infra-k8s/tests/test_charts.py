@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubevnfm_events.infra import HelmChart, VduTarget
+from kubevnfm_events.objects import HelmChart, VduTarget
 from kubevnfm_infra_k8s.domain.charts import templates_of
 from kubevnfm_infra_k8s.domain.errors import ChartRefused, HelmMissing
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource

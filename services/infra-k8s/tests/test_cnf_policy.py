@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_events import VimConnection
-from kubevnfm_events.infra import VduTarget
+from kubevnfm_events.objects import VduTarget
 from kubevnfm_infra_k8s.adapters import documents
 from kubevnfm_infra_k8s.domain.errors import PolicyViolated
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, Wanted, group_of

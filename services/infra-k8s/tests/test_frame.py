@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kubevnfm_events.infra import ApplyObjects, ReplaceObjects
+from kubevnfm_events.objects import ApplyObjects, ReplaceObjects
 from kubevnfm_infra_k8s.adapters.documents import StoredReleases
 from kubevnfm_infra_k8s.domain.release import Release
 from kubevnfm_store.sqlite import SqliteStore

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
-from kubevnfm_events.infra import ObjectsApplied, PodFacts, VduTarget
+from kubevnfm_events.objects import ObjectsApplied, PodFacts, VduTarget
 from kubevnfm_infra_k8s.domain.errors import ObjectMissing, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Cluster

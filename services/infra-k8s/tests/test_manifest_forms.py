@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import pytest
-from kubevnfm_events.infra import VduTarget
+from kubevnfm_events.objects import VduTarget
 from kubevnfm_infra_k8s.domain.changing.dry_run import webhooks_of
 from kubevnfm_infra_k8s.domain.charts import templates_of
 from kubevnfm_infra_k8s.domain.objects import Resource

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from kubevnfm_events.infra import VduTarget
+from kubevnfm_events.objects import VduTarget
 from kubevnfm_infra_k8s.domain.capi.autoscaling import Limits
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, Wanted
 from kubevnfm_infra_k8s.domain.planning.preparing import prepared

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kubevnfm_events.infra import ObjectsApplied, VduTarget
+from kubevnfm_events.objects import ObjectsApplied, VduTarget
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects, ObjectsNotReady, ObjectsRefused
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kubevnfm_events.infra import VduTarget
+from kubevnfm_events.objects import VduTarget
 from kubevnfm_lab.kubernetes import LabCluster
 
 SAMPLE = Path(__file__).parents[3] / "deploy" / "samples" / "cnf" / "Files" / "kubernetes"

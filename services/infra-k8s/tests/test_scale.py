@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from kubevnfm_events.infra import ObjectFacts, ObjectsApplied, VduTarget
+from kubevnfm_events.objects import ObjectFacts, ObjectsApplied, VduTarget
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects, NotScalable, ObjectMissing, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Cluster

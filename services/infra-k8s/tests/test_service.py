@@ -10,7 +10,7 @@ from typing import Any
 from kubevnfm_bus import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import CommandFailed, Envelope, Event
-from kubevnfm_events.infra import ApplyObjects, DeleteObjects, ObjectsApplied, ObjectsDeleted
+from kubevnfm_events.objects import ApplyObjects, DeleteObjects, ObjectsApplied, ObjectsDeleted
 from kubevnfm_infra_k8s.settings import Settings
 from kubevnfm_infra_k8s.wiring import infra_k8s
 from kubevnfm_lab.kubernetes import LabCluster

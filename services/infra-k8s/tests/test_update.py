@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kubevnfm_events.infra import ObjectsApplied, VduTarget
+from kubevnfm_events.objects import ObjectsApplied, VduTarget
 from kubevnfm_infra_k8s.domain.errors import ObjectsNotReady
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Cluster

@@ -12,7 +12,7 @@ from typing import TypeVar
 import structlog
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_csar import Flavour
-from kubevnfm_events.infra import (
+from kubevnfm_events.stacks import (
     ChangeConnections,
     ChangeTemplate,
     CreateResources,

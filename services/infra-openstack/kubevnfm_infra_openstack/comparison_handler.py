@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 from kubevnfm_bus.port import Ack, Delivery, MessageBus, Verdict
 from kubevnfm_clients.ports import VimDirectory
-from kubevnfm_events.infra import CompareStacks, ExpectedStack, StackFinding, StacksCompared
+from kubevnfm_events.stacks import CompareStacks, ExpectedStack, StackFinding, StacksCompared
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
 

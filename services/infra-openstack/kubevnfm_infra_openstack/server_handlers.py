@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 from kubevnfm_clients.ports import VimDirectory
-from kubevnfm_events.infra import OperateServers, ServersOperated
+from kubevnfm_events.stacks import OperateServers, ServersOperated
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_made
 
 from kubevnfm_infra_openstack.domain.errors import ServerNotOperable

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kubevnfm_clients.ports import Packages, VimDirectory
-from kubevnfm_events.infra import (
+from kubevnfm_events.kuryr import AwaitTrunks, PrepareKuryr, RemoveKuryr
+from kubevnfm_events.stacks import (
     ChangeConnections,
     ChangeTemplate,
     CompareStacks,
@@ -17,7 +18,6 @@ from kubevnfm_events.infra import (
     RestoreResources,
     ScaleResources,
 )
-from kubevnfm_events.kuryr import AwaitTrunks, PrepareKuryr, RemoveKuryr
 from kubevnfm_sandbox.runs import Limits
 from kubevnfm_worker.backends import Backends
 

@@ -11,7 +11,7 @@ from given_vims import GivenVims
 from kubevnfm_bus import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope
-from kubevnfm_events.infra import CompareStacks, ExpectedStack, StackDrift, StackFinding, StacksCompared
+from kubevnfm_events.stacks import CompareStacks, ExpectedStack, StackDrift, StackFinding, StacksCompared
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.comparison_handler import ComparisonHandler
 from kubevnfm_infra_openstack.domain.comparison import finding_of

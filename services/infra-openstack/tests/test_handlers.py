@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from given_vims import GivenVims
-from kubevnfm_events.infra import ResourcesCreated, ResourcesDeleted, UserData
+from kubevnfm_events.stacks import ResourcesCreated, ResourcesDeleted, UserData
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
 from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
 from kubevnfm_infra_openstack.domain.errors import (

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from given_vims import GivenVims
 from kubevnfm_csar import FolderFiles, read_vnfd
-from kubevnfm_events.infra import ResourcesCreated, StackResources, UserData
+from kubevnfm_events.stacks import ResourcesCreated, StackResources, UserData
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
 from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from given_vims import GivenVims
 from kubevnfm_events import PackageRef
-from kubevnfm_events.infra import (
+from kubevnfm_events.stacks import (
     ChangeTemplate,
     ResourcesChanged,
     ResourcesCreated,

@@ -11,7 +11,7 @@ from given_vims import GivenVims
 from kubevnfm_bus import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import CommandFailed, Envelope
-from kubevnfm_events.infra import OperateServers
+from kubevnfm_events.stacks import OperateServers
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.domain.errors import VimRefused
 from kubevnfm_infra_openstack.domain.grace import GracePeriods

@@ -14,7 +14,7 @@ import pydantic
 import pytest
 import yaml
 from kubevnfm_events import PackageRef
-from kubevnfm_events.infra import UserData
+from kubevnfm_events.stacks import UserData
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
 from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
 from kubevnfm_infra_openstack.domain.errors import UserDataFailed, UserDataTimedOut

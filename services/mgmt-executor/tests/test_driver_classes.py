@@ -13,8 +13,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
-from kubevnfm_events.infra import PortFacts, ServerFacts, StackResources
 from kubevnfm_events.mgmt import RunScript, ScriptAnswer
+from kubevnfm_events.stacks import PortFacts, ServerFacts, StackResources
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_mgmt_executor.domain.certificates import public_key_hash
 from kubevnfm_mgmt_executor.domain.scripts import ScriptFailed

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from kubevnfm_events.infra import LeftObject, ObjectsDeleted
+from kubevnfm_events.objects import LeftObject, ObjectsDeleted
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from kubevnfm_events.infra import HelmChart
+from kubevnfm_events.objects import HelmChart
 from kubevnfm_sandbox.foreign import NOT_EXECUTED, ForeignEnded, ForeignProgram, ProgramSandbox
 from kubevnfm_sandbox.runs import Limits, SandboxState
 from kubevnfm_secrets import KeyRing, Mask, map_secrets

@@ -14,7 +14,7 @@ from kubevnfm_csar import FolderFiles, PackageRefused
 from kubevnfm_csar.manifest import HASH_NAMES, read_index
 from kubevnfm_csar.placeholders import fill_in
 from kubevnfm_events import PackageRef
-from kubevnfm_events.infra import HelmChart, Variables
+from kubevnfm_events.objects import HelmChart, Variables
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing, Secret, map_secrets

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kubevnfm_csar.capi_providers import ContractLoss
-from kubevnfm_events.infra import ObjectsApplied
+from kubevnfm_events.objects import ObjectsApplied
 from kubevnfm_kit.errors import Conflict, NotFound, OutsideUnavailable, TimedOut, VnfmError
 
 from kubevnfm_infra_k8s.domain.objects import ObjectKey

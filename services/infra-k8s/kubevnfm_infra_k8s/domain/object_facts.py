@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubevnfm_events.infra import LeftObject, ObjectFacts
+from kubevnfm_events.objects import LeftObject, ObjectFacts
 
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.release import Release

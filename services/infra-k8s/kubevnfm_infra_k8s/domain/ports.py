@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from kubevnfm_clients.cloud_identity import IdentityKind
 from kubevnfm_events import Event, PackageRef, VimConnection
-from kubevnfm_events.infra import HelmChart, ObjectsDeleted, Variables
+from kubevnfm_events.objects import HelmChart, ObjectsDeleted, Variables
 from kubevnfm_worker import StepContext
 
 from kubevnfm_infra_k8s.domain.charts import ChartTarget

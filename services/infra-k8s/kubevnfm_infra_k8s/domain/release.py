@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kubevnfm_events.infra import LeftObject
+from kubevnfm_events.objects import LeftObject
 
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.ownership import owned_fields

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kubevnfm_csar.capi_providers import contract_losses, providers_of
-from kubevnfm_events.infra import ApplyObjects, ObjectsRepaired, ObjectsReplaced, RepairObjects, ReplaceObjects
+from kubevnfm_events.objects import ApplyObjects, ObjectsRepaired, ObjectsReplaced, RepairObjects, ReplaceObjects
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext, nothing_made
 

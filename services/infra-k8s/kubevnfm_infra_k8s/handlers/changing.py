@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kubevnfm_events.infra import HealObjects, ObjectsHealed, ObjectsScaled, ObjectsUpdated, ScaleObjects, UpdateObjects
+from kubevnfm_events.objects import (
+    HealObjects,
+    ObjectsHealed,
+    ObjectsScaled,
+    ObjectsUpdated,
+    ScaleObjects,
+    UpdateObjects,
+)
 from kubevnfm_worker import Done, NotYet, Outcome
 
 from kubevnfm_infra_k8s.domain.changing.healing import BARE, HealRun

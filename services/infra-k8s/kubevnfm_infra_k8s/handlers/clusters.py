@@ -23,7 +23,7 @@ from kubevnfm_events.capi import (
     RollOutMachines,
 )
 from kubevnfm_events.credentials import WorkloadCluster
-from kubevnfm_events.infra import VduTarget
+from kubevnfm_events.objects import VduTarget
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 

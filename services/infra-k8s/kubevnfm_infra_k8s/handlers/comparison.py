@@ -11,7 +11,7 @@ from cachetools import LRUCache
 from kubevnfm_bus.port import Ack, Delivery, MessageBus, Verdict
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events import VimConnection
-from kubevnfm_events.infra import CompareObjects, ExpectedObjects, ObjectsCompared, ObjectsFinding
+from kubevnfm_events.objects import CompareObjects, ExpectedObjects, ObjectsCompared, ObjectsFinding
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 from kubevnfm_clients.cloud_identity import credential_name
-from kubevnfm_events.infra import DeleteObjects, LeftObject, ObjectsDeleted
+from kubevnfm_events.objects import DeleteObjects, LeftObject, ObjectsDeleted
 from kubevnfm_kit.errors import NotFound, VnfmError
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 

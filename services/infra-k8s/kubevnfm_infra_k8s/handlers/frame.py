@@ -11,7 +11,7 @@ from typing import Final, Protocol, TypeVar
 
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_events.infra import HelmChart, ObjectsApplied, Variables
+from kubevnfm_events.objects import HelmChart, ObjectsApplied, Variables
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_store.port import RevisionConflict

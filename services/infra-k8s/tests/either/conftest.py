@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from kubevnfm_clients.cluster_access import read_access
 from kubevnfm_events import VimConnection
-from kubevnfm_events.infra import ObjectsApplied, ObjectsDeleted, ObjectsRepaired
+from kubevnfm_events.objects import ObjectsApplied, ObjectsDeleted, ObjectsRepaired
 from kubevnfm_infra_k8s.adapters.transport import Transport
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster

@@ -17,7 +17,7 @@ from kubernetes_objects import a_deployment, a_job, an_object, things_of
 from kubevnfm_bus import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope
-from kubevnfm_events.infra import CompareObjects, ExpectedObjects, ObjectsCompared, ObjectsDrift, ObjectsFinding
+from kubevnfm_events.objects import CompareObjects, ExpectedObjects, ObjectsCompared, ObjectsDrift, ObjectsFinding
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ForeignObjects
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Propagation

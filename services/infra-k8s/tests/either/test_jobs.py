@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from kubernetes_objects import a_deployment, a_job, a_pod
-from kubevnfm_events.infra import ApplyObjects
+from kubevnfm_events.objects import ApplyObjects
 from kubevnfm_infra_k8s.domain.errors import ObjectFailed
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_worker import Done, NotYet

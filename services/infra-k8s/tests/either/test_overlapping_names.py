@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kubernetes_objects import an_object
-from kubevnfm_events.infra import LeftObject, ObjectsApplied, VduTarget
+from kubevnfm_events.objects import LeftObject, ObjectsApplied, VduTarget
 from kubevnfm_infra_k8s.adapters.documents import StoredReleases
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects
 from kubevnfm_infra_k8s.domain.objects import CLAIM_OF_ANNOTATION, INSTANCE_LABEL, ObjectKey, Resource, annotations_of

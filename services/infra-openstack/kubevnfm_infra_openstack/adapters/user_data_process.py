@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 import structlog
 from kubevnfm_csar import BaseHot, inside
-from kubevnfm_events.infra import UserData
+from kubevnfm_events.stacks import UserData
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_kit.printable import printable, quoted_end, quoted_start

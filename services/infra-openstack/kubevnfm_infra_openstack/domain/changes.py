@@ -10,7 +10,7 @@ from typing import Final
 
 from kubevnfm_csar import Flavour
 from kubevnfm_csar.documents import parse_yaml
-from kubevnfm_events.infra import (
+from kubevnfm_events.stacks import (
     ChangeConnections,
     ChangeTemplate,
     HealResources,

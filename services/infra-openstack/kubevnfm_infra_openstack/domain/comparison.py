@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kubevnfm_events.infra import DriftState, ExpectedStack, StackDrift, StackFinding
+from kubevnfm_events.common import DriftState
+from kubevnfm_events.stacks import ExpectedStack, StackDrift, StackFinding
 
 from kubevnfm_infra_openstack.domain.stack import Stack, StackState
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from kubevnfm_events.infra import StackResources
+from kubevnfm_events.stacks import StackResources
 from kubevnfm_kit.errors import Conflict, NotFound, OutsideUnavailable, PlacedError, TimedOut, Unprocessable, VnfmError
 
 CREATION = "Stack creation failed"

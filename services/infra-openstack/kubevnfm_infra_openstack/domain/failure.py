@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kubevnfm_events.infra import StackResources
+from kubevnfm_events.stacks import StackResources
 from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_infra_openstack.domain.errors import StackFailed, StackTimedOut

@@ -10,7 +10,7 @@ from functools import partial
 import structlog
 from kubevnfm_csar import BaseHot, Flavour, SoftwareImage
 from kubevnfm_csar.documents import parse_yaml
-from kubevnfm_events.infra import CreateResources, StackCommand
+from kubevnfm_events.stacks import CreateResources, StackCommand
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_secrets import KeyRing
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from kubevnfm_csar import BaseHot, Flavour
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_events.infra import UserData
+from kubevnfm_events.stacks import UserData
 
 from kubevnfm_infra_openstack.domain.hot import Parameters, Template
 from kubevnfm_infra_openstack.domain.kuryr import KuryrPort

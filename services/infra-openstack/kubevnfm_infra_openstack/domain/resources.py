@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kubevnfm_csar import Cp
-from kubevnfm_events.infra import (
+from kubevnfm_events.stacks import (
     CreateResources,
     NetworkFacts,
     PortFacts,

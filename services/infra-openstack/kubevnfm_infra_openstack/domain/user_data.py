@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Mapping
 
 from kubevnfm_csar import Flavour, Storage, Vdu
-from kubevnfm_events.infra import ChangeTemplate, CreateResources, ScaleResources, StackCommand
+from kubevnfm_events.stacks import ChangeTemplate, CreateResources, ScaleResources, StackCommand
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing, Secret, map_secrets, revealed, without_secrets
 

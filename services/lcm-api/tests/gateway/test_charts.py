@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from kubevnfm_events.infra import ApplyObjects, ObjectFacts, ObjectsApplied, ObjectsScaled, PodFacts
+from kubevnfm_events.objects import ApplyObjects, ObjectFacts, ObjectsApplied, ObjectsScaled, PodFacts
 from kubevnfm_secrets import Secret
 from lcm_world import World, sample_request
 from package_variants import variant

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from kubevnfm_events import ServiceFacts
-from kubevnfm_events.infra import UpdateObjects
 from kubevnfm_events.mgmt import RunPhase, RunScript, ScriptAnswer, ScriptDone, ScriptEdit
+from kubevnfm_events.objects import UpdateObjects
 from lcm_world import World, sample_request
 from package_variants import OTHER_CNF, scripted_cluster, variant
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubevnfm_events.infra import DeleteObjects, LeftObject, ObjectsDeleted
+from kubevnfm_events.objects import DeleteObjects, LeftObject, ObjectsDeleted
 from lcm_world import World
 
 DELETE = "infra.k8s.delete_objects"

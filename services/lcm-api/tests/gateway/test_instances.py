@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from kubevnfm_events.infra import PortFacts, ResourcesCreated
+from kubevnfm_events.stacks import PortFacts, ResourcesCreated
 from lcm_builders import RESOURCES
 from lcm_world import World, sample_request
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kubevnfm_events import CommandFailed
 from kubevnfm_events.capi import CheckClusters, ClustersChecked
-from kubevnfm_events.infra import ApplyObjects, DeleteObjects, LeftObject, ObjectsDeleted, ReplaceObjects
+from kubevnfm_events.objects import ApplyObjects, DeleteObjects, LeftObject, ObjectsDeleted, ReplaceObjects
 from kubevnfm_events.vim import RecordCapiProviders
 from kubevnfm_lcm_api.lifecycle.core.dependencies import KEY
 from lcm_world import World

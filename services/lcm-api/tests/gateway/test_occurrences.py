@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from kubevnfm_events.infra import DeleteResources
+from kubevnfm_events.stacks import DeleteResources
 from lcm_builders import RESOURCES
 from lcm_world import TOKEN, World, sample_request
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from cnf_world import deployed, of_pods
 from kubevnfm_events.capi import AwaitCluster
-from kubevnfm_events.infra import ObjectsRepaired, ObjectsScaled, RepairObjects
+from kubevnfm_events.objects import ObjectsRepaired, ObjectsScaled, RepairObjects
 from lcm_world import World
 from workload_world import AWAIT, applied, built, machines, sent, shown
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from kubevnfm_csar.pack import pack
-from kubevnfm_events.infra import ChangeConnections, CreateResources
+from kubevnfm_events.stacks import ChangeConnections, CreateResources
 from lcm_world import SAMPLES, World, sample_request
 
 Change = Callable[[dict[str, Any]], None]

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pytest
 from kubevnfm_cluster.ssh_keys import new_key_pair
-from kubevnfm_events.infra import CreateResources
 from kubevnfm_events.mgmt import RunPhase
+from kubevnfm_events.stacks import CreateResources
 from kubevnfm_store.query import Query
 from lcm_world import RING, World, sample_request
 from package_variants import KEYED_CLUSTER, keyed_cluster, variant

@@ -10,24 +10,26 @@ import pytest
 import pytest_asyncio
 import yaml
 from cnf_world import APPLY, OBJECTS, deployed, of_pods
-from kubevnfm_events.infra import (
+from kubevnfm_events.objects import (
     ApplyObjects,
-    CancelOpenstackStep,
-    ChangeConnections,
-    ChangeTemplate,
     HealObjects,
-    HealResources,
     ObjectsApplied,
     ObjectsHealed,
     ObjectsReplaced,
     ObjectsScaled,
     ObjectsUpdated,
-    OperateServers,
     ReplaceObjects,
-    RestoreResources,
     ScaleObjects,
-    ScaleResources,
     UpdateObjects,
+)
+from kubevnfm_events.stacks import (
+    CancelOpenstackStep,
+    ChangeConnections,
+    ChangeTemplate,
+    HealResources,
+    OperateServers,
+    RestoreResources,
+    ScaleResources,
 )
 from lcm_builders import RESOURCES
 from lcm_world import World

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from kubevnfm_events.infra import ApplyObjects, Variables
+from kubevnfm_events.objects import ApplyObjects, Variables
 from lcm_world import RING, World, sample_request
 from package_variants import OTHER_CNF, variant
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubevnfm_events.infra import ApplyObjects, DeleteObjects
+from kubevnfm_events.objects import ApplyObjects, DeleteObjects
 from lcm_world import TOKEN, World, sample_request
 from workload_world import APPLY, AWAIT, applied, machines, sent
 

@@ -15,7 +15,7 @@ from kubevnfm_events.capi import (
     RollOutMachines,
 )
 from kubevnfm_events.credentials import WithdrawCredentials
-from kubevnfm_events.infra import ApplyObjects, ObjectFacts, ObjectsApplied
+from kubevnfm_events.objects import ApplyObjects, ObjectFacts, ObjectsApplied
 from kubevnfm_events.vim import RegisterReceived, VimRegistered
 from lcm_builders import CREDENTIALS_SENT
 from lcm_world import World, sample_request

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kubevnfm_events import CommandFailed
 from kubevnfm_events.capi import ApplyAddons, AwaitCluster, ClusterUpdated, RollOutMachines, UpdateCluster
-from kubevnfm_events.infra import ObjectFacts
+from kubevnfm_events.objects import ObjectFacts
 from lcm_world import RING, World
 from package_variants import CAPI_WORKLOAD, OTHER_WORKLOAD, SAMPLES, changed_package
 from workload_world import AWAIT, KINDS, SHOWN, VNFD, built, machines, sent, shown

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_events.capi import AwaitCluster
-from kubevnfm_events.infra import ScaleObjects
+from kubevnfm_events.objects import ScaleObjects
 from lcm_world import World
 from package_variants import SAMPLES
 from workload_world import AWAIT, KINDS, SCALE, SHOWN, TOPOLOGY, VNFD, built, machines, sent, shown

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubevnfm_events.infra import CreateResources, ResourcesCreated
 from kubevnfm_events.mgmt import RunPhase
+from kubevnfm_events.stacks import CreateResources, ResourcesCreated
 from kubevnfm_lcm_api.settings import Settings
 from lcm_builders import RESOURCES
 from lcm_world import RING, TOKEN, World, lcm_world

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from kubevnfm_bus.port import Ack, Delivery, Verdict
-from kubevnfm_events.infra import PortFacts, ResourcesChanged, ResourcesCreated, ServerFacts, StackResources
 from kubevnfm_events.lcm import InstanceOrphaned
+from kubevnfm_events.stacks import PortFacts, ResourcesChanged, ResourcesCreated, ServerFacts, StackResources
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_lcm_api.lifecycle.core.dependencies import KEY
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION

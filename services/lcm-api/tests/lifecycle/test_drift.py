@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from drift_world import GONE, Watched, watched_world
-from kubevnfm_events.infra import OperateServers, ResourcesChanged, StackDrift, StackFinding, StackResources
+from kubevnfm_events.stacks import OperateServers, ResourcesChanged, StackDrift, StackFinding, StackResources
 from kubevnfm_lcm_api.lifecycle.core.drift import KEY, Drift, after_operation, drift_of, marked
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, StackDeployment
 from kubevnfm_sol.lcm import OperationState, OperationType

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_csar import BaseHot, Template
-from kubevnfm_events.infra import StackResources
+from kubevnfm_events.stacks import StackResources
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_lcm_api.lifecycle.machines.group_sizes import check_group_sizes, stack_values
 from lcm_builders import RESOURCES

@@ -9,8 +9,8 @@ import pytest
 from cluster_moves import a_cluster_change, phase_of, run
 from kubevnfm_cluster import ClusterParameters, read_cluster_parameters
 from kubevnfm_csar import BaseHot, Vnfd, open_csar, read_base_hot, read_vnfd
-from kubevnfm_events.infra import StackResources
 from kubevnfm_events.kuryr import AwaitTrunks
+from kubevnfm_events.stacks import StackResources
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_lcm_api.lifecycle.clusters.parameters import CheckedCluster, check_cluster_parameters
 from kubevnfm_lcm_api.lifecycle.core.plan import Plan

@@ -11,7 +11,7 @@ from cnf_world import OBJECTS, deployed, of_pods
 from drift_world import Watched, watched_world
 from kubevnfm_bus.port import Again, Delivery
 from kubevnfm_events import Envelope
-from kubevnfm_events.infra import (
+from kubevnfm_events.objects import (
     DriftedObject,
     ObjectsCompared,
     ObjectsDrift,

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kubevnfm_events import Command, CommandFailed, Envelope, Event, Message
-from kubevnfm_events.infra import OperateServers, ServersOperated
+from kubevnfm_events.stacks import OperateServers, ServersOperated
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.plan import Plan, PlanInvalid, PlannedStep, StepState

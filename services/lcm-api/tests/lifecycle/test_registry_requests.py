@@ -9,7 +9,7 @@ import pytest
 from certificates import Authority
 from kubevnfm_cluster import ClusterParameters
 from kubevnfm_events import PackageRef
-from kubevnfm_events.infra import PortFacts, ServerFacts, StackResources
+from kubevnfm_events.stacks import PortFacts, ServerFacts, StackResources
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import find_registry
 from kubevnfm_lcm_api.lifecycle.clusters.registries import check_certificates

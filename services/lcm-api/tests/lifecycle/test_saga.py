@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from kubevnfm_events import CommandFailed, Envelope, Message
-from kubevnfm_events.infra import ObjectsOrder, StackOrder, UserData, VduTarget
 from kubevnfm_events.lcm import OperationChanged, StepChanged
+from kubevnfm_events.objects import ObjectsOrder, VduTarget
+from kubevnfm_events.stacks import StackOrder, UserData
 from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft, ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.order import ObjectsDraft
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft

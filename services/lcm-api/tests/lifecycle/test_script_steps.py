@@ -7,16 +7,9 @@ from typing import Any
 import pytest
 from kubevnfm_cluster import read_cluster_parameters
 from kubevnfm_events import CommandFailed, Envelope, Message
-from kubevnfm_events.infra import (
-    ChangeTemplate,
-    PodFacts,
-    PortFacts,
-    ResourcesChanged,
-    RestoreResources,
-    StackResources,
-    UpdateObjects,
-)
 from kubevnfm_events.mgmt import DriverVim, RunPhase, RunScript, ScriptAnswer, ScriptDone, ScriptEdit
+from kubevnfm_events.objects import PodFacts, UpdateObjects
+from kubevnfm_events.stacks import ChangeTemplate, PortFacts, ResourcesChanged, RestoreResources, StackResources
 from kubevnfm_events.vim import DeregisterVim, RegisterVim
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided
 from kubevnfm_lcm_api.lifecycle.core.instance import Release

@@ -15,8 +15,8 @@ from certificates import Authority, Pair
 from deliveries import Heard, deliveries, deliveries_with
 from engine_world import SetClock
 from kubevnfm_events import Envelope, Message
-from kubevnfm_events.infra import LeftObject, ObjectsDeleted
 from kubevnfm_events.lcm import DeliverNotification, NotificationDropped, NotificationsDelivered, OperationChanged
+from kubevnfm_events.objects import LeftObject, ObjectsDeleted
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.tls import ServerTls
 from kubevnfm_lcm_api.notifications.adapters.callbacks import thumbprint

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kubevnfm_events.credentials import WorkloadCluster
-from kubevnfm_events.infra import LeftObject
+from kubevnfm_events.objects import LeftObject
 
 from kubevnfm_infra_k8s.domain.capi.contract import CORE, GROUPS, NAME_LABEL
 from kubevnfm_infra_k8s.domain.concurrency import each_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kubevnfm_events.capi import MachineFacts
-from kubevnfm_events.infra import VduTarget
+from kubevnfm_events.objects import VduTarget
 
 from kubevnfm_infra_k8s.domain.capi.contract import CONTROL_PLANE_LABEL, DEPLOYMENT_LABEL, POOL_LABEL
 from kubevnfm_infra_k8s.domain.objects import Body, field_at, labels_of, name_of, uid_of

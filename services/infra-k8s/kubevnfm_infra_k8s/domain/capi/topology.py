@@ -12,7 +12,7 @@ from copy import deepcopy
 from typing import Any, Final
 
 from kubevnfm_events.credentials import WorkloadCluster
-from kubevnfm_events.infra import VduTarget
+from kubevnfm_events.objects import VduTarget
 from kubevnfm_kit.errors import InvalidInput
 
 from kubevnfm_infra_k8s.domain.capi.autoscaling import Limits

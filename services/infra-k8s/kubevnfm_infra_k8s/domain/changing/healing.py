@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import structlog
-from kubevnfm_events.infra import PodFacts
+from kubevnfm_events.objects import PodFacts
 
 from kubevnfm_infra_k8s.domain.changing.relabelling import is_ours
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects, ObjectMissing, ObjectsNotReady

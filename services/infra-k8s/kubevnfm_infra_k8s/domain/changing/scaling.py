@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
-from kubevnfm_events.infra import ObjectCount, ObjectFacts
+from kubevnfm_events.objects import ObjectCount, ObjectFacts
 from kubevnfm_kit.errors import Unprocessable
 
 from kubevnfm_infra_k8s.domain.capi.autoscaling import Limits

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kubevnfm_events.infra import VduTarget
+from kubevnfm_events.objects import VduTarget
 
 from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
 from kubevnfm_infra_k8s.domain.capi.topology import topology_vdus, with_topology_replicas

@@ -8,7 +8,7 @@ from typing import Final
 
 from kubevnfm_csar.capi_providers import providers_of
 from kubevnfm_events import CapiProviders, ServiceFacts
-from kubevnfm_events.infra import ObjectsApplied
+from kubevnfm_events.objects import ObjectsApplied
 
 from kubevnfm_infra_k8s.domain.capi.contract import is_of_management, is_provider_definition
 from kubevnfm_infra_k8s.domain.concurrency import each_of

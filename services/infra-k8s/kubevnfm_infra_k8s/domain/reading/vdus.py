@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from kubevnfm_events.infra import PodFacts, VduTarget
+from kubevnfm_events.objects import PodFacts, VduTarget
 from kubevnfm_kit.errors import InvalidInput
 
 from kubevnfm_infra_k8s.domain.objects import SCALED, WORKLOADS, Body, ObjectKey, field_at, uid_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import structlog
-from kubevnfm_events.infra import LeftObject
+from kubevnfm_events.objects import LeftObject
 
 from kubevnfm_infra_k8s.domain.capi.clusters import parts_of_cluster
 from kubevnfm_infra_k8s.domain.capi.contract import GROUPS, is_cluster

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import structlog
-from kubevnfm_events.infra import LeftObject
+from kubevnfm_events.objects import LeftObject
 
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import Forbidden, WebhookUnavailable

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from kubevnfm_events.infra import DriftedObject, DriftState, ObjectsDrift
+from kubevnfm_events.common import DriftState
+from kubevnfm_events.objects import DriftedObject, ObjectsDrift
 
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, field_at, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.ownership import present_fields

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
-from kubevnfm_events.infra import StackResources
 from kubevnfm_events.mgmt import PhaseDone, RunPhase
+from kubevnfm_events.stacks import StackResources
 from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_lcm_api.lifecycle.clusters.node_steps import added, cluster_phase, nodes_in, without

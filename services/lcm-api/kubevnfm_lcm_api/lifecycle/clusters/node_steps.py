@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from kubevnfm_events.infra import StackResources
 from kubevnfm_events.mgmt import ManagedNode, Phase, RunPhase
+from kubevnfm_events.stacks import StackResources
 
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import FoundNodes, find_nodes
 from kubevnfm_lcm_api.lifecycle.machines.cluster_drafts import ClusterChangeDraft

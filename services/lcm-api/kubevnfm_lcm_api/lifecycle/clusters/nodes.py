@@ -18,8 +18,8 @@ from kubevnfm_cluster import (
     StorageServer,
     refuse_shared_addresses,
 )
-from kubevnfm_events.infra import ServerFacts, StackResources
 from kubevnfm_events.mgmt import ManagedNode
+from kubevnfm_events.stacks import ServerFacts, StackResources
 from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_lcm_api.lifecycle.machines.addresses import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kubevnfm_cluster import CLUSTER, ClusterParameters, Role, with_overrides
-from kubevnfm_events.infra import ServerFacts
+from kubevnfm_events.stacks import ServerFacts
 
 from kubevnfm_lcm_api.lifecycle.machines.roles import ClusterFields
 from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange

@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kubevnfm_events import Command, Event
-from kubevnfm_events.infra import (
-    HealObjects,
-    ObjectCount,
-    ObjectsHealed,
-    ObjectsScaled,
-    ScaleObjects,
-)
+from kubevnfm_events.objects import HealObjects, ObjectCount, ObjectsHealed, ObjectsScaled, ScaleObjects
 
 from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft, ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.object_steps import AwaitedObjects

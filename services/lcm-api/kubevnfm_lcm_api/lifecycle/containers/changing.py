@@ -6,7 +6,7 @@ from collections import Counter
 from typing import ClassVar, Self
 
 from kubevnfm_csar import Flavour
-from kubevnfm_events.infra import LeftObject, ObjectCount, PodFacts
+from kubevnfm_events.objects import LeftObject, ObjectCount, PodFacts
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges, ScaleInfo
 from pydantic import Field

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kubevnfm_csar import Flavour
-from kubevnfm_events.infra import HelmChart, VduTarget
+from kubevnfm_events.objects import HelmChart, VduTarget
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import CHART

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 from kubevnfm_csar import Flavour
 from kubevnfm_events import CapiProviders
-from kubevnfm_events.infra import LeftObject
+from kubevnfm_events.objects import LeftObject
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges
 from pydantic import Field

@@ -10,7 +10,7 @@ from kubevnfm_cluster import LOAD_BALANCER, request_load_balancer
 from kubevnfm_csar import Flavour
 from kubevnfm_csar.placeholders import VARIABLES
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_events.infra import ChartOrder, HelmChart, Variables, VduTarget
+from kubevnfm_events.objects import ChartOrder, HelmChart, Variables, VduTarget
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret
 from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType

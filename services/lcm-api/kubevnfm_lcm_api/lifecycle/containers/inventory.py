@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kubevnfm_events.infra import PodFacts
+from kubevnfm_events.objects import PodFacts
 from kubevnfm_sol.resources import (
     AffectedVnfc,
     ChangeType,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from kubevnfm_events import Command, Event, PackageRef
-from kubevnfm_events.infra import (
+from kubevnfm_events.objects import (
     ApplyObjects,
     DeleteObjects,
     ObjectsApplied,

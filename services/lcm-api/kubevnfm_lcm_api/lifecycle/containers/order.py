@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubevnfm_events import CapiProviders, PackageRef
-from kubevnfm_events.infra import ChartOrder
+from kubevnfm_events.objects import ChartOrder
 from kubevnfm_sol.resources import ResourceChanges
 
 from kubevnfm_lcm_api.lifecycle.containers.releases import changes_between

@@ -11,7 +11,7 @@ from kubevnfm_clients.ports import Vims
 from kubevnfm_csar.capi_providers import ROLE_BY_GROUP, contract_losses, providers_of
 from kubevnfm_csar.placeholders import fill_in
 from kubevnfm_events import CapiProviders, PackageRef
-from kubevnfm_events.infra import Variables
+from kubevnfm_events.objects import Variables
 from kubevnfm_kit.errors import NotFound, Unprocessable
 from kubevnfm_kit.foreign_yaml import YamlRefused, read_kubernetes_yaml
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kubevnfm_events import PackageRef
-from kubevnfm_events.infra import LeftObject, PodFacts
+from kubevnfm_events.objects import LeftObject, PodFacts
 from kubevnfm_sol.resources import ResourceChanges
 from pydantic.alias_generators import to_camel
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kubevnfm_events import Command
-from kubevnfm_events.infra import ObjectsRepaired, RepairObjects
 from kubevnfm_events.mgmt import INSTANTIATE_END, TERMINATE_END
+from kubevnfm_events.objects import ObjectsRepaired, RepairObjects
 
 from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.object_steps import AwaitedObjects

@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kubevnfm_events import Command, Event
-from kubevnfm_events.infra import (
-    ObjectsApplied,
-    ObjectsReplaced,
-    ObjectsUpdated,
-    ReplaceObjects,
-    UpdateObjects,
-)
+from kubevnfm_events.objects import ObjectsApplied, ObjectsReplaced, ObjectsUpdated, ReplaceObjects, UpdateObjects
 
 from kubevnfm_lcm_api.lifecycle.containers.management_steps import record_changed_providers
 from kubevnfm_lcm_api.lifecycle.containers.object_steps import AwaitedObjects

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from kubevnfm_csar import Flavour
 from kubevnfm_events import PackageRef
-from kubevnfm_events.infra import ChartOrder, Variables, VduTarget
+from kubevnfm_events.objects import ChartOrder, Variables, VduTarget
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ScaleInfo
 from pydantic import Field

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kubevnfm_csar import Flavour, UnknownFlavour, Vnfd
 from kubevnfm_events import PackageRef
-from kubevnfm_events.infra import Variables
+from kubevnfm_events.objects import Variables
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, OperationType
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kubevnfm_events.infra import ObjectCount, ObjectFacts
+from kubevnfm_events.objects import ObjectCount, ObjectFacts
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.lcm import ScaleVnfRequest, ScaleVnfToLevelRequest
 

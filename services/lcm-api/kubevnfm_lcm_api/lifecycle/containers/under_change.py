@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from kubevnfm_events import VimConnection
-from kubevnfm_events.infra import ChartOrder, VduTarget
+from kubevnfm_events.objects import ChartOrder, VduTarget
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import OperationType

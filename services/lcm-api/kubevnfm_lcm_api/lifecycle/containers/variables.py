@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kubevnfm_csar.placeholders import NAME, VARIABLES, fill_in
-from kubevnfm_events.infra import Variables
+from kubevnfm_events.objects import Variables
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import Secret
 

@@ -10,8 +10,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from kubevnfm_events import Envelope
-from kubevnfm_events.infra import DriftedObject, DriftState, ObjectCount, ObjectFacts, ObjectsDrift, StackDrift
+from kubevnfm_events.common import DriftState
 from kubevnfm_events.lcm import InstanceDrifted
+from kubevnfm_events.objects import DriftedObject, ObjectCount, ObjectFacts, ObjectsDrift
+from kubevnfm_events.stacks import StackDrift
 from kubevnfm_kit.errors import Conflict
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
 from pydantic import BaseModel, ConfigDict, ValidationError

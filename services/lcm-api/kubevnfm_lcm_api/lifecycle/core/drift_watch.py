@@ -14,17 +14,8 @@ import structlog
 from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
 from kubevnfm_clients.ports import Vims
 from kubevnfm_events import VimConnection
-from kubevnfm_events.infra import (
-    CompareObjects,
-    CompareStacks,
-    ExpectedObjects,
-    ExpectedStack,
-    ObjectsCompared,
-    ObjectsFinding,
-    StackDrift,
-    StackFinding,
-    StacksCompared,
-)
+from kubevnfm_events.objects import CompareObjects, ExpectedObjects, ObjectsCompared, ObjectsFinding
+from kubevnfm_events.stacks import CompareStacks, ExpectedStack, StackDrift, StackFinding, StacksCompared
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.vim import VimConnectionInfo

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubevnfm_csar import Cp, Flavour
-from kubevnfm_events.infra import PodFacts, ServerFacts, StackResources
+from kubevnfm_events.objects import PodFacts
+from kubevnfm_events.stacks import ServerFacts, StackResources
 
 Json = dict[str, Any]
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from kubevnfm_csar.capi_providers import CORE, is_definition_of_cluster_api
 from kubevnfm_events import ApiVersion, CapiProviders, ServiceFacts
-from kubevnfm_events.infra import ObjectFacts, ObjectsApplied, PodFacts, StackResources, UserData
+from kubevnfm_events.objects import ObjectFacts, ObjectsApplied, PodFacts
+from kubevnfm_events.stacks import StackResources, UserData
 from kubevnfm_secrets import KeyRing, SecretParams, sealing
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import InstantiationState, VnfInstance

@@ -6,8 +6,8 @@ from typing import Any, Literal, Self
 
 from kubevnfm_csar import Flavour
 from kubevnfm_events import PackageRef
-from kubevnfm_events.infra import StackResources
 from kubevnfm_events.mgmt import ScriptAnswer, ScriptEdit
+from kubevnfm_events.stacks import StackResources
 from kubevnfm_secrets import SecretParams, map_secrets
 from kubevnfm_sol.lcm import InstantiationState, VnfInstance
 from kubevnfm_sol.vim import CREATED_BY

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from kubevnfm_events.capi import ClusterStage, ClusterTimeouts, MachineFacts
 from kubevnfm_events.credentials import CredentialsMode, CredentialsSent, WorkloadCluster
-from kubevnfm_events.infra import VduTarget
+from kubevnfm_events.objects import VduTarget
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.vim import KUBERNETES, VimConnectionInfo

@@ -8,7 +8,7 @@ from typing import Final
 from kubevnfm_cluster import (
     CLUSTER,
 )
-from kubevnfm_events.infra import PortFacts, ServerFacts, StackResources
+from kubevnfm_events.stacks import PortFacts, ServerFacts, StackResources
 from kubevnfm_kit.errors import VnfmError
 
 FLOATING_IP: Final = "OS::Neutron::FloatingIP"

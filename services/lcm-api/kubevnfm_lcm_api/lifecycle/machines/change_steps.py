@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 
 from kubevnfm_events import Command, Event
-from kubevnfm_events.infra import (
+from kubevnfm_events.stacks import (
     ChangeConnections,
     ChangeTemplate,
     HealResources,

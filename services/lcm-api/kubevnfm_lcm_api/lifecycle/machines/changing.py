@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from kubevnfm_csar import Flavour
 from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_events.infra import ServerFacts, StackChangeOrder, StackResources
+from kubevnfm_events.stacks import ServerFacts, StackChangeOrder, StackResources
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.lcm import VnfInstance
 from kubevnfm_sol.resources import (

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self
 from kubevnfm_cluster import ClusterParameters, places_of_registries
 from kubevnfm_csar import Flavour
 from kubevnfm_events import ClusterAccess, PackageRef
-from kubevnfm_events.infra import StackResources
 from kubevnfm_events.kuryr import KuryrNetwork
 from kubevnfm_events.mgmt import INSTANTIATE_END, PhaseDone, ScriptAnswer
+from kubevnfm_events.stacks import StackResources
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kubevnfm_csar import BaseHot, Template
-from kubevnfm_events.infra import ServerFacts, StackResources
+from kubevnfm_events.stacks import ServerFacts, StackResources
 from kubevnfm_kit.errors import Unprocessable
 
 _GROUP: Final = "OS::Heat::AutoScalingGroup"

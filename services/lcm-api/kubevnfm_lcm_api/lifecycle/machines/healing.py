@@ -6,9 +6,9 @@ from typing import ClassVar, Self
 
 from kubevnfm_csar import Flavour
 from kubevnfm_events import ClusterAccess
-from kubevnfm_events.infra import StackResources
 from kubevnfm_events.kuryr import KuryrNetwork
 from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer
+from kubevnfm_events.stacks import StackResources
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges

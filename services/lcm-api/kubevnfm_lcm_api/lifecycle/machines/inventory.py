@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any
 
-from kubevnfm_events.infra import PortFacts, ServerFacts, StackResources, StorageFacts
+from kubevnfm_events.stacks import PortFacts, ServerFacts, StackResources, StorageFacts
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_sol.resources import (
     AffectedExtLinkPort,

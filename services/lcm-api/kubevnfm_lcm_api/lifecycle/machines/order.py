@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubevnfm_events.infra import StackOrder, StackResources
+from kubevnfm_events.stacks import StackOrder, StackResources
 
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kubevnfm_csar import BaseHot, Flavour, PlacementUnsupported, placement_groups
 from kubevnfm_events import PackageRef
-from kubevnfm_events.infra import StackOrder, UserData
+from kubevnfm_events.stacks import StackOrder, UserData
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_sol.lcm import ExtVirtualLinkData
 

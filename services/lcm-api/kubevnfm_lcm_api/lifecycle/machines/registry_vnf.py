@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from kubevnfm_cluster import REGISTRY_VNF, place_of, read_registry
-from kubevnfm_events.infra import StackResources
 from kubevnfm_events.mgmt import REGISTRY_DRIVERS
+from kubevnfm_events.stacks import StackResources
 from kubevnfm_secrets import SecretParams
 from pydantic import BaseModel, ConfigDict
 

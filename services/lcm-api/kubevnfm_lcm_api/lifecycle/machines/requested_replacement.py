@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kubevnfm_csar import BaseHot, Flavour, UnknownFlavour, UnknownLevel, Vnfd, inside
 from kubevnfm_events import PackageRef
-from kubevnfm_events.infra import StackResources
+from kubevnfm_events.stacks import StackResources
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, ChangeVnfFlavourRequest, OperationType

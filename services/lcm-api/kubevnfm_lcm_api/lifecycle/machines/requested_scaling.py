@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from kubevnfm_events import ApiVersion
-from kubevnfm_events.infra import ServerFacts
+from kubevnfm_events.stacks import ServerFacts
 from kubevnfm_sol.lcm import ScaleVnfRequest, ScaleVnfToLevelRequest
 
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Levels

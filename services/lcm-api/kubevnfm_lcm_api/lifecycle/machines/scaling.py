@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar, Self
 
-from kubevnfm_events.infra import StackResources
+from kubevnfm_events.stacks import StackResources
 from kubevnfm_sol.resources import ScaleInfo
 from pydantic import Field
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from kubevnfm_events import Command
-from kubevnfm_events.infra import CreateResources, DeleteResources, ResourcesCreated, ResourcesDeleted, StackResources
+from kubevnfm_events.stacks import CreateResources, DeleteResources, ResourcesCreated, ResourcesDeleted, StackResources
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.step import Step

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from kubevnfm_events import ApiVersion, VimConnection
-from kubevnfm_events.infra import StackResources, UserData
+from kubevnfm_events.stacks import StackResources, UserData
 from kubevnfm_secrets import hide
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import OperationType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from kubevnfm_events import PackageRef
-from kubevnfm_events.infra import StackResources
+from kubevnfm_events.stacks import StackResources
 
 from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from kubevnfm_events import Command, Event
-from kubevnfm_events.infra import StackResources
 from kubevnfm_events.mgmt import READ_ADMIN, RunScript, ScriptAnswer, ScriptDone
+from kubevnfm_events.stacks import StackResources
 from kubevnfm_secrets import without_secrets
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft

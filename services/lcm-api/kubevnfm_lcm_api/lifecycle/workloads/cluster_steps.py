@@ -17,7 +17,7 @@ from kubevnfm_events.capi import (
     RollOutBegun,
 )
 from kubevnfm_events.capi import RollOutMachines as RollOutCommand
-from kubevnfm_events.infra import (
+from kubevnfm_events.objects import (
     ApplyObjects,
     DeleteObjects,
     ObjectCount,

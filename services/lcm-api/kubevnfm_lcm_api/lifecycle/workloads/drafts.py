@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 from kubevnfm_csar.capi_providers import CORE
 from kubevnfm_events.capi import ClusterReached, MachineFacts
 from kubevnfm_events.credentials import CredentialsSent, WorkloadCluster
-from kubevnfm_events.infra import ObjectFacts, PodFacts
+from kubevnfm_events.objects import ObjectFacts, PodFacts
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_sol.resources import VnfcResourceInfo
 

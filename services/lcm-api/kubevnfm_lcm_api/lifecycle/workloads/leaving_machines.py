@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubevnfm_events.infra import ObjectFacts
+from kubevnfm_events.objects import ObjectFacts
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kubevnfm_events import Command
-from kubevnfm_events.infra import ObjectsRepaired, RepairObjects
+from kubevnfm_events.objects import ObjectsRepaired, RepairObjects
 
 from kubevnfm_lcm_api.lifecycle.containers.object_steps import AwaitedObjects
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubevnfm_events.infra import ObjectCount
+from kubevnfm_events.objects import ObjectCount
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.lcm import ScaleVnfRequest, ScaleVnfToLevelRequest
 
