@@ -17,7 +17,8 @@ from kubevnfm.client import GatewayClient
 from kubevnfm.settings import Settings
 from kubevnfm.single import single_node
 from kubevnfm_bus import InProcessBus
-from kubevnfm_clients import HttpInstances, callback
+from kubevnfm_clients import callback
+from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
 from kubevnfm_csar.pack import pack
 from kubevnfm_events.vim import RegisterReceived

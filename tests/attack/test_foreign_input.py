@@ -11,8 +11,9 @@ from typing import Final
 import pytest
 from kubevnfm_clients.kubeconfig import kubeconfig_connection, self_contained_connection
 from kubevnfm_credentials_receiver.domain.callback_body import read_callback
-from kubevnfm_csar import PackageRefused, read_package
 from kubevnfm_csar.documents import parse_yaml
+from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.package import read_package
 from kubevnfm_events import InvalidMessage, decode
 from kubevnfm_infra_k8s.domain.changing.applied_fields import applied_part
 from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, ObjectKey

@@ -12,8 +12,7 @@ from textwrap import dedent
 from typing import Any, Final
 
 import pytest
-from kubevnfm_csar import BaseHot
-from kubevnfm_csar.hot import Template
+from kubevnfm_csar.hot import BaseHot, Template
 from kubevnfm_events.stacks import UserData
 from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
 from kubevnfm_infra_openstack.domain.errors import UserDataFailed, UserDataTimedOut

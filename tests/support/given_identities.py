@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kubevnfm_clients import CloudIdentity
-from kubevnfm_clients.cloud_identity import IdentityKind
+from kubevnfm_clients.cloud_identity import CloudIdentity, IdentityKind
 from kubevnfm_kit.errors import NotFound, VnfmError
 from kubevnfm_secrets import Secret
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from unittest.mock import patch
 
-from kubevnfm_csar import Flavour, Vnfd
+from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events import Command
 from kubevnfm_events.mgmt import ForgetInstance, InstanceForgotten
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, ReleaseDeployment

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import aiohttp
 import pytest
 from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
-from kubevnfm_clients import HttpCloudIdentities, HttpVimDirectory, HttpVims
+from kubevnfm_clients.vims import HttpCloudIdentities, HttpVimDirectory, HttpVims
 from kubevnfm_events import Command, Envelope, Message
 from kubevnfm_kit.clock import Clock, SystemClock
 from kubevnfm_kit.errors import NotFound, OutsideUnavailable

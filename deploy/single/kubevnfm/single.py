@@ -11,19 +11,13 @@ from typing import Any
 import structlog
 from kubevnfm_access.settings import AccessSettings
 from kubevnfm_bus import InProcessBus
-from kubevnfm_clients import (
-    HttpCloudIdentities,
-    HttpCredentials,
-    HttpInstances,
-    HttpNodeLogs,
-    HttpPackages,
-    HttpVimDirectory,
-    HttpVims,
-    HttpVimUsers,
-    internal_session,
-)
 from kubevnfm_clients.callback import PATH as CALLBACK_PATH
+from kubevnfm_clients.instances import HttpInstances
+from kubevnfm_clients.logs import HttpCredentials, HttpNodeLogs
 from kubevnfm_clients.outbound_settings import OutboundSettings
+from kubevnfm_clients.packages import HttpPackages
+from kubevnfm_clients.session import internal_session
+from kubevnfm_clients.vims import HttpCloudIdentities, HttpVimDirectory, HttpVims, HttpVimUsers
 from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_credentials_receiver.settings import Settings as CredentialsReceiverSettings
 from kubevnfm_credentials_receiver.wiring import credentials_receiver

@@ -16,8 +16,9 @@ from kubevnfm.client import ClientSettings, GatewayClient, Refused
 from kubevnfm.settings import Settings
 from kubevnfm.single import single_node
 from kubevnfm_access.passwords import PasswordHash
-from kubevnfm_clients import HttpInstances, internal_session
 from kubevnfm_clients.callback import PATH as CALLBACK_PATH
+from kubevnfm_clients.instances import HttpInstances
+from kubevnfm_clients.session import internal_session
 from kubevnfm_kit.errors import InvalidInput
 from pydantic import SecretStr, ValidationError
 from users import basic, bearer

@@ -17,10 +17,12 @@ import pytest
 from certificates import Authority
 from given_vims import GivenVims
 from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
-from kubevnfm_clients import HttpCredentials, HttpVimDirectory, HttpVims, internal_session
 from kubevnfm_clients.callback import KEY_ID, PATH, TIMESTAMP, credentials_id, instance_key, signed_headers
 from kubevnfm_clients.cluster_api import ClusterApi
 from kubevnfm_clients.kubeconfig import kubeconfig_connection
+from kubevnfm_clients.logs import HttpCredentials
+from kubevnfm_clients.session import internal_session
+from kubevnfm_clients.vims import HttpVimDirectory, HttpVims
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
 from kubevnfm_events import Command, Envelope, Message, VimConnection
 from kubevnfm_events.credentials import (

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import structlog
-from kubevnfm_clients import internal_session
+from kubevnfm_clients.session import internal_session
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.tls import ClientTls
 

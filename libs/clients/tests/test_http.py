@@ -12,7 +12,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
-from kubevnfm_clients import HttpNodeLogs, HttpPackages, HttpVimDirectory, HttpVims, HttpVimUsers, ServiceUnavailable
+from kubevnfm_clients.http import ServiceUnavailable
+from kubevnfm_clients.logs import HttpNodeLogs
+from kubevnfm_clients.packages import HttpPackages
+from kubevnfm_clients.vims import HttpVimDirectory, HttpVims, HttpVimUsers
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, TimedOut, Unprocessable, VnfmError
 from kubevnfm_kit.http import serving

@@ -15,7 +15,8 @@ from kubevnfm_csar.files import PackageFiles
 from kubevnfm_csar.hot import read_base_hot
 from kubevnfm_csar.limits import Limits
 from kubevnfm_csar.manifest import META
-from kubevnfm_csar.vnfd import Checksum, SoftwareImage, Vnfd, read_vnfd
+from kubevnfm_csar.vnfd.model import Checksum, SoftwareImage, Vnfd
+from kubevnfm_csar.vnfd.read import read_vnfd
 
 _TYPES: Final = {
     ".yaml": "application/yaml", ".yml": "application/yaml", ".json": "application/json", ".sh": "application/x-sh",

@@ -10,7 +10,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from kubevnfm_csar import FolderFiles, Limits, PackageRefused, extract, open_csar, read_text
+from kubevnfm_csar.archive import extract, open_csar
+from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.files import FolderFiles, read_text
+from kubevnfm_csar.limits import Limits
 from package_builder import META, package, raw_zip, v1_files, with_meta, zip_of
 
 

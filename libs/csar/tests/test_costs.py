@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from kubevnfm_csar import Limits, Package, PackageRefused, Vnfd, read_package
-from kubevnfm_csar.vnfd import ScalingAspect
+from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.limits import Limits
+from kubevnfm_csar.package import Package, read_package
+from kubevnfm_csar.vnfd.model import ScalingAspect, Vnfd
 from package_builder import ONE_VNFD, with_meta, zip_of
 
 _CPU_S = 4.0

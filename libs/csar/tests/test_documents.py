@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from kubevnfm_csar import PackageRefused
 from kubevnfm_csar.documents import parse_yaml
+from kubevnfm_csar.errors import PackageRefused
 
 
 def test_dates_stay_texts_and_keys_become_texts() -> None:

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization.pkcs7 import (
     PKCS7Options,
     PKCS7SignatureBuilder,
 )
-from kubevnfm_csar import encrypted_files
+from kubevnfm_csar.encryption import encrypted_files
 
 CONTENT = b"an artifact" * 1000
 FORMS = [Encoding.DER, Encoding.PEM, Encoding.SMIME]

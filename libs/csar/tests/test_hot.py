@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kubevnfm_csar import FolderFiles, PackageRefused, extract, open_csar, read_base_hot
+from kubevnfm_csar.archive import extract, open_csar
+from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.files import FolderFiles
+from kubevnfm_csar.hot import read_base_hot
 from package_builder import MASTER_HOT, TOP_HOT, package, v1_files
 
 

@@ -9,8 +9,11 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from kubevnfm_csar import PackageRefused, flavour_template, open_csar, read_base_hot
+from kubevnfm_csar.archive import open_csar
+from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.hot import read_base_hot
 from kubevnfm_csar.pack import main, pack
+from kubevnfm_csar.vnfd.read import flavour_template
 from package_builder import v1_files
 
 SAMPLES = Path(__file__).parents[3] / "deploy/samples"

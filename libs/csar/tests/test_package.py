@@ -6,7 +6,9 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from kubevnfm_csar import Package, PackageRefused, inside, read_package
+from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.files import inside
+from kubevnfm_csar.package import Package, read_package
 from package_builder import META, ONE_VNFD, package, v1_files, zip_of
 
 

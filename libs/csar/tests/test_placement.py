@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubevnfm_csar import AffinityRule, Flavour, PlacementUnsupported, Vdu, placement_groups
+from kubevnfm_csar.errors import PlacementUnsupported
+from kubevnfm_csar.vnfd.model import AffinityRule, Flavour, Vdu
+from kubevnfm_csar.vnfd.placement import placement_groups
 
 
 def flavour(*rules: AffinityRule, machines: int = 2) -> Flavour:

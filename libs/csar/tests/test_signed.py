@@ -6,7 +6,12 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from kubevnfm_csar import Limits, PackageRefused, describe, open_csar, signed_archive, split_signature, uncovered
+from kubevnfm_csar.archive import open_csar
+from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.limits import Limits
+from kubevnfm_csar.manifest import split_signature
+from kubevnfm_csar.package import describe
+from kubevnfm_csar.signed import signed_archive, uncovered
 from package_builder import ONE_VNFD, zip_of
 
 CMS = "-----BEGIN CMS-----\nMIIG\n-----END CMS-----\n"

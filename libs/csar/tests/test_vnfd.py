@@ -6,17 +6,11 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from kubevnfm_csar import (
-    FolderFiles,
-    PackageRefused,
-    UnknownFlavour,
-    UnknownLevel,
-    Vnfd,
-    extract,
-    flavour_template,
-    open_csar,
-    read_vnfd,
-)
+from kubevnfm_csar.archive import extract, open_csar
+from kubevnfm_csar.errors import PackageRefused, UnknownFlavour, UnknownLevel
+from kubevnfm_csar.files import FolderFiles
+from kubevnfm_csar.vnfd.model import Vnfd
+from kubevnfm_csar.vnfd.read import flavour_template, read_vnfd
 from package_builder import TYPES, flavour, package, v1_files, v2_files, with_meta, zip_of
 
 

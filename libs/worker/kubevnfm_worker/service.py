@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeVar
 
 from kubevnfm_bus import RabbitBus
-from kubevnfm_clients import Peers, internal_session
+from kubevnfm_clients.session import Peers, internal_session
 from kubevnfm_kit.logging import configure_logging
 from kubevnfm_kit.run import run_until_signal
 from kubevnfm_kit.settings import ProcessSettings

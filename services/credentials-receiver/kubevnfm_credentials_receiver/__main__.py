@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
-from kubevnfm_clients import HttpInstances, Peers
+from kubevnfm_clients.instances import HttpInstances
+from kubevnfm_clients.session import Peers
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.service import run_service
 

@@ -13,8 +13,9 @@ import pytest
 import structlog
 from certificates import Authority, Pair
 from kubevnfm_bus import InProcessBus
-from kubevnfm_clients import HttpCredentials, callback
+from kubevnfm_clients import callback
 from kubevnfm_clients.http import OtherServiceError
+from kubevnfm_clients.logs import HttpCredentials
 from kubevnfm_credentials_receiver.settings import Settings
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
 from kubevnfm_kit.clock import SystemClock

@@ -14,8 +14,9 @@ from uuid import uuid4
 import aiohttp
 import pytest
 from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
-from kubevnfm_clients import AwaitedCallbacks, callback
+from kubevnfm_clients import callback
 from kubevnfm_clients.awaited import AwaitedCallback
+from kubevnfm_clients.ports import AwaitedCallbacks
 from kubevnfm_credentials_receiver.settings import Settings
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
 from kubevnfm_events import Envelope, Message

@@ -15,7 +15,8 @@ from uuid import uuid4
 import aiohttp
 import pytest
 from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
-from kubevnfm_clients import HttpCredentials, callback
+from kubevnfm_clients import callback
+from kubevnfm_clients.logs import HttpCredentials
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
 from kubevnfm_events import Message
 from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived, CredentialsRotated

@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiohttp import web
-from kubevnfm_clients import HttpPackages, HttpVimDirectory, Peers
+from kubevnfm_clients.packages import HttpPackages
+from kubevnfm_clients.session import Peers
+from kubevnfm_clients.vims import HttpVimDirectory
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.service import run_service
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import structlog
 from kubevnfm_clients.ports import VimDirectory
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.stacks import (
     ChangeConnections,
     ChangeTemplate,

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import structlog
 from kubevnfm_clients.ports import VimDirectory
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.stacks import CreateResources, DeleteResources, ResourcesCreated, ResourcesDeleted
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_made

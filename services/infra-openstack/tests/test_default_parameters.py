@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubevnfm_csar import Flavour, FolderFiles, read_vnfd
+from kubevnfm_csar.files import FolderFiles
+from kubevnfm_csar.vnfd.model import Flavour
+from kubevnfm_csar.vnfd.read import read_vnfd
 from kubevnfm_infra_openstack.domain.default_parameters import heat_parameters, with_managed_links, with_requested
 from kubevnfm_infra_openstack.domain.grant import Granted
 from kubevnfm_infra_openstack.domain.request import as_v3

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from given_vims import GivenVims
-from kubevnfm_csar import FolderFiles, read_vnfd
+from kubevnfm_csar.files import FolderFiles
+from kubevnfm_csar.vnfd.read import read_vnfd
 from kubevnfm_events.stacks import ResourcesCreated, StackResources, UserData
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours

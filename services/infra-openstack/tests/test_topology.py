@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given as given_by_chance
 from hypothesis import settings
 from hypothesis import strategies as st
-from kubevnfm_csar import (
+from kubevnfm_csar.vnfd.model import (
     AffinityRule,
     ComputeDemand,
     Cp,

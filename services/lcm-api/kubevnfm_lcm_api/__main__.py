@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
-from kubevnfm_clients import HttpNodeLogs, HttpVims, Peers
+from kubevnfm_clients.logs import HttpNodeLogs
+from kubevnfm_clients.session import Peers
+from kubevnfm_clients.vims import HttpVims
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.service import run_service
 

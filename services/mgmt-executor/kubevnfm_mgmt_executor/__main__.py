@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
-from kubevnfm_clients import HttpPackages, HttpVimDirectory, Peers
+from kubevnfm_clients.packages import HttpPackages
+from kubevnfm_clients.session import Peers
+from kubevnfm_clients.vims import HttpVimDirectory
 from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.service import run_service

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
-from kubevnfm_clients import HttpCredentials, HttpInstances, HttpVimUsers, Peers
+from kubevnfm_clients.instances import HttpInstances
+from kubevnfm_clients.logs import HttpCredentials
+from kubevnfm_clients.session import Peers
+from kubevnfm_clients.vims import HttpVimUsers
 from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.service import run_service

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubevnfm_clients import CloudIdentity, ServiceUnavailable
+from kubevnfm_clients.cloud_identity import CloudIdentity
+from kubevnfm_clients.http import ServiceUnavailable
 from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.openstack.tokens import ApplicationCredential

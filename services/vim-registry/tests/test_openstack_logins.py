@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubevnfm_clients import ServiceUnavailable
+from kubevnfm_clients.http import ServiceUnavailable
 from kubevnfm_events import VimConnection
 from kubevnfm_events.vim import VimStatusChanged
 from kubevnfm_kit.errors import InvalidInput

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from kubevnfm_clients.kubeconfig import kubeconfig_connection, self_contained_connection
 from kubevnfm_cluster import read_manifest
 from kubevnfm_credentials_receiver.domain.callback_body import read_callback
-from kubevnfm_csar import PackageRefused, read_package
 from kubevnfm_csar.capi_providers import providers_of
 from kubevnfm_csar.documents import parse_documents
+from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.package import read_package
 from kubevnfm_csar.placeholders import fill_in
 from kubevnfm_events import InvalidMessage, decode
 from kubevnfm_infra_k8s.domain.reading.manifests import read_manifests

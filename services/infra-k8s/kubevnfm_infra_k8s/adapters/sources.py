@@ -10,7 +10,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from kubevnfm_clients.ports import Packages
-from kubevnfm_csar import FolderFiles, PackageRefused
+from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.files import FolderFiles
 from kubevnfm_csar.manifest import HASH_NAMES, read_index
 from kubevnfm_csar.placeholders import fill_in
 from kubevnfm_events import PackageRef

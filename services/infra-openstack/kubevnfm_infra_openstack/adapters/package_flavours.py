@@ -8,7 +8,9 @@ from pathlib import Path
 
 from cachetools import LRUCache
 from kubevnfm_clients.ports import Packages
-from kubevnfm_csar import FolderFiles, flavour_template, read_base_hot, read_vnfd
+from kubevnfm_csar.files import FolderFiles
+from kubevnfm_csar.hot import read_base_hot
+from kubevnfm_csar.vnfd.read import flavour_template, read_vnfd
 from kubevnfm_events import PackageRef
 
 from kubevnfm_infra_openstack.domain.ports import PackageFlavour

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import structlog
-from kubevnfm_csar import BaseHot, inside
+from kubevnfm_csar.files import inside
+from kubevnfm_csar.hot import BaseHot
 from kubevnfm_events.stacks import UserData
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.json_types import JsonObject

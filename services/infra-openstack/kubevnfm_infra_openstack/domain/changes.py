@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kubevnfm_csar import Flavour
 from kubevnfm_csar.documents import parse_yaml
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.stacks import (
     ChangeConnections,
     ChangeTemplate,

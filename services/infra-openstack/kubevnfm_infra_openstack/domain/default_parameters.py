@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_kit.merge_patch import merge_patch
 
 from kubevnfm_infra_openstack.domain.grant import (

@@ -6,7 +6,8 @@ import hashlib
 import posixpath
 from collections.abc import Iterator
 
-from kubevnfm_csar import Flavour, SoftwareImage, Storage, Vdu, inside
+from kubevnfm_csar.files import inside
+from kubevnfm_csar.vnfd.model import Flavour, SoftwareImage, Storage, Vdu
 from kubevnfm_events import PackageRef
 
 

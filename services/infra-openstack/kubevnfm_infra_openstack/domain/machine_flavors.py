@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kubevnfm_csar import Vdu
+from kubevnfm_csar.vnfd.model import Vdu
 
 from kubevnfm_infra_openstack.domain import quota
 from kubevnfm_infra_openstack.domain.hot import FLAVOR

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
-from kubevnfm_csar import BaseHot, Flavour, SoftwareImage
 from kubevnfm_csar.documents import parse_yaml
+from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.vnfd.model import Flavour, SoftwareImage
 from kubevnfm_events.stacks import CreateResources, StackCommand
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_secrets import KeyRing

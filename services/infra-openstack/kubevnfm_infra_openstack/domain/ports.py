@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from kubevnfm_csar import BaseHot, Flavour
+from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_events.stacks import UserData
 

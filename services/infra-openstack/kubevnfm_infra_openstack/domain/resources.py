@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from kubevnfm_csar import Cp
+from kubevnfm_csar.vnfd.model import Cp
 from kubevnfm_events.stacks import (
     CreateResources,
     NetworkFacts,

@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Final
 
-from kubevnfm_csar import Cp, Flavour, Vdu, placement_groups
+from kubevnfm_csar.vnfd.model import Cp, Flavour, Vdu
+from kubevnfm_csar.vnfd.placement import placement_groups
 from kubevnfm_kit.errors import Unprocessable
 
 from kubevnfm_infra_openstack.domain import machine_flavors, quota

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping
 
-from kubevnfm_csar import Flavour, Storage, Vdu
+from kubevnfm_csar.vnfd.model import Flavour, Storage, Vdu
 from kubevnfm_events.stacks import ChangeTemplate, CreateResources, ScaleResources, StackCommand
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing, Secret, map_secrets, revealed, without_secrets

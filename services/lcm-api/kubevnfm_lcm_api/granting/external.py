@@ -17,7 +17,8 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 import structlog
-from kubevnfm_csar import Flavour, UnknownFlavour, Vnfd
+from kubevnfm_csar.errors import UnknownFlavour
+from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import NotFound, VnfmError

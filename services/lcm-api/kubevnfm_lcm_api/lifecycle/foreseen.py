@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from kubevnfm_csar import Flavour, Vnfd
+from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_kit.errors import Unprocessable
 
 from kubevnfm_lcm_api.lifecycle.containers.drivers import check_cnf_drivers

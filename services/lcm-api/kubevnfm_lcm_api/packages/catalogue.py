@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from cachetools import LRUCache
 from kubevnfm_bus.port import Ack, Delivery, Verdict
-from kubevnfm_csar import BaseHot, Vnfd
+from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import Envelope, Message, PackageRef
 from kubevnfm_events.lcm import InstanceCreated, InstanceDeleted, OperationChanged, PackageChanged
 from kubevnfm_kit.clock import Clock, rfc3339

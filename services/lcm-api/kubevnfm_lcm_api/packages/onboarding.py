@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
-from kubevnfm_csar import PackageRefused, Vnfd
+from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.lcm import FetchPackage, OnboardPackage, PackageChanged, PackageChecked, PackageFetched
 from kubevnfm_kit.clock import Clock, rfc3339

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubevnfm_csar import Flavour
-from kubevnfm_csar.vnfd.model import AffinityRule, Cp, Vdu, VirtualLink
+from kubevnfm_csar.vnfd.model import AffinityRule, Cp, Flavour, Vdu, VirtualLink
 from kubevnfm_events.objects import VduTarget
 from kubevnfm_events.stacks import StorageFacts
 from kubevnfm_lcm_api.granting.domain.grant_request import nfvo_grant_request

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubevnfm_clients import HttpInstances, ServiceUnavailable
 from kubevnfm_clients.awaited import AwaitedCallback
+from kubevnfm_clients.http import ServiceUnavailable
+from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_events.mgmt import RunScript
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION, InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord

@@ -13,8 +13,11 @@ from typing import Any, Literal
 
 import pytest
 from kubevnfm_cluster import node_mask
-from kubevnfm_csar import BaseHot, Vnfd, open_csar, read_base_hot, read_vnfd
+from kubevnfm_csar.archive import open_csar
+from kubevnfm_csar.hot import BaseHot, read_base_hot
 from kubevnfm_csar.pack import pack
+from kubevnfm_csar.vnfd.model import Vnfd
+from kubevnfm_csar.vnfd.read import read_vnfd
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_lcm_api.lifecycle.clusters.parameters import CheckedCluster, check_cluster_parameters
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import named_user_data

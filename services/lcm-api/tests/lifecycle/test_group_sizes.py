@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubevnfm_csar import BaseHot, Template
+from kubevnfm_csar.hot import BaseHot, Template
 from kubevnfm_events.stacks import StackResources
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_lcm_api.lifecycle.machines.group_sizes import check_group_sizes, stack_values

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 from cluster_moves import a_cluster_change, phase_of, run
 from kubevnfm_cluster import ClusterParameters, read_cluster_parameters
-from kubevnfm_csar import BaseHot, Vnfd, open_csar, read_base_hot, read_vnfd
+from kubevnfm_csar.archive import open_csar
+from kubevnfm_csar.hot import BaseHot, read_base_hot
+from kubevnfm_csar.vnfd.model import Vnfd
+from kubevnfm_csar.vnfd.read import read_vnfd
 from kubevnfm_events.kuryr import AwaitTrunks
 from kubevnfm_events.stacks import StackResources
 from kubevnfm_kit.errors import InvalidInput, Unprocessable

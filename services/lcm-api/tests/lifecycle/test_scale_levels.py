@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kubevnfm_csar import Flavour, ScalingAspect, Vdu
+from kubevnfm_csar.vnfd.model import Flavour, ScalingAspect, Vdu
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import level_steps
 from kubevnfm_lcm_api.lifecycle.requests.scale import check_amounts

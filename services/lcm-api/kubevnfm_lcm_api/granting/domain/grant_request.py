@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_secrets import without_secrets
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft

@@ -20,7 +20,8 @@ from kubevnfm_cluster import (
     node_mask,
     read_request,
 )
-from kubevnfm_csar import BaseHot, Flavour
+from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import ApiVersion
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 

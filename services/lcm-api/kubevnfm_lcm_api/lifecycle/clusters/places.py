@@ -9,7 +9,8 @@ from ipaddress import IPv4Network
 from typing import Any, Final
 
 from kubevnfm_cluster import ROOT, NodeGroup, Role
-from kubevnfm_csar import BaseHot, Flavour
+from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 
 PORT: Final = "OS::Neutron::Port"

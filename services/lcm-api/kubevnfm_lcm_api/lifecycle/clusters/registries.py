@@ -17,7 +17,8 @@ from kubevnfm_cluster import (
     check_key_of_certificate,
     request_registry,
 )
-from kubevnfm_csar import BaseHot, Flavour
+from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_secrets import KeyRing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar, Self
 
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.objects import LeftObject, ObjectCount, PodFacts
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ResourceChanges, ScaleInfo

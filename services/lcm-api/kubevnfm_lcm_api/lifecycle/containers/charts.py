@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.objects import HelmChart, VduTarget
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.mgmt import NODE_PORTS_DRIVER
 from kubevnfm_sol.lcm import OperationType
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kubevnfm_cluster import LOAD_BALANCER, request_load_balancer
-from kubevnfm_csar import Flavour
 from kubevnfm_csar.placeholders import VARIABLES
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_events.objects import ChartOrder, HelmChart, Variables, VduTarget
 from kubevnfm_kit.errors import InvalidInput, Unprocessable

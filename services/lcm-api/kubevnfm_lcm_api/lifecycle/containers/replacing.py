@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, ClassVar, Self
 
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef
 from kubevnfm_events.objects import ChartOrder, Variables, VduTarget
 from kubevnfm_secrets import SecretParams

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.lcm import VnfInfoModificationRequest

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubevnfm_csar import Flavour, UnknownFlavour, Vnfd
+from kubevnfm_csar.errors import UnknownFlavour
+from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events import PackageRef
 from kubevnfm_events.objects import Variables
 from kubevnfm_kit.errors import InvalidInput, Unprocessable

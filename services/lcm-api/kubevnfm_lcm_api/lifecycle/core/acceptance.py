@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from itertools import chain
 from typing import Any, Final
 
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import KeyRing, hide, listed_names

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Self
 
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import VimConnection
 from kubevnfm_secrets import KeyRing, sealing
 from kubevnfm_sol.resources import ExtVirtualLinkInfo, ResourceChanges

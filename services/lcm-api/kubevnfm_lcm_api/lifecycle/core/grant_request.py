@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_sol.lcm import OperationType, VnfLcmOpOcc
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft

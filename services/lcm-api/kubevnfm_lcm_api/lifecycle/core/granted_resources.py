@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubevnfm_csar import Cp, Flavour
+from kubevnfm_csar.vnfd.model import Cp, Flavour
 from kubevnfm_events.objects import PodFacts
 from kubevnfm_events.stacks import ServerFacts, StackResources
 

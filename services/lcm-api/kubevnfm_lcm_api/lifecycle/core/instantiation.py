@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import ApiVersion, PackageRef, VimConnection
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.lcm import InstantiationState, VnfInstance

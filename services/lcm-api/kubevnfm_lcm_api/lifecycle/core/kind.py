@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
-from kubevnfm_csar import Flavour, Vnfd
+from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events import ApiVersion, PackageRef
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_sol.base import SolType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kubevnfm_csar import Vnfd
+from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import PackageRef
 from kubevnfm_secrets import SecretParams
 

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Protocol
 
-from kubevnfm_csar import BaseHot, Vnfd
+from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import PackageRef
 
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord

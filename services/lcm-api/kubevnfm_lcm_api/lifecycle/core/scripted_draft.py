@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef
 from kubevnfm_events.mgmt import ScriptAnswer, ScriptEdit
 from kubevnfm_events.stacks import StackResources

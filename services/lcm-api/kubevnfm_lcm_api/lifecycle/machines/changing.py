@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_events.stacks import ServerFacts, StackChangeOrder, StackResources
 from kubevnfm_secrets import SecretParams

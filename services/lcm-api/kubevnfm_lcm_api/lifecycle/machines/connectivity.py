@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_sol.lcm import ChangeExtVnfConnectivityRequest, ExtVirtualLinkData, OperationType
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from kubevnfm_cluster import ClusterParameters, places_of_registries
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import ClusterAccess, PackageRef
 from kubevnfm_events.kuryr import KuryrNetwork
 from kubevnfm_events.mgmt import INSTANTIATE_END, PhaseDone, ScriptAnswer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.mgmt import CLUSTER_DRIVERS, KURYR_DRIVER, REGISTRY_DRIVERS
 
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import (

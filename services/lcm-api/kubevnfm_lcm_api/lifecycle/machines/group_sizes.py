@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubevnfm_csar import BaseHot, Template
+from kubevnfm_csar.hot import BaseHot, Template
 from kubevnfm_events.stacks import ServerFacts, StackResources
 from kubevnfm_kit.errors import Unprocessable
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import ClusterAccess
 from kubevnfm_events.kuryr import KuryrNetwork
 from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer

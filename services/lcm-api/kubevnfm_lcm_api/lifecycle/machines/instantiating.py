@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kubevnfm_clients.ports import Vims
 from kubevnfm_cluster import CLUSTER, with_key_pair
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.mgmt import INSTANTIATE_END
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType

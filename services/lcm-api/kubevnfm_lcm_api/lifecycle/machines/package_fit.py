@@ -6,7 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kubevnfm_csar import BaseHot, Flavour, PlacementUnsupported, placement_groups
+from kubevnfm_csar.errors import PlacementUnsupported
+from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.vnfd.model import Flavour
+from kubevnfm_csar.vnfd.placement import placement_groups
 from kubevnfm_events import PackageRef
 from kubevnfm_events.stacks import StackOrder, UserData
 from kubevnfm_kit.errors import InvalidInput, Unprocessable

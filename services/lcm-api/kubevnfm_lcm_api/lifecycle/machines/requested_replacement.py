@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kubevnfm_csar import BaseHot, Flavour, UnknownFlavour, UnknownLevel, Vnfd, inside
+from kubevnfm_csar.errors import UnknownFlavour, UnknownLevel
+from kubevnfm_csar.files import inside
+from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events import PackageRef
 from kubevnfm_events.stacks import StackResources
 from kubevnfm_kit.errors import InvalidInput, Unprocessable

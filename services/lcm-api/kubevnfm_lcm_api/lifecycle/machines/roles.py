@@ -12,7 +12,8 @@ from typing import Any, Final, TypedDict
 
 from kubevnfm_clients.ports import Vims
 from kubevnfm_cluster import ClusterParameters
-from kubevnfm_csar import BaseHot, Flavour
+from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.lcm import InstantiateVnfRequest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kubevnfm_csar import Flavour, Vnfd
+from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events.mgmt import REGISTRY_DRIVERS
 
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord

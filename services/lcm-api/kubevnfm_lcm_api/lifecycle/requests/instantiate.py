@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubevnfm_clients.ports import Vims
-from kubevnfm_csar import Flavour, UnknownFlavour, UnknownLevel, Vnfd
+from kubevnfm_csar.errors import UnknownFlavour, UnknownLevel
+from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_sol.lcm import InstantiateVnfRequest, InstantiationState, OperationType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kubevnfm_csar import Vnfd
+from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import ApiVersion, PackageRef
 from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
 from kubevnfm_kit.merge_patch import merge_patch

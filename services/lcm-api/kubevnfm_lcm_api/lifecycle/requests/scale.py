@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kubevnfm_csar import MOST_VNFCS, Flavour, UnknownLevel
+from kubevnfm_csar.errors import UnknownLevel
+from kubevnfm_csar.vnfd.model import MOST_VNFCS, Flavour
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_sol.lcm import OperationType, ScaleVnfRequest, ScaleVnfToLevelRequest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_sol.lcm import InstantiationState, OperationType, TerminateVnfRequest

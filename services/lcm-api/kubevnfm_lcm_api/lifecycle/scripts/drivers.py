@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kubevnfm_csar import Flavour, PhaseDriver
+from kubevnfm_csar.vnfd.model import Flavour, PhaseDriver
 from kubevnfm_events.mgmt import CLUSTER_DRIVERS, NODE_PORTS_DRIVER, REGISTRY_DRIVERS
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.lcm import OperationType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
-from kubevnfm_csar import Flavour
+from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.capi import MachineFacts, MachinesChecked
 from kubevnfm_sol.resources import ResourceChanges
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kubevnfm_clients.ports import Vims
-from kubevnfm_csar import Flavour, Vnfd
+from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_kit.clock import Clock
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,

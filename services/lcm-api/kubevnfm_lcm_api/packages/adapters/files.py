@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import BinaryIO, Final, ParamSpec, TypeVar
 
 from cachetools import LRUCache
-from kubevnfm_csar import BaseHot, FolderFiles, read_base_hot
+from kubevnfm_csar.files import FolderFiles
+from kubevnfm_csar.hot import BaseHot, read_base_hot
 from kubevnfm_kit.errors import InvalidInput, VnfmError
 from kubevnfm_kit.files import private_folder
 from kubevnfm_kit.ids import new_id

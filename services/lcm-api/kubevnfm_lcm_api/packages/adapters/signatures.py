@@ -16,7 +16,11 @@ from typing import Final
 import structlog
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
-from kubevnfm_csar import Csar, Package, PackageRefused, SignedArchive, split_signature, uncovered
+from kubevnfm_csar.archive import Csar
+from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.manifest import split_signature
+from kubevnfm_csar.package import Package
+from kubevnfm_csar.signed import SignedArchive, uncovered
 
 log = structlog.get_logger()
 

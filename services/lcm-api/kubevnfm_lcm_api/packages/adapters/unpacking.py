@@ -7,7 +7,11 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from kubevnfm_csar import Limits, describe, encrypted_files, extract, open_csar, signed_archive
+from kubevnfm_csar.archive import extract, open_csar
+from kubevnfm_csar.encryption import encrypted_files
+from kubevnfm_csar.limits import Limits
+from kubevnfm_csar.package import describe
+from kubevnfm_csar.signed import signed_archive
 
 from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures, Signing
 from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
-from kubevnfm_csar import PackageRefused
+from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_kit.json_types import JsonObject
 from pydantic import BaseModel, ConfigDict
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, Self
 
 import structlog
-from kubevnfm_csar import PackageRefused
+from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_kit.errors import OutsideUnavailable
 from pydantic import ValidationError
 

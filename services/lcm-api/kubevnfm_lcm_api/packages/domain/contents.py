@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from kubevnfm_csar import Package
+from kubevnfm_csar.package import Package
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from pydantic import BaseModel, ConfigDict
 

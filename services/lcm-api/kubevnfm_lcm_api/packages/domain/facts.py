@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubevnfm_csar import SoftwareImage
+from kubevnfm_csar.vnfd.model import SoftwareImage
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 from kubevnfm_lcm_api.packages.domain.ports import Foresight, OnboardedFiles

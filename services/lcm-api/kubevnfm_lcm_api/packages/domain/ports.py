@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from kubevnfm_csar import BaseHot, Package, Vnfd
+from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.package import Package
+from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_kit.json_types import JsonMapping
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final, Literal, Self
 
 from aiohttp import ClientPayloadError, web
-from kubevnfm_csar import inside
+from kubevnfm_csar.files import inside
 from kubevnfm_kit.errors import InvalidInput, NotFound
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import Secret
