@@ -25,6 +25,7 @@ from kubevnfm_clients.vnf_networks import AddressNotNamed, VnfNetworks
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.printable import printable
 
+from kubevnfm_infra_k8s.adapters.shared_connections import KEPT_S, SharedConnections
 from kubevnfm_infra_k8s.domain.errors import (
     AccessRefused,
     AddressRefused,
@@ -42,8 +43,8 @@ _TIMEOUT_S: Final = 30.0
 _CONNECT_S: Final = 10.0
 _SILENCE_S: Final = 330.0
 """The connection of a watch is dead if it is silent for longer than the requested duration of the watch."""
-_CONNECTIONS: Final = 256
-"""Each watch uses one."""
+_CONNECTIONS: Final = 512
+"""Each watch uses one, of which one command has up to 400; calls share `MOST_KEPT` of them."""
 _READ_BYTES: Final = 2**21
 """An event of a watch is one line, with at most the 1.5 MiB that etcd stores as one object (kubernetes issue 19781)."""
 _WEBHOOK_SIGNS: Final = ("failed calling webhook", "failed to call webhook", "conversion webhook for ")
@@ -105,11 +106,24 @@ class AnswerTooLong(ClusterUnavailable):
     """The answer has more than `LARGEST_ANSWER` bytes; a repeat would get the same one."""
 
 
+@dataclass(frozen=True)
+class _Request:
+    """A request, without the credentials."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] | None = None
+    body: Any = None
+    content_type: str = JSON
+    accept: str = JSON
+
+
 class Transport:
     """One connection pool with one identity."""
 
     def __init__(self, session: aiohttp.ClientSession, endpoint: str, login: ClusterLogin) -> None:
         self._session, self.endpoint, self._login = session, endpoint, login
+        self._connections = SharedConnections()
 
     @classmethod
     async def connect(cls, access: ClusterAccess, networks: VnfNetworks, tokens: OidcTokens | None = None) -> Transport:
@@ -119,9 +133,9 @@ class Transport:
         """
         tls = await cluster_tls(access)
         if access.of_vnf:
-            connector = networks.connector(limit=_CONNECTIONS, ssl=tls)
+            connector = networks.connector(limit=_CONNECTIONS, ssl=tls, keepalive_timeout=KEPT_S)
         else:
-            connector = aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=tls)
+            connector = aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=tls, keepalive_timeout=KEPT_S)
         # A proxy of the environment would connect to addresses that are not judged.
         session = aiohttp.ClientSession(connector=connector, trust_env=not access.of_vnf, read_bufsize=_READ_BYTES)
         return cls(session, access.endpoint, ClusterLogin(access, tokens or OidcTokens()))
@@ -146,16 +160,16 @@ class Transport:
 
         Raises ClusterUnavailable (AnswerTooLong is one), AccessRefused, WebhookUnavailable, ObjectRefused (with ``subject``).
         """
+        request = _Request(method, path, query, body, content_type, accept)
         for pause_s in (*_PAUSES_S, None):
             retry_after_s = 0.0
             failure: ClusterUnavailable | WebhookUnavailable | ObjectRefused
             try:
-                answer, retry_after_s = await self._authorized(method, path, query, body, content_type, accept)
+                answer, retry_after_s = await self._authorized(request)
             except AnswerTooLarge as error:
                 raise AnswerTooLong(f"{self.endpoint}: {error}") from error
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                self._check_refusal(error)
-                failure = ClusterUnavailable(f"{self.endpoint}: {_reason(error)}")
+                failure = self._unavailable(error)
                 failure.__cause__ = error
             else:
                 answer = replace(answer, mask=mask)
@@ -174,23 +188,21 @@ class Transport:
             await asyncio.sleep(min(max(pause_s, retry_after_s), _LONGEST_PAUSE_S))
         raise AssertionError("unreachable")
 
-    async def _authorized(
-        self, method: str, path: str, query: Mapping[str, str] | None, body: Any, content_type: str, accept: str
-    ) -> tuple[Answer, float]:
+    async def _authorized(self, request: _Request) -> tuple[Answer, float]:
         """Return the answer; that of a server which starts, and forbids everything until it knows its rules, is a 503."""
-        answer, retry_after_s = await self._once(method, path, query, body, content_type, accept)
+        answer, retry_after_s = await self._once(request)
         if answer.status != 403:
             return answer, retry_after_s
         if await self._is_starting():
             return _STARTING, 0.0
         # It may have become ready between the two answers.
-        return await self._once(method, path, query, body, content_type, accept)
+        return await self._once(request)
 
     async def _is_starting(self) -> bool:
         # ``/readyz`` also answers callers without any right, but not before the server has read its rules.
         was_forbidden = False
         for pause_s in (*_PAUSES_S, None):
-            ready, _ = await self._once("GET", "/readyz", None, None, JSON, "*/*")
+            ready, _ = await self._once(_Request("GET", "/readyz", accept="*/*"))
             if ready.status != 403:
                 return was_forbidden or ready.status >= 500
             was_forbidden = True
@@ -199,12 +211,12 @@ class Transport:
         # The rules of some clusters forbid it.
         return False
 
-    async def _once(
-        self, method: str, path: str, query: Mapping[str, str] | None, body: Any, content_type: str, accept: str
-    ) -> tuple[Answer, float]:
+    async def _once(self, request: _Request) -> tuple[Answer, float]:
         timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S, sock_connect=_CONNECT_S)
-        headers = {"Accept": accept, "Content-Type": content_type}
-        async with self._request(method, path, query, headers, body, timeout) as response:
+        async with (
+            self._connections.turn() as is_kept,
+            await self._sent(request, timeout, is_kept=is_kept) as response,
+        ):
             raw = await read_body(response, limit_bytes=LARGEST_ANSWER)
             retry_after = response.headers.get("Retry-After", "")
             kind = response.headers.get("Content-Type", "")
@@ -221,9 +233,8 @@ class Transport:
         Raises ClusterUnavailable, AccessRefused, ObjectRefused.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=_SILENCE_S)
-        headers = {"Accept": accept, "Content-Type": JSON}
         try:
-            async with self._request("GET", path, query, headers, None, timeout) as response:
+            async with await self._sent(_Request("GET", path, query, accept=accept), timeout) as response:
                 if response.status != 200:
                     answer = Answer(response.status, _parsed(await read_body(response, limit_bytes=LARGEST_ANSWER)))
                     if answer.status == 403 and await self._is_starting():
@@ -235,35 +246,31 @@ class Transport:
         except LineTooLong as error:
             raise ClusterUnavailable(f"{self.endpoint}: an event of a watch is too long") from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            self._check_refusal(error)
-            raise ClusterUnavailable(f"{self.endpoint}: {_reason(error)}") from error
+            raise self._unavailable(error) from error
 
-    def _check_refusal(self, error: Exception) -> None:
-        """Raise AddressRefused if the address may not be connected to: a repeat would not either."""
+    def _unavailable(self, error: Exception) -> ClusterUnavailable:
+        """Return the error of a failed request. Raises AddressRefused if a repeat would not be connected either."""
         if (refusal := refused_in(error)) is not None:
             kind = AddressUnnamed if isinstance(refusal, AddressNotNamed) else AddressRefused
             raise kind(f"{self.endpoint}: {refusal}") from error
+        # aiohttp's texts contain the host but no headers, so they reveal no credentials.
+        reason = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+        return ClusterUnavailable(f"{self.endpoint}: {reason}")
 
-    @asynccontextmanager
-    async def _request(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None,
-        headers: Mapping[str, str],
-        body: Any,
-        timeout: aiohttp.ClientTimeout,
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Yield the answer to one request."""
-        async with self._session.request(
-            method,
-            self.endpoint + path + (f"?{urlencode(query)}" if query else ""),
-            headers={**headers, "User-Agent": "kubevnfm"} | await self._identity(),
-            data=None if body is None else json.dumps(body),
+    async def _sent(
+        self, request: _Request, timeout: aiohttp.ClientTimeout, *, is_kept: bool = True
+    ) -> aiohttp.ClientResponse:
+        headers = {"Accept": request.accept, "Content-Type": request.content_type, "User-Agent": "kubevnfm"}
+        if not is_kept:
+            headers["Connection"] = "close"
+        return await self._session.request(
+            request.method,
+            self.endpoint + request.path + (f"?{urlencode(request.query)}" if request.query else ""),
+            headers=headers | await self._identity(),
+            data=None if request.body is None else json.dumps(request.body),
             allow_redirects=False,
             timeout=timeout,
-        ) as response:
-            yield response
+        )
 
     async def _identity(self) -> dict[str, str]:
         try:
@@ -305,12 +312,6 @@ def _failure(
     if answer.status < 400 or answer.status in (404, 405, 409, 415):
         return None
     return ObjectRefused.with_status(subject, message, answer.status)
-
-
-def _reason(error: Exception) -> str:
-    """Return the reason as text."""
-    # aiohttp's texts contain the host but no headers, so they reveal no credentials.
-    return "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
 
 
 def _parsed(raw: bytes) -> Any:

@@ -375,7 +375,7 @@ class DeletionRun:
                     patience_s = min(left_s, look_until - loop.time())
                     if self.stripping is not None and left_s > self.stripping.margin_s:
                         patience_s = min(patience_s, left_s - self.stripping.margin_s)
-                    changed = await view.change(within_s=patience_s)
+                    changed = await view.change([each.key for each in left], within_s=patience_s)
                     if not changed and loop.time() >= look_until:
                         return False
                 return True

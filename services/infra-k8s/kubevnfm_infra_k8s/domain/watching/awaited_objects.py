@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -33,18 +33,98 @@ class Awaited:
 
 
 @dataclass
-class View:
-    """The objects as last seen by the watches."""
+class _Scope:
+    """The objects of one kind and namespace, which one watch follows."""
 
+    awaited: Sequence[Awaited]
+    has_listed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Also set when the watch has ended, or `viewing` would wait for ever."""
+    is_watched: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set to begin the watch."""
+    is_old: bool = False
+    """Whether others were awaited since it was listed."""
+    task: asyncio.Task[None] | None = None
+
+
+@dataclass
+class View:
+    """The objects as last seen. Those that are awaited are watched: each watch uses a connection, which cannot serve again."""
+
+    cluster: Cluster
+    selector: str
+    scopes: Sequence[_Scope]
     bodies: dict[ObjectKey, Body] = field(default_factory=dict)
     changed_at: dict[ObjectKey, float] = field(default_factory=dict)
     """Loop time of the last change of each object."""
     complete: set[ObjectKey] = field(default_factory=set)
     """The Jobs that were seen complete. They stay complete after they were collected."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _broken: BaseException | None = None
+    _broken: VnfmError | None = None
 
-    def update(self, keys: Mapping[str, ObjectKey], seen: Seen[Body]) -> None:
+    def unchanged_s(self, key: ObjectKey) -> float:
+        """Return the seconds since the object's last change."""
+        now = asyncio.get_running_loop().time()
+        return now - self.changed_at.get(key, now)
+
+    async def change(self, awaited: Collection[ObjectKey], *, within_s: float) -> bool:
+        """Return True after the next change of an object that is watched, as those that are awaited are from now on.
+
+        False if there is none in time. Raises the error of an ended watch.
+        """
+        for scope in self.scopes:
+            if any(each.key in awaited for each in scope.awaited):
+                scope.is_watched.set()
+            scope.is_old = not scope.is_watched.is_set()
+        if not await is_set(self._changed, within_s=within_s):
+            return False
+        self._check()
+        return True
+
+    async def refreshed(self) -> bool:
+        """List again what was not watched while other objects were awaited; return whether there was something."""
+        old = [scope for scope in self.scopes if scope.is_old]
+        await self._end(old)
+        await self._list(old)
+        return bool(old)
+
+    async def _list(self, scopes: Sequence[_Scope]) -> None:
+        for scope in scopes:
+            scope.has_listed.clear()
+            scope.is_old = False
+            scope.task = asyncio.create_task(self._follow(scope), name=f"watch-{scope.awaited[0].key.kind}")
+        # Before its first list, a missing object could be one that was not read yet.
+        for scope in scopes:
+            await scope.has_listed.wait()
+        self._check()
+
+    @staticmethod
+    async def _end(scopes: Sequence[_Scope]) -> None:
+        tasks = [scope.task for scope in scopes if scope.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow(self, scope: _Scope) -> None:
+        keys = {each.key.name: each.key for each in scope.awaited}
+        resource, key = scope.awaited[0].resource, scope.awaited[0].key
+        following = (
+            self.cluster.follow(resource, namespace=key.namespace, name=key.name)
+            if scope.awaited[0].is_shared
+            else self.cluster.follow(resource, namespace=key.namespace, labels=self.selector)
+        )
+        try:
+            async with aclosing(following):
+                async for seen in following:
+                    self._update(keys, seen)
+                    scope.has_listed.set()
+                    await scope.is_watched.wait()
+        except VnfmError as error:
+            self._broken = error
+            self._changed.set()
+        finally:
+            scope.has_listed.set()
+
+    def _update(self, keys: Mapping[str, ObjectKey], seen: Seen[Body]) -> None:
         """Take in what one watch has seen; ``keys``: its objects by name."""
         now = asyncio.get_running_loop().time()
         for name in keys.keys() - seen.found.keys() if seen.is_all else keys.keys() & set(seen.gone):
@@ -61,85 +141,35 @@ class View:
                 self.complete.add(key)
         self._changed.set()
 
-    def unchanged_s(self, key: ObjectKey) -> float:
-        """Return the seconds since the object's last change."""
-        now = asyncio.get_running_loop().time()
-        return now - self.changed_at.get(key, now)
-
-    def fail(self, error: BaseException) -> None:
-        """Note that a watch has ended; `check` and `change` raise its error."""
-        self._broken = error
-        self._changed.set()
-
-    def check(self) -> None:
-        """Raise the error of a watch that has ended."""
+    def _check(self) -> None:
         if self._broken is not None:
             raise self._broken
-
-    async def change(self, *, within_s: float) -> bool:
-        """Return True after the next change, False if there is none in time. Raises the error of an ended watch."""
-        if not await is_set(self._changed, within_s=within_s):
-            return False
-        self.check()
-        return True
 
 
 @asynccontextmanager
 async def viewing(cluster: Cluster, awaited: Sequence[Awaited], *, vnf_instance_id: str) -> AsyncIterator[View]:
-    """Yield a view of the objects, which is complete at once and follows every change until the block ends.
+    """Yield a view of the objects, which is complete at once and shows changes until the block ends.
 
     There is one watch for each kind and namespace, because an API server limits the requests of a client.
     """
-    view = View()
-    firsts: list[asyncio.Event] = []
-    tasks: list[asyncio.Task[None]] = []
-    for scope in _scopes(awaited):
-        firsts.append(asyncio.Event())
-        work = _follow(cluster, scope, view, firsts[-1], selector=f"{INSTANCE_LABEL}={vnf_instance_id}")
-        tasks.append(asyncio.create_task(work, name=f"watch-{scope[0].key.kind}"))
+    view = View(cluster, f"{INSTANCE_LABEL}={vnf_instance_id}", _scopes(awaited))
     try:
-        # Before its first list, a missing object could be one that was not read yet.
-        for first in firsts:
-            await first.wait()
-        view.check()
+        await view._list(view.scopes)
         yield view
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _follow(
-    cluster: Cluster, scope: Sequence[Awaited], view: View, first: asyncio.Event, *, selector: str
-) -> None:
-    keys = {each.key.name: each.key for each in scope}
-    resource, key = scope[0].resource, scope[0].key
-    following = (
-        cluster.follow(resource, namespace=key.namespace, name=key.name)
-        if scope[0].is_shared
-        else cluster.follow(resource, namespace=key.namespace, labels=selector)
-    )
-    try:
-        async with aclosing(following):
-            async for seen in following:
-                view.update(keys, seen)
-                first.set()
-    except VnfmError as error:
-        view.fail(error)
-    finally:
-        first.set()  # also after a failure, or viewing() would wait for ever
+        await view._end(view.scopes)
 
 
 def _version(body: Body) -> object:
     return field_at(body, "metadata", "resourceVersion")
 
 
-def _scopes(awaited: Iterable[Awaited]) -> Sequence[Sequence[Awaited]]:
+def _scopes(awaited: Iterable[Awaited]) -> Sequence[_Scope]:
     scopes: dict[tuple[str, str, str, str], list[Awaited]] = {}
     for each in awaited:
         alone = each.key.name if each.is_shared else ""
         scopes.setdefault((each.key.api_version, each.key.kind, each.key.namespace, alone), []).append(each)
-    return list(scopes.values())
+    return [_Scope(each) for each in scopes.values()]
 
 
 def soonest(verdicts: Iterable[Verdict]) -> float | None:

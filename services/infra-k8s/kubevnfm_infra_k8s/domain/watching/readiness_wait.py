@@ -69,6 +69,8 @@ class ReadinessWait:
                 verdicts |= await self._judge_ended(awaited, verdicts)
                 ready = sum(verdict.is_current for verdict in verdicts.values())
                 if ready == len(awaited):
+                    if await view.refreshed():
+                        continue
                     return dict(view.bodies)
                 left_s = self.left_s()
                 is_last = left_s <= 0 or any(verdict.is_final for verdict in verdicts.values())
@@ -83,7 +85,8 @@ class ReadinessWait:
                 if left_s <= 0:
                     raise ObjectsNotReady(await not_ready(self.cluster, self.vnf_instance_id, verdicts, view.bodies))
                 patience_s = min(left_s, look_until - loop.time(), soonest(verdicts.values()) or left_s, LOOK_EVERY_S)
-                changed = await view.change(within_s=patience_s)
+                pending = [key for key, verdict in verdicts.items() if not verdict.is_current]
+                changed = await view.change(pending, within_s=patience_s)
                 if not changed and loop.time() >= look_until:
                     return None
 

@@ -1,0 +1,93 @@
+"""How many connections to an API server the life of a CNF takes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing, suppress
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from kubevnfm_lab.faults import CallLedger, FaultBook
+from kubevnfm_lab.kubernetes import LabCluster, LabClusters
+from loopback import next_address
+from user import GRACEFUL, User, sample_body
+
+_ATTEMPTS = 5
+
+
+class Relay:
+    """Passes connections on to a server, and counts them."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._host, self._port = host, port
+        self.connections = 0
+        self._open: set[asyncio.StreamWriter] = set()
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[str]:
+        """Yield the URL, at the address of the server, which its certificate names."""
+        server = await asyncio.start_server(self._pass_on, self._host, 0)
+        try:
+            yield f"https://{self._host}:{server.sockets[0].getsockname()[1]}"
+        finally:
+            server.close()
+            for writer in self._open:
+                writer.close()
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        there, back = await asyncio.open_connection(self._host, self._port)
+        self._open |= {writer, back}
+        # The end of one direction ends the other.
+        await asyncio.gather(_copy(reader, back), _copy(there, writer))
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(ConnectionError), closing(writer):
+        while read := await reader.read(2**16):
+            writer.write(read)
+            await writer.drain()
+
+
+@asynccontextmanager
+async def a_cluster() -> AsyncIterator[LabCluster]:
+    labs, address = LabClusters(faults=FaultBook(), ledger=CallLedger()), next_address()
+    cluster = await labs.create(
+        address=address, version="v1.34.10", pod_cidr="10.244.0.0/16", service_cidr="10.96.0.0/12"
+    )
+    await cluster.add_node("master", address=address, control_plane=True)
+    await cluster.add_node("worker", address="127.0.0.8", control_plane=False)
+    try:
+        yield cluster
+    finally:
+        await labs.close()
+
+
+async def test_a_cnf_is_instantiated_and_terminated_over_two_connections(user: User) -> None:
+    """One for all calls, and one for the watch of the Deployment, which ends with it."""
+    async with a_cluster() as cluster:
+        where = urlsplit(cluster.endpoint)
+        assert where.hostname is not None
+        assert where.port is not None
+        relay = Relay(where.hostname, where.port)
+        async with relay.serving() as url:
+            login = {"bearer_token": cluster.admin_token, "ssl_ca_cert": cluster.ca_pem}
+            vim = {"name": f"relayed-{uuid4()}", "type": "kubernetes", "auth_url": url, "auth_cred": login}
+            body = {"vim": {**vim, "vim_project": {"name": "default"}}}
+            vim_id = (await user.call("POST", "/v1.0/vims", body)).must(201).json["vim"]["id"]
+            named = {"vimId": vim_id, "vimType": "ETSINFV.KUBERNETES.V_1"}
+            vnfd_id = await user.sample("cnf")
+            counted = []
+            for _ in range(_ATTEMPTS):
+                before = relay.connections
+                instance_id = await user.create(vnfd_id)
+                await user.do(instance_id, "instantiate", user.on_vim(sample_body("cnf", "instantiate"), named))
+                await user.do(instance_id, "terminate", GRACEFUL)
+                counted.append(relay.connections - before)
+                await user.delete(instance_id)
+                # The VIM's status and its drift are looked at now and then, over connections of their own.
+                if counted[-1] <= 2:
+                    break
+            (await user.call("DELETE", f"/v1.0/vims/{vim_id}")).must(204)
+    assert min(counted) <= 2, counted
