@@ -19,11 +19,11 @@ def fits(filter: Filter, body: JsonMapping) -> bool:
     """Return whether the document's body matches."""
     match filter:
         case Compare(path, op, values):
-            return any(_TESTS[op](value, values) for value in _values(body, path))
+            return any(_TESTS[op](value, values) for value in values_at(body, path))
         case Exists(path, exists):
             return exists == any(value is not None for value in _reached(body, names_of(path)))
         case HasKey(path, keys, present):
-            maps = [value for value in _values(body, path) if isinstance(value, Mapping)]
+            maps = [value for value in values_at(body, path) if isinstance(value, Mapping)]
             return any(present == any(key in found for key in keys) for found in maps)
         case Element(path, inner):
             arrays = [value for value in _reached(body, names_of(path)) if isinstance(value, list | tuple)]
@@ -48,7 +48,8 @@ def _reached(node: Any, names: Sequence[str]) -> Iterator[Any]:
             yield from _reached(child, names[1:])
 
 
-def _values(body: Any, path: str) -> Iterator[Any]:
+def values_at(body: Any, path: str) -> Iterator[Any]:
+    """Yield what `Compare` compares: the values at the path, those of arrays one by one."""
     for found in _reached(body, names_of(path)):
         if isinstance(found, list | tuple):
             yield from found

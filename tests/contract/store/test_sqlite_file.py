@@ -7,14 +7,18 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_store.port import Outgoing, StoreUnavailable
-from kubevnfm_store.query import AllOf, Compare, Exists, Index, Op, Query, Sort, by
+from kubevnfm_store.port import AlreadyExists, Outgoing, RevisionConflict, StoreUnavailable
+from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Filter, Index, Op, Query, Sort, by
 from kubevnfm_store.sqlite import FileInUse, SqliteStore
-from kubevnfm_store.sqlite.filters import Sql
+from kubevnfm_store.sqlite.catalogue import Catalogue
+from kubevnfm_store.sqlite.filters import Paths, Sql
 from kubevnfm_store.sqlite.queries import counting, selects
 from kubevnfm_store.sqlite.store import PENDING
 from kubevnfm_store.sqlite.writer import Writer
@@ -26,15 +30,18 @@ INDEXES = [
     Index(["name"], unique=True),
     Index(["cluster/name"], sparse=True),
 ]
-INDEXED = frozenset(path for index in INDEXES for path in index.fields)
+OF_ARRAYS = [Index(["vimIds"]), Index(["parts/name", "createdAt"]), Index(["createdAt"]), Index(["vnfdId"])]
 
 
-def plan(path: Path, statement: Sql) -> str:
-    connection = sqlite3.connect(path)
-    try:
-        return "; ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement.text}", statement.params))
-    finally:
-        connection.close()
+def plans(path: Path, statements: Callable[[Paths], Iterable[Sql]]) -> list[str]:
+    """Return the plan of each statement about the things in a file."""
+    with closing(sqlite3.connect(path)) as connection:
+        things = Catalogue(connection).published("things")
+        assert things is not None
+        return [
+            "; ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {each.text}", each.params))
+            for each in statements(things)
+        ]
 
 
 @pytest.mark.parametrize(
@@ -59,9 +66,9 @@ async def test_queries_on_indexed_paths_use_their_index(tmp_path: Path, query: Q
     file = tmp_path / "documents.db"
     async with SqliteStore.open(file) as store:
         await store.ensure_indexes("things", INDEXES)
-        plans = [plan(file, statement) for statement in selects("things", query, INDEXED)]
-    assert len(plans) == steps
-    for text in plans:
+        found = plans(file, lambda things: selects(things, query))
+    assert len(found) == steps
+    for text in found:
         assert "USING INDEX index_things_" in text
         if query.sort is not None or query.limit is not None:
             assert "TEMP B-TREE" not in text
@@ -71,10 +78,93 @@ async def test_counting_and_the_outbox_use_indexes(tmp_path: Path) -> None:
     file = tmp_path / "documents.db"
     async with SqliteStore.open(file) as store:
         await store.ensure_indexes("things", INDEXES)
-        assert "index_things_" in plan(file, counting("things", by(vnfdId="x"), INDEXED, 10))
-        outbox = plan(file, Sql(PENDING, ("things", "things", 100)))
+        [count, outbox] = plans(
+            file, lambda things: [counting(things, by(vnfdId="x"), 10), Sql(PENDING, ("things", "things", 100))]
+        )
+        assert "index_things_" in count
         assert "SCAN" not in outbox
         assert outbox.count("INDEX outbox_pending") == 2
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ids"),
+    [
+        (by(vimIds="v7"), ["t7"]),
+        (by(vimIds="one"), ["single"]),
+        (Compare("vimIds", Op.IN, ["v7", "v9", "one"]), ["single", "t7", "t9"]),
+        (AllOf([Compare("vimIds", Op.IN, ["all", "x"]), by(state="x")]), ["t3"]),
+        (AllOf([by(vimIds="all"), by(vnfdId="d3")]), ["t3", "t8"]),
+        (AnyOf([by(vimIds="v1"), by(vnfdId="none")]), ["t1"]),
+        (Compare("vimIds", Op.GTE, ["v8"]), ["t8", "t9"]),
+        (Compare("vimIds", Op.CONT, ["9"]), ["t9"]),
+        (Compare("parts/name", Op.EQ, ["p7"]), ["t7"]),
+        (Compare("parts/name", Op.IN, ["p7", None]), ["single", "t7"]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("page", [Query(), Query(limit=100), Query(after=(None, "a"), limit=100)], ids=str)
+async def test_searches_over_arrays_do_not_read_the_collection(
+    tmp_path: Path, wanted: Filter, ids: list[str], page: Query
+) -> None:
+    file, query = tmp_path / "documents.db", replace(page, filter=wanted)
+    async with SqliteStore.open(file) as store:
+        await store.ensure_indexes("things", OF_ARRAYS)
+        await store.insert("things", "single", {"vimIds": "one", "parts": {"name": None}})
+        for n in range(10):
+            parts = [{"name": f"p{n}"}, {"name": "q"}]
+            body = {"vimIds": ["all", f"v{n}"], "parts": parts, "vnfdId": f"d{n % 5}", "state": "x" if n == 3 else "y"}
+            await store.insert("things", f"t{n}", body)
+        assert [each.id for each in await store.find("things", query)] == ids
+        assert await store.count("things", wanted, limit=100) == len(ids)
+        found = plans(file, lambda things: [*selects(things, query), counting(things, wanted, 100)])
+    for text in found:
+        assert "SEARCH elements USING" in text
+        assert "SCAN documents_things" not in text
+        assert "SEARCH documents_things USING" in text
+
+
+async def test_searches_over_arrays_follow_each_write(tmp_path: Path) -> None:
+    file = tmp_path / "documents.db"
+
+    async def users(store: SqliteStore, vim_id: str) -> list[str]:
+        return [each.id for each in await store.find("things", Query(by(vimIds=vim_id)))]
+
+    async with SqliteStore.open(file) as store:
+        await store.ensure_indexes("things", OF_ARRAYS)
+        for name in ("a", "b", "c"):
+            await store.insert("things", name, {"vimIds": ["v1", "v2", "v1"]})
+        await store.replace("things", "a", {"vimIds": ["v2", "v3"]}, if_revision=1)
+        await store.update("things", "b", {"vimIds": "v3", "n": 1}, where=by(vimIds="v1"))
+        with pytest.raises(RevisionConflict):
+            await store.update("things", "b", {"vimIds": ["v9"]}, where=by(vimIds="v1"))
+        with pytest.raises(AlreadyExists):
+            await store.insert("things", "c", {"vimIds": ["v9"]})
+        assert [await users(store, each) for each in ("v1", "v2", "v3", "v9")] == [["c"], ["a", "c"], ["a", "b"], []]
+        await store.delete("things", "c")
+        assert await store.delete_many("things", by(vimIds="v2")) == 1
+        await store.update("things", "b", {}, unset=["vimIds"])
+        await store.insert("things", "c", {})
+        assert [await users(store, each) for each in ("v1", "v2", "v3")] == [[], [], []]
+        with closing(sqlite3.connect(file)) as connection:
+            assert connection.execute("SELECT count(*) FROM elements").fetchone() == (0,)
+
+
+async def test_arrays_in_a_file_of_an_earlier_version_are_indexed(tmp_path: Path) -> None:
+    file = tmp_path / "documents.db"
+    async with SqliteStore.open(file) as store:
+        await store.ensure_indexes("things", OF_ARRAYS)
+        await store.insert("things", "a", {"vimIds": ["v1", "v2"]})
+        await store.insert("things", "b", {"vimIds": "v2"})
+    with closing(sqlite3.connect(file)) as earlier:
+        earlier.executescript(
+            "DROP TRIGGER elements_of_things; DROP TABLE elements;"
+            "UPDATE indexed_paths SET has_arrays = 1 WHERE path = 'vimIds';"
+        )
+    async with SqliteStore.open(file) as store:
+        await store.ensure_indexes("things", OF_ARRAYS)
+        assert [each.id for each in await store.find("things", Query(by(vimIds="v2")))] == ["a", "b"]
+        await store.delete("things", "a")
+        assert [each.id for each in await store.find("things", Query(by(vimIds="v2")))] == ["b"]
 
 
 async def test_a_reopened_file_holds_everything(tmp_path: Path) -> None:

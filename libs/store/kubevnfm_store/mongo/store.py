@@ -224,7 +224,6 @@ class MongoStore:
         return int(await self._retrying(lambda: self._documents(collection).count_documents(search, limit=limit)))
 
     async def ensure_indexes(self, collection: str, indexes: Sequence[Index]) -> None:
-        await self._index_pending(collection)
         for index in indexes:
             names = [in_body(path) for path in index.fields]
             # MongoDB indexes a missing field as null: two documents without a unique one would collide. A partial index

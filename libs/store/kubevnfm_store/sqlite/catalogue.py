@@ -1,7 +1,6 @@
-"""The collections of a file, their indexes, and the indexed paths on which no document has an array.
+"""The collections of a file, their indexes, and the values of indexed paths on which documents have arrays.
 
-Only the writer thread changes it; readers use it when they compile a query. A reader that compiles just before the
-first array arrives answers as of that moment, which is all that concurrent calls may expect.
+Only the writer thread changes it; readers compile their queries with what is on the disk.
 """
 
 from __future__ import annotations
@@ -9,16 +8,21 @@ from __future__ import annotations
 import hashlib
 import re
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonMapping
 
+from kubevnfm_store.matching import kind_of, values_at
 from kubevnfm_store.port import AlreadyExists
 from kubevnfm_store.query import Index, names_of
+from kubevnfm_store.sqlite.filters import Paths, bindable
 from kubevnfm_store.sqlite.queries import table_of
-from kubevnfm_store.sqlite.text import extract, is_there, json_path
+from kubevnfm_store.sqlite.text import extract, is_there, json_path, literal, loaded
+
+# Names of tables are checked when they are created; every value is a bound parameter or a quoted literal.
+# ruff: noqa: S608
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
@@ -31,7 +35,15 @@ CREATE INDEX IF NOT EXISTS outbox_pending ON outbox (collection, document, seq);
 CREATE TABLE IF NOT EXISTS indexed_paths (
     collection TEXT NOT NULL, path TEXT NOT NULL, has_arrays INTEGER NOT NULL, PRIMARY KEY (collection, path)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS elements (
+    collection TEXT NOT NULL, path TEXT NOT NULL, value NOT NULL, type TEXT NOT NULL, document TEXT NOT NULL,
+    PRIMARY KEY (collection, path, value, type, document)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS elements_of_documents ON elements (collection, document);
 """
+_SINGLE, _UNLISTED, _MANY = range(3)
+"""States of a path (``has_arrays``): without arrays; with arrays, in a file of 0.1.0; with its values in ``elements``."""
+_ELEMENT: Final = "INSERT OR IGNORE INTO elements (collection, document, path, type, value) VALUES (?, ?, ?, ?, ?)"
 
 
 class Catalogue:
@@ -44,6 +56,11 @@ class Catalogue:
         connection.executescript(_TABLES)
         self._has_news = True
         self.reread(connection)
+        unlisted = "SELECT collection, path FROM indexed_paths WHERE has_arrays = ?"
+        connection.execute("BEGIN IMMEDIATE")
+        for collection, path in connection.execute(unlisted, (_UNLISTED,)).fetchall():
+            self._list_elements(connection, collection, path)
+        connection.execute("COMMIT")
         self.publish()
 
     def reread(self, connection: sqlite3.Connection) -> None:
@@ -51,53 +68,52 @@ class Catalogue:
         if not self._has_news:
             return
         tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'documents_*'")
-        self._collections = {name.removeprefix("documents_") for (name,) in tables}
-        single_valued: dict[str, frozenset[str]] = {}
-        for collection, path in connection.execute("SELECT collection, path FROM indexed_paths WHERE has_arrays = 0"):
-            single_valued[collection] = single_valued.get(collection, frozenset()) | {path}
-        self._single_valued = single_valued
+        self._paths: dict[str, Paths] = {}
+        for (name,) in tables.fetchall():
+            self._read(connection, name.removeprefix("documents_"))
 
     def publish(self) -> None:
-        """Publish the writer's collections to readers; called when its transaction is on the disk.
+        """Publish the writer's state to readers; called when its transaction is on the disk.
 
-        Their connections do not see a table before that, and would fail with "no such table".
+        Their connections do not see a table or its elements before that.
         """
         if self._has_news:
-            self._readable = frozenset(self._collections)
+            self._published = dict(self._paths)
             self._has_news = False
 
-    def __contains__(self, collection: str) -> bool:
-        """Return whether readers can ask for the collection."""
-        return collection in self._readable
+    def published(self, collection: str) -> Paths | None:
+        """Return what readers can ask for; None if the collection does not exist."""
+        return self._published.get(collection)
 
-    def single_valued(self, collection: str) -> frozenset[str]:
-        """Return the indexed paths on which no document has an array."""
-        return self._single_valued.get(collection, frozenset())
-
-    def add(self, connection: sqlite3.Connection, collection: str) -> None:
-        """Create the collection's table if it is missing."""
-        if collection in self._collections:
-            return
+    def add(self, connection: sqlite3.Connection, collection: str) -> Paths:
+        """Create the collection's table if it is missing; return its paths for the writer."""
+        if (paths := self._paths.get(collection)) is not None:
+            return paths
         if not _NAME.fullmatch(collection):
             raise InvalidInput("collection", f"must consist of a-z, 0-9 and _, got {collection!r}")
         connection.execute(
             f"CREATE TABLE IF NOT EXISTS {table_of(collection)}"
             " (id TEXT PRIMARY KEY NOT NULL, revision INTEGER NOT NULL, body TEXT NOT NULL)"
         )
-        self._collections.add(collection)
-        self._has_news = True
+        return self._read(connection, collection)
 
-    def watch(self, connection: sqlite3.Connection, collection: str, body: JsonMapping) -> None:
-        """Note the arrays of a body about to be stored on single-valued paths."""
-        known = self.single_valued(collection)
-        arrays = [path for path in known if _leads_to_array(body, path)]
-        for path in arrays:
-            connection.execute(
-                "UPDATE indexed_paths SET has_arrays = 1 WHERE collection = ? AND path = ?", (collection, path)
-            )
-        if arrays:
-            self._single_valued[collection] = known.difference(arrays)
-            self._has_news = True
+    def index_elements(self, connection: sqlite3.Connection, collection: str, id: str, body: JsonMapping) -> None:
+        """Bring ``elements`` up to date with a document that is written in the same transaction."""
+        for path in self._paths[collection].single:
+            if _leads_to_array(body, path):
+                self._list_elements(connection, collection, path)
+        many = self._paths[collection].many
+        if not many:
+            return
+        stored = connection.execute(
+            "SELECT path, type, value FROM elements WHERE collection = ? AND document = ?", (collection, id)
+        )
+        before, now = set(stored.fetchall()), {row for path in many for row in _rows(path, body)}
+        connection.executemany(
+            "DELETE FROM elements WHERE collection = ? AND document = ? AND path = ? AND type = ? AND value = ?",
+            [(collection, id, *row) for row in before - now],
+        )
+        connection.executemany(_ELEMENT, [(collection, id, *row) for row in now - before])
 
     def index(self, connection: sqlite3.Connection, collection: str, indexes: Sequence[Index]) -> None:
         """Create missing indexes. Raises AlreadyExists if stored documents violate a unique one."""
@@ -117,19 +133,48 @@ class Catalogue:
                 )
             except sqlite3.IntegrityError as error:
                 raise AlreadyExists(f"{collection}: documents share values of {', '.join(index.fields)}") from error
-        self._learn(connection, collection, {path for index in indexes for path in index.fields})
+        paths = self._paths[collection]
+        for path in sorted({path for index in indexes for path in index.fields} - paths.single - paths.many):
+            connection.execute("INSERT INTO indexed_paths VALUES (?, ?, ?)", (collection, path, _SINGLE))
+            # Read once, when the index is created; afterwards each body is seen before it is stored.
+            if any(_has_array(connection, collection, prefix) for prefix in _prefixes(path)):
+                self._list_elements(connection, collection, path)
+        self._read(connection, collection)
 
-    def _learn(self, connection: sqlite3.Connection, collection: str, paths: Collection[str]) -> None:
-        known = {
-            path for (path,) in connection.execute("SELECT path FROM indexed_paths WHERE collection = ?", (collection,))
-        }
-        for path in sorted(set(paths) - known):
-            # Read once, when the index is created; afterwards `watch` sees each body before it is stored.
-            has_arrays = any(_has_array(connection, collection, prefix) for prefix in _prefixes(path))
-            connection.execute("INSERT INTO indexed_paths VALUES (?, ?, ?)", (collection, path, has_arrays))
-            if not has_arrays:
-                self._single_valued[collection] = self.single_valued(collection) | {path}
-                self._has_news = True
+    def _read(self, connection: sqlite3.Connection, collection: str) -> Paths:
+        rows = connection.execute("SELECT has_arrays, path FROM indexed_paths WHERE collection = ?", (collection,))
+        states = rows.fetchall()
+        single, many = (frozenset(path for state, path in states if state == wanted) for wanted in (_SINGLE, _MANY))
+        self._paths[collection] = paths = Paths(collection, single, many)
+        self._has_news = True
+        return paths
+
+    def _list_elements(self, connection: sqlite3.Connection, collection: str, path: str) -> None:
+        """Fill ``elements`` with the values of a path that has its first array; documents that are deleted take theirs with them."""
+        table = table_of(collection)
+        connection.execute(
+            f'CREATE TRIGGER IF NOT EXISTS "elements_of_{collection}" AFTER DELETE ON {table} BEGIN'
+            f" DELETE FROM elements WHERE collection = {literal(collection)} AND document = old.id; END"
+        )
+        for document, text in connection.execute(f"SELECT id, body FROM {table}"):
+            connection.executemany(_ELEMENT, [(collection, document, *row) for row in _rows(path, loaded(text))])
+        state = "UPDATE indexed_paths SET has_arrays = ? WHERE collection = ? AND path = ?"
+        connection.execute(state, (_MANY, collection, path))
+        self._read(connection, collection)
+
+
+def _rows(path: str, body: JsonMapping) -> Iterator[tuple[str, str, Any]]:
+    """Yield (path, type, value) of each value that a comparison of the path can find, as json_type and json_extract see it."""
+    for value in values_at(body, path):
+        match kind_of(value):
+            case "null":
+                yield path, "null", ""
+            case "boolean":
+                yield path, "true" if value else "false", int(value)
+            case "number":
+                yield path, "real" if isinstance(value, float) else "integer", bindable(value)
+            case "text":
+                yield path, "text", str(value)
 
 
 def _prefixes(path: str) -> list[str]:
@@ -138,7 +183,7 @@ def _prefixes(path: str) -> list[str]:
 
 
 def _has_array(connection: sqlite3.Connection, collection: str, path: str) -> bool:
-    query = f"SELECT 1 FROM {table_of(collection)} WHERE json_type(body, ?) = 'array' LIMIT 1"  # noqa: S608 - a checked name
+    query = f"SELECT 1 FROM {table_of(collection)} WHERE json_type(body, ?) = 'array' LIMIT 1"
     return connection.execute(query, (json_path(path),)).fetchone() is not None
 
 

@@ -1,10 +1,10 @@
 """Filters as SQL over the JSON functions of SQLite.
 
-A path may lead through arrays, which plain ``json_extract`` does not follow. Paths that are known to be
-single-valued (those of indexes, as the catalogue records them) are compared directly, so that an index serves them. All
-others check the JSON type at run time: a scalar is compared directly, an array (or nothing, if an array on the way
-hides it) by an EXISTS over ``json_each``. SQLite may evaluate terms in any order and fails on text that is not JSON;
-hence the CASEs.
+A path may lead through arrays, which plain ``json_extract`` does not follow. Indexed paths (`Paths`) are compared
+directly while no document has an array on them, and by the table of their values if one has, so that an index serves
+them. All others check the JSON type at run time: a scalar is compared directly, an array (or nothing, if an array on
+the way hides it) by an EXISTS over ``json_each``. SQLite may evaluate terms in any order and fails on text that is not
+JSON; hence the CASEs.
 
 Filters of one shape, which differ only in their values, share one text: it is built once and cached (`compiled`), and
 each filter adds its values (`shape_of`).
@@ -20,14 +20,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kubevnfm_store.matching import kind_of
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Exists, Filter, HasKey, Json, Op
-from kubevnfm_store.sqlite.text import ALPHABET, extract, is_there, json_path, type_of
+from kubevnfm_store.sqlite.text import ALPHABET, extract, is_there, json_path, literal, type_of
 
 Values = Sequence[Sequence[Any]]
 """The values of a filter's comparisons, in the order in which `shape_of` meets them."""
+
+
+class Paths(NamedTuple):
+    """The indexed paths of a collection."""
+
+    collection: str
+    single: frozenset[str] = frozenset()
+    """No document has an array on them: the collection's own indexes serve them."""
+    many: frozenset[str] = frozenset()
+    """Documents have arrays on them: all their values are rows of the table ``elements``."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +85,11 @@ def joined(word: str, parts: Iterable[Sql], *, empty: Sql) -> Sql:
     return Sql(f"({text})", tuple(value for part in listed for value in part.params))
 
 
-def where(filter: Filter, single_valued: frozenset[str]) -> Sql:
-    """Return the condition on a documents table; ``single_valued`` are paths on which no document has an array."""
+def where(filter: Filter, paths: Paths) -> Sql:
+    """Return the condition on the collection's table of documents."""
     values: list[Sequence[Any]] = []
     shape = shape_of(filter, values)
-    return _condition(shape, single_valued).bound(values)
+    return _condition(shape, paths).bound(values)
 
 
 def shape_of(filter: Filter, values: list[Sequence[Any]]) -> Filter:
@@ -116,19 +126,19 @@ def _kinds(op: Op, values: Sequence[Json]) -> tuple[str, ...]:
 _KINDS: Final = ("text", "number", "boolean", "null")
 
 
-def compiled(shape: Filter, single_valued: frozenset[str], places: Iterator[int]) -> Sql:
+def compiled(shape: Filter, paths: Paths, places: Iterator[int]) -> Sql:
     """Return the condition for filters of the shape; its values are in the next of the places."""
-    return _Conditions(single_valued, places).condition(shape, "body")
+    return _Conditions(paths, places).condition(shape, "body")
 
 
 @lru_cache(maxsize=1024)
-def _condition(shape: Filter, single_valued: frozenset[str]) -> Sql:
-    return compiled(shape, single_valued, count())
+def _condition(shape: Filter, paths: Paths) -> Sql:
+    return compiled(shape, paths, count())
 
 
 class _Conditions:
-    def __init__(self, single_valued: frozenset[str], places: Iterator[int]) -> None:
-        self._single_valued = single_valued
+    def __init__(self, paths: Paths, places: Iterator[int]) -> None:
+        self._paths = paths
         self._places = places
         self._numbers = count(1)
 
@@ -138,7 +148,7 @@ class _Conditions:
                 place = next(self._places)
                 return self._any_value(root, path, lambda type_, value: _comparison(op, kinds, place, type_, value))
             case Exists(path, exists):
-                if root == "body" and path in self._single_valued:
+                if root == "body" and path in self._paths.single:
                     # Not of NULL, which a missing path gives, would be NULL.
                     return Sql(is_there(path) if exists else f"coalesce({type_of(path)}, 'null') = 'null'")
                 found = self._any_there(root, path)
@@ -153,8 +163,11 @@ class _Conditions:
                 return joined("OR", [self.condition(each, root) for each in shapes], empty=NEVER)
 
     def _any_value(self, root: str, path: str, test: Test) -> Sql:
-        if root == "body" and path in self._single_valued:
+        if root == "body" and path in self._paths.single:
             return test(Sql(type_of(path)), Sql(extract(path)))
+        if root == "body" and path in self._paths.many:
+            its = f"collection = {literal(self._paths.collection)} AND path = {literal(path)}"
+            return Sql(f"id IN (SELECT document FROM elements WHERE {its} AND ") + test(Sql("type"), Sql("value")) + ")"
         full = json_path(path)
         type_here, here = Sql(f"json_type({root}, ?)", (full,)), Sql(f"json_extract({root}, ?)", (full,))
         tables, parent, last = self._way(root, path)
@@ -291,15 +304,15 @@ def _one_of(kind: str, place: int, many: int, *, negated: bool) -> Sql:
 
 
 def _first(values: Sequence[Json]) -> Any:
-    return _bindable(values[0])
+    return bindable(values[0])
 
 
 def _only(kind: str, values: Sequence[Json]) -> Any:
-    return _bindable(next(value for value in values if kind_of(value) == kind))
+    return bindable(next(value for value in values if kind_of(value) == kind))
 
 
 def _listed(kind: str, values: Sequence[Json]) -> str:
-    return json.dumps([_bindable(value) for value in values if kind_of(value) == kind])
+    return json.dumps([bindable(value) for value in values if kind_of(value) == kind])
 
 
 def _text(number: int, values: Sequence[Json]) -> Any:
@@ -310,7 +323,7 @@ def _written(keys: Sequence[str]) -> str:
     return json.dumps([ALPHABET.written(key) for key in keys])
 
 
-def _bindable(value: Json) -> Any:
+def bindable(value: Json) -> Any:
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return float(value)
     return value

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from kubevnfm_store.query import Filter, Query, Sort
-from kubevnfm_store.sqlite.filters import ALWAYS, Bound, Sql, compiled, joined, shape_of, where
+from kubevnfm_store.sqlite.filters import ALWAYS, Bound, Paths, Sql, compiled, joined, shape_of, where
 from kubevnfm_store.sqlite.text import extract, json_path
 
 _EVERYTHING: Final = -1
@@ -24,7 +24,7 @@ def table_of(collection: str) -> str:
     return f'"documents_{collection}"'
 
 
-def selects(collection: str, query: Query, single_valued: frozenset[str]) -> Iterator[Sql]:
+def selects(paths: Paths, query: Query) -> Iterator[Sql]:
     """Yield statements for (id, revision, body) whose concatenated rows are the answer.
 
     The last parameter of each is its LIMIT: how many rows are still wanted.
@@ -32,7 +32,7 @@ def selects(collection: str, query: Query, single_valued: frozenset[str]) -> Ite
     values: list[Sequence[Any]] = []
     shape = shape_of(query.filter, values)
     after = None if query.after is None else "there" if query.after[0] is not None else "missing"
-    statements = _selects(collection, shape, query.sort, after, tuple(query.exclude), single_valued)
+    statements = _selects(paths, shape, query.sort, after, tuple(query.exclude))
     values += [query.after or (), (_EVERYTHING if query.limit is None else query.limit,)]
     for statement in statements:
         yield statement.bound(values)
@@ -40,12 +40,7 @@ def selects(collection: str, query: Query, single_valued: frozenset[str]) -> Ite
 
 @lru_cache(maxsize=1024)
 def _selects(
-    collection: str,
-    shape: Filter,
-    sort: Sort | None,
-    after: str | None,
-    exclude: tuple[str, ...],
-    single_valued: frozenset[str],
+    paths: Paths, shape: Filter, sort: Sort | None, after: str | None, exclude: tuple[str, ...]
 ) -> Sequence[Sql]:
     """Return the statements of all queries that differ only in values; ``after``: the kind of the last sort value."""
     body = Sql("body")
@@ -53,23 +48,23 @@ def _selects(
         marks = ", ".join("?" * len(exclude))
         body = Sql(f"json_remove(body, {marks})", tuple(json_path(path) for path in exclude))
     places = count()
-    fits = compiled(shape, single_valued, places)
+    fits = compiled(shape, paths, places)
     after_place, limit_place = next(places), next(places)
     return [
         Sql("SELECT id, revision, ")
         + body
-        + f" FROM {table_of(collection)} WHERE "
+        + f" FROM {table_of(paths.collection)} WHERE "
         + joined("AND", [fits, condition], empty=ALWAYS)
         + Sql(f" ORDER BY {order} LIMIT ?", (Bound(limit_place, itemgetter(0)),))
         for condition, order in _segments(sort, after, after_place)
     ]
 
 
-def counting(collection: str, filter: Filter, single_valued: frozenset[str], limit: int) -> Sql:
+def counting(paths: Paths, filter: Filter, limit: int) -> Sql:
     """Return the statement that counts matching documents, up to the limit."""
     return (
-        Sql(f"SELECT count(*) FROM (SELECT 1 FROM {table_of(collection)} WHERE ")
-        + where(filter, single_valued)
+        Sql(f"SELECT count(*) FROM (SELECT 1 FROM {table_of(paths.collection)} WHERE ")
+        + where(filter, paths)
         + Sql(" LIMIT ?)", (limit,))
     )
 

@@ -49,7 +49,7 @@ class SqliteStore:
         return found[0] if found else None
 
     async def get_many(self, collection: str, ids: Sequence[str]) -> Sequence[Stored]:
-        if collection not in self._catalogue:
+        if self._catalogue.published(collection) is None:
             return []
         query = f"SELECT id, revision, body FROM {table_of(collection)} WHERE id "
         if len(ids) == 1:
@@ -65,7 +65,7 @@ class SqliteStore:
             self._catalogue.add(connection, collection)
             # In the same transaction as the body: a filter that trusts the index must not miss an array stored a moment
             # before.
-            self._catalogue.watch(connection, collection, body)
+            self._catalogue.index_elements(connection, collection, id, body)
             try:
                 connection.execute(f"INSERT INTO {table_of(collection)} VALUES (?, 1, ?)", (id, text))
             except sqlite3.IntegrityError as error:
@@ -82,7 +82,7 @@ class SqliteStore:
 
         def write(connection: sqlite3.Connection) -> Stored:
             self._catalogue.add(connection, collection)
-            self._catalogue.watch(connection, collection, body)
+            self._catalogue.index_elements(connection, collection, id, body)
             self._write(connection, collection, id, text, if_revision)
             _post(connection, collection, id, messages)
             return Stored(id, if_revision + 1, loaded(text))
@@ -104,8 +104,7 @@ class SqliteStore:
         changes, messages = loaded(dumped(fields)), _contents(outbox)
 
         def write(connection: sqlite3.Connection) -> Stored:
-            self._catalogue.add(connection, collection)
-            fits = condition(where or AllOf(), self._catalogue.single_valued(collection))
+            fits = condition(where or AllOf(), self._catalogue.add(connection, collection))
             # Reading and writing need no lock: only this thread writes, and it runs one operation at a time.
             row = connection.execute(
                 f"SELECT revision, body FROM {table_of(collection)} WHERE id = ? AND revision = coalesce(?, revision)"
@@ -116,7 +115,7 @@ class SqliteStore:
                 raise RevisionConflict(f"{collection}/{id}: deleted, or does not meet the conditions any more")
             revision, body = row[0], loaded(row[1])
             change(body, changes, unset)
-            self._catalogue.watch(connection, collection, body)
+            self._catalogue.index_elements(connection, collection, id, body)
             self._write(connection, collection, id, dumped(body), revision)
             _post(connection, collection, id, messages)
             return Stored(id, revision + 1, body)
@@ -145,17 +144,17 @@ class SqliteStore:
 
     async def delete_many(self, collection: str, filter: Filter) -> int:
         def write(connection: sqlite3.Connection) -> int:
-            self._catalogue.add(connection, collection)
-            fits = condition(filter, self._catalogue.single_valued(collection))
+            fits = condition(filter, self._catalogue.add(connection, collection))
             return connection.execute(f"DELETE FROM {table_of(collection)} WHERE {fits.text}", fits.params).rowcount
 
         return await self._writer.do(write)
 
     async def find(self, collection: str, query: Query) -> Sequence[Stored]:
-        if collection not in self._catalogue or query.limit == 0:
+        paths = self._catalogue.published(collection)
+        if paths is None or query.limit == 0:
             return []
         found: list[Stored] = []
-        for select in selects(collection, query, self._catalogue.single_valued(collection)):
+        for select in selects(paths, query):
             *params, limit = select.params
             wanted = limit - len(found) if query.limit else limit
             found += await self._rows(select.text, (*params, wanted), exclude=query.exclude)
@@ -164,9 +163,10 @@ class SqliteStore:
         return found
 
     async def count(self, collection: str, filter: Filter, *, limit: int) -> int:
-        if collection not in self._catalogue:
+        paths = self._catalogue.published(collection)
+        if paths is None:
             return 0
-        select = counting(collection, filter, self._catalogue.single_valued(collection), limit)
+        select = counting(paths, filter, limit)
         row = await self._readers.do(lambda connection: connection.execute(select.text, select.params).fetchone())
         return int(row[0])
 
