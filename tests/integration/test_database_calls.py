@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.ids import new_id
+from kubevnfm_lcm_api.lifecycle.core.dependencies import PATHS, Provided
+from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
+from kubevnfm_lcm_api.notifications import event_log
 from kubevnfm_lcm_api.notifications.delivery import ANNOUNCED
 from kubevnfm_store.mongo import MongoStore
-from lcm_world import RING, FragileStore, Storage, lcm_world
+from kubevnfm_store.query import Filter, Query, Stored
+from kubevnfm_store.sqlite.catalogue import Catalogue
+from kubevnfm_store.sqlite.queries import selects
+from lcm_world import RING, FragileStore, Storage, World, lcm_world
 from pymongo import monitoring
 from servers.mongo_indexes import IndexUse
 from servers.mongodb import mongodb_url
@@ -38,14 +46,27 @@ SHARED_PER_S = 6
 
 
 WITHOUT_INDEX = {
-    "inbox_lcm_api by parkedAt, sorted by _id",  # the index finds them; few are parked, and they are sorted in memory
+    # The index finds them; they are few, and are sorted in memory.
+    "inbox_lcm_api by parkedAt, sorted by _id",
+    "vnf_instances by $nor instantiationState internal.isOnUnregisteredVim, sorted by _id",
+    "vnf_instances by $nor instantiationState internal.workload.cluster.name, sorted by _id",
     "subscriptions by $nor callbackUri",  # once, at start
     # Most or few match, which the server estimates: it reads in order, or sorts what an index finds.
     "subscriptions by apiVersion, sorted by createdAt _id",
     "vnf_instances by vnfdId, sorted by createdAt _id",
+    "vnf_instances by vnfInstanceName, sorted by createdAt _id",
     "vnf_lcm_op_occs by internal.isInternal, sorted by startTime _id",
+    "vnf_lcm_op_occs by internal.isInternal operationState, sorted by startTime _id",
+    "vnf_lcm_op_occs by internal.isInternal vnfInstanceId, sorted by startTime _id",
+    "vnf_packages by usageState, sorted by createdAt _id",
 }
 """The searches of MongoDB that no index answers whole, in order."""
+ELSEWHERE = {
+    "notifications by vnfLcmOpOccId _id",  # before a grant is requested of an NFVO
+    "vnf_lcm_op_occs by internal.deadline _id",  # half a minute after the start
+}
+"""The indexes for searches that `search_everything` does not make."""
+WATCHING: Any = {"allowed_networks": "127.0.0.0/8", "drift_every_s": 60}
 OUTBOXES = ("vnf_instances", "vnf_packages", "inbox_lcm_api")
 """The collections into which an upload and a create write events."""
 
@@ -151,24 +172,81 @@ async def test_the_commands_of_a_create_on_mongodb(tmp_path: Path, mongodb_url: 
     assert calls.number["update vnf_instances"]
 
 
-async def test_the_searches_of_a_life_cycle_have_an_index_on_mongodb(tmp_path: Path, mongodb_url: str) -> None:
-    use = IndexUse()
-    async with lcm_world(tmp_path, storage_on(mongodb_url, use), allowed_networks="127.0.0.0/8") as world:
-        package = await world.sample()
-        (await world.lcm("POST", "/subscriptions", {"callbackUri": "http://127.0.0.1:9/"})).must(201)
-        instance = await world.create()
-        await world.reached(await world.instantiate(instance), "COMPLETED")
+async def search_everything(world: World) -> None:
+    """Go through the life cycles of a VNF of machines and of one of containers, and read everything that can be read."""
+    world.vims.add("VIM_ID", "kubernetes")
+    package = await world.sample()
+    await world.sample("cnf")
+    (await world.lcm("POST", "/subscriptions", {"callbackUri": "http://127.0.0.1:9/"})).must(201)
+    instances = [await world.create(), await world.create("cnf")]
+    for instance, sample in zip(instances, ("vm", "cnf"), strict=True):
+        operation = await world.instantiate(instance, sample)
+        await world.reached(operation, "COMPLETED")
+        (await world.call("GET", f"/kubevnfm/v1/operations/{operation}")).must(200)
+    for kind in PATHS:
+        await Dependencies(world.store).users(Provided(kind, ("VIM_ID",)))
+    for instance in instances:
         await world.reached(await world.ask(instance, "terminate", {"terminationType": "FORCEFUL"}), "COMPLETED")
         (await world.lcm("DELETE", f"/vnf_instances/{instance}")).must(204)
-        for path in (
-            "vnf_instances",
-            "vnf_lcm_op_occs",
-            "subscriptions",
-            f"vnf_instances?filter=(eq,vnfdId,{package['vnfdId']})",
-        ):
-            (await world.lcm("GET", f"/{path}")).must(200)
+    (await world.packages("PATCH", f"/{package['id']}", {"operationalState": "DISABLED"})).must(200)
+    (await world.packages("DELETE", f"/{package['id']}")).must(204)
+    for path in (
+        "vnf_instances",
+        "vnf_lcm_op_occs",
+        "subscriptions",
+        f"vnf_instances?filter=(eq,vnfdId,{package['vnfdId']})",
+        "vnf_instances?filter=(eq,vnfInstanceName,vm)",
+        f"vnf_lcm_op_occs?filter=(eq,vnfInstanceId,{instances[0]})",
+        "vnf_lcm_op_occs?filter=(eq,operationState,FAILED_TEMP)",
+    ):
+        (await world.lcm("GET", f"/{path}")).must(200)
+    for query in ("", "?filter=(eq,usageState,IN_USE)"):
+        (await world.packages("GET", query)).must(200)
+    (await world.call("GET", "/health/ready")).must(200)
+    [first, *_] = await world.store.find(event_log.COLLECTION, Query(limit=1))
+    missed = await event_log.EventLog(world.store, SystemClock()).after(first.body["ids"][0])
+    assert missed is not None
+    assert [each async for each in missed]
+
+
+async def test_the_searches_of_a_life_cycle_have_an_index_on_mongodb(tmp_path: Path, mongodb_url: str) -> None:
+    use = IndexUse()
+    async with lcm_world(tmp_path, storage_on(mongodb_url, use), **WATCHING) as world:
+        await search_everything(world)
     assert len(use.searches) > 100
     assert {str(each) for each in use.unserved} <= WITHOUT_INDEX
+    assert use.unused == ELSEWHERE
+
+
+async def test_the_searches_of_a_life_cycle_read_no_whole_collection_on_sqlite(tmp_path: Path) -> None:
+    searches: list[tuple[str, Query]] = []
+
+    class SearchedStore(FragileStore):
+        async def find(self, collection: str, query: Query) -> Sequence[Stored]:
+            searches.append((collection, query))
+            return await super().find(collection, query)
+
+        async def count(self, collection: str, filter: Filter, *, limit: int) -> int:
+            searches.append((collection, Query(filter, limit=limit)))
+            return await super().count(collection, filter, limit=limit)
+
+        async def delete_many(self, collection: str, filter: Filter) -> int:
+            searches.append((collection, Query(filter)))
+            return await super().delete_many(collection, filter)
+
+    async with lcm_world(tmp_path, Storage(RING, SearchedStore), **WATCHING) as world:
+        await search_everything(world)
+    reading_all: set[str] = set()
+    with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
+        catalogue = Catalogue(connection)
+        for collection, query in searches:
+            paths = catalogue.published(collection)
+            for statement in selects(paths, query) if paths is not None else ():
+                plan = connection.execute(f"EXPLAIN QUERY PLAN {statement.text}", statement.params).fetchall()
+                if f"SCAN documents_{collection}" in (row[3] for row in plan):
+                    reading_all.add(f"{collection} by {query.filter}")
+    assert len(searches) > 50
+    assert reading_all == set()
 
 
 async def test_the_calls_of_a_create_on_sqlite(tmp_path: Path, counted: list[str]) -> None:

@@ -39,6 +39,7 @@ class Declared:
 
     fields: tuple[str, ...]
     having: Mapping[str, Any]
+    is_unique: bool
 
     def serves(self, conditions: Sequence[tuple[str, Any]], order: Sequence[tuple[str, int]]) -> bool:
         """Return whether the index finds the documents, and in order: equal fields first, then the order, then a range."""
@@ -54,6 +55,10 @@ class Declared:
             # Without an equal field the index is read from where the range of its first field begins.
             return rest[: len(asked)] == asked and (has_equal or _is(_BOUNDED, self.fields[0], conditions))
         return has_equal or bool(rest and _is(_BOUNDED, rest[0], conditions))
+
+    def sorts(self, conditions: Sequence[tuple[str, Any]], order: Sequence[tuple[str, int]]) -> bool:
+        """Return whether the whole index, read in order, is the answer to a search that has no other condition."""
+        return not _narrowing(conditions) and bool(order) and self.fields[0] == order[0][0] and not self.having
 
 
 class IndexUse(monitoring.CommandListener):
@@ -71,7 +76,8 @@ class IndexUse(monitoring.CommandListener):
         self._sent.append((collection, event.command_name, dict(command)))
         if event.command_name == "createIndexes":
             self._declared[collection] += [
-                Declared(tuple(each["key"]), each.get("partialFilterExpression") or {}) for each in command["indexes"]
+                Declared(tuple(each["key"]), each.get("partialFilterExpression") or {}, bool(each.get("unique")))
+                for each in command["indexes"]
             ]
 
     def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
@@ -90,6 +96,26 @@ class IndexUse(monitoring.CommandListener):
         """The searches that no declared index serves."""
         return [each for each in self.searches if not self._serves(each)]
 
+    @property
+    def unused(self) -> set[str]:
+        """The declared indexes that are of no use to a search: to find what it wants, or to read it in order."""
+        searched = [
+            (search.collection, conditions, search.order[:1])
+            for search in self.searches
+            for conditions in _alternatives([search.filter])
+            if not _is(_EQUAL, "_id", conditions)
+        ]
+        return {
+            f"{collection} by {' '.join(index.fields)}".replace("body.", "")
+            for collection, indexes in self._declared.items()
+            for index in indexes
+            if not index.is_unique
+            and not any(
+                collection == other and (index.serves(conditions, ()) or index.fields[0] in dict(order))
+                for other, conditions, order in searched
+            )
+        }
+
     def _serves(self, search: Search) -> bool:
         return all(
             self._is_served(search.collection, list(conditions), search.order)
@@ -101,14 +127,16 @@ class IndexUse(monitoring.CommandListener):
     ) -> bool:
         if _is(_EQUAL, "_id", conditions):
             return True
-        # The marks of documents that are left out exclude few; the place of a page follows from the order.
-        others = [name for name, wanted in conditions if name != "_id" and wanted != _MISSING]
-        by_id = not order or order[0][0] == "_id"
-        if not others:
-            return by_id or any(
-                each.fields[0] == order[0][0] and not each.having for each in self._declared[collection]
-            )
-        return any(each.serves(conditions, order) for each in self._declared[collection])
+        if not _narrowing(conditions) and (not order or order[0][0] == "_id"):
+            return True
+        return any(
+            each.serves(conditions, order) or each.sorts(conditions, order) for each in self._declared[collection]
+        )
+
+
+def _narrowing(conditions: Sequence[tuple[str, Any]]) -> list[str]:
+    """Return the fields that are compared, without the marks of documents that are left out, which are few, and a page's place."""
+    return [name for name, wanted in conditions if name != "_id" and wanted != _MISSING]
 
 
 def _searches(collection: str, name: str, command: Mapping[str, Any]) -> Iterator[Search]:

@@ -20,6 +20,7 @@ from kubevnfm_worker.rounds import Rounds
 
 from kubevnfm_lcm_api.lifecycle.core import instance, occurrence, progress
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
+from kubevnfm_lcm_api.lifecycle.core.dependencies import IS_WITHDRAWING
 from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
 from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.idle_instances import Questions
@@ -46,12 +47,10 @@ INDEXES = {
         Index(["vnfdId"]),
         Index(["vnfInstanceName"]),
         Index(["internal/vimIds"]),
-        Index(["internal/clusterVimId"]),
         Index(["internal/registries"]),
-        Index(["internal/ownRegistry"]),
-        Index(["internal/managementVimId"]),
         Index(["internal/managementVimIds"]),
-        Index(["internal/dstVnfdId"]),
+        Index([IS_WITHDRAWING], sparse=True),
+        Index([instance.DST_VNFD_ID], sparse=True),
         Index([instance.ON_UNREGISTERED_VIM], sparse=True),
         Index([instance.OF_WORKLOAD_CLUSTER], sparse=True),
     ],

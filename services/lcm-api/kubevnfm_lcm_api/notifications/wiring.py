@@ -36,7 +36,7 @@ INDEXES = {
     subscription.COLLECTION: [Index(["createdAt"]), Index(["keys/types"])],
     ANNOUNCED: [Index(["doneAt"])],
     NOTIFICATIONS: [Index(["pendingFor", "order"]), Index(["doneAt"]), Index(["body/vnfLcmOpOccId"])],
-    event_log.COLLECTION: [Index(["order"]), Index(["at"])],
+    event_log.COLLECTION: [Index(["order"]), Index(["at"]), Index(["ids"])],
 }
 # Each delivery waits until its batch is written, so with fewer of them the batches would be smaller.
 _LOGGED_AT_ONCE = 500

@@ -44,7 +44,7 @@ PATHS: Final[Mapping[Kind, Paths]] = {
     "registry": Paths("internal/ownRegistry", "internal/registries"),
     "management": Paths("internal/managementVimId", "internal/managementVimIds"),
 }
-"""All paths need an index (`lifecycle.wiring`)."""
+"""The users' paths need an index (`lifecycle.wiring`); of the providers, only the few that withdraw are searched."""
 HEAL_ADVICE: Final = "terminate those first (POST /vnf_instances/{id}/terminate of each), then repeat the heal"
 """The way out for the caller of a heal that takes something away: no form of it goes on although others use it."""
 IS_WITHDRAWING: Final = "internal/isWithdrawing"

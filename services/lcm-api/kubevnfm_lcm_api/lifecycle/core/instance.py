@@ -22,6 +22,7 @@ from kubevnfm_lcm_api.lifecycle.core.workload_cluster import WorkloadInternals
 COLLECTION = "vnf_instances"
 ON_UNREGISTERED_VIM: Final = "internal/isOnUnregisteredVim"
 OF_WORKLOAD_CLUSTER: Final = "internal/workload/cluster/name"
+DST_VNFD_ID: Final = "internal/dstVnfdId"
 """Paths that few instances have: a sparse index leads to those."""
 
 

@@ -18,7 +18,7 @@ from kubevnfm_kit.errors import Conflict
 from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.lcm import OperationState
 from kubevnfm_store.port import DocumentStore, RevisionConflict
-from kubevnfm_store.query import AllOf, Compare, Op, Query, Stored
+from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Stored
 from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
 
 from kubevnfm_lcm_api.event_chain import SOURCE
@@ -73,6 +73,7 @@ class Dependencies:
             withdrawing = AllOf(
                 [
                     Compare(PATHS[provided.kind].provider, Op.IN, provided.ids),
+                    Exists(IS_WITHDRAWING),
                     Compare(IS_WITHDRAWING, Op.EQ, [True]),
                 ]
             )

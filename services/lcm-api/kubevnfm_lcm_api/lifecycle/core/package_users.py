@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kubevnfm_store.port import DocumentStore
-from kubevnfm_store.query import Compare, Op, by
+from kubevnfm_store.query import AllOf, Compare, Exists, Op, by
 
-from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION
+from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION, DST_VNFD_ID
 
 
 class PackageUsers:
@@ -16,7 +16,8 @@ class PackageUsers:
 
     async def exist(self, vnfd_id: str) -> bool:
         # A running change of package uses the new one already, though the instance still names the old one.
-        for users in (by(vnfdId=vnfd_id), Compare("internal/dstVnfdId", Op.EQ, [vnfd_id])):
+        changing = AllOf([Exists(DST_VNFD_ID), Compare(DST_VNFD_ID, Op.EQ, [vnfd_id])])
+        for users in (by(vnfdId=vnfd_id), changing):
             if await self._store.count(COLLECTION, users, limit=1):
                 return True
         return False
