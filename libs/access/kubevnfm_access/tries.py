@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Final
+
+from cachetools import LRUCache
 
 from kubevnfm_access.credentials import Credentials
 from kubevnfm_access.limiter import RateLimit
@@ -29,7 +30,7 @@ class Tries:
     def __init__(self, *, per_min: float, burst: int, now: Callable[[], float] = time.monotonic) -> None:
         self._limit = RateLimit(per_s=per_min / 60, burst=burst, now=now)
         self._key = secrets.token_bytes(32)
-        self._right: OrderedDict[bytes, None] = OrderedDict()
+        self._right: LRUCache[bytes, None] = LRUCache(_MOST)
 
     def wait_s(self, credentials: Credentials, *, address: str) -> int:
         """Return how long these credentials must wait before they are checked, in whole seconds; 0: not at all."""
@@ -37,11 +38,7 @@ class Tries:
 
     def note_right(self, credentials: Credentials) -> None:
         """Remember credentials that were accepted."""
-        mark = self._mark(credentials)
-        self._right[mark] = None
-        self._right.move_to_end(mark)
-        while len(self._right) > _MOST:
-            self._right.popitem(last=False)
+        self._right[self._mark(credentials)] = None
 
     def note_wrong(self, credentials: Credentials, *, address: str) -> None:
         """Count credentials that were refused. A request without any is no try: clients send it to learn the schemes."""
