@@ -177,6 +177,10 @@ class Envelope(Generic[M]):
         return json.dumps(self.document(ring), separators=(",", ":"), ensure_ascii=False).encode()
 
 
+_TEXTS: Final = ("subject", "operationid", "stepid", "causationid", "traceparent")
+"""The optional attributes of an envelope that are texts."""
+
+
 def decode(raw: bytes | str) -> Envelope[Message]:
     """Read an envelope. Raises InvalidMessage if it is not one, or if its type or data is not of the contract."""
     try:
@@ -216,13 +220,9 @@ def from_document(document: Any) -> Envelope[Message]:
     return Envelope(
         data=data,
         source=document["source"],
-        subject=str(document.get("subject", "")),
         id=document["id"],
         time=time,
-        operationid=str(document.get("operationid", "")),
-        stepid=str(document.get("stepid", "")),
         attempt=attempt,
-        causationid=str(document.get("causationid", "")),
-        traceparent=str(document.get("traceparent", "")),
         deadline=deadline,
+        **{name: str(document.get(name, "")) for name in _TEXTS},
     )

@@ -52,13 +52,18 @@ class ClusterReached(Event, kind="infra.cluster.reached"):
     machines: tuple[MachineFacts, ...] = ()
 
 
-class AwaitCluster(Command, kind="infra.k8s.await_cluster", service="infra-k8s", reply=ClusterReached):
-    """Wait for a workload cluster; a repeat continues."""
+class ClusterCommand(Command, service="infra-k8s"):
+    """The attributes of the commands on a workload cluster."""
 
     vnf_instance_id: str
     vim: VimConnection
     """The management cluster."""
     cluster: WorkloadCluster
+
+
+class AwaitCluster(ClusterCommand, kind="infra.k8s.await_cluster", reply=ClusterReached):
+    """Wait for a workload cluster; a repeat continues."""
+
     stage: ClusterStage
     """``initialized``: the API server has answered; ``available``: control plane and workers are complete too."""
     timeouts: ClusterTimeouts = ClusterTimeouts()
@@ -104,13 +109,9 @@ class RollOutBegun(Event, kind="infra.cluster.roll_out_begun"):
     """The KubeadmControlPlane and the MachineDeployments, as ``<kind> <name>``."""
 
 
-class RollOutMachines(Command, kind="infra.k8s.roll_out_machines", service="infra-k8s", reply=RollOutBegun):
+class RollOutMachines(ClusterCommand, kind="infra.k8s.roll_out_machines", reply=RollOutBegun):
     """Have Cluster API replace the Machines of a workload cluster without another change; a repeat changes nothing."""
 
-    vnf_instance_id: str
-    vim: VimConnection
-    """The management cluster."""
-    cluster: WorkloadCluster
     roll_out_after: str
     """RFC 3339, whole seconds: Machines that were made before it are replaced. A repeat has the same value."""
 
@@ -124,13 +125,9 @@ class MachinesChecked(Event, kind="infra.machines.checked"):
     """Those to replace, in this order: workers first. They exist, and the control plane can lose them."""
 
 
-class CheckMachines(Command, kind="infra.k8s.check_machines", service="infra-k8s", reply=MachinesChecked):
+class CheckMachines(ClusterCommand, kind="infra.k8s.check_machines", reply=MachinesChecked):
     """Find the Machines to replace; nothing is changed."""
 
-    vnf_instance_id: str
-    vim: VimConnection
-    """The management cluster."""
-    cluster: WorkloadCluster
     chosen: tuple[MachineFacts, ...] = ()
     """The Machines that the request names; none: those that are not healthy."""
     is_forced: bool = False
@@ -147,13 +144,9 @@ class MachineReplaced(Event, kind="infra.machine.replaced"):
     """All that are not being deleted."""
 
 
-class ReplaceMachine(Command, kind="infra.k8s.replace_machine", service="infra-k8s", reply=MachineReplaced):
+class ReplaceMachine(ClusterCommand, kind="infra.k8s.replace_machine", reply=MachineReplaced):
     """Have Cluster API replace a Machine; a repeat waits, because the Machine is known by its uid."""
 
-    vnf_instance_id: str
-    vim: VimConnection
-    """The management cluster."""
-    cluster: WorkloadCluster
     machine: MachineFacts
     known: tuple[str, ...] = ()
     """The uids of the Machines that existed before: others are new."""

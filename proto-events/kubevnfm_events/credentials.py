@@ -96,41 +96,35 @@ class WithdrawCredentials(
     """Rollback, FORCEFUL termination: a receiver that refuses or does not answer does not hold it up."""
 
 
-class CredentialsReceived(Event, kind="credentials.received", by="credentials-receiver"):
+class CredentialsEvent(Event):
+    """The attributes of every event about stored credentials."""
+
+    credentials_id: str
+    vnf_instance_id: str
+    cluster_name: str
+    cluster_uid: str
+
+
+class CredentialsStored(CredentialsEvent):
+    """The attributes of every event about credentials that a cluster has now."""
+
+    content_sha256: str
+    register_vim: bool = True
+    vim_name: str | None = None
+    vim_default: bool = False
+    management_vim_id: str | None = None
+
+
+class CredentialsReceived(CredentialsStored, kind="credentials.received", by="credentials-receiver"):
     """New credentials are stored. The event holds no secret: vim-registry fetches them by id.
 
     Cluster, VIM and management VIM are those of the operation that has asked for the credentials.
     """
 
-    credentials_id: str
-    vnf_instance_id: str
-    cluster_name: str
-    cluster_uid: str
-    content_sha256: str
-    register_vim: bool = True
-    vim_name: str | None = None
-    vim_default: bool = False
-    management_vim_id: str | None = None
 
-
-class CredentialsRotated(Event, kind="credentials.rotated", by="credentials-receiver"):
+class CredentialsRotated(CredentialsStored, kind="credentials.rotated", by="credentials-receiver"):
     """A cluster's credentials were replaced."""
 
-    credentials_id: str
-    vnf_instance_id: str
-    cluster_name: str
-    cluster_uid: str
-    content_sha256: str
-    register_vim: bool = True
-    vim_name: str | None = None
-    vim_default: bool = False
-    management_vim_id: str | None = None
 
-
-class CredentialsDeleted(Event, kind="credentials.deleted", by="credentials-receiver"):
+class CredentialsDeleted(CredentialsEvent, kind="credentials.deleted", by="credentials-receiver"):
     """A cluster was deleted and its credentials are erased."""
-
-    credentials_id: str
-    vnf_instance_id: str
-    cluster_name: str
-    cluster_uid: str

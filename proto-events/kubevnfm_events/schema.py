@@ -1,7 +1,7 @@
 """Writes the contract for other languages: a JSON Schema for each message, and one AsyncAPI 3.0 document.
 
 ``python -m kubevnfm_events.schema`` writes ``schemas/``; ``--release 0.2.0`` also keeps a copy in ``released/0.2.0/``,
-with which later versions must be compatible (`compatibility`). The files depend on the models only.
+with which later versions must be compatible (tests/test_compatibility.py). The files depend on the models only.
 """
 
 from __future__ import annotations
