@@ -74,14 +74,6 @@ class BaseHot(BaseModel):
     """By the file's last name."""
 
     @property
-    def top_name(self) -> str:
-        return self.top.name
-
-    @property
-    def top_text(self) -> str:
-        return self.top.text
-
-    @property
     def hidden_parameters(self) -> frozenset[str]:
         """The parameters of all templates whose values are secret."""
         return self.top.hidden_parameters.union(*(template.hidden_parameters for template in self.nested.values()))

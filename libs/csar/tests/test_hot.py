@@ -18,7 +18,7 @@ def test_templates_are_found_in_the_archive_and_in_the_folder_alike(tmp_path: Pa
     hot = read_base_hot(csar, "simple")
     assert hot == read_base_hot(FolderFiles(tmp_path / "unpacked"), "simple")
     assert hot is not None
-    assert (hot.top_name, hot.top_text) == ("cluster.yaml", TOP_HOT)
+    assert (hot.top.name, hot.top.text) == ("cluster.yaml", TOP_HOT)
     assert set(hot.nested) == {"nested_master.yaml", "nested_worker.yaml"}
     assert hot.file_texts["nested_master.yaml"] == MASTER_HOT
     assert set(hot.user_data_form()) == {"heat_template", "nested_master.yaml", "nested_worker.yaml"}

@@ -108,18 +108,18 @@ def test_steps_of_different_size_add_up_and_the_last_one_repeats(tmp_path: Path)
 def test_a_phase_names_its_driver_and_an_empty_one_nothing(tmp_path: Path) -> None:
     """SEQ-003, SEQ-037."""
     vnfd = vnfd_of(tmp_path)
-    driver = vnfd.phase_driver("simple", "instantiate_end")
+    driver = vnfd.flavour("simple").phases.get("instantiate_end")
     assert driver is not None
     assert (driver.name, driver.file) == ("mgmt-drivers-kubernetes", "Scripts/kubernetes_mgmt.py")
     assert len(driver.sha256) == 64
-    assert vnfd.phase_driver("simple", "instantiate_start") is None
-    assert vnfd.phase_driver("simple", "terminate_start") is None
+    assert vnfd.flavour("simple").phases.get("instantiate_start") is None
+    assert vnfd.flavour("simple").phases.get("terminate_start") is None
     assert vnfd.flavour("simple").drivers == (driver,)
 
 
 def test_the_v2_layout_is_read_alike(tmp_path: Path) -> None:
     vnfd = vnfd_of(tmp_path, v2_files())
-    driver = vnfd.phase_driver("simple", "instantiate_end")
+    driver = vnfd.flavour("simple").phases.get("instantiate_end")
     assert list(vnfd.flavours) == ["simple"]
     assert driver is not None
     assert driver.file == "Scripts/kubernetes_mgmt.py"
@@ -138,7 +138,7 @@ def test_the_v2_layout_is_read_alike(tmp_path: Path) -> None:
 def test_every_notation_of_an_implementation_is_read(tmp_path: Path, phases: str) -> None:
     """SEQ-004."""
     files = {**v1_files(), "Definitions/flavour_simple.yaml": flavour(phases=phases)}
-    driver = vnfd_of(tmp_path, files).phase_driver("simple", "instantiate_end")
+    driver = vnfd_of(tmp_path, files).flavour("simple").phases.get("instantiate_end")
     assert driver is not None
     assert driver.file == "Scripts/kubernetes_mgmt.py"
 
@@ -152,8 +152,10 @@ def test_every_notation_of_an_implementation_is_read(tmp_path: Path, phases: str
     ],
 )
 def test_a_script_that_is_missing_is_a_problem_of_its_phase_alone(tmp_path: Path, changed: str, missing: str) -> None:
-    driver = vnfd_of(tmp_path, {**v1_files(), "Definitions/flavour_simple.yaml": changed}).phase_driver(
-        "simple", "instantiate_end"
+    driver = (
+        vnfd_of(tmp_path, {**v1_files(), "Definitions/flavour_simple.yaml": changed})
+        .flavour("simple")
+        .phases.get("instantiate_end")
     )
     assert driver is not None
     assert (driver.file, driver.problem) == (missing, f"the package has no file {missing}")
@@ -191,7 +193,7 @@ CLASS = (
 def test_a_driver_class_of_v1_is_found_and_judged(tmp_path: Path, code: str, name: str, problem: str) -> None:
     changed = flavour(driver_file="Scripts/own.py")
     files = {**v1_files(), "Definitions/flavour_simple.yaml": changed, "Scripts/own.py": code, "Scripts/helper.py": ""}
-    driver = vnfd_of(tmp_path, files).phase_driver("simple", "instantiate_end")
+    driver = vnfd_of(tmp_path, files).flavour("simple").phases.get("instantiate_end")
     assert driver is not None
     assert driver.driver_class == name
     assert (problem in driver.problem) if problem else driver.problem == ""
@@ -211,7 +213,7 @@ def test_a_driver_class_of_v1_is_found_and_judged(tmp_path: Path, code: str, nam
 def test_a_file_that_python_cannot_read_is_no_script(tmp_path: Path, code: str, problem: str) -> None:
     changed = flavour(driver_file="Scripts/own.py")
     files = {**v1_files(), "Definitions/flavour_simple.yaml": changed, "Scripts/own.py": code}
-    driver = vnfd_of(tmp_path, files).phase_driver("simple", "instantiate_end")
+    driver = vnfd_of(tmp_path, files).flavour("simple").phases.get("instantiate_end")
     assert driver is not None
     assert driver.problem.startswith(problem)
     assert driver.problem.endswith("; a script for Python 3 expected")
@@ -222,7 +224,7 @@ def test_a_script_that_python_reads_has_no_problem(tmp_path: Path, code: str) ->
     """Warnings of Python are for the author alone."""
     changed = flavour(driver_file="Scripts/own.py")
     files = {**v1_files(), "Definitions/flavour_simple.yaml": changed, "Scripts/own.py": code}
-    driver = vnfd_of(tmp_path, files).phase_driver("simple", "instantiate_end")
+    driver = vnfd_of(tmp_path, files).flavour("simple").phases.get("instantiate_end")
     assert driver is not None
     assert driver.problem == ""
 
@@ -331,7 +333,7 @@ def test_a_kuryr_vnfd_without_any_resource_is_legal(tmp_path: Path) -> None:
     )
     vnfd = vnfd_of(tmp_path, files)
     assert list(vnfd.flavours) == ["cluster_install"]
-    assert vnfd.initial_counts("cluster_install") == {}
+    assert vnfd.flavour("cluster_install").initial_counts() == {}
 
 
 def test_user_data_gets_the_flavours_template_as_tacker_gives_it(tmp_path: Path) -> None:

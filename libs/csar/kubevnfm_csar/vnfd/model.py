@@ -227,10 +227,6 @@ class Flavour(Part):
         """Every driver once, by name and file."""
         return tuple({(driver.name, driver.file): driver for driver in self.phases.values()}.values())
 
-    def phase_driver(self, phase: str) -> PhaseDriver | None:
-        """Return the driver of the phase; None if it has none."""
-        return self.phases.get(phase)
-
     def level(self, level_id: str | None) -> Level | None:
         """Return the level, or the default one; None if the flavour has no levels. Raises UnknownLevel."""
         if level_id is None:
@@ -304,14 +300,6 @@ class Vnfd(Part):
         if flavour_id not in self.flavours:
             raise UnknownFlavour(flavour_id, known=tuple(self.flavours))
         return self.flavours[flavour_id]
-
-    def initial_counts(self, flavour_id: str, level_id: str | None = None) -> dict[str, int]:
-        """As ``Flavour.initial_counts``. Raises UnknownFlavour, UnknownLevel."""
-        return self.flavour(flavour_id).initial_counts(level_id)
-
-    def phase_driver(self, flavour_id: str, phase: str) -> PhaseDriver | None:
-        """As ``Flavour.phase_driver``. Raises UnknownFlavour."""
-        return self.flavour(flavour_id).phase_driver(phase)
 
     @property
     def software_images(self) -> tuple[SoftwareImage, ...]:

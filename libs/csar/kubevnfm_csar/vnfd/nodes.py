@@ -7,13 +7,12 @@ from typing import Any, Literal, cast
 
 from kubevnfm_kit.json_types import JsonMapping
 
-from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import locate
 from kubevnfm_csar.vnfd import types
 from kubevnfm_csar.vnfd.model import Checksum, ComputeDemand, Cp, SoftwareImage, Storage, Vdu, VirtualLink
 from kubevnfm_csar.vnfd.topology import Node, Topology
 from kubevnfm_csar.vnfd.types import mapping, sequence
-from kubevnfm_csar.vnfd.values import resolve, size_bytes, text, whole_number
+from kubevnfm_csar.vnfd.values import resolve, text
 
 
 def vdus(topology: Topology) -> dict[str, Vdu]:
@@ -28,17 +27,11 @@ def vdus(topology: Topology) -> dict[str, Vdu]:
 def _vdu(topology: Topology, node: Node, kind: Literal["compute", "container"]) -> Vdu:
     profile = mapping(node.properties.get("vdu_profile"))
     what = f"{node.name}.vdu_profile"
-    least = whole_number(
-        profile.get("min_number_of_instances"), file=topology.file, what=f"{what}.min_number_of_instances", default=0
-    )
+    least = topology.whole_number(profile.get("min_number_of_instances"), f"{what}.min_number_of_instances")
     most = profile.get("max_number_of_instances")
-    limit = (
-        None
-        if most is None
-        else whole_number(most, file=topology.file, what=f"{what}.max_number_of_instances", default=0)
-    )
+    limit = None if most is None else topology.whole_number(most, f"{what}.max_number_of_instances")
     if limit is not None and limit < least:
-        raise PackageRefused(f"{what}: min_number_of_instances {least} exceeds the maximum {limit}", file=topology.file)
+        raise topology.refused(f"{what}: min_number_of_instances {least} exceeds the maximum {limit}")
     return Vdu(
         vdu_id=node.name,
         kind=kind,
@@ -64,11 +57,10 @@ def _demand(topology: Topology, node: Node) -> ComputeDemand:
     disks = sequence(asked.get("virtual_local_storage"))
     return ComputeDemand(
         capability_name=text(name) or None,
-        vcpus=whole_number(cpu.get("num_virtual_cpu"), file=topology.file, what=f"{what}.num_virtual_cpu", default=0),
-        memory_bytes=size_bytes(memory.get("virtual_mem_size"), file=topology.file, what=f"{what}.virtual_mem_size"),
+        vcpus=topology.whole_number(cpu.get("num_virtual_cpu"), f"{what}.num_virtual_cpu"),
+        memory_bytes=topology.size_bytes(memory.get("virtual_mem_size"), f"{what}.virtual_mem_size"),
         disk_bytes=sum(
-            size_bytes(mapping(disk).get("size_of_storage"), file=topology.file, what=f"{what}.size_of_storage")
-            for disk in disks
+            topology.size_bytes(mapping(disk).get("size_of_storage"), f"{what}.size_of_storage") for disk in disks
         ),
     )
 
@@ -89,10 +81,10 @@ def _image(topology: Topology, node: Node) -> SoftwareImage | None:
     path = locate(topology.files, reference, beside=topology.file)
     name = text(data.get("name")) or posixpath.splitext(posixpath.basename(reference))[0]
     if not name:
-        raise PackageRefused(f"{node.name}.sw_image_data: the name is missing", file=topology.file)
+        raise topology.refused(f"{node.name}.sw_image_data: the name is missing")
 
     def size(key: str) -> int:
-        return size_bytes(data.get(key), file=topology.file, what=f"{node.name}.sw_image_data.{key}")
+        return topology.size_bytes(data.get(key), f"{node.name}.sw_image_data.{key}")
 
     return SoftwareImage(
         image_id=node.name,
@@ -126,11 +118,10 @@ def storages(topology: Topology) -> dict[str, Storage]:
     for ancestor, kind in types.STORAGES.items():
         for node in topology.of_type(ancestor):
             data = mapping(node.properties.get(f"virtual_{kind}_storage_data"))
-            what = f"{node.name}.size_of_storage"
             found[node.name] = Storage(
                 storage_id=node.name,
                 kind=cast("Literal['block', 'object', 'file']", kind),
-                size_bytes=size_bytes(data.get("size_of_storage"), file=topology.file, what=what),
+                size_bytes=topology.size_bytes(data.get("size_of_storage"), f"{node.name}.size_of_storage"),
                 image=_image(topology, node),
             )
     return found
@@ -147,10 +138,8 @@ def connection_points(topology: Topology) -> dict[str, Cp]:
             cp_id=node.name,
             kind="vdu",
             vdu_id=node.requirement("virtual_binding"),
-            order=None
-            if order is None
-            else whole_number(order, file=topology.file, what=f"{node.name}.order", default=0),
-            layer_protocols=_protocols(node),
+            order=None if order is None else topology.whole_number(order, f"{node.name}.order"),
+            layer_protocols=_protocols(node.properties),
             virtual_link=link,
             # A connection point that the VNFD leaves open can only be connected by a request.
             is_external=node.name in topology.exposed or link is None,
@@ -163,16 +152,15 @@ def connection_points(topology: Topology) -> dict[str, Cp]:
                 cp_id=node.name,
                 kind=cast("Literal['external', 'virtual']", kind),
                 vdu_id=node.requirement("target"),
-                layer_protocols=_protocols(node),
+                layer_protocols=_protocols(node.properties),
                 virtual_link=link,
                 is_external=kind == "external" or node.name in topology.exposed,
             )
     return found
 
 
-def _protocols(node: Node) -> tuple[str, ...]:
-    given = node.properties.get("layer_protocols")
-    return tuple(str(item) for item in given) if isinstance(given, list) else ()
+def _protocols(properties: JsonMapping) -> tuple[str, ...]:
+    return tuple(str(item) for item in sequence(properties.get("layer_protocols")))
 
 
 def virtual_links(topology: Topology) -> dict[str, VirtualLink]:
@@ -183,12 +171,11 @@ def virtual_links(topology: Topology) -> dict[str, VirtualLink]:
         data = [mapping(item) for item in sequence(profile.get("virtual_link_protocol_data"))]
         layer_3 = next((mapping(item.get("l3_protocol_data")) for item in data if item.get("l3_protocol_data")), {})
         layer_2 = next((mapping(item.get("l2_protocol_data")) for item in data if item.get("l2_protocol_data")), {})
-        protocols = mapping(node.properties.get("connectivity_type")).get("layer_protocols")
         dhcp = layer_3.get("dhcp_enabled")
         found[node.name] = VirtualLink(
             virtual_link_id=node.name,
             description=text(node.properties.get("description")),
-            layer_protocols=tuple(str(item) for item in protocols) if isinstance(protocols, list) else (),
+            layer_protocols=_protocols(mapping(node.properties.get("connectivity_type"))),
             cidr=text(layer_3.get("cidr")) or None,
             ip_version=text(layer_3.get("ip_version")) or None,
             dhcp_enabled=dhcp if isinstance(dhcp, bool) else None,

@@ -89,9 +89,7 @@ def _artifact(topology: Topology, artifacts: JsonMapping, name: str, *, phase: s
     # TOSCA's short notation of an artifact is its file alone, without a type.
     kind = types.PYTHON if isinstance(artifact, str) else mapping(artifact).get("type")
     if not topology.tree.is_a(kind, types.PYTHON):
-        raise PackageRefused(
-            f"Vnflcm.{phase}: {name} is of type {kind}; {types.PYTHON} is supported", file=topology.file
-        )
+        raise topology.refused(f"Vnflcm.{phase}: {name} is of type {kind}; {types.PYTHON} is supported")
     return reference, locate(topology.files, reference, beside=topology.file)
 
 

@@ -6,11 +6,10 @@ from typing import Any, Literal
 
 from kubevnfm_kit.json_types import JsonMapping
 
-from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.vnfd.model import AffinityRule, Level, PackageChange, ScalingAspect
 from kubevnfm_csar.vnfd.topology import Topology
 from kubevnfm_csar.vnfd.types import mapping, sequence
-from kubevnfm_csar.vnfd.values import text, whole_number
+from kubevnfm_csar.vnfd.values import text
 
 
 def scaling_aspects(topology: Topology) -> dict[str, ScalingAspect]:
@@ -36,9 +35,7 @@ def scaling_aspects(topology: Topology) -> dict[str, ScalingAspect]:
             aspect_id=aspect_id,
             name=text(aspect.get("name")),
             description=text(aspect.get("description")),
-            max_scale_level=whole_number(
-                aspect.get("max_scale_level"), file=topology.file, what=f"aspect {aspect_id}.max_scale_level", default=0
-            ),
+            max_scale_level=topology.whole_number(aspect.get("max_scale_level"), f"aspect {aspect_id}.max_scale_level"),
             deltas=tuple(changes[aspect_id].get(name, {}) for name in names),
         )
     return found
@@ -85,11 +82,8 @@ def instantiation_levels(topology: Topology) -> tuple[dict[str, Level], str | No
                 level_id=level_id,
                 description=text(mapping(level).get("description")),
                 scale_levels={
-                    aspect_id: whole_number(
-                        mapping(info).get("scale_level"),
-                        file=topology.file,
-                        what=f"policy {name}.{level_id}.{aspect_id}.scale_level",
-                        default=0,
+                    aspect_id: topology.whole_number(
+                        mapping(info).get("scale_level"), f"policy {name}.{level_id}.{aspect_id}.scale_level"
                     )
                     for aspect_id, info in mapping(mapping(level).get("scale_info")).items()
                 },
@@ -103,7 +97,7 @@ def instantiation_levels(topology: Topology) -> tuple[dict[str, Level], str | No
     if default is None and len(levels) == 1:
         default = next(iter(levels))
     if default is not None and default not in levels:
-        raise PackageRefused(f"default_level {default} is not among the levels", file=topology.file)
+        raise topology.refused(f"default_level {default} is not among the levels")
     return levels, default
 
 
@@ -159,8 +153,8 @@ def package_changes(topology: Topology) -> tuple[PackageChange, ...]:
 def _instances(topology: Topology, value: Any, *, what: str) -> int:
     number = mapping(value).get("number_of_instances")
     if number is None:
-        raise PackageRefused(f"{what}: number_of_instances is missing", file=topology.file)
-    return whole_number(number, file=topology.file, what=f"{what}.number_of_instances", default=0)
+        raise topology.refused(f"{what}: number_of_instances is missing")
+    return topology.whole_number(number, f"{what}.number_of_instances")
 
 
 def _vdu_targets(topology: Topology, policy: str, targets: tuple[str, ...]) -> tuple[str, ...]:

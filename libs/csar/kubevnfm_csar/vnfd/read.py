@@ -92,9 +92,7 @@ def _flavour_topologies(topologies: Mapping[str, Topology], entry: str) -> dict[
         if flavour_id is None:
             continue
         if flavour_id in found:
-            raise PackageRefused(
-                f"flavour {flavour_id} is also described in {found[flavour_id].file}", file=topology.file
-            )
+            raise topology.refused(f"flavour {flavour_id} is also described in {found[flavour_id].file}")
         found[flavour_id] = topology
     if found:
         return found
@@ -149,9 +147,8 @@ def _flavour(flavour_id: str, topology: Topology) -> Flavour:
                 )
             # Checked at onboarding: in an operation the contradiction would show only after resources exist.
             elif scale_level > aspects[aspect_id].max_scale_level:
-                raise PackageRefused(
-                    f"level {level.level_id}: {aspect_id} at {scale_level} is above its max_scale_level",
-                    file=topology.file,
+                raise topology.refused(
+                    f"level {level.level_id}: {aspect_id} at {scale_level} is above its max_scale_level"
                 )
     flavour = Flavour(
         flavour_id=flavour_id,
@@ -181,33 +178,26 @@ def _check_amounts(flavour: Flavour, topology: Topology) -> None:
     for level in flavour.levels.values():
         for aspect_id, scale_level in level.scale_levels.items():
             if scale_level > MOST_VNFCS:
-                raise PackageRefused(
-                    f"level {level.level_id}: {aspect_id} at {scale_level}; at most {MOST_VNFCS} expected",
-                    file=topology.file,
+                raise topology.refused(
+                    f"level {level.level_id}: {aspect_id} at {scale_level}; at most {MOST_VNFCS} expected"
                 )
     for level_id in (None, *flavour.levels):
         amount = sum(flavour.initial_counts(level_id).values())
         if amount > MOST_VNFCS:
             what = f"level {level_id}" if level_id is not None else "the initial deltas and vdu_profiles"
-            raise PackageRefused(f"{what}: {amount} VNFCs; at most {MOST_VNFCS} expected", file=topology.file)
+            raise topology.refused(f"{what}: {amount} VNFCs; at most {MOST_VNFCS} expected")
 
 
 def _check_references(flavour: Flavour, topology: Topology) -> None:
     for cp in flavour.cps.values():
         if cp.kind == "vdu" and cp.vdu_id is not None and cp.vdu_id not in flavour.vdus:
-            raise PackageRefused(
-                f"{cp.cp_id}: virtual_binding names {cp.vdu_id}, which is not a VDU", file=topology.file
-            )
+            raise topology.refused(f"{cp.cp_id}: virtual_binding names {cp.vdu_id}, which is not a VDU")
         if cp.virtual_link is not None and cp.virtual_link not in flavour.virtual_links:
-            raise PackageRefused(
-                f"{cp.cp_id}: virtual_link names {cp.virtual_link}, which is no virtual link", file=topology.file
-            )
+            raise topology.refused(f"{cp.cp_id}: virtual_link names {cp.virtual_link}, which is no virtual link")
     for vdu in flavour.vdus.values():
         for storage in vdu.storages:
             if storage not in flavour.storages:
-                raise PackageRefused(
-                    f"{vdu.vdu_id}: virtual_storage names {storage}, which is none", file=topology.file
-                )
+                raise topology.refused(f"{vdu.vdu_id}: virtual_storage names {storage}, which is none")
 
 
 def _initial_values(topology: Topology, vnf: Node | None) -> InitialValues:

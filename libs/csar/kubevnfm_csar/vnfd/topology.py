@@ -6,7 +6,8 @@ from collections import ChainMap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from itertools import chain
+from typing import Any, Final
 
 from kubevnfm_kit.json_types import JsonMapping
 
@@ -14,7 +15,7 @@ from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import PackageFiles
 from kubevnfm_csar.vnfd import types
 from kubevnfm_csar.vnfd.types import TypeTree, mapping, sequence
-from kubevnfm_csar.vnfd.values import input_defaults, resolve
+from kubevnfm_csar.vnfd.values import input_defaults, resolve, size_bytes, whole_number
 
 _WARNINGS: Final = 20
 """The most warnings of one template: those after them add nothing for its author."""
@@ -33,9 +34,7 @@ class Node:
 
     def requirement(self, name: str) -> str | None:
         """Return the node that a requirement names; None: it is left open."""
-        for found in self.requirements(name):
-            return found
-        return None
+        return next(self.requirements(name), None)
 
     def requirements(self, name: str) -> Iterator[str]:
         """Yield the nodes that all requirements of this name point to."""
@@ -61,11 +60,23 @@ class Topology:
         if len(self.warnings) < _WARNINGS:
             self.warnings.append(f"{self.file}: {warning}")
 
+    def refused(self, rule: str) -> PackageRefused:
+        """Return the error of a rule that the template breaks."""
+        return PackageRefused(rule, file=self.file)
+
+    def whole_number(self, value: Any, what: str) -> int:
+        """Return a number of at least 0; nothing is 0. Raises PackageRefused, which names ``what``."""
+        return whole_number(value, file=self.file, what=what)
+
+    def size_bytes(self, value: Any, what: str) -> int:
+        """Return a TOSCA size in bytes; nothing is 0. Raises PackageRefused, which names ``what``."""
+        return size_bytes(value, file=self.file, what=what)
+
     def _nodes(self) -> Iterator[Node]:
         for name, body in mapping(self.template.get("node_templates")).items():
             kind = mapping(body).get("type")
             if not isinstance(kind, str):
-                raise PackageRefused(f"node {name}: a type expected", file=self.file)
+                raise self.refused(f"node {name}: a type expected")
             # A null, or an input without a value, must not hide the type's default.
             own = {
                 key: value
@@ -109,15 +120,14 @@ class Topology:
 
         Tacker v1 takes the node named VNF and v2 the first with interfaces; packages made for either are read.
         """
-        for node in self.of_type(types.VNF):
-            return node
-        node_type = self.substitution.get("node_type")
-        candidates = [
-            *(node for node in self.nodes.values() if node.type == node_type),
-            *(node for node in self.nodes.values() if node.name == "VNF"),
-            *(node for node in self.nodes.values() if node.body.get("interfaces")),
-        ]
-        return candidates[0] if candidates else None
+        node_type, nodes = self.substitution.get("node_type"), self.nodes.values()
+        candidates = chain(
+            self.of_type(types.VNF),
+            (node for node in nodes if node.type == node_type),
+            (node for node in nodes if node.name == "VNF"),
+            (node for node in nodes if node.body.get("interfaces")),
+        )
+        return next(candidates, None)
 
     def policies(self, kind: str) -> Iterator[tuple[str, JsonMapping, tuple[str, ...]]]:
         """Yield (name, properties, targets) of each policy ``tosca.policies.nfv.<kind>``; groups are written out."""
@@ -137,8 +147,6 @@ class Topology:
                     members = groups.get(str(target), (str(target),))
                     written += len(members)
                     if written > _TARGETS:
-                        raise PackageRefused(
-                            f"policies of type {kind} have more than the {_TARGETS} targets allowed", file=self.file
-                        )
+                        raise self.refused(f"policies of type {kind} have more than the {_TARGETS} targets allowed")
                     targets.extend(members)
                 yield name, properties, tuple(targets)

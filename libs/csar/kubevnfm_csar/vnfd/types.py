@@ -92,10 +92,6 @@ class TypeTree:
         """Whether the type is ``ancestor`` or derives from it."""
         return isinstance(name, str) and ancestor in self.lineage(name)
 
-    def knows(self, name: str) -> bool:
-        """Whether a document or the standard defines the type."""
-        return name in self._definitions or name in _STANDARD
-
     def properties(self, name: str) -> dict[str, JsonMapping]:
         """Return the property definitions of the type, inherited ones overridden."""
         if name not in self._properties:

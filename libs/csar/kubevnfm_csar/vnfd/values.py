@@ -60,10 +60,10 @@ def size_bytes(value: Any, *, file: str, what: str) -> int:
     raise PackageRefused(f"{what}: a size such as '20 GB' expected, got {value!r}", file=file)
 
 
-def whole_number(value: Any, *, file: str, what: str, default: int) -> int:
-    """Return a number of at least 0; nothing is ``default``. Raises PackageRefused."""
+def whole_number(value: Any, *, file: str, what: str) -> int:
+    """Return a number of at least 0; nothing is 0. Raises PackageRefused."""
     if value is None:
-        return default
+        return 0
     try:
         number = int(str(value))
     except ValueError:

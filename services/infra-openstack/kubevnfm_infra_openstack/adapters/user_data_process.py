@@ -67,13 +67,13 @@ class UserDataProcess:
         if answer.result is None:
             raise AnswerRefused(f"{user_data.path}: result: the parameters of the stack expected")
         if answer.style == "v1":
-            return HeatInput(answer.result, hot.top_text, hot.file_texts)
+            return HeatInput(answer.result, hot.top.text, hot.file_texts)
         found = judged(answer.result, _V2Result)
         if found.parameters is None:
             raise AnswerRefused(f"{user_data.path}: parameters: an object expected")
         return HeatInput(
             found.parameters,
-            hot.top_text if found.template is None else found.template,
+            hot.top.text if found.template is None else found.template,
             found.files if "files" in found.model_fields_set else hot.file_texts,
         )
 

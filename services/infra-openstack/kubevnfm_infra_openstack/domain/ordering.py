@@ -87,7 +87,7 @@ class StackOrders:
             raise BaseHotMissing(command.flavour_id, "a Heat template for the user data expected in the package")
         if command.user_data is None:
             parameters = heat_parameters(hot.top.body, flavour.vnfd, given)
-            return HeatInput(parameters, with_managed_links(hot.top.body, given) or hot.top_text, hot.file_texts)
+            return HeatInput(parameters, with_managed_links(hot.top.body, given) or hot.top.text, hot.file_texts)
         secrets = clear_texts((command.request, command.instance, command.grant), self.ring)
         given_to_class = user_data_input(command, flavour, given, in_clear(command.instance, self.ring), secrets)
         heat = await self.user_data.instantiate(command.user_data, flavour.folder, hot, given_to_class)
@@ -138,7 +138,7 @@ def _at_level(heat: HeatInput, flavour: PackageFlavour, given: Granted) -> HeatI
     hot, vnfd = flavour.hot, flavour.vnfd
     if given.request.get("instantiationLevelId") is None or hot is None:
         return heat
-    if isinstance(heat.template, str) and heat.template != hot.top_text:
+    if isinstance(heat.template, str) and heat.template != hot.top.text:
         return heat  # a template that a class has made is as the class wants it
     body = hot.top.body if isinstance(heat.template, str) else heat.template
     nested = {name: one.body for name, one in hot.nested.items()}
