@@ -1,5 +1,7 @@
 """DefaultUserData: templates as they are, one ``nfv`` entry per VDU and connection point; groups scale by capacity."""
 
+from functools import partial
+
 import yaml
 
 from tacker.sol_refactored.common import common_script_utils as script
@@ -42,6 +44,17 @@ def fill_cps(cps, network, fixed_ips, plain=lambda name: name):
     return filled
 
 
+def requested(grant, req):
+    """The two functions for `fill_cps`: what the grant gives, else the request."""
+    return partial(script.get_param_network, grant=grant, req=req), partial(script.get_param_fixed_ips, grant=grant, req=req)
+
+
+def present(inst):
+    """The same from the instance's present connections."""
+    network, fixed_ips = script.get_param_network_from_inst, script.get_param_fixed_ips_from_inst
+    return partial(network, inst=inst), partial(fixed_ips, inst=inst)
+
+
 def with_additional_params(nfv, req, grant):
     """``nfv`` of the request's, then of the grant's additionalParams merged in."""
     for source in (req, grant):
@@ -80,12 +93,7 @@ class DefaultUserData(userdata_utils.AbstractUserData):
         for name, vdu in vdus.items():
             if "desired_capacity" in vdu:
                 vdu["desired_capacity"] = script.get_param_capacity(name, inst, grant_req)
-        filled = fill_cps(
-            cps,
-            lambda name: script.get_param_network(name, grant, req),
-            lambda name: script.get_param_fixed_ips(name, grant, req),
-        )
-        for name, cp in filled.items():
+        for name, cp in fill_cps(cps, *requested(grant, req)).items():
             cps[name].update(cp)
         script.apply_ext_managed_vls(top, req, grant)
         return fields_of(top, with_additional_params(nfv, req, grant), hot)
@@ -115,21 +123,11 @@ class DefaultUserData(userdata_utils.AbstractUserData):
 
     @staticmethod
     def change_ext_conn(req, inst, grant_req, grant, tmp_csar_dir):
-        return DefaultUserData._connections(
-            inst,
-            tmp_csar_dir,
-            lambda name: script.get_param_network(name, grant, req),
-            lambda name: script.get_param_fixed_ips(name, grant, req),
-        )
+        return DefaultUserData._connections(inst, tmp_csar_dir, *requested(grant, req))
 
     @staticmethod
     def change_ext_conn_rollback(req, inst, grant_req, grant, tmp_csar_dir):
-        return DefaultUserData._connections(
-            inst,
-            tmp_csar_dir,
-            lambda name: script.get_param_network_from_inst(name, inst),
-            lambda name: script.get_param_fixed_ips_from_inst(name, inst),
-        )
+        return DefaultUserData._connections(inst, tmp_csar_dir, *present(inst))
 
     @staticmethod
     def heal(req, inst, grant_req, grant, tmp_csar_dir):
@@ -152,11 +150,8 @@ class DefaultUserData(userdata_utils.AbstractUserData):
         fill_vdus(vdus, flavour_id, vnfd, grant_req, grant)
         links = [*(req.get("extVirtualLinks") or ()), *(grant.get("extVirtualLinks") or ())]
         named = {cp["cpdId"] for link in links for cp in link["extCps"]}
-        cps = fill_cps(
-            {name: cp for name, cp in nfv.get("CP", {}).items() if name in named},
-            lambda name: script.get_param_network(name, grant, req),
-            lambda name: script.get_param_fixed_ips(name, grant, req),
-        )
+        read = {name: cp for name, cp in nfv.get("CP", {}).items() if name in named}
+        cps = fill_cps(read, *requested(grant, req))
         return {"parameters": {"nfv": with_additional_params({"VDU": vdus, "CP": cps}, req, grant)}}
 
     @staticmethod

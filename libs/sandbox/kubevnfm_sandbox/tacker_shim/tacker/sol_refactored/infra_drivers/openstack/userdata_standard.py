@@ -12,6 +12,8 @@ from tacker.sol_refactored.infra_drivers.openstack.userdata_default import (
     fill_cps,
     fill_vdus,
     instance_flavour,
+    present,
+    requested,
     with_additional_params,
 )
 
@@ -53,17 +55,16 @@ def _clone(top, taken, numbered):
             top["resources"][add_idx(name, index)] = add_idx_to_vdu_template(taken[name], index)
 
 
-def _numbered(resources, start=lambda name: 0):
-    """Resource by (vdu, idx), counting on from ``start(vdu)``."""
+def _added(inst, grant_req):
+    """The resource that the grant request adds by (vdu, idx), counting on from the VNFCs that the instance has."""
     following = {}
-    numbered = {}
-    for resource in resources:
+    added = {}
+    for resource in _computes(grant_req, "addResources"):
         name = resource["resourceTemplateId"]
-        index = following.get(name)
-        index = start(name) if index is None else index
+        index = following.get(name, script.get_current_capacity(name, inst))
         following[name] = index + 1
-        numbered[name, index] = resource
-    return numbered
+        added[name, index] = resource
+    return added
 
 
 def _present(inst):
@@ -110,22 +111,14 @@ class StandardUserData(userdata_utils.AbstractUserData):
         vnfd, hot = base_hot_of(inst, req["flavourId"], tmp_csar_dir)
         top = hot["template"]
         taken = _take_vdus(vnfd, req["flavourId"], top)
-        added = _numbered(_computes(grant_req, "addResources"))
+        added = _added(inst, grant_req)
         _clone(top, taken, added)
-        nfv = StandardUserData._filled(
-            top,
-            req["flavourId"],
-            vnfd,
-            added,
-            grant,
-            lambda name: script.get_param_network(name, grant, req),
-            lambda name: script.get_param_fixed_ips(name, grant, req),
-        )
+        nfv = StandardUserData._filled(top, req["flavourId"], vnfd, added, grant, requested(grant, req))
         script.apply_ext_managed_vls(top, req, grant)
         return fields_of(top, with_additional_params(nfv, req, grant), hot)
 
     @staticmethod
-    def _filled(top, flavour_id, vnfd, added, grant, network, fixed_ips):
+    def _filled(top, flavour_id, vnfd, added, grant, connections):
         nfv = script.init_nfv_dict(top)
         vdus = nfv.get("VDU", {})
         fill_vdus(vdus, flavour_id, vnfd, {}, grant, rm_idx)
@@ -134,7 +127,7 @@ class StandardUserData(userdata_utils.AbstractUserData):
                 zone = script.get_param_zone_by_vnfc(resource["id"], grant)
                 vdus[add_idx(name, index)]["locationConstraints"] = zone
         cps = nfv.get("CP", {})
-        for name, cp in fill_cps(cps, network, fixed_ips, rm_idx).items():
+        for name, cp in fill_cps(cps, *connections, rm_idx).items():
             cps[name].update(cp)
         return nfv
 
@@ -146,19 +139,9 @@ class StandardUserData(userdata_utils.AbstractUserData):
             return _removal(vnfd, flavour_id, _touched(inst, grant_req))
         top = hot["template"]
         taken = _take_vdus(vnfd, flavour_id, top)
-        added = _numbered(
-            _computes(grant_req, "addResources"), lambda name: script.get_current_capacity(name, inst)
-        )
+        added = _added(inst, grant_req)
         _clone(top, taken, added)
-        nfv = StandardUserData._filled(
-            top,
-            flavour_id,
-            vnfd,
-            added,
-            grant,
-            lambda name: script.get_param_network_from_inst(name, inst),
-            lambda name: script.get_param_fixed_ips_from_inst(name, inst),
-        )
+        nfv = StandardUserData._filled(top, flavour_id, vnfd, added, grant, present(inst))
         script.apply_ext_managed_vls_from_inst(top, inst)
         # The answer is a merge patch: a null would remove a parameter that the present machines read.
         nfv = {
@@ -171,28 +154,16 @@ class StandardUserData(userdata_utils.AbstractUserData):
     def scale_rollback(req, inst, grant_req, grant, tmp_csar_dir):
         flavour_id = instance_flavour(inst)
         vnfd, _ = base_hot_of(inst, flavour_id, tmp_csar_dir)
-        added = _numbered(
-            _computes(grant_req, "addResources"), lambda name: script.get_current_capacity(name, inst)
-        )
-        return _removal(vnfd, flavour_id, added)
+        return _removal(vnfd, flavour_id, _added(inst, grant_req))
 
     @staticmethod
-    def _connections(inst, tmp_csar_dir, network, fixed_ips):
+    def change_ext_conn(req, inst, grant_req, grant, tmp_csar_dir):
         flavour_id = instance_flavour(inst)
         vnfd, hot = base_hot_of(inst, flavour_id, tmp_csar_dir)
         top = hot["template"]
         _clone(top, _take_vdus(vnfd, flavour_id, top), _present(inst))
         cps = script.init_nfv_dict(top).get("CP", {})
-        return {"CP": fill_cps(cps, network, fixed_ips, rm_idx)}
-
-    @staticmethod
-    def change_ext_conn(req, inst, grant_req, grant, tmp_csar_dir):
-        nfv = StandardUserData._connections(
-            inst,
-            tmp_csar_dir,
-            lambda name: script.get_param_network(name, grant, req),
-            lambda name: script.get_param_fixed_ips(name, grant, req),
-        )
+        nfv = {"CP": fill_cps(cps, *requested(grant, req), rm_idx)}
         return {"parameters": {"nfv": with_additional_params(nfv, req, grant)}}
 
     @staticmethod
@@ -232,12 +203,7 @@ class StandardUserData(userdata_utils.AbstractUserData):
         vdus = {**nfv.get("VDU", {}), **left.get("VDU", {})}
         for name, vdu in new.items():
             vdus[name] = {**(left.get("VDU", {}).get(name) or {}), **vdu}
-        connected = fill_cps(
-            nfv.get("CP", {}),
-            lambda name: script.get_param_network(name, grant, req),
-            lambda name: script.get_param_fixed_ips(name, grant, req),
-            rm_idx,
-        )
+        connected = fill_cps(nfv.get("CP", {}), *requested(grant, req), rm_idx)
         given = {name for name, cp in connected.items() if cp.get("network") is not None}
         cps = {**nfv.get("CP", {}), **left.get("CP", {}), **{name: connected[name] for name in given}}
         script.apply_ext_managed_vls(top, req, grant)

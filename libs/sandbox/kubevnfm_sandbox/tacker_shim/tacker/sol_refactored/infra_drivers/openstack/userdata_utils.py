@@ -14,39 +14,7 @@ class AbstractUserData(metaclass=abc.ABCMeta):
     @staticmethod
     @abc.abstractmethod
     def instantiate(req, inst, grant_req, grant, tmp_csar_dir):
-        """Return all three."""
+        """Return all three; the other methods return what changes."""
 
-    @staticmethod
-    @abc.abstractmethod
-    def scale(req, inst, grant_req, grant, tmp_csar_dir):
-        """Return what changes."""
-
-    @staticmethod
-    @abc.abstractmethod
-    def scale_rollback(req, inst, grant_req, grant, tmp_csar_dir):
-        """Return what changes."""
-
-    @staticmethod
-    @abc.abstractmethod
-    def change_ext_conn(req, inst, grant_req, grant, tmp_csar_dir):
-        """Return what changes."""
-
-    @staticmethod
-    @abc.abstractmethod
-    def change_ext_conn_rollback(req, inst, grant_req, grant, tmp_csar_dir):
-        """Return what changes."""
-
-    @staticmethod
-    @abc.abstractmethod
-    def heal(req, inst, grant_req, grant, tmp_csar_dir):
-        """Return what changes."""
-
-    @staticmethod
-    @abc.abstractmethod
-    def change_vnfpkg(req, inst, grant_req, grant, tmp_csar_dir):
-        """Return what changes."""
-
-    @staticmethod
-    @abc.abstractmethod
-    def change_vnfpkg_rollback(req, inst, grant_req, grant, tmp_csar_dir):
-        """Return what changes."""
+    scale = scale_rollback = change_ext_conn = change_ext_conn_rollback = heal = instantiate
+    change_vnfpkg = change_vnfpkg_rollback = instantiate
