@@ -53,8 +53,7 @@ lock: | $(UV) ## Updates requirements.lock and the lock file of each image from 
 	        -o deploy/base/locks/$$name.lock || exit 1; done
 
 samples: .venv/.ready ## Packs the sample VNF packages into .run/samples
-	@mkdir -p .run/samples
-	@for name in $(SAMPLES); do $(BIN)/python -m kubevnfm_csar.pack deploy/samples/$$name .run/samples/$$name.zip || exit 1; done
+	@$(BIN)/python tests/support/pack_samples.py $(SAMPLES)
 
 demo: samples ## Does the main job once, on the lab, and shows it; ARGS=--ha: three masters and storage, scaled and healed; ARGS=--capi: a cluster by Cluster API
 	@$(BIN)/kubevnfm demo $(ARGS)
