@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubevnfm_cluster import KuryrParameters
+from kubevnfm_cluster.kuryr import KuryrParameters
 from kubevnfm_secrets import Secret
 
 from kubevnfm_events.base import Command, Event, Facts

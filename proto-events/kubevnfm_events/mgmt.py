@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from kubevnfm_cluster import ClusterParameters
+from kubevnfm_cluster.parameters import ClusterParameters
 from kubevnfm_kit.error_text import ErrorText
 from kubevnfm_secrets import SecretParams
 from pydantic import Field

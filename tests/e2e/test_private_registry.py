@@ -7,7 +7,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from kubevnfm_cluster import REGISTRY_VNF
+from kubevnfm_cluster.registry_vnf import REGISTRY_VNF
 from kubevnfm_lab.machines.registry import RegistryPort, RegistrySettings
 from lab_process import LabControl
 from servers.ports import free_port

@@ -16,7 +16,7 @@ from answers import (
     NODE_PORTS,
     VIM,
 )
-from kubevnfm_cluster import CLUSTER
+from kubevnfm_cluster.parameters import CLUSTER
 from kubevnfm_csar.pack import pack
 from lcm_world import SAMPLES, sample_request
 from package_variants import OTHER_CNF, OTHER_VM, variant

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cluster_moves import NAMES, a_cluster_change
-from kubevnfm_cluster import read_cluster_parameters
+from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_events import Message
 from kubevnfm_events.stacks import HealResources, PortFacts, StackResources, StorageFacts
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft

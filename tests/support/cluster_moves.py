@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from kubevnfm_cluster import read_cluster_parameters
+from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_events.mgmt import ManagedNode, PhaseDone, RunPhase
 from kubevnfm_events.stacks import ResourcesChanged, ResourcesCreated, StackResources

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import aiohttp
-from kubevnfm_cluster import CLUSTER, ClusterParameters
+from kubevnfm_cluster.parameters import CLUSTER, ClusterParameters
 from kubevnfm_events import Event
 from kubevnfm_events.common import ClusterAccess, PackageRef
 from kubevnfm_events.mgmt import ManagedNode, Phase, PhaseDone, RunPhase, TaskProgressed

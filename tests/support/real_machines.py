@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Self
 
 import aiohttp
 import asyncssh
-from kubevnfm_cluster import CLUSTER, ClusterParameters
+from kubevnfm_cluster.parameters import CLUSTER, ClusterParameters
 from kubevnfm_events import Event
 from kubevnfm_events.common import ClusterAccess, PackageRef
 from kubevnfm_events.mgmt import ManagedNode, Phase, PhaseDone, RunPhase, TaskProgressed

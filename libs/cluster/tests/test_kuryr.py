@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubevnfm_cluster import CLUSTER, ROOT, KuryrParameters, is_uuid, read_cluster_parameters, read_request
+from kubevnfm_cluster.kuryr import KuryrParameters, is_uuid
+from kubevnfm_cluster.parameters import CLUSTER, ROOT
+from kubevnfm_cluster.request import read_cluster_parameters, read_request
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 
 KURYR: dict[str, Any] = {

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 import pytest
-from kubevnfm_cluster import (
-    CLUSTER,
+from kubevnfm_cluster.parameters import CLUSTER, ROOT, ClusterParameters
+from kubevnfm_cluster.request import (
     LOAD_BALANCER,
-    ROOT,
-    ClusterParameters,
     RequestedCluster,
     read_cluster_parameters,
     read_load_balancer,

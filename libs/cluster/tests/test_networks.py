@@ -5,8 +5,9 @@ from __future__ import annotations
 from ipaddress import IPv4Network
 
 import pytest
-from kubevnfm_cluster import CLUSTER, ROOT, check_networks, node_mask, read_cluster_parameters
-from kubevnfm_cluster.parameters import ClusterParameters
+from kubevnfm_cluster.parameters import CLUSTER, ROOT, ClusterParameters
+from kubevnfm_cluster.request import read_cluster_parameters
+from kubevnfm_cluster.rules import check_networks, node_mask
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from kubevnfm_cluster import NodeChoice, SharedAddress, refuse_shared_addresses
+from kubevnfm_cluster.parameters import NodeChoice
+from kubevnfm_cluster.rules import SharedAddress, refuse_shared_addresses
 from kubevnfm_kit.errors import Unprocessable
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubevnfm_cluster import CLUSTER, with_overrides
+from kubevnfm_cluster.overrides import with_overrides
+from kubevnfm_cluster.parameters import CLUSTER
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret
 

@@ -8,7 +8,8 @@ from copy import deepcopy
 from ipaddress import IPv4Network
 
 import pytest
-from kubevnfm_cluster import CLUSTER, ROOT, ClusterParameters, read_cluster_parameters, read_request
+from kubevnfm_cluster.parameters import CLUSTER, ROOT, ClusterParameters
+from kubevnfm_cluster.request import read_cluster_parameters, read_request
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import KeyRing, Secret, hide, opened, sealed, sealing
 from pydantic import BaseModel

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from given_vims import GivenVims
-from kubevnfm_cluster import KuryrParameters
+from kubevnfm_cluster.kuryr import KuryrParameters
 from kubevnfm_events.kuryr import (
     AwaitTrunks,
     KuryrNetwork,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from kubevnfm_cluster import ClusterParameters
+from kubevnfm_cluster.parameters import ClusterParameters
 from kubevnfm_events.common import PackageRef
 from kubevnfm_events.mgmt import ForgetInstance, InstanceForgotten, PhaseDone, RunPhase
 from kubevnfm_kit.clock import Clock

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kubevnfm_cluster import CLUSTER, ROOT, ClusterParameters
+from kubevnfm_cluster.parameters import CLUSTER, ROOT, ClusterParameters
 from kubevnfm_events.common import PackageRef
 from kubevnfm_events.mgmt import ManagedNode, RunPhase
 from kubevnfm_kit.errors import InvalidInput, Unprocessable

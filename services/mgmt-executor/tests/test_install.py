@@ -12,7 +12,8 @@ from typing import Any
 import asyncssh
 import pytest
 from kill_steps import killed_at
-from kubevnfm_cluster import ROOT, SharedAddress
+from kubevnfm_cluster.parameters import ROOT
+from kubevnfm_cluster.rules import SharedAddress
 from kubevnfm_kit.errors import InvalidInput, Unprocessable, VnfmError
 from kubevnfm_lab.machines import MachineSettings
 from kubevnfm_mgmt_executor.domain.certificates import public_key_hash

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kubevnfm_cluster import ROOT, ClusterParameters
+from kubevnfm_cluster.parameters import ROOT, ClusterParameters
 from kubevnfm_events.mgmt import ManagedNode
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_mgmt_executor.adapters.own_files import OwnFiles

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from kubevnfm_cluster import KuryrParameters
+from kubevnfm_cluster.kuryr import KuryrParameters
 from kubevnfm_events.common import ClusterAccess
 from kubevnfm_events.kuryr import KuryrLogin, KuryrNetwork
 from kubevnfm_events.mgmt import ManagedNode, RunPhase

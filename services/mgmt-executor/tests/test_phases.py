@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import get_args
 
 import pytest
-from kubevnfm_cluster import ClusterParameters, Registry
+from kubevnfm_cluster.parameters import ClusterParameters
+from kubevnfm_cluster.registries import Registry
 from kubevnfm_events.mgmt import ManagedNode, Phase
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_mgmt_executor.domain.driver import phase_work

@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 from certificates import Authority
-from kubevnfm_cluster import REGISTRY_VNF
+from kubevnfm_cluster.registry_vnf import REGISTRY_VNF
 from kubevnfm_events.common import PackageRef
 from kubevnfm_events.mgmt import ManagedNode, Phase, RunPhase
 from kubevnfm_kit.errors import InvalidInput, Unprocessable

@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kubevnfm_cluster import CLUSTER, ClusterParameters
+from kubevnfm_cluster.parameters import CLUSTER, ClusterParameters
 from kubevnfm_events.mgmt import ManagedNode
 from kubevnfm_mgmt_executor.domain.kubernetes.answers import MembersAnswer
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster

@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from certificates import Authority
-from kubevnfm_cluster import Registry
+from kubevnfm_cluster.registries import Registry
 from kubevnfm_events.mgmt import ManagedNode
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_lab.machines.registry import RegistryPort, RegistrySettings

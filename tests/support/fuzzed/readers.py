@@ -13,7 +13,7 @@ from typing import Any, Final
 import yaml
 from hypothesis import strategies as st
 from kubevnfm_clients.kubeconfig import kubeconfig_connection, self_contained_connection
-from kubevnfm_cluster import read_manifest
+from kubevnfm_cluster.storage import read_manifest
 from kubevnfm_credentials_receiver.domain.callback_body import read_callback
 from kubevnfm_csar.capi_providers import providers_of
 from kubevnfm_csar.documents import parse_documents

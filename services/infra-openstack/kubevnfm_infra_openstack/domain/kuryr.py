@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final, Protocol
 
-from kubevnfm_cluster import KURYR, ROOT, KuryrParameters, is_uuid
-from kubevnfm_cluster.kuryr import Kind
+from kubevnfm_cluster.kuryr import KURYR, Kind, KuryrParameters, is_uuid
+from kubevnfm_cluster.parameters import ROOT
 from kubevnfm_events.kuryr import KuryrLogin
 from kubevnfm_kit.errors import Unprocessable
 

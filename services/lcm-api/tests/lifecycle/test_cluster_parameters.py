@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from kubevnfm_cluster import node_mask
+from kubevnfm_cluster.rules import node_mask
 from kubevnfm_csar.archive import open_csar
 from kubevnfm_csar.hot import BaseHot, read_base_hot
 from kubevnfm_csar.pack import pack

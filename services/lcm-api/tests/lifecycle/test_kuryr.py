@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from cluster_moves import a_cluster_change, phase_of, run
-from kubevnfm_cluster import ClusterParameters, read_cluster_parameters
+from kubevnfm_cluster.parameters import ClusterParameters
+from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_csar.archive import open_csar
 from kubevnfm_csar.hot import BaseHot, read_base_hot
 from kubevnfm_csar.vnfd.model import Vnfd

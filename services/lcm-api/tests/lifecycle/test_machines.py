@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kubevnfm_cluster import read_cluster_parameters
+from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_events.mgmt import INSTANTIATE_END, TERMINATE_START, RunPhase
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lcm_api.granting.domain.granted_drafts import granted

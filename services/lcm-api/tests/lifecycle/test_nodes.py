@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from kubevnfm_cluster import ClusterParameters, SharedAddress
+from kubevnfm_cluster.parameters import ClusterParameters
+from kubevnfm_cluster.rules import SharedAddress
 from kubevnfm_events.stacks import PortFacts, ServerFacts, StackResources, StorageFacts
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import find_nodes
 from kubevnfm_lcm_api.lifecycle.machines.addresses import NodeNotFound, connection_address

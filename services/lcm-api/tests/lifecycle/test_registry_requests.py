@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 from certificates import Authority
-from kubevnfm_cluster import ClusterParameters
+from kubevnfm_cluster.parameters import ClusterParameters
 from kubevnfm_events import PackageRef
 from kubevnfm_events.stacks import PortFacts, ServerFacts, StackResources
 from kubevnfm_kit.errors import Unprocessable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubevnfm_cluster import read_cluster_parameters
+from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_events.mgmt import DriverVim, RunPhase, RunScript, ScriptAnswer, ScriptDone, ScriptEdit
 from kubevnfm_events.objects import PodFacts, UpdateObjects

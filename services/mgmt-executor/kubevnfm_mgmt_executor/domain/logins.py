@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubevnfm_cluster import Bastion as RequestedBastion
+from kubevnfm_cluster.ssh_login import Bastion as RequestedBastion
 from kubevnfm_secrets import Secret
 
 from kubevnfm_mgmt_executor.domain.ports import Bastion, Login

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 import structlog
-from kubevnfm_cluster import LOAD_BALANCER, read_load_balancer
+from kubevnfm_cluster.request import LOAD_BALANCER, read_load_balancer
 from kubevnfm_events.common import ServiceFacts
 from kubevnfm_events.mgmt import RunPhase
 from kubevnfm_kit.errors import InvalidInput

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final, TypeVar
 
 import bcrypt
-from kubevnfm_cluster import (
+from kubevnfm_cluster.registry_vnf import (
     REGISTRY_ROOT,
     REGISTRY_VNF,
     RegistryInstallation,

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
-from kubevnfm_cluster import CLUSTER, ClusterParameters, read_cluster_parameters
+from kubevnfm_cluster.parameters import CLUSTER, ClusterParameters
+from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_sol.access import check_login, check_understood

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from kubevnfm_cluster import ClusterParameters, Role, read_cluster_parameters
+from kubevnfm_cluster.parameters import ClusterParameters, Role
+from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_csar.hot import BaseHot
 from kubevnfm_events.mgmt import REGISTRY_DRIVERS
 from kubevnfm_kit.errors import InvalidInput, Unprocessable

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kubevnfm_cluster import KURYR, ROOT, ClusterParameters, is_uuid
-from kubevnfm_cluster.kuryr import Kind
+from kubevnfm_cluster.kuryr import KURYR, Kind, is_uuid
+from kubevnfm_cluster.parameters import ROOT, ClusterParameters
 from kubevnfm_events.mgmt import KURYR_DRIVER
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kubevnfm_cluster import read_cluster_parameters
+from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_events import Command
 from kubevnfm_events.kuryr import (
     AwaitTrunks,

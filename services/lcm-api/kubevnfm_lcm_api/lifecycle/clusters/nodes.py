@@ -9,15 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from kubevnfm_cluster import (
-    REGISTRY_VNF,
-    ClusterParameters,
-    MasterGroup,
-    NodeGroup,
-    Role,
-    StorageServer,
-    refuse_shared_addresses,
-)
+from kubevnfm_cluster.parameters import ClusterParameters, MasterGroup, NodeGroup, Role
+from kubevnfm_cluster.registry_vnf import REGISTRY_VNF
+from kubevnfm_cluster.rules import refuse_shared_addresses
+from kubevnfm_cluster.storage import StorageServer
 from kubevnfm_events.mgmt import ManagedNode
 from kubevnfm_events.stacks import ServerFacts, StackResources
 from kubevnfm_kit.errors import VnfmError

@@ -9,17 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from kubevnfm_cluster import (
-    ROOT,
-    ClusterParameters,
-    MasterGroup,
-    NodeGroup,
-    RequestedCluster,
-    StorageServer,
-    check_networks,
-    node_mask,
-    read_request,
-)
+from kubevnfm_cluster.parameters import ROOT, ClusterParameters, MasterGroup, NodeGroup
+from kubevnfm_cluster.request import RequestedCluster, read_request
+from kubevnfm_cluster.rules import check_networks, node_mask
+from kubevnfm_cluster.storage import StorageServer
 from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import ApiVersion

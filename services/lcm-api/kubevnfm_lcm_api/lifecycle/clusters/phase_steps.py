@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from kubevnfm_cluster import CLUSTER, ClusterParameters, read_cluster_parameters
+from kubevnfm_cluster.parameters import CLUSTER, ClusterParameters
+from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_events import Command
 from kubevnfm_events.mgmt import (
     INSTANTIATE_END,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Any, Final
 
-from kubevnfm_cluster import ROOT, NodeGroup, Role
+from kubevnfm_cluster.parameters import ROOT, NodeGroup, Role
 from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_kit.errors import InvalidInput, Unprocessable

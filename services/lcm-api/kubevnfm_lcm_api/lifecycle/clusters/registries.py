@@ -9,14 +9,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubevnfm_cluster import (
-    REGISTRY_ROOT,
-    ROOT,
-    ClusterParameters,
-    check_certificate,
-    check_key_of_certificate,
-    request_registry,
-)
+from kubevnfm_cluster.parameters import ROOT, ClusterParameters
+from kubevnfm_cluster.registries import check_certificate
+from kubevnfm_cluster.registry_vnf import REGISTRY_ROOT, check_key_of_certificate, request_registry
 from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from kubevnfm_cluster import read_registry
+from kubevnfm_cluster.registry_vnf import read_registry
 from kubevnfm_events import Command
 from kubevnfm_events.mgmt import ForgetInstance, PhaseDone, RunPhase
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubevnfm_cluster import CLUSTER, ClusterParameters, Role, with_overrides
+from kubevnfm_cluster.overrides import with_overrides
+from kubevnfm_cluster.parameters import CLUSTER, ClusterParameters, Role
 from kubevnfm_events.stacks import ServerFacts
 
 from kubevnfm_lcm_api.lifecycle.machines.roles import ClusterFields

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from kubevnfm_cluster import ROOT, read_cluster_parameters
+from kubevnfm_cluster.parameters import ROOT
+from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_csar.hot import BaseHot
 from kubevnfm_events.mgmt import INSTANTIATE_END, INSTANTIATE_START, KURYR_DRIVER, TERMINATE_START
 from kubevnfm_kit.errors import Conflict, InvalidInput, Unprocessable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kubevnfm_cluster import read_cluster_parameters
+from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_kit.errors import Unprocessable
 
 from kubevnfm_lcm_api.lifecycle.clusters.kuryr import driver_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubevnfm_cluster import ROOT, ClusterParameters, read_manifest, refuse_same_names
+from kubevnfm_cluster.parameters import ROOT, ClusterParameters
+from kubevnfm_cluster.storage import read_manifest, refuse_same_names
 from kubevnfm_events import PackageRef
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.foreign_yaml import read_kubernetes_yaml

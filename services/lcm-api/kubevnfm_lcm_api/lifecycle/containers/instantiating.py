@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kubevnfm_cluster import LOAD_BALANCER, request_load_balancer
+from kubevnfm_cluster.request import LOAD_BALANCER, request_load_balancer
 from kubevnfm_csar.placeholders import VARIABLES
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef, VimConnection

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from kubevnfm_clients.ports import Vims
-from kubevnfm_cluster import LOAD_BALANCER
+from kubevnfm_cluster.request import LOAD_BALANCER
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,

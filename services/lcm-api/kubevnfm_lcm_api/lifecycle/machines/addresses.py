@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kubevnfm_cluster import (
-    CLUSTER,
-)
+from kubevnfm_cluster.parameters import CLUSTER
 from kubevnfm_events.stacks import PortFacts, ServerFacts, StackResources
 from kubevnfm_kit.errors import VnfmError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Self
 
-from kubevnfm_cluster import ClusterParameters
+from kubevnfm_cluster.parameters import ClusterParameters
 from kubevnfm_secrets import SecretParams
 from pydantic import Field
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from kubevnfm_cluster import ClusterParameters, places_of_registries
+from kubevnfm_cluster.parameters import ClusterParameters
+from kubevnfm_cluster.registries import places_of_registries
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import ClusterAccess, PackageRef
 from kubevnfm_events.kuryr import KuryrNetwork

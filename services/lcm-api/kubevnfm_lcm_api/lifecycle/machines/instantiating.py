@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kubevnfm_clients.ports import Vims
-from kubevnfm_cluster import CLUSTER, with_key_pair
+from kubevnfm_cluster.parameters import CLUSTER
+from kubevnfm_cluster.request import with_key_pair
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.mgmt import INSTANTIATE_END
 from kubevnfm_secrets import hide

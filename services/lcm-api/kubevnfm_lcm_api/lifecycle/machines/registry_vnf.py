@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from kubevnfm_cluster import REGISTRY_VNF, place_of, read_registry
+from kubevnfm_cluster.registries import place_of
+from kubevnfm_cluster.registry_vnf import REGISTRY_VNF, read_registry
 from kubevnfm_events.mgmt import REGISTRY_DRIVERS
 from kubevnfm_events.stacks import StackResources
 from kubevnfm_secrets import SecretParams

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
 from kubevnfm_clients.ports import Vims
-from kubevnfm_cluster import ClusterParameters
+from kubevnfm_cluster.parameters import ClusterParameters
 from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_secrets import SecretParams

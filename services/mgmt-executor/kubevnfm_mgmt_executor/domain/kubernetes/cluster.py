@@ -6,15 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network, ip_address, ip_network
 
-from kubevnfm_cluster import (
-    CLUSTER,
-    ClusterParameters,
-    SshLogin,
-    check_networks,
-    node_mask,
-    read_cluster_parameters,
-    refuse_shared_addresses,
-)
+from kubevnfm_cluster.parameters import CLUSTER, ClusterParameters
+from kubevnfm_cluster.request import read_cluster_parameters
+from kubevnfm_cluster.rules import check_networks, node_mask, refuse_shared_addresses
+from kubevnfm_cluster.ssh_login import SshLogin
 from kubevnfm_events.kuryr import KuryrNetwork
 from kubevnfm_events.mgmt import ManagedNode, RunPhase
 from kubevnfm_kit.errors import Unprocessable

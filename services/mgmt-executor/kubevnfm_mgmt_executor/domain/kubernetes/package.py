@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kubevnfm_cluster import ROOT, ClusterParameters
+from kubevnfm_cluster.parameters import ROOT, ClusterParameters
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.foreign_yaml import YamlRefused, read_kubernetes_yaml
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from kubevnfm_cluster import ROOT, Registry, check_certificate
+from kubevnfm_cluster.parameters import ROOT
+from kubevnfm_cluster.registries import Registry, check_certificate
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_secrets import Secret
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, TypeVar
 
-from kubevnfm_cluster import mount_of
+from kubevnfm_cluster.storage import mount_of
 from kubevnfm_events.mgmt import ManagedNode
 from pydantic import BaseModel, Field
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kubevnfm_cluster import ROOT, StorageServer, read_manifest, refuse_same_names
+from kubevnfm_cluster.parameters import ROOT
+from kubevnfm_cluster.storage import StorageServer, read_manifest, refuse_same_names
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.foreign_yaml import read_kubernetes_yaml
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kubevnfm_cluster import KuryrParameters
+from kubevnfm_cluster.kuryr import KuryrParameters
 from kubevnfm_events.kuryr import KuryrLogin, KuryrNetwork
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_secrets import Secret

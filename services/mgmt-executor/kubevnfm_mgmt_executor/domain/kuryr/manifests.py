@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kubevnfm_cluster import KuryrParameters
+from kubevnfm_cluster.kuryr import KuryrParameters
 from kubevnfm_events.kuryr import KuryrNetwork
 from kubevnfm_kit.foreign_yaml import write_yaml_documents
 from kubevnfm_secrets import Secret
