@@ -22,7 +22,17 @@ _ACCESS = "vimConnectionInfo.accessInfo"
 
 
 @dataclass(frozen=True)
-class OidcUser:
+class _Credentials:
+    """Access data in clear."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A key for caches and pools that is different for different credentials and does not reveal them."""
+        return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class OidcUser(_Credentials):
     """A user of an OpenID provider who logs in with a password, at the client that the cluster knows."""
 
     token_url: str
@@ -33,14 +43,9 @@ class OidcUser:
     trust: ClusterTrust = field(default_factory=ClusterTrust)
     """The provider's certificate is verified as the cluster's is; the system's CAs are trusted in addition."""
 
-    @property
-    def fingerprint(self) -> str:
-        """A key for caches that is different for different credentials and does not reveal them."""
-        return _fingerprint(self)
-
 
 @dataclass(frozen=True)
-class ClusterAccess:
+class ClusterAccess(_Credentials):
     """Everything that a connection needs. It contains secrets in clear, so it is only in memory and never shown."""
 
     endpoint: str
@@ -53,11 +58,6 @@ class ClusterAccess:
     oidc: OidcUser | None = None
     of_vnf: bool = False
     """Whether a VNF has chosen the endpoint."""
-
-    @property
-    def fingerprint(self) -> str:
-        """A key for pools that is different for different credentials and does not reveal them."""
-        return _fingerprint(self)
 
 
 def read_access(vim: VimConnection, ring: KeyRing) -> ClusterAccess:
@@ -134,7 +134,7 @@ async def provider_tls(user: OidcUser) -> ssl.SSLContext | bool:
     if not user.token_url.startswith("https"):
         return True
     try:
-        return await asyncio.to_thread(_provider_context, user.trust)
+        return await asyncio.to_thread(_context, user.trust, only_ca=False)
     except (OSError, ValueError) as error:
         raise InvalidInput("vimConnectionInfo", "ssl_ca_cert: certificates in PEM form expected") from error
 
@@ -144,10 +144,6 @@ def _cluster_context(access: ClusterAccess) -> ssl.SSLContext:
     if access.client_certificate and access.client_key:
         _load_pair(context, access.client_certificate, access.client_key)
     return context
-
-
-def _provider_context(trust: ClusterTrust) -> ssl.SSLContext:
-    return _context(trust, only_ca=False)
 
 
 def _context(trust: ClusterTrust, *, only_ca: bool) -> ssl.SSLContext:
@@ -172,10 +168,6 @@ def _load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
         context.load_cert_chain(path)
     finally:
         os.unlink(path)  # noqa: PTH108
-
-
-def _fingerprint(data: ClusterAccess | OidcUser) -> str:
-    return hashlib.sha256(json.dumps(asdict(data)).encode()).hexdigest()
 
 
 def _check_token(token: str) -> None:

@@ -57,19 +57,13 @@ def self_contained_connection(text: str, *, field: str = "kubeconfig") -> VimCon
 
 
 def _connection(config: JsonMapping, field: str) -> VimConnection:
-    context = _mapping(
-        _named(config, "contexts", config.get("current-context"), field).get("context"), f"{field}.contexts[].context"
-    )
-    cluster = _mapping(
-        _named(config, "clusters", context.get("cluster"), field).get("cluster"), f"{field}.clusters[].cluster"
-    )
-    user = _mapping(_named(config, "users", context.get("user"), field).get("user"), f"{field}.users[].user")
-    server = _server(cluster, f"{field}.clusters[].cluster")
-    interface: dict[str, object] = {"endpoint": server}
-    interface["ssl_ca_cert"] = _ca(cluster, f"{field}.clusters[].cluster")
+    context = _named(config, "context", config.get("current-context"), field)
+    cluster = _named(config, "cluster", context.get("cluster"), field)
+    user = _named(config, "user", context.get("user"), field)
+    place = f"{field}.clusters[].cluster"
     return VimConnection(
         vim_type=_KUBERNETES,
-        interface_info=interface,
+        interface_info={"endpoint": _server(cluster, place), "ssl_ca_cert": _ca(cluster, place)},
         access_info=_access(user, f"{field}.users[].user"),
         # Every kubeconfig that is read here comes from the cluster of a VNF.
         of_vnf=True,
@@ -152,11 +146,12 @@ def _pem(holder: JsonMapping, name: str, field: str) -> str | None:
 
 
 def _named(config: JsonMapping, kind: str, name: object, field: str) -> JsonMapping:
-    entries = config.get(kind)
+    """Return the context, cluster or user of that name."""
+    entries = config.get(f"{kind}s")
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, Mapping) and name and entry.get("name") == name:
-            return entry
-    raise Unprocessable(f"{field}.{kind}", "the entry that the current context names is missing")
+            return _mapping(entry.get(kind), f"{field}.{kind}s[].{kind}")
+    raise Unprocessable(f"{field}.{kind}s", "the entry that the current context names is missing")
 
 
 def _mapping(value: object, field: str) -> JsonMapping:

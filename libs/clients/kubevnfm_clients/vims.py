@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 from cachetools import TTLCache
@@ -62,18 +62,20 @@ class HttpVims:
         self._api = InternalApi("vim-registry", base_url, token, session)
 
     async def create(self, vim: JsonMapping) -> JsonMapping:
-        return _record(await self._api.call("POST", "vims", body=dict(vim)))
+        record: JsonObject = await self._api.call("POST", "vims", body=dict(vim))
+        return record
 
     async def list(self, filters: Mapping[str, Sequence[str]]) -> Sequence[JsonMapping]:
-        query = [(name, value) for name, values in filters.items() for value in values]
-        answer = await self._api.call("GET", "vims", query=_multi(query))
-        return [_record(vim) for vim in answer["vims"]]
+        records: Sequence[JsonObject] = (await self._api.call("GET", "vims", query=filters))["vims"]
+        return records
 
     async def get(self, vim_id: str) -> JsonMapping:
-        return _record(await self._api.call("GET", "vims", vim_id))
+        record: JsonObject = await self._api.call("GET", "vims", vim_id)
+        return record
 
     async def update(self, vim_id: str, changes: JsonMapping) -> JsonMapping:
-        return _record(await self._api.call("PUT", "vims", vim_id, body=dict(changes)))
+        record: JsonObject = await self._api.call("PUT", "vims", vim_id, body=dict(changes))
+        return record
 
     async def delete(self, vim_id: str) -> None:
         await self._api.call("DELETE", "vims", vim_id)
@@ -92,12 +94,3 @@ class HttpVimUsers:
     async def users(self, vim_id: str) -> Sequence[str]:
         answer = await self._api.call("GET", "vims", vim_id, "users")
         return [str(user) for user in answer["users"]]
-
-
-def _record(vim: Any) -> JsonObject:
-    return dict(vim)
-
-
-def _multi(pairs: Sequence[tuple[str, str]]) -> Any:
-    """Aiohttp takes repeated query parameters as a list of pairs."""
-    return list(pairs)

@@ -50,8 +50,6 @@ class Index:
     """The file that the VNFD starts with."""
     manifest: str | None = None
     listed: dict[str, Listed] = field(default_factory=dict)
-    external: tuple[str, ...] = ()
-    """URLs of artifacts outside the package."""
     certificate: str | None = None
     """The file with the certificate of the manifest's signer, if the signature does not contain it."""
     in_manifest: frozenset[str] = frozenset()
@@ -74,13 +72,12 @@ def read_index(files: PackageFiles, *, is_copy: bool = False) -> Index:
     if manifest is None:
         missing = "without a manifest (*.mf) in the root no digest is checked (SOL004 4.3.2)"
         return Index(path=entry, entry=entry, warnings=(missing,))
-    listed, external = _from_manifest(files, manifest, is_copy=is_copy)
+    listed = _from_manifest(files, manifest, is_copy=is_copy)
     return Index(
         path=manifest,
         entry=entry,
         manifest=manifest,
         listed=listed,
-        external=external,
         certificate=_certificate(files, manifest, ""),
         in_manifest=_with_digest(listed),
         sets=_sets(files, manifest),
@@ -150,35 +147,32 @@ def _from_meta(files: PackageFiles, *, is_copy: bool) -> Index:
     head, blocks = _head(files)
     manifest = head.get("etsi-entry-manifest") or head.get("entry-manifest")
     listed: dict[str, Listed] = {}
-    external: list[str] = []
-    index = Index(path=META, entry=head["entry-definitions"], listed=listed)
     for block in blocks:
-        _take(block, key="name", files=files, where=META, listed=listed, external=external, is_copy=is_copy)
-    if manifest:
-        if manifest not in files.names():
-            raise PackageRefused(f"ETSI-Entry-Manifest names {manifest}, which the package does not contain", file=META)
-        more, outside = _from_manifest(files, manifest, is_copy=is_copy)
-        external.extend(outside)
-        index = replace(
-            index,
-            manifest=manifest,
-            # For a file in both lists the manifest's digest counts: it is the one that a signature covers.
-            listed={**listed, **more},
-            certificate=_certificate(files, manifest, head.get("etsi-entry-certificate", "")),
-            in_manifest=_with_digest(more),
-            sets=_sets(files, manifest),
-        )
-    return replace(index, external=tuple(external))
+        _take(block, key="name", files=files, where=META, listed=listed, is_copy=is_copy)
+    index = Index(path=META, entry=head["entry-definitions"], listed=listed)
+    if not manifest:
+        return index
+    if manifest not in files.names():
+        raise PackageRefused(f"ETSI-Entry-Manifest names {manifest}, which the package does not contain", file=META)
+    more = _from_manifest(files, manifest, is_copy=is_copy)
+    return replace(
+        index,
+        manifest=manifest,
+        # For a file in both lists the manifest's digest counts: it is the one that a signature covers.
+        listed={**listed, **more},
+        certificate=_certificate(files, manifest, head.get("etsi-entry-certificate", "")),
+        in_manifest=_with_digest(more),
+        sets=_sets(files, manifest),
+    )
 
 
-def _from_manifest(files: PackageFiles, path: str, *, is_copy: bool) -> tuple[dict[str, Listed], tuple[str, ...]]:
+def _from_manifest(files: PackageFiles, path: str, *, is_copy: bool) -> dict[str, Listed]:
     text = read_text(files, path).split("-----BEGIN", 1)[0]  # what follows is the signature
     listed: dict[str, Listed] = {}
-    external: list[str] = []
     for block in _blocks(text, first_keys={"source"}):
         if "source" in block:
-            _take(block, key="source", files=files, where=path, listed=listed, external=external, is_copy=is_copy)
-    return listed, tuple(external)
+            _take(block, key="source", files=files, where=path, listed=listed, is_copy=is_copy)
+    return listed
 
 
 def _take(
@@ -188,15 +182,13 @@ def _take(
     files: PackageFiles,
     where: str,
     listed: dict[str, Listed],
-    external: list[str],
     is_copy: bool,
 ) -> None:
-    """Check one block about one file and add it to ``listed``, or to ``external`` if it is outside the package."""
+    """Check one block about one file and add it to ``listed``; a URL, of a file outside the package, is left out."""
     name = block.get(key, "")
     if not name:
         raise PackageRefused(f"a block without {key.capitalize()}: {', '.join(block)}", file=where)
     if _URL.match(name):
-        external.append(name)
         return
     # An exact name first; `locate` also accepts a form such as `./name`.
     place = name if name in files.names() else locate(files, name, beside="")

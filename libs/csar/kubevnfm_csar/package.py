@@ -59,8 +59,6 @@ class Package(BaseModel):
     vnfd: Vnfd
     files: tuple[str, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
-    external_artifacts: tuple[str, ...] = ()
-    """URLs."""
     image_checksums: dict[str, Checksum] = Field(default_factory=dict)
     """SHA-256 of the images in the package whose checksum the VNFD does not give, by path."""
     security: dict[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -130,7 +128,6 @@ def describe(csar: Csar) -> Package:
         vnfd=vnfd,
         files=tuple(sorted(csar.names())),
         artifacts=artifacts,
-        external_artifacts=csar.index.external,
         image_checksums={
             image.path: _checksum(csar, image.path)
             for image in vnfd.software_images

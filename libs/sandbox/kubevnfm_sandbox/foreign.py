@@ -10,14 +10,14 @@ from __future__ import annotations
 import base64
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from kubevnfm_sandbox.process import Sandbox
+from kubevnfm_sandbox.launcher_config import THREADS
+from kubevnfm_sandbox.process import Sandbox, in_memory
 from kubevnfm_sandbox.runs import Program
 from kubevnfm_sandbox.seccomp import FilterUnavailable, compiled
 
@@ -25,8 +25,6 @@ _HERE: Final = Path(__file__).parent
 NOT_EXECUTED: Final = 126
 """The status of a run whose program the kernel does not execute in the sandbox: the launcher's own, as a shell's."""
 _PLACE: Final = "/program"
-_THREADS: Final = 256
-"""As for code that may connect."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ class ProgramSandbox(Sandbox):
     async def run_program(self, program: ForeignProgram) -> ForeignEnded:
         """Run the program to its end. Raises SandboxUnavailable."""
         said = bytearray()
-        with TemporaryDirectory(prefix="kubevnfm-program-") as spare, _in_memory() as output:
+        with TemporaryDirectory(prefix="kubevnfm-program-") as spare, in_memory("output") as output:
             run = _Run(
                 entry="",
                 shim=_HERE / "probe",
@@ -114,21 +112,11 @@ class ProgramSandbox(Sandbox):
         return config | {
             "program": program.program,
             "filter": filter_,
-            "threads": _THREADS,
+            "threads": THREADS,
             "file_mib": program.output_mib,
             "views": [*config["views"], place, *([str(path), str(path)] for path in program.needs)],
             "places": {**config["places"], "program": place},
         }
-
-
-@contextmanager
-def _in_memory() -> Iterator[int]:
-    """Yield the descriptor of an empty file in memory, whose size the kernel limits for the program."""
-    fd = os.memfd_create("output")
-    try:
-        yield fd
-    finally:
-        os.close(fd)
 
 
 def _open_to_all(path: Path, spare: Path, mode: int) -> Path:

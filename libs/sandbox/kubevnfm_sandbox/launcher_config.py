@@ -6,16 +6,17 @@ import base64
 import importlib.util
 import sys
 import sysconfig
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import Final
+
+from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_sandbox.runs import Limits, Program
 from kubevnfm_sandbox.seccomp import FilterUnavailable, compiled, number_of
 
 _HERE: Final = Path(__file__).parent
 _FILE_MIB: Final = 16
-_THREADS: Final = 256
+THREADS: Final = 256
 """Limit of RLIMIT_NPROC for code that may connect. The kernel counts all processes of the user."""
 _LIBRARIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 _DEVICES: Final = ("/dev/null", "/dev/urandom")
@@ -32,40 +33,10 @@ _NATIVE: Final = frozenset(
 Any other one (``_ctypes``, ``_sqlite3``, ``readline``, ``_dbm``, ``mmap``, ``_posixsubprocess``, ``_ssl`` ...) is not there."""
 
 
-class LauncherConfig(TypedDict):
-    """The argument of the launcher; see there."""
-
-    timeout_s: float
-    memory_mib: int
-    file_mib: int
-    trusted: bool
-    without: list[str]
-    filter: str | None
-    no_filter: str
-    room: str
-    spare_room: str
-    views: list[list[str]]
-    masked: list[str]
-    report: int
-    modules: tuple[str, ...]
-    entry: str
-    watched: bool
-    native: list[str]
-    library: str
-    native_folder: str
-    python: str
-    python_library: str
-    reach: list[tuple[str, int]]
-    threads: int
-    connector: str
-    seccomp_number: int
-    places: Mapping[str, list[str]]
-
-
 def launcher_config(
     program: Program, limits: Limits, *, room: str, spare: str, limit_s: float, report: int
-) -> LauncherConfig:
-    """Return how the launcher confines a run of the program; ``report``: the descriptor that it reports to."""
+) -> JsonObject:
+    """Return the launcher's argument for a run of the program; ``report``: the descriptor that it reports to."""
     # The base installation's standard library; the virtual environment also contains the service's packages.
     base = {"installed_base": sys.base_prefix, "platbase": sys.base_exec_prefix}
     library = sysconfig.get_path("stdlib", vars=base)
@@ -118,7 +89,7 @@ def launcher_config(
         "python": python,
         "python_library": str(shared.parent) if shared.is_file() else "",
         "reach": list(program.reach),
-        "threads": _THREADS if program.reach else 0,
+        "threads": THREADS if program.reach else 0,
         "connector": str(_HERE / "connector.py"),
         "seccomp_number": number,
         "places": {**places, "modules": [str(next(iter(modules.values()), _HERE)), "/modules"]},

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import structlog
+from kubevnfm_kit.json_types import JsonObject
 from pydantic import Field
 
 from kubevnfm_sandbox.answers import ANSWER_BYTES, Answer, AnswerRefused, FailedAnswer, read_answer, read_plain
-from kubevnfm_sandbox.launcher import OUT_OF_TIME, UNCONFINED
-from kubevnfm_sandbox.launcher_config import LauncherConfig, launcher_config
+from kubevnfm_sandbox.launcher import GUARD_DEADLINE, OUT_OF_TIME, UNCONFINED
+from kubevnfm_sandbox.launcher_config import launcher_config
 from kubevnfm_sandbox.runs import (
     Ended,
     Limits,
@@ -48,7 +49,6 @@ _GRACE_S: Final = 1.0
 """Time between closing stdin, on which the guard kills its child, and killing the guard."""
 _UNPRIVILEGED: Final = 65534
 """The user that `launcher` makes of root."""
-_GUARD_DEADLINE: Final = 124
 _REPORT_BYTES: Final = 4096
 """Largest report of the launcher; a pipe holds it without a reader."""
 _SCRIPT_NATIVE: Final = frozenset(
@@ -97,25 +97,23 @@ class Sandbox:
             imports=script.shim,
             folders=script.folders,
         )
-        given = {
-            "file": script.file,
-            "stdin": base64.b64encode(script.stdin).decode(),
-            "pickled": script.given,
-            "longest": _LONGEST_OF_SCRIPT,
-            "via": script.via,
-        }
         if not (script.package / script.file).is_file():
             raise ScriptRefused(f"{script.file}: no such file in the package")
         limit_s = self._limits.timeout_s if script.timeout_s is None else script.timeout_s
         said = bytearray()
         async with self._places:
-            with _scratch() as printed, _filled(script.private_files) as files:
-                more = {
+            with in_memory("printed") as printed, _filled(script.private_files) as files:
+                given = {
+                    "file": script.file,
+                    "stdin": base64.b64encode(script.stdin).decode(),
+                    "pickled": script.given,
+                    "longest": _LONGEST_OF_SCRIPT,
+                    "via": script.via,
                     "printed": printed,
                     "files": files,
                     "names": {name: list(at) for name, at in script.names.items()},
                 }
-                document = json.dumps({**given, **more}).encode()
+                document = json.dumps(given).encode()
                 try:
                     ended = await self._run(program, document, limit_s, said=said, passed=(printed, *files.values()))
                 except asyncio.CancelledError:
@@ -154,7 +152,7 @@ class Sandbox:
     ) -> Ended:
         """See run; ``said`` gets the end of stderr as it arrives, ``passed`` are descriptors for the program."""
         with tempfile.TemporaryDirectory(prefix="kubevnfm-room-") as room, tempfile.TemporaryDirectory() as spare:
-            raw, status, timed_out = b"", _GUARD_DEADLINE, True
+            raw, status, timed_out = b"", GUARD_DEADLINE, True
             began = time.monotonic()
             with _report() as (read_report, to):
                 config = json.dumps(self._config(program, room, spare, limit_s, report=to))
@@ -172,7 +170,7 @@ class Sandbox:
             raw, _without_cut_line(bytes(said), _STDERR_BYTES), status, timed_out=timed_out or report == OUT_OF_TIME
         )
 
-    def _config(self, program: Program, room: str, spare: str, limit_s: float, *, report: int) -> LauncherConfig:
+    def _config(self, program: Program, room: str, spare: str, limit_s: float, *, report: int) -> JsonObject:
         return launcher_config(program, self._limits, room=room, spare=spare, limit_s=limit_s, report=report)
 
 
@@ -181,9 +179,8 @@ _PROBE_ANSWER: Final = b'{"confined": true}'
 
 
 @contextmanager
-def _scratch(name: str = "printed") -> Iterator[int]:
-    """Yield the descriptor of an empty file in memory."""
-    # No pipe: what a script prints is read only if it is killed, and must not wait for a reader.
+def in_memory(name: str) -> Iterator[int]:
+    """Yield the descriptor of an empty file in memory: unlike a pipe, it does not wait for a reader."""
     fd = os.memfd_create(name)
     try:
         yield fd
@@ -215,7 +212,7 @@ def _filled(contents: Mapping[str, bytes]) -> Iterator[dict[str, int]]:
     """Yield the descriptors of files in memory with these contents, which only the script's user may open."""
     # In memory: if this service is killed, no process is left that would delete a file on a disk.
     with ExitStack() as files:
-        found = {name: files.enter_context(_scratch("private")) for name in contents}
+        found = {name: files.enter_context(in_memory("private")) for name in contents}
         for name, fd in found.items():
             os.fchmod(fd, 0o600)
             if os.getuid() == 0:

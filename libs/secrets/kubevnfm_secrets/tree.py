@@ -57,11 +57,17 @@ def _hide(node: Any, names: frozenset[str], *, is_secret: bool) -> Any:
 
 def listed_names(tree: Any) -> frozenset[str]:
     """Return the names that objects of the tree list as secret."""
+    return _names_in(tree, _listed)
+
+
+def _names_in(tree: Any, names_of: Callable[[Mapping[str, Any]], frozenset[str]]) -> frozenset[str]:
+    """Return the names that ``names_of`` gives for the objects of the tree."""
     if type(tree) in _LEAVES:
         return frozenset()
     if isinstance(tree, Mapping):
-        return _listed(tree).union(*map(listed_names, tree.values()))
-    return frozenset().union(*map(listed_names, tree)) if isinstance(tree, list | tuple) else frozenset()
+        return names_of(tree).union(*(_names_in(value, names_of) for value in tree.values()))
+    inner = tree if isinstance(tree, list | tuple) else ()
+    return frozenset().union(*(_names_in(value, names_of) for value in inner))
 
 
 def _listed(node: Mapping[str, Any]) -> frozenset[str]:
@@ -73,12 +79,7 @@ def _listed(node: Mapping[str, Any]) -> frozenset[str]:
 
 def hidden_names(tree: Any) -> frozenset[str]:
     """Return the names of the attributes whose values are Secrets, or lists of them: to find copies of them in other trees."""
-    if type(tree) in _LEAVES:
-        return frozenset()
-    if isinstance(tree, Mapping):
-        own = {str(name) for name, value in tree.items() if _is_hidden(value)}
-        return frozenset(own).union(*map(hidden_names, tree.values()))
-    return frozenset().union(*map(hidden_names, tree)) if isinstance(tree, list | tuple) else frozenset()
+    return _names_in(tree, lambda node: frozenset(str(name) for name, value in node.items() if _is_hidden(value)))
 
 
 def _is_hidden(value: Any) -> bool:

@@ -224,12 +224,4 @@ class ResourceChanges(SolType):
     @property
     def is_empty(self) -> bool:
         """Whether nothing was affected."""
-        return not any(
-            (
-                self.affected_vnfcs,
-                self.affected_virtual_links,
-                self.affected_ext_link_ports,
-                self.affected_virtual_storages,
-                self.metadata,
-            )
-        )
+        return not any(value for _, value in self)

@@ -94,7 +94,6 @@ class Cp(Part):
     kind: Literal["vdu", "external", "virtual"] = "vdu"
     vdu_id: str | None = None
     order: int | None = None
-    layer_protocols: tuple[str, ...] = ()
     virtual_link: str | None = None
     """Its internal virtual link; None: the request gives the link (extVirtualLinks)."""
     is_external: bool = False
@@ -107,12 +106,9 @@ class VirtualLink(Part):
 
     virtual_link_id: str
     description: str = ""
-    layer_protocols: tuple[str, ...] = ()
     cidr: str | None = None
     ip_version: str | None = None
     dhcp_enabled: bool | None = None
-    network_name: str | None = None
-    network_type: str | None = None
 
 
 class PhaseDriver(Part):
@@ -186,9 +182,6 @@ class PackageChange(Part):
 
     name: str
     selector: tuple[JsonObject, ...] = ()
-    modification_qualifier: str = ""
-    additional_modification_description: str = ""
-    destination_flavour_id: str | None = None
 
 
 class InitialValues(Part):
@@ -281,8 +274,6 @@ class Vnfd(Part):
     software_version: str
     descriptor_version: str
     vnfm_info: tuple[str, ...] = ()
-    product_info_name: str = ""
-    product_info_description: str = ""
     default_flavour_id: str | None = None
     """The default of the input by which the top file selects the flavour."""
     files: tuple[str, ...] = ()

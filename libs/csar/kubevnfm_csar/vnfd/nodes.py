@@ -139,7 +139,6 @@ def connection_points(topology: Topology) -> dict[str, Cp]:
             kind="vdu",
             vdu_id=node.requirement("virtual_binding"),
             order=None if order is None else topology.whole_number(order, f"{node.name}.order"),
-            layer_protocols=_protocols(node.properties),
             virtual_link=link,
             # A connection point that the VNFD leaves open can only be connected by a request.
             is_external=node.name in topology.exposed or link is None,
@@ -152,15 +151,10 @@ def connection_points(topology: Topology) -> dict[str, Cp]:
                 cp_id=node.name,
                 kind=cast("Literal['external', 'virtual']", kind),
                 vdu_id=node.requirement("target"),
-                layer_protocols=_protocols(node.properties),
                 virtual_link=link,
                 is_external=kind == "external" or node.name in topology.exposed,
             )
     return found
-
-
-def _protocols(properties: JsonMapping) -> tuple[str, ...]:
-    return tuple(str(item) for item in sequence(properties.get("layer_protocols")))
 
 
 def virtual_links(topology: Topology) -> dict[str, VirtualLink]:
@@ -170,16 +164,12 @@ def virtual_links(topology: Topology) -> dict[str, VirtualLink]:
         profile = mapping(node.properties.get("vl_profile"))
         data = [mapping(item) for item in sequence(profile.get("virtual_link_protocol_data"))]
         layer_3 = next((mapping(item.get("l3_protocol_data")) for item in data if item.get("l3_protocol_data")), {})
-        layer_2 = next((mapping(item.get("l2_protocol_data")) for item in data if item.get("l2_protocol_data")), {})
         dhcp = layer_3.get("dhcp_enabled")
         found[node.name] = VirtualLink(
             virtual_link_id=node.name,
             description=text(node.properties.get("description")),
-            layer_protocols=_protocols(mapping(node.properties.get("connectivity_type"))),
             cidr=text(layer_3.get("cidr")) or None,
             ip_version=text(layer_3.get("ip_version")) or None,
             dhcp_enabled=dhcp if isinstance(dhcp, bool) else None,
-            network_name=text(layer_2.get("name")) or None,
-            network_type=text(layer_2.get("network_type")) or None,
         )
     return found

@@ -139,13 +139,7 @@ def _group_by_policy(topology: Topology) -> dict[str, str]:
 def package_changes(topology: Topology) -> tuple[PackageChange, ...]:
     """Return the VnfPackageChange policies."""
     return tuple(
-        PackageChange(
-            name=name,
-            selector=tuple(dict(mapping(item)) for item in sequence(properties.get("selector"))),
-            modification_qualifier=text(properties.get("modification_qualifier")),
-            additional_modification_description=text(properties.get("additional_modification_description")),
-            destination_flavour_id=text(properties.get("destination_flavour_id")) or None,
-        )
+        PackageChange(name=name, selector=tuple(dict(mapping(item)) for item in sequence(properties.get("selector"))))
         for name, properties, _ in topology.policies("VnfPackageChange")
     )
 

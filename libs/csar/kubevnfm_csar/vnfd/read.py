@@ -47,8 +47,6 @@ def read_vnfd(files: PackageFiles, *, entry: str | None = None) -> Vnfd:
         software_version=_required(facts, "software_version", file=entry),
         descriptor_version=_required(facts, "descriptor_version", file=entry),
         vnfm_info=tuple(text(item) for item in _as_list(facts.get("vnfm_info"))),
-        product_info_name=text(facts.get("product_info_name")),
-        product_info_description=text(facts.get("product_info_description")),
         default_flavour_id=default if default in flavours else (next(iter(flavours)) if len(flavours) == 1 else None),
         files=tuple(templates),
         flavours=flavours,
