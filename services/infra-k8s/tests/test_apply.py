@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from kubevnfm_events.objects import ApplyObjects, VduTarget
+from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_events.objects import ApplyObjects, ObjectsOrder, VduTarget
 from kubevnfm_infra_k8s.domain.errors import (
     ForeignObjects,
     ObjectFailed,
@@ -489,15 +490,21 @@ async def test_the_request_maps_a_vdu_to_a_workload(site: Any, workload: Make) -
     assert [pod.vdu_id for pod in done.pods] == ["VDU1"] * 3
 
 
+def an_order(package: PackageRef, *files: str) -> ObjectsOrder:
+    return ObjectsOrder(package=package, vim=VimConnection(), def_files=files)
+
+
 async def test_a_package_whose_copy_lacks_a_listed_image_is_read(site: Any, make: Make) -> None:
     """The unpacked copies of packages have no images; TOSCA.meta lists them all the same."""
     files = {"f.yaml": make("ConfigMap", "c"), "Files/images/disk.img": "an image"}
     package = site.packages.add(files)
     (site.packages.root / "p1" / "Files/images/disk.img").unlink()
-    read = await site.handlers.sources.read(package, ["f.yaml"], vnf_instance_id="i1", operation_id="op")
+    read = await site.handlers.sources.read(an_order(package, "f.yaml"), vnf_instance_id="i1", operation_id="op")
     assert [name for name, _ in read] == ["f.yaml"]
     with pytest.raises(InvalidInput, match=r"disk\.img: no such file in the package"):
-        await site.handlers.sources.read(package, ["Files/images/disk.img"], vnf_instance_id="i1", operation_id="op")
+        await site.handlers.sources.read(
+            an_order(package, "Files/images/disk.img"), vnf_instance_id="i1", operation_id="op"
+        )
 
 
 async def test_a_file_changed_since_onboarding_is_rejected(site: Any, make: Make) -> None:
@@ -505,7 +512,7 @@ async def test_a_file_changed_since_onboarding_is_rejected(site: Any, make: Make
     file = site.packages.root / "p1" / "f.yaml"
     file.write_text(file.read_text().replace("name: c", "name: d"))
     with pytest.raises(InvalidInput, match=r"f\.yaml: modified, its SHA-256 digest differs"):
-        await site.handlers.sources.read(package, ["f.yaml"], vnf_instance_id="i1", operation_id="op")
+        await site.handlers.sources.read(an_order(package, "f.yaml"), vnf_instance_id="i1", operation_id="op")
 
 
 async def test_ten_instances_at_once_take_about_the_time_of_one(site: Any, workload: Make) -> None:

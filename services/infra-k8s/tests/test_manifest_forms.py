@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import pytest
-from kubevnfm_events.objects import VduTarget
+from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_events.objects import ObjectsOrder, VduTarget
 from kubevnfm_infra_k8s.domain.changing.dry_run import webhooks_of
 from kubevnfm_infra_k8s.domain.charts import templates_of
 from kubevnfm_infra_k8s.domain.objects import Resource
@@ -89,12 +89,13 @@ class Serving:
         return None
 
 
-@dataclass(frozen=True)
-class Described:
-    vnf_instance_id: str = "i"
-    namespace: str | None = None
-    multi_namespace: bool = True
-    vdus: tuple[VduTarget, ...] = (VduTarget(vdu_id="V", name="web", replicas=2),)
+ORDER = ObjectsOrder(
+    package=PackageRef(package_id="p", vnfd_id="d"),
+    vim=VimConnection(),
+    def_files=(),
+    multi_namespace=True,
+    vdus=(VduTarget(vdu_id="V", name="web", replicas=2),),
+)
 
 
 def with_other_forms(node: Any) -> Iterator[Any]:
@@ -111,7 +112,7 @@ def with_other_forms(node: Any) -> Iterator[Any]:
 async def _used(text: str) -> None:
     manifests = read_manifests(templates_of("chart", text))
     check_hooks(manifests)
-    planned = await plan(Described(), manifests, cast("Cluster", Serving()), operation_id="op")
+    planned = await plan(ORDER, manifests, cast("Cluster", Serving()), vnf_instance_id="i", operation_id="op")
     for level in Level:
         rules = Rules(pod_security=level)
         described(findings(planned.objects, rules, {}))

@@ -14,11 +14,12 @@ from kubevnfm_kit.ids import derived_id
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Index, Op, Query, by
 from kubevnfm_worker import StepContext
+from pydantic import TypeAdapter
 
 from kubevnfm_infra_k8s.domain.errors import SharedObjectDiffers
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Sharing
-from kubevnfm_infra_k8s.domain.release import Entry, OwnedClaim, Release, release_id
+from kubevnfm_infra_k8s.domain.release import Entry, Release, release_id
 
 RELEASES: Final = "k8s_releases"
 SHARED: Final = "k8s_shared_objects"
@@ -30,6 +31,7 @@ INDEXES: Final[Mapping[str, Sequence[Index]]] = {
     START_TIMES: [Index(["vnfInstanceId"])],
     DELETIONS: [Index(["endedAt"])],
 }
+_ENTRIES: Final = TypeAdapter(Entry)
 _KEPT: Final = timedelta(days=7)
 """How long the answer of a deletion is stored: as long as a worker keeps the records of commands that are done."""
 _TRIES: Final = 50
@@ -102,45 +104,13 @@ class StoredReleases:
 
 
 def _entry(body: Mapping[str, Any]) -> Entry:
-    return Entry(
-        key=ObjectKey(body["apiVersion"], body["kind"], body["namespace"], body["name"]),
-        file=body["file"],
-        digest=body["digest"],
-        uid=body["uid"],
-        vdu_id=body["vduId"],
-        is_kept=body["isKept"],
-        is_shared=body["isShared"],
-        # These, manifestName, owned, topologyVdus and claims are absent in releases that an earlier version has stored.
-        is_adopted=body.get("isAdopted", False),
-        is_complete=body.get("isComplete", False),
-        claim_templates=tuple(body["claimTemplates"]),
-        manifest_name=body.get("manifestName", ""),
-        owned=body.get("owned", ""),
-        topology_vdus=tuple(body.get("topologyVdus", ())),
-        claims=tuple(OwnedClaim(each["name"], each["uid"]) for each in body.get("claims", ())),
-    )
+    # Members that an earlier version has not stored have their defaults.
+    return _ENTRIES.validate_python({**body, "key": body})
 
 
 def _entry_document(entry: Entry) -> dict[str, Any]:
-    return {
-        "apiVersion": entry.key.api_version,
-        "kind": entry.key.kind,
-        "namespace": entry.key.namespace,
-        "name": entry.key.name,
-        "file": entry.file,
-        "digest": entry.digest,
-        "uid": entry.uid,
-        "vduId": entry.vdu_id,
-        "isKept": entry.is_kept,
-        "isShared": entry.is_shared,
-        "isAdopted": entry.is_adopted,
-        "isComplete": entry.is_complete,
-        "claimTemplates": list(entry.claim_templates),
-        "manifestName": entry.manifest_name,
-        "owned": entry.owned,
-        "topologyVdus": list(entry.topology_vdus),
-        "claims": [{"name": each.name, "uid": each.uid} for each in entry.claims],
-    }
+    document: dict[str, Any] = _ENTRIES.dump_python(entry, mode="json", by_alias=True)
+    return {**document.pop("key"), **document}
 
 
 class StoredSharedObjects:

@@ -15,7 +15,7 @@ from kubevnfm_csar.files import FolderFiles
 from kubevnfm_csar.manifest import HASH_NAMES, read_index
 from kubevnfm_csar.placeholders import fill_in
 from kubevnfm_events import PackageRef
-from kubevnfm_events.objects import HelmChart, Variables
+from kubevnfm_events.objects import ChartOrder, HelmChart, ObjectsOrder
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing, Secret, map_secrets
@@ -41,34 +41,27 @@ class PackageSources:
         self._packages, self._downloads, self._helm = packages, downloads, helm
         self._store, self._key_ring = store, key_ring
 
-    async def read(
-        self,
-        package: PackageRef,
-        def_files: Sequence[str],
-        *,
-        vnf_instance_id: str,
-        operation_id: str,
-        variables: Variables | None = None,
-    ) -> Sequence[tuple[str, str]]:
-        if not def_files:
+    async def read(self, order: ObjectsOrder, *, vnf_instance_id: str, operation_id: str) -> Sequence[tuple[str, str]]:
+        if not order.def_files:
             raise InvalidInput(FIELD, "at least one file expected")
-        paths = [each for each in def_files if not _is_url(each)]
+        paths = [each for each in order.def_files if not _is_url(each)]
         texts: dict[str, str] = {}
         if paths:
-            folder = await self._packages.folder(package)
+            folder = await self._packages.folder(order.package)
             texts = await asyncio.to_thread(_read_files, folder, paths)
-        for each in def_files:
+        for each in order.def_files:
             if _is_url(each):
                 texts[each] = await self._fetched(each, vnf_instance_id, operation_id)
-        read = [(each, texts[each]) for each in dict.fromkeys(def_files)]
-        if variables is None:
+        read = [(each, texts[each]) for each in dict.fromkeys(order.def_files)]
+        if order.variables is None:
             return read
-        values = {name: value.reveal(self._key_ring) for name, value in variables.items()}
+        values = {name: value.reveal(self._key_ring) for name, value in order.variables.items()}
         return await asyncio.to_thread(fill_in, read, values)
 
-    def secrets_in(self, variables: Variables | None, chart: HelmChart | None) -> Sequence[str]:
-        found = list((variables or {}).values())
-        map_secrets(chart.values if chart is not None else {}, found.append)
+    def secrets_in(self, order: ObjectsOrder) -> Sequence[str]:
+        found = list((order.variables or {}).values())
+        if isinstance(order, ChartOrder) and order.chart is not None:
+            map_secrets(order.chart.values, found.append)
         return [each.reveal(self._key_ring) for each in found]
 
     async def rendered(

@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pydantic import ConfigDict
+from pydantic.alias_generators import to_camel
+
 Body = Mapping[str, Any]
 """An object in JSON form. Only ``apiVersion``, ``kind`` and ``metadata`` are common to all kinds."""
 
@@ -61,6 +64,8 @@ known which pods controllers make of custom resources."""
 @dataclass(frozen=True, order=True)
 class ObjectKey:
     """Identifies an object; ``namespace`` is "" for cluster-scoped ones."""
+
+    __pydantic_config__ = ConfigDict(alias_generator=to_camel)
 
     api_version: str
     kind: str
@@ -148,7 +153,7 @@ class Wanted:
         return annotations_of(self.body).get(KEEP_ANNOTATION) == "true"
 
     @property
-    def claim_templates(self) -> Sequence[str]:
+    def claim_templates(self) -> tuple[str, ...]:
         """Names of a StatefulSet's volumeClaimTemplates."""
         templates = field_at(self.body, "spec", "volumeClaimTemplates") if self.key.kind == "StatefulSet" else None
         return tuple(name_of(each) for each in templates or [])

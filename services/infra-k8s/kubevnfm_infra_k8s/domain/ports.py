@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from kubevnfm_clients.cloud_identity import IdentityKind
 from kubevnfm_events import Event, PackageRef, VimConnection
-from kubevnfm_events.objects import HelmChart, ObjectsDeleted, Variables
+from kubevnfm_events.objects import HelmChart, ObjectsDeleted, ObjectsOrder
 from kubevnfm_worker import StepContext
 
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
@@ -157,23 +157,20 @@ class Sources(Protocol):
 
     async def read(
         self,
-        package: PackageRef,
-        def_files: Sequence[str],
+        order: ObjectsOrder,
         *,
         vnf_instance_id: str,
         operation_id: str,
-        variables: Variables | None = None,
     ) -> Sequence[tuple[str, str]]:
-        """Return (name, text) of each file, in order. The content of a URL does not change during an operation.
+        """Return (name, text) of each file, in order, with the variables. The content of a URL does not change during an operation.
 
-        ``variables``: the values of placeholders; None if the texts have none.
         Raises InvalidInput for a file that the package lacks or that was modified, for a URL that is not allowed, and for
         a placeholder without a value.
         """
         ...
 
-    def secrets_in(self, variables: Variables | None, chart: HelmChart | None) -> Sequence[str]:
-        """Return the values, in clear, that the files of a command contain and that no message may show."""
+    def secrets_in(self, order: ObjectsOrder) -> Sequence[str]:
+        """Return the values, in clear, that the manifests of an order contain and that no message may show."""
         ...
 
     async def rendered(

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kubevnfm_events.objects import LeftObject
+from pydantic import ConfigDict
+from pydantic.alias_generators import to_camel
 
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.ownership import owned_fields
@@ -45,6 +47,8 @@ class OwnedClaim:
 class Entry:
     """One object of the inventory."""
 
+    __pydantic_config__ = ConfigDict(alias_generator=to_camel)
+
     key: ObjectKey
     file: str
     digest: str
@@ -60,7 +64,7 @@ class Entry:
     """It existed before and was taken over (``additionalParams.adopt``): termination gives it back, without our labels."""
     is_complete: bool = False
     """A Job that has ended well. It may be collected afterwards (``ttlSecondsAfterFinished``)."""
-    claim_templates: Sequence[str] = ()
+    claim_templates: tuple[str, ...] = ()
     """Names of a StatefulSet's volumeClaimTemplates. Kubernetes does not delete their claims with the set."""
     claims: tuple[OwnedClaim, ...] = ()
     """The claims that were seen to be made by this StatefulSet (`claims.recorded`). The set may have others."""
@@ -153,21 +157,19 @@ class Release:
 
 
 def _entry(wanted: Wanted, known: Entry | None) -> Entry:
-    return Entry(
+    """Return the entry of an object, with what is known of the present one."""
+    # Claims of a template that is gone may still exist.
+    entry = replace(
+        known or Entry(wanted.key, wanted.file, wanted.digest),
         key=wanted.key,
         file=wanted.file,
         digest=wanted.digest,
-        uid=known.uid if known is not None else "",
         vdu_id=wanted.vdu_id,
         is_kept=wanted.is_kept_on_delete,
-        is_shared=known is not None and known.is_shared,
-        is_adopted=known is not None and known.is_adopted,
-        # Another manifest is another Job, which has yet to run.
-        is_complete=known is not None and known.is_complete and known.digest == wanted.digest,
         claim_templates=wanted.claim_templates,
-        # Those of a template that is gone may still exist.
-        claims=known.claims if known is not None else (),
         manifest_name=wanted.manifest_name,
-        owned=known.owned if known is not None else "",
         topology_vdus=wanted.topology_vdus,
     )
+    # Another manifest is another Job, which has yet to run.
+    is_same = known is not None and known.digest == wanted.digest
+    return entry if is_same else replace(entry, is_complete=False)

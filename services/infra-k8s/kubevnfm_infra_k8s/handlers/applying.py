@@ -30,7 +30,7 @@ class ApplyHandlers(Handling):
             return await self._apply(command, step)
 
     async def _apply(self, command: ApplyObjects, step: Step) -> Outcome:
-        planned = await step.planned(command, await step.manifests_of(command))
+        planned = await step.planned(command)
         keys = [each.key for each in planned.objects]
         # Before anything is applied, as the name may be unclear.
         workload = workload_cluster(keys, command.cluster_name) if command.cluster_apart else None
@@ -62,8 +62,7 @@ class ApplyHandlers(Handling):
     @in_cluster
     async def replace_objects(self, command: ReplaceObjects, step: Step) -> Outcome:
         """Apply other manifests, and delete what they lack once all is ready."""
-        manifests = await self.manifests(command, command.package, command.def_files, step.context.operation_id)
-        planned = await step.planned(command, manifests)
+        planned = await step.planned(command)
         wait, progress = await step.wait(command.wait_timeout_s), step.progress("apply")
         async with step.showing_remains():
             if not step.is_applied:
@@ -80,7 +79,7 @@ class ApplyHandlers(Handling):
     @in_cluster
     async def repair_objects(self, command: RepairObjects, step: Step) -> Outcome:
         """Apply what others have deleted or changed, and wait until all is ready."""
-        planned = await step.planned(command, await step.manifests_of(command))
+        planned = await step.planned(command)
         wait, progress = await step.wait(command.wait_timeout_s), step.progress("repair")
         secrets = step.cloud_secret_run() if step.release.openstack_vim_id else None
         if secrets is not None:

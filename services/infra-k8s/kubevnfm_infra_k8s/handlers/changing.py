@@ -35,8 +35,8 @@ class ChangeHandlers(Handling):
     async def update_objects(self, command: UpdateObjects, step: Step) -> Outcome:
         """Change the CNF's configuration and images, and wait for what restarts."""
         operation_id = step.context.operation_id
-        files = await self._files_after(command, operation_id)
-        planned = await step.planned(command, await self.manifests(command, command.package, files, operation_id))
+        files = await self._files_after(command, step)
+        planned = await step.planned(command.model_copy(update={"def_files": files}))
         wait, progress = await step.wait(command.wait_timeout_s), step.progress("update")
         # A rollback has another package or other files, so that what it restarts is restarted once more.
         change = digest_of({"operation": operation_id, "package": command.package.package_id, "files": list(files)})
@@ -57,11 +57,12 @@ class ChangeHandlers(Handling):
         await progress.finished("all restarted workloads are ready", total=len(awaited))
         return Done(await facts())
 
-    async def _files_after(self, command: UpdateObjects, operation_id: str) -> tuple[str, ...]:
+    @staticmethod
+    async def _files_after(command: UpdateObjects, step: Step) -> tuple[str, ...]:
         if not command.config_files:
             return command.def_files
-        before = await self.manifests(command, command.before, command.def_files, operation_id)
-        configs = await self.manifests(command, command.package, command.config_files, operation_id)
+        before = await step.manifests(command.model_copy(update={"package": command.before}))
+        configs = await step.manifests(command.model_copy(update={"def_files": command.config_files}))
         by_file = {name: [each for each in configs if each.file == name] for name in command.config_files}
         if command.images_of:
             return files_after(command.def_files, before, by_file, field=FIELD)
@@ -119,7 +120,7 @@ async def _bare_pods(command: HealObjects, step: Step) -> dict[ObjectKey, Wanted
     """Return the pods of the manifests. Raises ObjectMissing for a bare pod that they do not have."""
     if not any(pod.owner_kind == BARE for pod in command.pods):
         return {}
-    planned = await step.planned(command, await step.manifests_of(command))
+    planned = await step.planned(command)
     found = {each.key: each for each in planned.objects if each.key.kind == BARE}
     for pod in command.pods:
         key = ObjectKey("v1", BARE, pod.namespace, pod.name)

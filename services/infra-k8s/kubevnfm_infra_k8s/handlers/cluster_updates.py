@@ -33,8 +33,7 @@ class ClusterUpdateHandlers(Handling):
     @in_cluster
     async def update_cluster(self, command: UpdateCluster, step: Step) -> Outcome:
         """Do one part of the update."""
-        manifests = await self.manifests(command, command.package, command.def_files, step.context.operation_id)
-        planned, cluster = await step.planned(command, manifests), step.cluster
+        planned, cluster = await step.planned(command), step.cluster
         # The files may have the Secret of the cloud now, or name no longer any.
         secrets = cloud_secrets(planned.objects) if step.release.openstack_vim_id else {}
         if command.part == "check":

@@ -23,7 +23,7 @@ from kubevnfm_events.capi import (
     RollOutMachines,
 )
 from kubevnfm_events.credentials import WorkloadCluster
-from kubevnfm_events.objects import VduTarget
+from kubevnfm_events.objects import ObjectsOrder
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_worker import Done, NotYet, Outcome, StepContext
 
@@ -53,16 +53,6 @@ _ANSWER_S: Final = 120.0
 _PAUSE_S: Final = 1.0
 _NAMESPACES: Final = Resource("v1", "Namespace", "namespaces", namespaced=False)
 _KUBECONFIG_KIND: Final = "cluster.x-k8s.io/secret"
-
-
-@dataclass(frozen=True)
-class _Addons:
-    """The addons as `planning.plan` describes objects: each in the namespace that its manifest names."""
-
-    vnf_instance_id: str
-    namespace: str | None = None
-    multi_namespace: bool = True
-    vdus: tuple[VduTarget, ...] = ()
 
 
 class OfCluster(OfInstance, Protocol):
@@ -159,14 +149,22 @@ class CapiHandlers(Handling):
         The workers that they need are not awaited here. A repeated call continues.
         """
         mine = command.vnf_instance_id
+        # Each object is in the namespace that its manifest names.
+        order = ObjectsOrder(
+            package=command.package,
+            vim=command.vim,
+            def_files=command.def_files,
+            multi_namespace=True,
+            variables=command.variables,
+        )
         manifests: Sequence[Manifest] = ()
         if command.def_files:  # otherwise another package has no addons any more
-            manifests = await self.manifests(command, command.package, command.def_files, context.operation_id)
+            manifests = await self.manifests(order, mine, context.operation_id)
         began = await self.start_times.started_at(context, mine)
         async with self.connected(command.vim) as management:
             connection = await _connection(management, command.cluster)
         async with self.clusters.cluster(connection) as inner:
-            cluster = inner.hiding(self.secrets_in(command))
+            cluster = inner.hiding(self.sources.secrets_in(order))
             try:
                 await cluster.list(_NAMESPACES)
             except ClusterUnavailable as error:
@@ -177,7 +175,7 @@ class CapiHandlers(Handling):
                 return NotYet(_PAUSE_S)
             release = await self.releases.get(mine, ADDONS) or Release(mine, cluster.endpoint, part=ADDONS)
             step = Step(self, context, command.vim, cluster, release)
-            planned, wait = await step.planned(_Addons(mine), manifests), await step.wait()
+            planned, wait = await step.planned(order, manifests), await step.wait()
             if command.part != "prune":
                 # Adopted: kubeadm and providers have made some objects of such manifests already (RBAC, kube-proxy).
                 await step.apply(planned, step.applying(wait, step.progress("addons"), adopt=True))

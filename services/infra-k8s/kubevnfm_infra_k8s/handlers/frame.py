@@ -10,8 +10,8 @@ from functools import wraps
 from typing import Final, Protocol, TypeVar
 
 from kubevnfm_clients.ports import VimDirectory
-from kubevnfm_events import PackageRef, VimConnection
-from kubevnfm_events.objects import HelmChart, ObjectsApplied, Variables
+from kubevnfm_events import VimConnection
+from kubevnfm_events.objects import ChartOrder, ObjectsApplied, ObjectsOrder
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_store.port import RevisionConflict
@@ -22,7 +22,7 @@ from kubevnfm_infra_k8s.domain.changing.applying import ApplyRun, awaited
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, WithRemains
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
-from kubevnfm_infra_k8s.domain.planning.plan import Described, Plan, plan
+from kubevnfm_infra_k8s.domain.planning.plan import Plan, plan
 from kubevnfm_infra_k8s.domain.ports import (
     CloudLogins,
     Cluster,
@@ -60,29 +60,6 @@ class OfInstance(Protocol):
     def vim(self) -> VimConnection: ...
 
 
-class HasVariables(OfInstance, Protocol):
-    """A command with the values of placeholders in manifests."""
-
-    @property
-    def variables(self) -> Variables | None: ...
-
-
-class Describes(HasVariables, Protocol):
-    """A command that says what a CNF consists of."""
-
-    @property
-    def package(self) -> PackageRef: ...
-
-    @property
-    def def_files(self) -> tuple[str, ...]: ...
-
-    @property
-    def chart(self) -> HelmChart | None: ...
-
-    @property
-    def namespace(self) -> str | None: ...
-
-
 @dataclass(frozen=True)
 class Handling:
     """The ports of the handlers, and the limits of their waits."""
@@ -116,15 +93,11 @@ class Handling:
             self.vims.forget(vim)
             raise
 
-    def secrets_in(self, command: OfInstance) -> Sequence[str]:
-        """Return the values of a command that are in its manifests and that no message may show."""
-        return self.sources.secrets_in(getattr(command, "variables", None), getattr(command, "chart", None))
-
     @asynccontextmanager
     async def step(self, command: OfInstance, context: StepContext, release: Release | None) -> AsyncIterator[Step]:
         """Yield the step of a command; ``release``: the instance's inventory, None if it has none yet."""
         async with self.connected(command.vim) as inner:
-            cluster = inner.hiding(self.secrets_in(command))
+            cluster = inner.hiding(self.sources.secrets_in(command)) if isinstance(command, ObjectsOrder) else inner
             yield Step(
                 self, context, command.vim, cluster, release or Release(command.vnf_instance_id, cluster.endpoint)
             )
@@ -136,19 +109,11 @@ class Handling:
             raise NotFound(f"VNF instance {vnf_instance_id} has no Kubernetes objects")
         return release
 
-    async def manifests(
-        self, command: HasVariables, package: PackageRef, names: Sequence[str], operation_id: str
-    ) -> Sequence[Manifest]:
-        """Return the manifests of a package's files and of URLs, filled in with the variables of the command."""
-        files = await self.sources.read(
-            package,
-            names,
-            vnf_instance_id=command.vnf_instance_id,
-            operation_id=operation_id,
-            variables=command.variables,
-        )
+    async def manifests(self, order: ObjectsOrder, vnf_instance_id: str, operation_id: str) -> Sequence[Manifest]:
+        """Return the manifests of an order's files and URLs, filled in with its variables."""
+        files = await self.sources.read(order, vnf_instance_id=vnf_instance_id, operation_id=operation_id)
         # In a thread, because large YAML files take longer than other commands should wait.
-        return await asyncio.to_thread(read_manifests, files, is_filled_in=command.variables is not None)
+        return await asyncio.to_thread(read_manifests, files, is_filled_in=order.variables is not None)
 
 
 @dataclass
@@ -191,30 +156,38 @@ class Step:
             error.remains = await (facts or self.facts)()
             raise
 
-    async def manifests_of(self, command: Describes) -> Sequence[Manifest]:
-        """Return the manifests of a command: those of its files, or what its chart makes for the cluster.
+    async def manifests(self, order: ObjectsOrder) -> Sequence[Manifest]:
+        """Return the manifests of an order: those of its files, or what its chart makes for the cluster.
 
         Raises: InvalidInput, ChartRefused, HelmMissing.
         """
-        mine, operation_id = command.vnf_instance_id, self.context.operation_id
-        if command.chart is None:
-            return await self.handling.manifests(command, command.package, command.def_files, operation_id)
+        mine, operation_id = self.release.vnf_instance_id, self.context.operation_id
+        chart = order.chart if isinstance(order, ChartOrder) else None
+        if chart is None:
+            return await self.handling.manifests(order, mine, operation_id)
         version, api_versions = await asyncio.gather(self.cluster.version(), self.cluster.api_versions())
-        target = ChartTarget(command.namespace or "default", version, api_versions)
+        target = ChartTarget(order.namespace or "default", version, api_versions)
         texts = await self.handling.sources.rendered(
-            command.package, command.chart, target, vnf_instance_id=mine, operation_id=operation_id
+            order.package, chart, target, vnf_instance_id=mine, operation_id=operation_id
         )
         manifests = await asyncio.to_thread(read_manifests, texts)
         check_hooks(manifests)
         return manifests
 
-    async def planned(self, command: Described, manifests: Sequence[Manifest]) -> Plan:
-        """Return the plan of the objects, which the policy for CNFs allows. Raises as `plan`, and PolicyViolated.
+    async def planned(self, order: ObjectsOrder, manifests: Sequence[Manifest] | None = None) -> Plan:
+        """Return the plan of the objects, which the policy for CNFs allows; ``manifests``: those of the order, if they are read.
 
-        Each command that applies manifests gets its objects here.
+        Each command that applies manifests gets its objects here. Raises as `manifests` and `plan`, and PolicyViolated.
         """
-        planned = await plan(command, manifests, self.cluster, operation_id=self.context.operation_id)
-        is_own_cluster = self.release.part == ADDONS
+        if manifests is None:
+            manifests = await self.manifests(order)
+        planned = await plan(
+            order,
+            manifests,
+            self.cluster,
+            vnf_instance_id=self.release.vnf_instance_id,
+            operation_id=self.context.operation_id,
+        )
         with nothing_made():
             await self.handling.policy.judge(
                 planned.objects,
@@ -222,7 +195,7 @@ class Step:
                 self.cluster,
                 self.context,
                 release_id=self.release.id,
-                is_own_cluster=is_own_cluster,
+                is_own_cluster=self.release.part == ADDONS,
             )
         return planned
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from kubevnfm_events.objects import VduTarget
+from kubevnfm_events.objects import ObjectsOrder, VduTarget
 
 from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
 from kubevnfm_infra_k8s.domain.capi.topology import topology_vdus, with_topology_replicas
@@ -39,29 +38,15 @@ class Plan:
         return any(is_cluster(each.key) for each in self.objects)
 
 
-class Described(Protocol):
-    """A command with what manifests alone do not say."""
-
-    @property
-    def vnf_instance_id(self) -> str: ...
-
-    @property
-    def namespace(self) -> str | None: ...
-
-    @property
-    def multi_namespace(self) -> bool: ...
-
-    @property
-    def vdus(self) -> Sequence[VduTarget]: ...
-
-
-async def plan(command: Described, manifests: Sequence[Manifest], cluster: Cluster, *, operation_id: str) -> Plan:
+async def plan(
+    order: ObjectsOrder, manifests: Sequence[Manifest], cluster: Cluster, *, vnf_instance_id: str, operation_id: str
+) -> Plan:
     """Return the plan.
 
     Raises: InvalidInput for an object without a name, for namespaces that differ, and for a workload that the request
     maps to a VDU and no file has; UnknownKinds naming every unknown kind.
     """
-    vdus = workload_of_vdus(manifests, command.vdus)
+    vdus = workload_of_vdus(manifests, order.vdus)
     served = await served_kinds(cluster, [(each.api_version, each.kind) for each in manifests])
     defined = defined_kinds(manifests)
     resources = {
@@ -73,18 +58,18 @@ async def plan(command: Described, manifests: Sequence[Manifest], cluster: Clust
     known: Mapping[Manifest, Resource] = {each: found for each, found in resources.items() if found is not None}
     check_names(known)
     namespaced = [each for each in manifests if known[each].namespaced]
-    namespace = namespace_of_all(namespaced, asked=command.namespace, multi=command.multi_namespace)
+    namespace = namespace_of_all(namespaced, asked=order.namespace, multi=order.multi_namespace)
     objects: list[Wanted] = []
     implemented = list(vdus.values())
     for each in manifests:
-        own = each.namespace if command.multi_namespace and each.namespace else namespace
+        own = each.namespace if order.multi_namespace and each.namespace else namespace
         place = own if known[each].namespaced else ""
         vdu = vdus.get(each)
         body: Body = (
             prepared(
                 each,
                 namespace=place,
-                vnf_instance_id=command.vnf_instance_id,
+                vnf_instance_id=vnf_instance_id,
                 operation_id=operation_id,
                 replicas=replicas_of(each, vdu),
             )
@@ -93,8 +78,8 @@ async def plan(command: Described, manifests: Sequence[Manifest], cluster: Clust
         )
         in_topology: Sequence[VduTarget] = ()
         if is_cluster(each.key(place)):
-            body = with_topology_replicas(body, command.vdus)
-            in_topology = topology_vdus(body, command.vdus)
+            body = with_topology_replicas(body, order.vdus)
+            in_topology = topology_vdus(body, order.vdus)
             implemented += in_topology
         # The digest of the manifest as written: the prepared object contains the instance's id, so no two would be equal.
         digest = digest_of(each.body)
@@ -113,5 +98,5 @@ async def plan(command: Described, manifests: Sequence[Manifest], cluster: Clust
         namespace,
         await with_present_marks(cluster, objects),
         all_served=all(served.values()),
-        without_workload=vdus_without_workload(implemented, command.vdus),
+        without_workload=vdus_without_workload(implemented, order.vdus),
     )
