@@ -20,7 +20,8 @@ from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, ObjectKey
 from kubevnfm_infra_k8s.domain.reading.ca_bundles import webhooks_without_ca
 from kubevnfm_infra_k8s.domain.reading.manifests import read_manifests
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
-from kubevnfm_kit.foreign_yaml import YamlRefused, read_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.reader import YamlRefused
 from kubevnfm_mgmt_executor.domain.kubernetes.built import read_configuration
 from kubevnfm_vim_registry.domain.expiry import first_expiry
 from package_builder import ONE_VNFD, with_meta, zip_of

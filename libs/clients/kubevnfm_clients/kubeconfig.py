@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.cluster_trust import NOT_VERIFIED
 from kubevnfm_kit.errors import Unprocessable
-from kubevnfm_kit.foreign_yaml import YamlRefused, YamlTooLarge, read_one_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.kubernetes import read_one_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.reader import YamlRefused, YamlTooLarge
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import Secret
 
@@ -78,14 +79,16 @@ def _check_self_contained(config: JsonMapping, field: str) -> None:
             raise Unprocessable(f"{field}.users", f"exactly one user expected, {len(listed)} found")
         for entry in listed:
             holder = _mapping(_mapping(entry, f"{field}.{kind}[]").get(one), f"{field}.{kind}[].{one}")
-            for name, instead in _ELSEWHERE.items():
-                if name in holder:
-                    raise Unprocessable(
-                        f"{field}.{kind}[].{one}.{name}", f"works on its machine only; {instead} expected"
-                    )
+            _check_is_here(holder, f"{field}.{kind}[].{one}")
             for name in _NOT_DONE:
                 if holder.get(name):
                     raise Unprocessable(f"{field}.{kind}[].{one}.{name}", "not supported: no value expected")
+
+
+def _check_is_here(holder: JsonMapping, field: str) -> None:
+    for name, instead in _ELSEWHERE.items():
+        if name in holder:
+            raise Unprocessable(f"{field}.{name}", f"works on its machine only; {instead} expected")
 
 
 def _read(text: str, field: str) -> JsonMapping:
@@ -109,9 +112,7 @@ def _access(user: JsonMapping, field: str) -> JsonObject:
         check_client_certificate(certificate, key, **names)
         return {"client_certificate": certificate, "client_key": Secret(key)}
     # Last: a file may name both; the data in it suffices.
-    for name, instead in _ELSEWHERE.items():
-        if name in user:
-            raise Unprocessable(f"{field}.{name}", f"works on its machine only; {instead} expected")
+    _check_is_here(user, field)
     raise Unprocessable(field, "token, or client-certificate-data with client-key-data, expected")
 
 

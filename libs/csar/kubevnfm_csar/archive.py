@@ -248,12 +248,4 @@ def copy_entry(archive: zipfile.ZipFile, name: str, write: Callable[[bytes], obj
 def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file, hex."""
     with path.open("rb") as stream:
-        return digest_of(stream)
-
-
-def digest_of(stream: BinaryIO) -> str:
-    """Return the SHA-256 of the rest of a stream, hex."""
-    digest = hashlib.sha256()
-    while chunk := stream.read(CHUNK):
-        digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()

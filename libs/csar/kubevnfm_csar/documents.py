@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from kubevnfm_kit.foreign_yaml import YamlRefused, YamlTooLarge, read_kubernetes_yaml, read_tosca_yaml
+from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.reader import YamlRefused, YamlTooLarge
+from kubevnfm_kit.foreign_yaml.tosca import read_tosca_yaml
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_csar.errors import PackageRefused

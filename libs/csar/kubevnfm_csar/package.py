@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
 import re
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kubevnfm_csar.archive import Csar, digest_of, file_digest, open_csar
+from kubevnfm_csar.archive import Csar, copy_entry, file_digest, open_csar
 from kubevnfm_csar.documents import check_manifests
 from kubevnfm_csar.files import PackageFiles
 from kubevnfm_csar.hot import read_base_hot
@@ -187,5 +188,6 @@ def _checksum(csar: Csar, name: str) -> Checksum:
     if listed is not None and listed.hash:
         return Checksum(algorithm=listed.algorithm, hash=listed.hash)
     # SOL005 requires a checksum for each artifact, also for one that the package lists without a digest.
-    with csar.open(name) as stream:
-        return Checksum(algorithm="SHA-256", hash=digest_of(stream))
+    digest = hashlib.sha256()
+    copy_entry(csar.archive, name, digest.update)
+    return Checksum(algorithm="SHA-256", hash=digest.hexdigest())

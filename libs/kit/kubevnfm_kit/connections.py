@@ -25,6 +25,8 @@ from kubevnfm_kit.errors import VnfmError
 
 log = structlog.get_logger()
 
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
 
 class RequestTooSlow(VnfmError, code="request-timeout", title="Request timeout", status=408, retryable=True):
     """The body does not arrive, or arrives too slowly."""
@@ -231,9 +233,7 @@ def places_for_health(limits: Limits) -> Any:
     answering = 0
 
     @web.middleware
-    async def admitted(
-        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
+    async def admitted(request: web.Request, handler: Handler) -> web.StreamResponse:
         nonlocal answering
         if request.path.startswith("/health/"):
             return await handler(request)
@@ -257,9 +257,7 @@ def bounded_bodies(limits: Limits) -> Any:
     """Return the innermost middleware: reading a body that does not arrive raises RequestTooSlow."""
 
     @web.middleware
-    async def bounded(
-        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
+    async def bounded(request: web.Request, handler: Handler) -> web.StreamResponse:
         body = request.content
         if body.is_eof():  # none, or it came with the headers
             return await handler(request)

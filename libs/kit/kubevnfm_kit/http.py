@@ -11,13 +11,12 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from kubevnfm_kit.connections import DEFAULT_LIMITS, Connection, Limits, bounded_bodies, places_for_health
+from kubevnfm_kit.connections import DEFAULT_LIMITS, Connection, Handler, Limits, bounded_bodies, places_for_health
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.ids import is_id
 from kubevnfm_kit.tls import LOOK_EVERY_S, ServerTls, watching
 
 Ready = Callable[[], Awaitable[bool]]
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def health_handlers(ready: Ready, states: Mapping[str, object] | None = None) -> tuple[Handler, Handler]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import structlog
 from aiohttp import web
 
+from kubevnfm_kit.connections import Handler
 from kubevnfm_kit.errors import InvalidInput, VnfmError
 from kubevnfm_kit.http import check_ids
 from kubevnfm_kit.json_types import JsonMapping
@@ -36,9 +37,7 @@ def internal_app(
         raise ValueError(f"{name}: must not be empty")
 
     @web.middleware
-    async def guard(
-        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.path.startswith(PREFIX) and not has_token(request, token):
             return _problem(401, "unauthenticated", "Unauthenticated", f"the {name} is required")
         try:

@@ -6,17 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kubevnfm_kit.foreign_yaml import (
+from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml, read_one_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.reader import (
+    DEEPEST,
+    LARGEST,
+    LONGEST_NUMBER,
+    MOST_DIRECTIVES,
+    MOST_NODES,
     Budget,
     YamlRefused,
     YamlTooLarge,
-    read_kubernetes_yaml,
-    read_one_kubernetes_yaml,
-    read_tosca_yaml,
-    write_yaml,
-    write_yaml_documents,
 )
-from kubevnfm_kit.foreign_yaml.reader import DEEPEST, LARGEST, LONGEST_NUMBER, MOST_DIRECTIVES, MOST_NODES
+from kubevnfm_kit.foreign_yaml.tosca import read_tosca_yaml
+from kubevnfm_kit.foreign_yaml.writing import write_yaml, write_yaml_documents
 
 Reader = Callable[..., list[Any]]
 READERS: list[Reader] = [read_kubernetes_yaml, read_tosca_yaml]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from kubevnfm_kit.foreign_yaml import YamlRefused, read_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.reader import YamlRefused
 
 AS_KUBECTL: list[tuple[str, object]] = [
     ("yes", True),

@@ -30,7 +30,7 @@ def missing_imports(tree: ast.Module, beside: Collection[str]) -> Iterator[str]:
                 continue
             for one in node.names:
                 name = f"{node.module}.{one.name}"
-                if _is_ours(node.module) and not _is_module(name, beside) and one.name not in _names_in(node.module):
+                if _file_of(node.module) and not _is_module(name, beside) and one.name not in _names_in(node.module):
                     yield name
 
 
@@ -38,10 +38,6 @@ def _is_module(name: str, beside: Collection[str]) -> bool:
     first = name.partition(".")[0]
     if first in sys.stdlib_module_names or first in beside or first in SCRIPT_MODULES:
         return True
-    return _file_of(name) is not None
-
-
-def _is_ours(name: str) -> bool:
     return _file_of(name) is not None
 
 

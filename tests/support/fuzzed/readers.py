@@ -24,7 +24,9 @@ from kubevnfm_events import InvalidMessage, decode
 from kubevnfm_infra_k8s.domain.reading.manifests import read_manifests
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.foreign_json import read_foreign
-from kubevnfm_kit.foreign_yaml import YamlRefused, read_kubernetes_yaml, read_tosca_yaml
+from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.reader import YamlRefused
+from kubevnfm_kit.foreign_yaml.tosca import read_tosca_yaml
 from kubevnfm_lcm_api.http.bodies import parse
 from kubevnfm_mgmt_executor.domain.kubernetes.built import read_configuration
 from kubevnfm_sandbox.answers import Answer, AnswerRefused, read_answer

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from kubevnfm_csar.placeholders import VARIABLES
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_kit.foreign_yaml import Budget, YamlRefused, YamlTooLarge, read_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.reader import Budget, YamlRefused, YamlTooLarge
 
 from kubevnfm_infra_k8s.domain.errors import ChartRefused
 from kubevnfm_infra_k8s.domain.objects import (

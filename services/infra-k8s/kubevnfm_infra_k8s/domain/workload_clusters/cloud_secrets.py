@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import structlog
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_kit.foreign_yaml import read_one_kubernetes_yaml, write_yaml
+from kubevnfm_kit.foreign_yaml.kubernetes import read_one_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.writing import write_yaml
 
 from kubevnfm_infra_k8s.domain.objects import (
     INSTANCE_LABEL,

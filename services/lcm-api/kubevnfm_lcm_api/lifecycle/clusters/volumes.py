@@ -8,7 +8,7 @@ from kubevnfm_cluster.parameters import ROOT, ClusterParameters
 from kubevnfm_cluster.storage import read_manifest, refuse_same_names
 from kubevnfm_events import PackageRef
 from kubevnfm_kit.errors import Unprocessable
-from kubevnfm_kit.foreign_yaml import read_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
 
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 

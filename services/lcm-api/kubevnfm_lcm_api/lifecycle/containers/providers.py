@@ -13,7 +13,8 @@ from kubevnfm_csar.placeholders import fill_in
 from kubevnfm_events import CapiProviders, PackageRef
 from kubevnfm_events.objects import Variables
 from kubevnfm_kit.errors import NotFound, Unprocessable
-from kubevnfm_kit.foreign_yaml import YamlRefused, read_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.reader import YamlRefused
 
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue

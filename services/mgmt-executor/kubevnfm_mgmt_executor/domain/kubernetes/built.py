@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Any, Final
 
-from kubevnfm_kit.foreign_yaml import read_one_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.kubernetes import read_one_kubernetes_yaml
 
 DEFAULT_NODE_MASK: Final = 24
 """kube-controller-manager, --node-cidr-mask-size-ipv4."""

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from kubevnfm_cluster.parameters import ROOT, ClusterParameters
 from kubevnfm_kit.errors import Unprocessable
-from kubevnfm_kit.foreign_yaml import YamlRefused, read_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.reader import YamlRefused
 
 from kubevnfm_mgmt_executor.domain.driver import PackageFiles
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster

@@ -10,7 +10,7 @@ from typing import Any, Final
 from kubevnfm_cluster.parameters import ROOT
 from kubevnfm_cluster.storage import StorageServer, read_manifest, refuse_same_names
 from kubevnfm_kit.errors import Unprocessable
-from kubevnfm_kit.foreign_yaml import read_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
 
 from kubevnfm_mgmt_executor.domain.driver import PackageFiles
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kubevnfm_cluster.kuryr import KuryrParameters
 from kubevnfm_events.kuryr import KuryrNetwork
-from kubevnfm_kit.foreign_yaml import write_yaml_documents
+from kubevnfm_kit.foreign_yaml.writing import write_yaml_documents
 from kubevnfm_secrets import Secret
 
 from kubevnfm_mgmt_executor.domain.kuryr.configuration import CA_FILE, kuryr_conf, neutron_conf
