@@ -60,10 +60,21 @@ class Form:
 def text(expected: str, pattern: str = ANY_TEXT) -> Form:
     """Return the form of a text that matches the whole pattern."""
 
-    def check(value: object) -> str:
-        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+    def read(value: str) -> str:
+        if not re.fullmatch(pattern, value):
             raise ValueError
         return value
+
+    return parsed(expected, read)
+
+
+def parsed(expected: str, read: Callable[[str], str]) -> Form:
+    """Return the form of a text that ``read`` returns in its plain form; it raises ValueError for another one."""
+
+    def check(value: object) -> str:
+        if not isinstance(value, str):
+            raise ValueError
+        return read(value)
 
     return Form(expected, check)
 
@@ -141,32 +152,31 @@ def _is_flag(value: object) -> bool:
     return value
 
 
-def _package_path(value: object) -> str:
-    if not isinstance(value, str) or value.startswith("/") or ".." in value.split("/"):
+def _package_path(value: str) -> str:
+    if value.startswith("/") or ".." in value.split("/"):
         raise ValueError
     if re.search(r"[\\\x00-\x1f]", value) or (path := posixpath.normpath(value)) == ".":
         raise ValueError
     return path
 
 
-def _array(value: object) -> object:
-    # A tuple comes from a model that was dumped, a list from JSON.
-    if not isinstance(value, list | tuple):
-        raise ValueError
-    return value
+def array(expected: str, *, least: int = 1) -> Form:
+    """Return the form of an array with so many members or more."""
 
+    def check(value: object) -> object:
+        # A tuple comes from a model that was dumped, a list from JSON.
+        if not isinstance(value, list | tuple) or len(value) < least:
+            raise ValueError
+        return value
 
-def _filled_array(value: object) -> object:
-    if not isinstance(value, list | tuple) or not value:
-        raise ValueError
-    return value
+    return Form(expected, check)
 
 
 FLAG: Final = Form("true or false", _is_flag)
-PACKAGE_PATH: Final = Form("a relative path inside the package", _package_path)
+PACKAGE_PATH: Final = parsed("a relative path inside the package", _package_path)
 """``./Scripts/install.sh`` becomes ``Scripts/install.sh``."""
-ARRAY: Final = Form("an array of objects", _array)
-FILLED_ARRAY: Final = Form("an array of at least one object", _filled_array)
+ARRAY: Final = array("an array of objects", least=0)
+FILLED_ARRAY: Final = array("an array of at least one object")
 
 
 @dataclass(frozen=True)

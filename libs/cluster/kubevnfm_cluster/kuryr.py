@@ -13,7 +13,7 @@ from uuid import UUID
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_secrets import Secret
 
-from kubevnfm_cluster.forms import Form, Part, one_of, secret, text
+from kubevnfm_cluster.forms import Form, Part, one_of, parsed, secret, text
 
 KURYR: Final = "kuryr_param"
 CONTROLLER_IMAGE: Final = "docker.io/kuryr/controller:latest"
@@ -32,13 +32,6 @@ def _names(value: object) -> object:
     if not all(isinstance(one, str) and re.fullmatch(_NAME, one) for one in value):
         raise ValueError
     return value
-
-
-def _project(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError
-    # Keystone writes it without dashes.
-    return UUID(value).hex
 
 
 _NAMES: Final = Form("an array of at least one UUID or name of a resource of the Base HOT", _names)
@@ -62,7 +55,8 @@ class KuryrParameters(Part):
     pod_security_group_ids: Annotated[tuple[str, ...], _NAMES]
     pod_subnet_ids: Annotated[tuple[str, ...], _NAMES]
     """The first one is the default."""
-    project_id: Annotated[str, Form("a UUID", _project)] | None = None
+    # Keystone writes it without dashes.
+    project_id: Annotated[str, parsed("a UUID", lambda value: UUID(value).hex)] | None = None
     """None: the project of the OpenStack VIM."""
     service_subnet_id: Entity
     lbaas_id: Entity

@@ -27,6 +27,7 @@ from kubevnfm_cluster.forms import (
     in_clear,
     network,
     one_of,
+    parsed,
     secret,
     text,
     whole,
@@ -59,21 +60,12 @@ def _proxy_url(value: object) -> object:
     return _PROXY.check(url)
 
 
-def _exceptions(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError
+def _exceptions(value: str) -> str:
     entries = [entry.strip() for entry in value.split(",") if entry.strip()]
     # ip_network returns a network or raises ValueError, which the form turns into its own error.
     if not all(re.fullmatch(_EXCEPTION, entry) or ip_network(entry, strict=False) for entry in entries):
         raise ValueError
     return ",".join(entries)
-
-
-def _release(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError
-    # Kubernetes writes versions with a "v", its apt packages are named without it.
-    return value.removeprefix("v")
 
 
 _PROXY: Final = secret("a URL http(s)://[user:password@]host[:port]", _PROXY_URL)
@@ -166,7 +158,7 @@ class Proxy(Part):
     http_proxy: ProxyUrl | None = None
     https_proxy: ProxyUrl | None = None
     no_proxy: Annotated[
-        str, Form("a list of hosts, domains, addresses and networks, divided by commas,", _exceptions)
+        str, parsed("a list of hosts, domains, addresses and networks, divided by commas,", _exceptions)
     ] = ""
     k8s_node_cidr: Annotated[IPv4Network, network(NODE_PREFIXES)] | None = None
     """None: the /24 of the first master."""
@@ -237,7 +229,10 @@ class ClusterParameters(Part):
     """The script in the package that installs Helm on the masters; None: they have no Helm."""
     kuryr_param: KuryrParameters | None = None
     """None: pods have a network of their own."""
-    x_kubernetes_version: Annotated[str, Form("a version such as 1.31.4", _release)] | None = None
+    # Kubernetes writes versions with a "v", its apt packages are named without it.
+    x_kubernetes_version: (
+        Annotated[str, parsed("a version such as 1.31.4", lambda value: value.removeprefix("v"))] | None
+    ) = None
     """Without a leading ``v``; None: the version that the script names."""
     x_cri: Annotated[str, text("a container runtime")] = "containerd"
     x_cni: PackagePath | None = None

@@ -11,7 +11,7 @@ from cryptography.x509 import load_pem_x509_certificates
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_secrets import Secret
 
-from kubevnfm_cluster.forms import HOST, PACKAGE_PATH, PASSWORD, Form, Part, secret, text
+from kubevnfm_cluster.forms import HOST, PACKAGE_PATH, PASSWORD, Form, Part, parsed, secret, text
 
 REGISTRIES: Final = "private_registry_connection_info"
 _SERVER: Final = rf"{HOST}(:\d{{1,5}})?"
@@ -26,8 +26,8 @@ def _connection_type(value: object) -> str:
     return str(value)
 
 
-def _server(value: object) -> str:
-    if not isinstance(value, str) or not re.fullmatch(_SERVER, value):
+def _server(value: str) -> str:
+    if not re.fullmatch(_SERVER, value):
         raise ValueError
     _, _, port = value.partition(":")
     if port and not 1 <= int(port) <= 65_535:
@@ -35,9 +35,7 @@ def _server(value: object) -> str:
     return value
 
 
-def _hosts_entry(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError
+def _hosts_entry(value: str) -> str:
     address, _, name = value.partition(" ")
     ip_address(address)
     if not re.fullmatch(HOST, name):
@@ -51,13 +49,13 @@ class Registry(Part):
     pairs: ClassVar = (("username", "password"),)
 
     connection_type: Annotated[Literal["0", "1"], Form("0 (HTTP) or 1 (HTTPS)", _connection_type)]
-    server: Annotated[str, Form("host or host:port", _server)]
+    server: Annotated[str, parsed("host or host:port", _server)]
     """As images name it."""
     username: Annotated[str, text("one line of text without a colon", REGISTRY_USER)] | None = None
     password: Annotated[Secret, secret("one line of text", PASSWORD)] | None = None
     certificate_path: Annotated[str, PACKAGE_PATH] | None = None
     """The CA of its certificate, in the package."""
-    hosts_string: Annotated[str, Form("one line '<ip> <fqdn>'", _hosts_entry)] | None = None
+    hosts_string: Annotated[str, parsed("one line '<ip> <fqdn>'", _hosts_entry)] | None = None
 
     @property
     def url(self) -> str:

@@ -16,7 +16,7 @@ from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret, map_secrets, opened
 from pydantic import ValidationError
 
-from kubevnfm_cluster.forms import FLAG, Form, LoginNames, Part, in_clear, one_of, text
+from kubevnfm_cluster.forms import FLAG, LoginNames, Part, in_clear, one_of, parsed, text
 from kubevnfm_cluster.parameters import CLUSTER, ROOT, ClusterParameters
 from kubevnfm_cluster.rules import check_rules
 from kubevnfm_cluster.ssh_keys import new_key_pair
@@ -25,12 +25,6 @@ from kubevnfm_cluster.ssh_login import Bastion, PackagePath, Password, PrivateKe
 KEY_PAIR_PARAMETER: Final = "x_key_pair_parameter"
 LOAD_BALANCER: Final = "lcm-kubernetes-external-lb"
 P = TypeVar("P", bound=Part)
-
-
-def _address(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError
-    return str(ip_address(value))
 
 
 class RequestedCluster(ClusterParameters):
@@ -76,7 +70,7 @@ class MachineLogin(Part):
 class BalancerLogin(MachineLogin):
     """The load balancer, and how to log in to it."""
 
-    ssh_ip: Annotated[str, Form("an IP address", _address)]
+    ssh_ip: Annotated[str, parsed("an IP address", lambda value: str(ip_address(value)))]
 
 
 class LoadBalancer(Part):

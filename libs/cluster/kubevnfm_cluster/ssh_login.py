@@ -8,7 +8,18 @@ from typing import Annotated, ClassVar
 
 from kubevnfm_secrets import Secret
 
-from kubevnfm_cluster.forms import HOST, PACKAGE_PATH, PASSWORD, USER_NAME, Form, LoginNames, Part, secret, text, whole
+from kubevnfm_cluster.forms import (
+    HOST,
+    PACKAGE_PATH,
+    PASSWORD,
+    USER_NAME,
+    LoginNames,
+    Part,
+    parsed,
+    secret,
+    text,
+    whole,
+)
 
 PackagePath = Annotated[str, PACKAGE_PATH]
 Resource = Annotated[str, text("the name of a connection point")]
@@ -18,9 +29,7 @@ PrivateKey = Annotated[Secret, secret("a private key in OpenSSH's form or PEM")]
 TcpPort = Annotated[int, whole(1, 65_535)]
 
 
-def _host(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError
+def _host(value: str) -> str:
     return value if re.fullmatch(HOST, value) else str(ip_address(value))
 
 
@@ -30,7 +39,7 @@ class Bastion(Part):
     logins: ClassVar = (LoginNames(),)
     is_closed: ClassVar = True
 
-    host: Annotated[str, Form("a host name or an IP address", _host)]
+    host: Annotated[str, parsed("a host name or an IP address", _host)]
     port: TcpPort = 22
     username: UserName
     password: Password | None = None

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 
-from kubevnfm_cluster.forms import FILLED_ARRAY, HOST, Form, Part, text
+from kubevnfm_cluster.forms import FILLED_ARRAY, HOST, Part, parsed, text
 from kubevnfm_cluster.ssh_login import PackagePath, Resource, SshLogin
 
 _FOLDER: Final = r"/[A-Za-z0-9._/-]{1,1023}"
@@ -20,8 +20,8 @@ _NAME: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*
 """The name of a PersistentVolume: a DNS subdomain, of at most 253 characters."""
 
 
-def _folder(value: object) -> str:
-    if not isinstance(value, str) or not re.fullmatch(_FOLDER, value):
+def _folder(value: str) -> str:
+    if not re.fullmatch(_FOLDER, value):
         raise ValueError
     path = PurePosixPath(value)
     # PurePosixPath does not resolve "..": /data/../etc would pass as a folder under /data.
@@ -30,16 +30,14 @@ def _folder(value: object) -> str:
     return str(path)
 
 
-def _mount_point(value: object) -> str:
+def _mount_point(value: str) -> str:
     path = _folder(value)
     if PurePosixPath(path).parts[1] in _SYSTEM:
         raise ValueError
     return path
 
 
-def _network_or_host(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError
+def _network_or_host(value: str) -> str:
     if not re.fullmatch(HOST, value):
         ip_network(value, strict=False)
     return value
@@ -49,14 +47,14 @@ class CinderVolume(Part):
     """A volume of the storage server."""
 
     volume_resource_id: Annotated[str, text("the name of a volume of the Base HOT")]
-    mount_to: Annotated[str, Form("an absolute path outside the system's folders", _mount_point)]
+    mount_to: Annotated[str, parsed("an absolute path outside the system's folders", _mount_point)]
 
 
 class NfsExport(Part):
     """A folder that the storage server exports."""
 
-    export_dir: Annotated[str, Form("an absolute path", _folder)]
-    export_to: Annotated[str, Form("a network or a host", _network_or_host)]
+    export_dir: Annotated[str, parsed("an absolute path", _folder)]
+    export_to: Annotated[str, parsed("a network or a host", _network_or_host)]
 
 
 class StorageServer(SshLogin):

@@ -48,10 +48,8 @@ class Discovery:
 
         Without the kinds where the cluster has no aggregated discovery.
         """
-        core, groups = await self._overview()
-        if _is_aggregated(core, groups):
-            with self._readable("/apis"):
-                kinds = dict(_from_aggregated(core.body)) | dict(_from_aggregated(groups.body))
+        kinds, core, groups = await self._overview()
+        if kinds is not None:
             return sorted({each for version, kind in kinds for each in (version, f"{version}/{kind}")})
         with self._readable("/apis"):
             listed = [str(each["groupVersion"]) for group in groups.body["groups"] for each in group["versions"]]
@@ -59,33 +57,31 @@ class Discovery:
 
     async def kinds(self) -> Sequence[Resource]:
         """Return all kinds, each in the first version of its group, which is the one that the server prefers."""
-        core, groups = await self._overview()
-        if _is_aggregated(core, groups):
+        kinds, core, groups = await self._overview()
+        if kinds is None:
             with self._readable("/apis"):
-                listed = [*_from_aggregated(core.body), *_from_aggregated(groups.body)]
-        else:
-            with self._readable("/apis"):
-                versions = [
-                    *core.body["versions"],
-                    *(group["preferredVersion"]["groupVersion"] for group in groups.body["groups"]),
-                ]
+                preferred_versions = (group["preferredVersion"]["groupVersion"] for group in groups.body["groups"])
+                versions = [*core.body["versions"], *preferred_versions]
             asked = await asyncio.gather(*(self._ask_version(str(version)) for version in versions))
-            listed = [one for kinds in asked for one in kinds.items()]
+            kinds = {key: resource for found in asked for key, resource in found.items()}
         preferred: dict[tuple[str, str], Resource] = {}
-        for (api_version, kind), resource in listed:
+        for (api_version, kind), resource in kinds.items():
             preferred.setdefault((group_of(api_version), kind), resource)
         return list(preferred.values())
 
-    async def _overview(self) -> tuple[Answer, Answer]:
-        return await asyncio.gather(
+    async def _overview(self) -> tuple[Kinds | None, Answer, Answer]:
+        """Return all kinds, None from a cluster without aggregated discovery; and what it lists of its core and its groups."""
+        core, groups = await asyncio.gather(
             self._transport.call("GET", "/api", accept=_ACCEPT), self._transport.call("GET", "/apis", accept=_ACCEPT)
         )
+        if not all(_AGGREGATED in each.content_type for each in (core, groups)):
+            return None, core, groups
+        with self._readable("/apis"):
+            return {**dict(_from_aggregated(core.body)), **dict(_from_aggregated(groups.body))}, core, groups
 
     async def _ask(self, api_version: str) -> Kinds:
-        core, groups = await self._overview()
-        if _is_aggregated(core, groups):
-            with self._readable("/apis"):
-                kinds = dict(_from_aggregated(core.body)) | dict(_from_aggregated(groups.body))
+        kinds, _, _ = await self._overview()
+        if kinds is not None:
             if any(each_version == api_version for each_version, _ in kinds):
                 return kinds
             # The list has no kinds for a group whose own API server did not answer.
@@ -111,10 +107,6 @@ class Discovery:
             yield
         except (AttributeError, KeyError, TypeError) as error:
             raise ClusterUnavailable(f"{self._transport.endpoint}{path}: the answer is not a list of kinds") from error
-
-
-def _is_aggregated(*answers: Answer) -> bool:
-    return all(_AGGREGATED in each.content_type for each in answers)
 
 
 def _from_aggregated(document: Any) -> Iterator[tuple[tuple[str, str], Resource]]:

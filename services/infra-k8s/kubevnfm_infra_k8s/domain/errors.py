@@ -24,7 +24,6 @@ class UnknownKinds(VnfmError, code="unknown-kind", title="Kubernetes kind unknow
 
     def __init__(self, kinds: Sequence[str]) -> None:
         super().__init__(f"the cluster does not serve {'; '.join(kinds)}")
-        self.kinds = kinds
 
 
 class PolicyViolated(VnfmError, code="cnf-policy", title="CNF policy violated"):
@@ -73,7 +72,6 @@ class NotScalable(VnfmError, code="kind-not-scalable", title="Kubernetes kind ca
 
     def __init__(self, key: ObjectKey) -> None:
         super().__init__(f"{key}: kind {key.kind} ({key.api_version}) has no subresource scale in this cluster")
-        self.key = key
 
 
 class OutsideAutoscaler(
@@ -83,7 +81,6 @@ class OutsideAutoscaler(
 
     def __init__(self, key: ObjectKey, count: int, limits: str) -> None:
         super().__init__(f"{key}: {count} replicas wanted, {limits} expected by the annotations of its autoscaler")
-        self.key, self.count = key, count
 
 
 class ObjectMissing(WithRemains, code="object-missing", title="Kubernetes object does not exist"):
@@ -91,7 +88,6 @@ class ObjectMissing(WithRemains, code="object-missing", title="Kubernetes object
 
     def __init__(self, key: ObjectKey) -> None:
         super().__init__(f"{key}: does not exist; a heal with additionalParams.repair: true applies it again")
-        self.key = key
 
 
 class HelmMissing(VnfmError, code="helm-missing", title="Helm chart not rendered"):
@@ -109,7 +105,6 @@ class ForeignObjects(Conflict, code="foreign-object", title="Kubernetes object e
         names = ", ".join(str(key) for key in keys)
         hint = way_out or "additionalParams.adopt takes them over"
         super().__init__(f"existing objects do not belong to this VNF instance: {names} ({hint})")
-        self.keys = keys
 
 
 class SharedObjectDiffers(Conflict, code="shared-object-differs", title="Kubernetes object is shared"):
@@ -117,7 +112,6 @@ class SharedObjectDiffers(Conflict, code="shared-object-differs", title="Kuberne
 
     def __init__(self, key: ObjectKey, holders: Sequence[str]) -> None:
         super().__init__(f"{key}: VNF instances {', '.join(holders)} use it with different content")
-        self.key = key
 
 
 class WebhookUnavailable(OutsideUnavailable, code="webhook-unavailable", title="Webhook unavailable"):
@@ -161,7 +155,6 @@ class ClusterLost(Conflict, code="cluster-lost", title="Workload cluster was del
             f"{names}: deleted by another party, and the machines of the cluster with it; heal with "
             "additionalParams.capi.recreate: true, which builds it again behind the same VIM, or terminate the VNF instance"
         )
-        self.keys = keys
 
 
 class KubeconfigInvalid(VnfmError, code="kubeconfig-invalid", title="Kubeconfig of a workload cluster invalid"):
@@ -173,7 +166,6 @@ class MachinesMissing(NotFound, code="machine-missing", title="Machine does not 
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(f"the cluster has no Machines {', '.join(names)}")
-        self.names = names
 
 
 class QuorumAtRisk(Conflict, code="quorum-at-risk", title="Control plane would lose its majority"):
@@ -196,7 +188,6 @@ class ClustersExist(Conflict, code="clusters-exist", title="Clusters of Cluster 
         super().__init__(
             f"the management cluster has the Clusters {names}{more}: delete those first, or terminate this one FORCEFUL"
         )
-        self.keys = keys
 
 
 class ContractGoesBack(VnfmError, code="contract-goes-back", title="Contract of Cluster API would go back"):
@@ -204,7 +195,6 @@ class ContractGoesBack(VnfmError, code="contract-goes-back", title="Contract of 
 
     def __init__(self, losses: Sequence[ContractLoss]) -> None:
         super().__init__("; ".join(str(each) for each in losses))
-        self.losses = losses
 
 
 _NAMED: Final = 20

@@ -118,6 +118,14 @@ class Conditions:
         found = self[type]
         return found.in_words if found is not None else f"{type} unknown"
 
+    def first_lacking(self, names: Iterable[str]) -> str:
+        """Return the first of these conditions that is not True, as text; "" if all are."""
+        return next((self.in_words(name) for name in names if not self.is_true(name)), "")
+
+    def first_against(self, names: Iterable[str]) -> str:
+        """Return the first of these conditions that exists and is not True, as text; "" if there is none."""
+        return next((self.in_words(name) for name in names if self.is_against(name)), "")
+
     def first_false(self, ignored: frozenset[str] = frozenset()) -> str:
         """Return the message of the first condition that is False; "" if there is none.
 

@@ -172,15 +172,12 @@ def _machines(*needed: str, unless_against: tuple[str, ...] = ()) -> Rule:
         for name in _CHANGES:
             if said.is_true(name):
                 return _with_counts(body, said.in_words(name))
-        for name in unless_against:
-            if said.is_against(name):
-                return _with_counts(body, said.in_words(name))
+        if against := said.first_against(unless_against):
+            return _with_counts(body, against)
         if uncounted := _uncounted(body):
-            return in_progress(f"{uncounted}{_because(said)}")
-        for name in needed:
-            if not said.is_true(name):
-                return in_progress(said.in_words(name))
-        return CURRENT
+            because = said.first_false()
+            return in_progress(f"{uncounted}, {because}" if because else uncounted)
+        return _until(said.first_lacking(needed))
 
     return rule
 
@@ -190,9 +187,8 @@ def _with_counts(body: Body, message: str) -> Verdict:
     return in_progress(f"{uncounted}, {message}" if uncounted else message)
 
 
-def _because(said: Conditions) -> str:
-    message = said.first_false()
-    return f", {message}" if message else ""
+def _until(message: str) -> Verdict:
+    return in_progress(message) if message else CURRENT
 
 
 def _control_plane(body: Body, seen: Observation) -> Verdict:
@@ -219,12 +215,9 @@ def _machine(body: Body, _: Observation) -> Verdict:
     else:
         needed = ("BootstrapConfigReady", "InfrastructureReady", "NodeHealthy", "NodeReady", "Ready", "Available")
         # Only a Machine with an owner, whose template it can differ from, has this condition.
-        if said.is_against("UpToDate"):
-            return in_progress(said.in_words("UpToDate"))
-    for name in needed:
-        if not said.is_true(name):
-            return in_progress(said.in_words(name))
-    return CURRENT
+        if against := said.first_against(["UpToDate"]):
+            return in_progress(against)
+    return _until(said.first_lacking(needed))
 
 
 def _provided(body: Body, _: Observation) -> Verdict:
@@ -235,15 +228,11 @@ def _provided(body: Body, _: Observation) -> Verdict:
     said = Conditions(body)
     if not is_ready:
         return in_progress(said.first_false() or "not provisioned yet")
-    return in_progress(said.in_words("Ready")) if said.is_against("Ready") else CURRENT
+    return _until(said.first_against(["Ready"]))
 
 
 def _class(body: Body, _: Observation) -> Verdict:
-    said = Conditions(body)
-    for name in ("VariablesReady", "VariablesReconciled"):
-        if said.is_against(name):
-            return in_progress(said.in_words(name))
-    return CURRENT
+    return _until(Conditions(body).first_against(["VariablesReady", "VariablesReconciled"]))
 
 
 def _as_applied(body: Body, _: Observation) -> Verdict:
