@@ -18,7 +18,6 @@ from kubevnfm_events import Event, PackageRef, VimConnection
 from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_events.objects import ApplyObjects
 from kubevnfm_infra_k8s.adapters import documents, sources
-from kubevnfm_infra_k8s.adapters.cloud_logins import RegisteredLogins
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
@@ -142,7 +141,8 @@ async def victim(folder: Path, policy: str) -> AsyncIterator[Victim]:
             handlers = ObjectHandlers(
                 clusters=clusters,
                 vims=GivenVims(),
-                logins=RegisteredLogins(GivenIdentities(), ring),
+                identities=GivenIdentities(),
+                key_ring=ring,
                 sources=sources.PackageSources(packages, downloads, helm, store, ring),
                 releases=releases,
                 shared=documents.StoredSharedObjects(store),

@@ -34,7 +34,6 @@ from kubevnfm_worker import CommandWorker
 from kubevnfm_worker.backends import Backends
 
 from kubevnfm_infra_k8s.adapters import documents, sources
-from kubevnfm_infra_k8s.adapters.cloud_logins import RegisteredLogins
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
@@ -79,7 +78,8 @@ async def infra_k8s(
         handlers = ObjectHandlers(
             clusters=clusters,
             vims=vims,
-            logins=RegisteredLogins(identities, key_ring),
+            identities=identities,
+            key_ring=key_ring,
             sources=sources.PackageSources(packages, downloads, helm, store, key_ring),
             releases=releases,
             shared=documents.StoredSharedObjects(store),

@@ -37,7 +37,6 @@ from kubevnfm_events.objects import (
     VduTarget,
 )
 from kubevnfm_infra_k8s.adapters import documents, sources
-from kubevnfm_infra_k8s.adapters.cloud_logins import RegisteredLogins
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
@@ -350,7 +349,8 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
         handlers = ObjectHandlers(
             clusters=clusters,
             vims=GivenVims(),
-            logins=RegisteredLogins(identities, ring),
+            identities=identities,
+            key_ring=ring,
             sources=sources.PackageSources(packages, downloads, helm, store, ring),
             releases=releases,
             shared=documents.StoredSharedObjects(store),

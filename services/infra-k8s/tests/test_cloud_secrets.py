@@ -10,9 +10,9 @@ import pytest
 import yaml
 from capi_management import VDUS, Management, files_of, managed
 from given_identities import OPENSTACK, GivenIdentities
+from kubevnfm_clients.cloud_identity import CloudIdentity
 from kubevnfm_events.capi import UpdateCluster, UpdatePart
 from kubevnfm_infra_k8s.domain.errors import ObjectsRefused
-from kubevnfm_infra_k8s.domain.ports import CloudLogin
 from kubevnfm_infra_k8s.domain.workload_clusters.cloud_secrets import FIELD
 from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
@@ -113,13 +113,13 @@ async def test_a_login_whose_worker_was_killed_is_replaced_and_one_that_was_sent
         """The end of the worker."""
 
     class Killing:
-        """`CloudLogins` that kill the worker after the first login was made."""
+        """`CloudIdentities` that kill the worker after the first login was made."""
 
         def __init__(self, logins: Any) -> None:
             self.logins, self.kills = logins, True
 
-        async def give(self, vim_id: str, vnf_instance_id: str, *, present: str | None) -> CloudLogin:
-            given: CloudLogin = await self.logins.give(vim_id, vnf_instance_id, present=present)
+        async def give(self, vim_id: str, vnf_instance_id: str, *, present: str | None) -> CloudIdentity:
+            given: CloudIdentity = await self.logins.give(vim_id, vnf_instance_id, present=present)
             if self.kills:
                 self.kills = False
                 raise Killed
@@ -129,7 +129,7 @@ async def test_a_login_whose_worker_was_killed_is_replaced_and_one_that_was_sent
             return int(await self.logins.take_back(vim_id, vnf_instance_id))
 
     site = management.site
-    management.site = site.with_changes(logins=Killing(site.handlers.logins))
+    management.site = site.with_changes(identities=Killing(site.handlers.identities))
     with pytest.raises(Killed):
         await applied(management)
     # A rollback now would take it back.

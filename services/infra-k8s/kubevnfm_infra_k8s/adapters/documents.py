@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
-from kubevnfm_events.objects import LeftObject, ObjectsDeleted
+from kubevnfm_events.objects import ObjectsDeleted
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from kubevnfm_infra_k8s.domain.errors import SharedObjectDiffers
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Sharing
-from kubevnfm_infra_k8s.domain.release import Entry, Release, release_id
+from kubevnfm_infra_k8s.domain.release import Release, release_id
 
 RELEASES: Final = "k8s_releases"
 SHARED: Final = "k8s_shared_objects"
@@ -31,7 +31,7 @@ INDEXES: Final[Mapping[str, Sequence[Index]]] = {
     START_TIMES: [Index(["vnfInstanceId"])],
     DELETIONS: [Index(["endedAt"])],
 }
-_ENTRIES: Final = TypeAdapter(Entry)
+_RELEASES: Final = TypeAdapter(Release)
 _KEPT: Final = timedelta(days=7)
 """How long the answer of a deletion is stored: as long as a worker keeps the records of commands that are done."""
 _TRIES: Final = 50
@@ -50,33 +50,16 @@ class StoredReleases:
         stored = await self._store.get(RELEASES, release_id(vnf_instance_id, part))
         if stored is None:
             return None
-        body = stored.body
-        return Release(
-            vnf_instance_id=vnf_instance_id,
-            cluster=body["cluster"],
-            namespace=body["namespace"],
-            entries=[_entry(each) for each in body["objects"]],
-            openstack_vim_id=body.get("openstackVimId", ""),
-            left=tuple(LeftObject.model_validate(each) for each in body.get("left", ())),
-            applied_by=body["appliedBy"],
-            # Absent in releases that an earlier version has stored.
-            repaired_by=body.get("repairedBy", ""),
-            repaired=body.get("repaired", 0),
-            revision=stored.revision,
-            part=part,
-        )
+        # Members that an earlier version has not stored have their defaults.
+        entries = [{**each, "key": each} for each in stored.body["objects"]]
+        more = {"vnfInstanceId": vnf_instance_id, "entries": entries, "revision": stored.revision, "part": part}
+        return _RELEASES.validate_python({**stored.body, **more})
 
     async def save(self, release: Release) -> Release:
-        body = {
-            "cluster": release.cluster,
-            "namespace": release.namespace,
-            "appliedBy": release.applied_by,
-            "repairedBy": release.repaired_by,
-            "repaired": release.repaired,
-            "objects": [_entry_document(entry) for entry in release.entries],
-            "left": [each.model_dump(mode="json") for each in release.left],
-            "openstackVimId": release.openstack_vim_id,
-        }
+        body = _RELEASES.dump_python(
+            release, mode="json", by_alias=True, exclude={"vnf_instance_id", "revision", "part"}
+        )
+        body["objects"] = [{**each.pop("key"), **each} for each in body.pop("entries")]
         if release.revision:
             stored = await self._store.replace(RELEASES, release.id, body, if_revision=release.revision)
         else:
@@ -101,16 +84,6 @@ class StoredReleases:
         there = AllOf([by(cluster=cluster), AnyOf([Element("objects", each) for each in any_of])])
         found = await self._store.find(RELEASES, Query(there, limit=11, exclude=["objects"]))
         return [each.id for each in found if each.id != than][:10]
-
-
-def _entry(body: Mapping[str, Any]) -> Entry:
-    # Members that an earlier version has not stored have their defaults.
-    return _ENTRIES.validate_python({**body, "key": body})
-
-
-def _entry_document(entry: Entry) -> dict[str, Any]:
-    document: dict[str, Any] = _ENTRIES.dump_python(entry, mode="json", by_alias=True)
-    return {**document.pop("key"), **document}
 
 
 class StoredSharedObjects:

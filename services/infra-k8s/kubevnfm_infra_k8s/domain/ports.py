@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from kubevnfm_clients.cloud_identity import IdentityKind
 from kubevnfm_events import Event, PackageRef, VimConnection
 from kubevnfm_events.objects import HelmChart, ObjectsDeleted, ObjectsOrder
 from kubevnfm_worker import StepContext
@@ -184,30 +183,6 @@ class Sources(Protocol):
 
     async def forget(self, vnf_instance_id: str) -> None:
         """Delete the stored content of the instance's URLs and charts."""
-        ...
-
-
-@dataclass(frozen=True)
-class CloudLogin:
-    """A login to an OpenStack. It contains secrets in clear, so it is only in memory and never shown."""
-
-    kind: IdentityKind
-    cloud: Mapping[str, Any] = field(repr=False)
-    """An entry of ``clouds.yaml``; ``kept``: its secret is missing."""
-    cacert: str = field(default="", repr=False)
-    """PEM of the CAs of the cloud; "": the clients' own."""
-    note: str = ""
-
-
-class CloudLogins(Protocol):
-    """Logins to registered OpenStacks for workload clusters. Both methods raise as `kubevnfm_clients.ports.CloudIdentities`."""
-
-    async def give(self, vim_id: str, vnf_instance_id: str, *, present: str | None) -> CloudLogin:
-        """Return a login; ``present``: the id of the application credential that the cluster has, which is kept if it can be."""
-        ...
-
-    async def take_back(self, vim_id: str, vnf_instance_id: str) -> int:
-        """Delete the application credentials that were made for the instance; return how many there were."""
         ...
 
 

@@ -80,6 +80,8 @@ class Entry:
 class Release:
     """The objects of one VNF instance in one cluster."""
 
+    __pydantic_config__ = ConfigDict(alias_generator=to_camel)
+
     vnf_instance_id: str
     cluster: str
     """The API server's endpoint."""

@@ -73,7 +73,7 @@ class DeletionHandlers(Handling):
         why = "the objects that may exist need it"
         if not is_used:
             try:
-                await self.logins.take_back(vim_id, mine)
+                await self.identities.take_back(vim_id, mine)
                 return ()
             except VnfmError as error:
                 # A VIM that is no longer registered does not come back under its id.

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Final, Protocol, TypeVar
 
-from kubevnfm_clients.ports import VimDirectory
+from kubevnfm_clients.ports import CloudIdentities, VimDirectory
 from kubevnfm_events import VimConnection
 from kubevnfm_events.objects import ChartOrder, ObjectsApplied, ObjectsOrder
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound
+from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import RevisionConflict
 from kubevnfm_worker import NotYet, Outcome, StepContext, nothing_made
 
@@ -24,7 +25,6 @@ from kubevnfm_infra_k8s.domain.errors import AccessRefused, WithRemains
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.planning.plan import Plan, plan
 from kubevnfm_infra_k8s.domain.ports import (
-    CloudLogins,
     Cluster,
     Clusters,
     Deletions,
@@ -66,7 +66,8 @@ class Handling:
 
     clusters: Clusters
     vims: VimDirectory
-    logins: CloudLogins
+    identities: CloudIdentities
+    key_ring: KeyRing
     sources: Sources
     releases: Releases
     shared: SharedObjects
@@ -262,7 +263,8 @@ class Step:
         """Return what makes the Secrets of the cloud for the instance."""
         return CloudSecretRun(
             self.cluster,
-            self.handling.logins,
+            self.handling.identities,
+            self.handling.key_ring,
             self.progress("login"),
             self.release.vnf_instance_id,
             self.context.operation_id,

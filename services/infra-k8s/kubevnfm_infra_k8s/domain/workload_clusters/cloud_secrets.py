@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import structlog
+from kubevnfm_clients.ports import CloudIdentities
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.foreign_yaml.kubernetes import read_one_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.writing import write_yaml
+from kubevnfm_secrets import KeyRing, revealed
 
 from kubevnfm_infra_k8s.domain.objects import (
     INSTANCE_LABEL,
@@ -29,7 +31,7 @@ from kubevnfm_infra_k8s.domain.objects import (
 )
 from kubevnfm_infra_k8s.domain.planning.plan import Plan
 from kubevnfm_infra_k8s.domain.planning.preparing import prepared
-from kubevnfm_infra_k8s.domain.ports import CloudLogins, Cluster
+from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.manifests import Manifest
 from kubevnfm_infra_k8s.domain.release import Release
@@ -86,7 +88,8 @@ class CloudSecretRun:
     """Makes the Secrets of one instance in one step."""
 
     cluster: Cluster
-    logins: CloudLogins
+    identities: CloudIdentities
+    key_ring: KeyRing
     progress: Progress
     vnf_instance_id: str
     operation_id: str
@@ -97,7 +100,7 @@ class CloudSecretRun:
         return replace(planned, objects=[*mine, *planned.objects])
 
     async def with_secrets(self, planned: Plan, release: Release, *, changed: Collection[ObjectKey] = ()) -> Plan:
-        """Return the plan with the Secrets before the other objects. Raises as `cloud_secrets` and `CloudLogins.give`.
+        """Return the plan with the Secrets before the other objects. Raises as `cloud_secrets` and `CloudIdentities.give`.
 
         ``release``: as it is stored, with the VIM of the login, so that a termination takes the login back. ``changed``: the Secrets
         whose content is another party's.
@@ -108,14 +111,17 @@ class CloudSecretRun:
         # Those of an earlier package may have another name.
         earlier = [entry.key for entry in release.entries if entry.file == FIELD]
         present = await self._present([key for key in dict.fromkeys([*secrets, *earlier]) if key not in changed])
-        login = await self.logins.give(vim_id, self.vnf_instance_id, present=None if present is None else present[_ID])
+        login = await self.identities.give(
+            vim_id, self.vnf_instance_id, present=None if present is None else present[_ID]
+        )
         message = f"{_SAID[login.kind]}; {login.note}" if login.note else _SAID[login.kind]
         await self.progress.on(f"Login to OpenStack VIM {vim_id}", message, done=0, total=1)
-        auth = dict(login.cloud["auth"])
+        given: Mapping[str, Any] = revealed(login.cloud, self.key_ring)
+        auth = dict(given["auth"])
         if login.kind == "kept":
             assert present is not None
             auth[_SECRET] = present[_SECRET]
-        cloud = {**login.cloud, "auth": auth}
+        cloud = {**given, "auth": auth}
         mine = [
             self._wanted(key, _content(dict.fromkeys(clouds, cloud), login.cacert)) for key, clouds in secrets.items()
         ]
