@@ -6,24 +6,23 @@ import asyncio
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kubevnfm_kit.clock import SystemClock
-from kubevnfm_kit.ids import new_id
 from kubevnfm_lcm_api.lifecycle.core.dependencies import PATHS, Provided
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
 from kubevnfm_lcm_api.notifications import event_log
 from kubevnfm_lcm_api.notifications.delivery import ANNOUNCED
-from kubevnfm_store.mongo import MongoStore
 from kubevnfm_store.query import Filter, Query, Stored
 from kubevnfm_store.sqlite.catalogue import Catalogue
 from kubevnfm_store.sqlite.queries import selects
 from lcm_world import RING, FragileStore, Storage, World, lcm_world
+from mongo_storage import storage_on
 from pymongo import monitoring
 from servers.mongo_indexes import IndexUse
 from servers.mongodb import mongodb_url
@@ -151,18 +150,6 @@ def check(calls: Calls, each_once: set[str]) -> None:
     """Check that a create makes each of these calls once, and no others of its own."""
     assert all(calls.number[call] >= CREATES for call in each_once), calls
     assert calls.number.total() < len(each_once) * CREATES + calls.shared, calls
-
-
-def storage_on(url: str, *listeners: monitoring.CommandListener) -> Storage:
-    class Store:
-        @staticmethod
-        @asynccontextmanager
-        async def open(_: Path) -> AsyncIterator[MongoStore]:
-            database = f"test_{new_id().replace('-', '')[:12]}"
-            async with MongoStore.connect(url, database, listeners=listeners) as store:
-                yield store
-
-    return Storage(RING, Store)  # type: ignore[arg-type]  # it opens a store too
 
 
 async def test_the_commands_of_a_create_on_mongodb(tmp_path: Path, mongodb_url: str) -> None:

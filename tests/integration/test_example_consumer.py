@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import aio_pika
 import pytest
 from aio_pika.exceptions import ChannelClosed
-from kubevnfm_bus import RabbitBus
+from kubevnfm_bus.rabbit import RabbitBus
 from kubevnfm_events import Envelope
 from kubevnfm_events.credentials import CredentialsDeleted
 from kubevnfm_events.vim import VimDeregistered, VimStatusChanged

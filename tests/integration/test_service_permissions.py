@@ -15,8 +15,9 @@ import pytest
 from aio_pika import ExchangeType
 from aio_pika.abc import AbstractChannel, AbstractConnection
 from aio_pika.exceptions import ChannelClosed
-from kubevnfm_bus import Ack, Delivery, RabbitBus, Verdict
 from kubevnfm_bus.definitions import VERSION_EXCHANGE
+from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_bus.rabbit import RabbitBus
 from kubevnfm_bus.topology import (
     BURIED,
     COMMANDS,

@@ -12,6 +12,7 @@ import org.h2.mvstore.MVStoreTool;
 /**
  * A server of MongoDB's protocol on loopback: {@code java StandIn PORT [FILE]}. Without a file it keeps its documents in memory. With one,
  * a write is in the file before it is acknowledged, so a killed server loses none; it is not flushed to the disk, so a power cut may.
+ * As MongoDB does, it ends when it cannot write its file, because the disk is full for example.
  */
 public final class StandIn extends H2Backend {
     private static final Set<String> READING =
@@ -32,8 +33,11 @@ public final class StandIn extends H2Backend {
         }
     }
 
+    private final MVStore store;
+
     private StandIn(MVStore store) {
         super(store);
+        this.store = store;
     }
 
     @Override
@@ -43,9 +47,13 @@ public final class StandIn extends H2Backend {
         if (READING.contains(name)) return named(super.handleMessage(message));
         if (name.equals("createindexes")) makeSparse(command);
         synchronized (this) { // a commit beside another write would store half of it: the entry in an index, and no document
-            Document answer = super.handleMessage(message);
-            commit();
-            return answer;
+            try {
+                Document answer = super.handleMessage(message);
+                commit();
+                return answer;
+            } finally {
+                if (store.isClosed()) Runtime.getRuntime().halt(1); // by itself, when a write failed: the file lacks what memory has
+            }
         }
     }
 
