@@ -115,7 +115,7 @@ class MongoStore:
                 try:
                     await self._documents(collection).insert_one(dict(fresh))
                 except DuplicateKeyError:
-                    if await self._modify(collection, {"_id": id, "deleted": True}, revival):
+                    if await self._modify(collection, {"_id": id, "deleted": True}, revival, shown={"_id": 1}):
                         return
                     there = await self._documents(collection).find_one({"_id": id}, {"write": 1, "deleted": 1})
                     # An earlier try of this write arrived, and its answer was lost.
@@ -178,7 +178,7 @@ class MongoStore:
                     silent = wanted | {"pending": {"$exists": False}}
                     if (await documents.delete_one(silent)).deleted_count:
                         return True
-                buried = await self._modify(collection, wanted, bury)
+                buried = await self._modify(collection, wanted, bury, shown={"outbox.id": 1})
                 if buried is not None:
                     if not buried.get("outbox"):
                         await self._settle(collection, id)
@@ -263,7 +263,8 @@ class MongoStore:
     async def _remove(self, collection: str, id: str, message_ids: Sequence[str]) -> None:
         """Remove messages from a document that may have others, or be deleted."""
         pull = {"$pull": {"outbox": {"id": {"$in": list(message_ids)}}}}
-        left = await self._retrying(lambda: self._modify(collection, {"_id": id}, pull))
+        # The document may be large, and only its outbox is needed.
+        left = await self._retrying(lambda: self._modify(collection, {"_id": id}, pull, shown={"outbox.id": 1}))
         if left is not None and not left.get("outbox"):
             await self._settle(collection, id)
 
@@ -315,12 +316,14 @@ class MongoStore:
 
         return await self._retrying(write, subject=f"{collection}/{id}")
 
-    async def _modify(self, collection: str, search: Document, change: Document) -> Document | None:
-        """Change one document; return it whole, or None if there is none."""
+    async def _modify(
+        self, collection: str, search: Document, change: Document, *, shown: Document | None = None
+    ) -> Document | None:
+        """Change one document; return it, or what is ``shown`` of it; None if there is none."""
         # Servers before MongoDB 5.0 refuse an operator without fields.
         operators = {operator: fields for operator, fields in change.items() if fields}
         result: Document | None = await self._documents(collection).find_one_and_update(
-            search, operators, return_document=ReturnDocument.AFTER
+            search, operators, projection=shown, return_document=ReturnDocument.AFTER
         )
         return result
 
