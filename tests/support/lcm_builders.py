@@ -48,6 +48,7 @@ from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft, Te
 from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
+from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.core.workload_cluster import CapiParameters, WorkloadInternals
@@ -55,7 +56,6 @@ from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft, ConnectV
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
-from kubevnfm_lcm_api.lifecycle.scripts.modifying import ModifyScriptedDraft
 from kubevnfm_lcm_api.lifecycle.workloads.drafts import (
     InstantiateWorkloadDraft,
     RollOutWorkloadDraft,

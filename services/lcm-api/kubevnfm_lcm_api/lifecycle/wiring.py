@@ -28,12 +28,11 @@ from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import OrphanMarks
 from kubevnfm_lcm_api.lifecycle.core.ports import Grants, PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.progress import Progress
+from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.http import routes
 from kubevnfm_lcm_api.lifecycle.http.context import LifecycleServices, OperationEvents
 from kubevnfm_lcm_api.lifecycle.kinds import KindServices, kinds_on
-from kubevnfm_lcm_api.lifecycle.requests.instantiate import Instantiate
-from kubevnfm_lcm_api.lifecycle.requests.tasks import Tasks
-from kubevnfm_lcm_api.lifecycle.requests.terminate import Terminate
+from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.lifecycle.workloads.awaited_callbacks import AwaitedCallbacks
 from kubevnfm_lcm_api.lifecycle.workloads.machine_watch import MachineWatch
 from kubevnfm_lcm_api.lifecycle.workloads.rotations import STEP as ROTATION_STEP
@@ -126,18 +125,7 @@ async def lifecycle_parts(
     services = LifecycleServices(
         engine=engine,
         instances=instances,
-        instantiate=Instantiate(
-            instances=instances,
-            engine=engine,
-            packages=packages,
-            vims=vims,
-            acceptance=acceptance,
-            kinds=kinds,
-        ),
-        terminate=Terminate(instances=instances, engine=engine, packages=packages, acceptance=acceptance, kinds=kinds),
-        tasks=Tasks.from_services(
-            instances=instances, engine=engine, packages=packages, vims=vims, acceptance=acceptance, kinds=kinds
-        ),
+        requests=RequestServices(instances, engine, packages, VimEntries(vims), acceptance, kinds),
         progress=Progress(store),
         node_logs=node_logs,
         operation_events=operation_events,

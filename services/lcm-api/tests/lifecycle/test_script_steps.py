@@ -13,6 +13,7 @@ from kubevnfm_events.stacks import ChangeTemplate, PortFacts, ResourcesChanged, 
 from kubevnfm_events.vim import DeregisterVim, RegisterVim
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
+from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.plan import StepState
 from kubevnfm_lcm_api.lifecycle.core.saga import Move
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
@@ -21,7 +22,6 @@ from kubevnfm_lcm_api.lifecycle.core.views import step_views
 from kubevnfm_lcm_api.lifecycle.machines.changing import ConnectVmDraft, ReplaceVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
-from kubevnfm_lcm_api.lifecycle.scripts.modifying import ModifyScriptedDraft
 from kubevnfm_lcm_api.lifecycle.scripts.steps import addresses
 from kubevnfm_secrets import Secret, hide, sealed
 from kubevnfm_sol.lcm import OperationState

@@ -126,7 +126,7 @@ def _vim(connection: VimConnectionInfo, before: VimConnection, key: str) -> VimC
         raise GrantUnusable(f"vimConnectionInfo/{key}/vimType", f"{before.vim_type} expected")
     if not connection.access_info and connection.vim_id is None:
         raise GrantUnusable(f"vimConnectionInfo/{key}", "vimId or accessInfo expected")
-    granted = VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields})
+    granted = VimConnection(**vars(connection))
     try:
         check_understood(connection, f"vimConnectionInfo/{key}")
         if not granted.is_reference:

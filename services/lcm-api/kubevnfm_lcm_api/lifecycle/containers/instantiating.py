@@ -23,7 +23,7 @@ from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import CHART, DEF_FILES, flag
-from kubevnfm_lcm_api.lifecycle.scripts.asked import requested_instance, with_scripts
+from kubevnfm_lcm_api.lifecycle.scripts.asked import requested_instance, script_fields
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 
 _MAPPING: Final = "vdu_mapping"
@@ -68,11 +68,7 @@ async def cnf_draft(
         raise Unprocessable(VARIABLES, "a Helm chart has values of its own: leave it out")
     scripts = scripts_of(flavour, OperationType.INSTANTIATE)
     return InstantiateCnfDraft(
-        **{
-            **vars(with_scripts(common, scripts, asked)),
-            **vars(order),
-            "instance": requested_instance(record.vnf, common) if scripts else {},
-        },
+        **{**vars(common), **vars(order), **script_fields(scripts, asked, requested_instance(record.vnf, common))},
         adopt=flag(parameters, "adopt"),
         wait_timeout_s=wait_timeout(parameters),
         phases=phases,

@@ -47,7 +47,7 @@ from kubevnfm_lcm_api.lifecycle.core.kind import (
     UnderChange,
     VnfKind,
 )
-from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyScriptedFields
+from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.package_identity import identity
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI_VARIABLES, CHART, DEF_FILES
@@ -166,10 +166,6 @@ class Containers(VnfKind):
         return draft, draft.new_files
 
     async def modify(
-        self,
-        fields: ModifyScriptedFields,
-        record: InstanceRecord,
-        flavour: Flavour,
-        request: VnfInfoModificationRequest,
+        self, vnf: UnderChange, common: ModifyScriptedDraft, request: VnfInfoModificationRequest
     ) -> ModifyCnfDraft | None:
-        return await modified_cnf(self._packages, fields, record, flavour, request)
+        return await modified_cnf(self._packages, CnfUnderChange.of_containers(vnf), common, request)

@@ -9,10 +9,10 @@ from kubevnfm_events import PackageRef
 from kubevnfm_lcm_api.lifecycle.containers.order import ChangedObjectsDraft
 from kubevnfm_lcm_api.lifecycle.containers.releases import showing
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release
-from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft
+from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyScriptedDraft
 
 
-class ModifyCnfDraft(ModifyDraft, ChangedObjectsDraft):
+class ModifyCnfDraft(ModifyScriptedDraft, ChangedObjectsDraft):
     """MODIFY_INFO of a CNF whose driver changes its configuration and images too."""
 
     plan: ClassVar[str] = "modify_cnf"

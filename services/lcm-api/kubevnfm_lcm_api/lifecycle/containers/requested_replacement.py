@@ -11,6 +11,7 @@ from kubevnfm_events import PackageRef
 from kubevnfm_events.objects import Variables
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, OperationType
+from pydantic.alias_generators import to_camel
 
 from kubevnfm_lcm_api.lifecycle.containers.drivers import check_cnf_drivers, executor_phases
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import manifest_files, vdu_targets
@@ -20,7 +21,7 @@ from kubevnfm_lcm_api.lifecycle.containers.variables import requested_variables,
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI, CHART, DEF_FILES, flag
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import declared_counts, scale_status
-from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
+from kubevnfm_lcm_api.lifecycle.scripts.asked import script_fields
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 
 _ROLLING: Final = "RollingUpdate"
@@ -63,16 +64,13 @@ def replaced_cnf(
         raise Unprocessable(f"additionalParams/{CHART}", "not supported for a change of package: manifests expected")
     for name in ("ext_virtual_links", "ext_managed_virtual_links", "vim_connection_info"):
         if getattr(asked.request, name):
-            raise Unprocessable(_camel(name), "not supported for the change of a CNF's package: leave it out")
+            raise Unprocessable(to_camel(name), "not supported for the change of a CNF's package: leave it out")
     place = f"additionalParams/{DEF_FILES}"
     if DEF_FILES not in given and not images_of:
         raise InvalidInput(place, "the files of the package that describe the CNF expected")
     new_files = manifest_files(given[DEF_FILES], files, place=place) if DEF_FILES in given else ()
     if images_of:
-        missing = [name for name in vnf.def_files if "://" not in name and name not in files]
-        # Files that given ones replace need not be there; infra-k8s, which reads them, finds out which these are.
-        if len(missing) > len(new_files):
-            raise Unprocessable("vnfdId", f"the package lacks {', '.join(missing)}, which the CNF was made from")
+        vnf.check_files(files, new_files)
     # The new package may allow fewer levels; a later scaling begins at the highest one.
     levels = {name: min(vnf.scale_levels.get(name, 0), a.max_scale_level) for name, a in flavour.aspects.items()}
     earlier = vnf.record.internals.parameters
@@ -87,7 +85,6 @@ def replaced_cnf(
         )
     # As Tacker: the scripts are those of the package that the VNF is changed to.
     scripts = scripts_of(flavour, OperationType.CHANGE_VNFPKG)
-    instance = vnf.record.vnf.model_dump(by_alias=True, exclude_none=True) if scripts else {}
     return ReplaceCnfDraft(
         **{
             **vars(present),
@@ -95,9 +92,7 @@ def replaced_cnf(
             "multi_namespace": flag(parameters, "multi_namespace"),
             "vdus": vdu_targets(flavour, parameters, declared_counts(flavour, None, levels)),
             "variables": variables,
-            "scripts": scripts,
-            "script_request": script_request(asked) if scripts else {},
-            "instance": instance,
+            **script_fields(scripts, asked, vnf.record.vnf),
         },
         before_package=vnf.package,
         new_files=new_files,
@@ -153,8 +148,3 @@ def _variables(before: Variables | None, original: Mapping[str, Any]) -> Variabl
     """Return the variables of the new package: the earlier ones, with those that the request gives. Raises InvalidInput."""
     given = requested_variables(original)
     return before if given is None else {**(before or {}), **given}
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -12,7 +12,6 @@ from kubevnfm_events.objects import ChartOrder, VduTarget
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import OperationType
-from kubevnfm_sol.vim import VimConnectionInfo
 
 from kubevnfm_lcm_api.lifecycle.containers.changing import ChangeCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import declares_count, objects_order, vdu_targets, wait_timeout
@@ -21,7 +20,7 @@ from kubevnfm_lcm_api.lifecycle.core.instance import Release
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, UnderChange
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import declared_counts
-from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
+from kubevnfm_lcm_api.lifecycle.scripts.asked import script_fields
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 
 
@@ -45,6 +44,15 @@ class CnfUnderChange(UnderChange):
     def def_files(self) -> tuple[str, ...]:
         """The files that describe the CNF, in order."""
         return tuple((self.info.metadata or {}).get(DEF_FILES) or ())
+
+    def check_files(self, files: frozenset[str], replacing: Collection[str]) -> None:
+        """Raise Unprocessable if ``files``, those of another package, lack some that the CNF was made from.
+
+        Files that are to be replaced need not be there; infra-k8s, which reads them, finds out which these are.
+        """
+        missing = [name for name in self.def_files if "://" not in name and name not in files]
+        if len(missing) > len(replacing):
+            raise Unprocessable("vnfdId", f"the package lacks {', '.join(missing)}, which the CNF was made from")
 
     def counts_at(self, levels: Mapping[str, int], level_id: str | None = None) -> dict[str, int]:
         """Return the pods by VDU at scale levels; ``level_id``: None for the instantiation level that the CNF has.
@@ -94,7 +102,7 @@ class CnfUnderChange(UnderChange):
         connection = self.record.vnf.vim_connection_info.get(self.vim_key)
         if connection is None:
             raise Unprocessable("vimConnectionInfo", f"no entry {self.vim_key}, which is the CNF's cluster")
-        return VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields})
+        return VimConnection(**vars(connection))
 
     def change(
         self,
@@ -115,7 +123,5 @@ class CnfUnderChange(UnderChange):
             flavour_id=self.flavour.flavour_id,
             before=self.release,
             wait_timeout_s=self.record.internals.parameters.get("wait_timeout") if wait is None else wait,
-            scripts=scripts,
-            script_request=script_request(asked) if scripts else {},
-            instance=self.record.vnf.model_dump(by_alias=True, exclude_none=True) if scripts else {},
+            **script_fields(scripts, asked, self.record.vnf),
         )

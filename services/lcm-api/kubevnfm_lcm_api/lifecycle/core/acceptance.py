@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from itertools import chain
-from typing import Any, Final
+from typing import Any
 
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_kit.clock import Clock, rfc3339
@@ -26,8 +26,6 @@ from kubevnfm_lcm_api.lifecycle.core.request_parameters import variable_names
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 
-NO_CLAIMS: Final[Mapping[str, Any]] = {}
-
 
 class Acceptance:
     """Turns the draft of an operation into an accepted occurrence."""
@@ -46,14 +44,13 @@ class Acceptance:
         asked: Asked[SolType],
         *,
         flavour: Flavour | None = None,
-        claims: Mapping[str, Any] = NO_CLAIMS,
         secret_names: Collection[str] = (),
         state: OperationState = OperationState.STARTING,
     ) -> str:
         """Claim the instance for the operation; return the occurrence's id.
 
         ``stored`` and ``record`` are the instance as the request was checked against it, ``flavour`` the one after the operation,
-        for the grant request of the package's own code, ``claims`` further fields of the instance that are true from now on.
+        for the grant request of the package's own code.
         ``secret_names`` are those that the package of the operation marks, if the instance may not have them yet.
         ``state`` is PROCESSING for an operation that needs no grant.
         Raises Conflict if the instance was changed or claimed meanwhile, or if the operation would take away what other
@@ -89,21 +86,26 @@ class Acceptance:
         # A termination is never refused: it does without the machines.
         if operation is not OperationType.TERMINATE:
             check_networks(draft, occurrence.steps, has_networks=self._has_vnf_networks)
-        if len(names) > len(record.internals.secret_names):
-            # From now on: a later request may give another value for a name without listing it again.
-            claims = {**claims, "internal/secretNames": sorted(names)}
-        if draft.withdrawn is not None:
-            claims = {**claims, IS_WITHDRAWING: True}
-        # In the same write as the claim: from then on vim-registry refuses to delete the VIM.
-        used = [provided.ids for provided in draft.begins_use if provided.kind == "cluster"]
-        vim_ids = dict.fromkeys([*record.internals.vim_ids, *chain.from_iterable(used)])
-        if draft.vim_id is not None:
-            vim_ids[draft.vim_id] = None
-        if len(vim_ids) > len(record.internals.vim_ids):
-            # In addition to the earlier VIMs: the remains of a failed instantiate are on those until they are removed.
-            claims = {**claims, "internal/vimIds": list(vim_ids)}
-        for provided in draft.begins_use:
-            if provided.kind != "cluster":
-                claims = {**claims, PATHS[provided.kind].users: list(provided.ids)}
-        await self._engine.accept(stored, occurrence, claims)
+        await self._engine.accept(stored, occurrence, _claims(record, draft, names))
         return occurrence.occ.id
+
+
+def _claims(record: InstanceRecord, draft: Draft, names: Collection[str]) -> dict[str, Any]:
+    """Return the further fields of the instance that are true from the claim on; ``names``: of its secrets."""
+    claims: dict[str, Any] = {PATHS[use.kind].users: list(use.ids) for use in draft.begins_use if use.kind != "cluster"}
+    if len(names) > len(record.internals.secret_names):
+        # From now on: a later request may give another value for a name without listing it again.
+        claims["internal/secretNames"] = sorted(names)
+    if draft.withdrawn is not None:
+        claims[IS_WITHDRAWING] = True
+    if draft.dst_vnfd_id is not None:
+        # From now on the new package is in use and cannot be deleted.
+        claims["internal/dstVnfdId"] = draft.dst_vnfd_id
+    # In the same write as the claim: from then on vim-registry refuses to delete the VIM.
+    used = [use.ids for use in draft.begins_use if use.kind == "cluster"]
+    own = (draft.vim_id,) if draft.vim_id is not None else ()
+    vim_ids = list(dict.fromkeys([*record.internals.vim_ids, *chain(*used), *own]))
+    if len(vim_ids) > len(record.internals.vim_ids):
+        # In addition to the earlier VIMs: the remains of a failed instantiate are on those until they are removed.
+        claims[PATHS["cluster"].users] = vim_ids
+    return claims

@@ -125,7 +125,7 @@ def _expected(stored: Stored) -> tuple[VimConnection | None, ExpectedStack | Exp
     if one is None or connection is None:
         return None, None
     info = VimConnectionInfo.model_validate(connection)
-    vim = VimConnection(**{name: getattr(info, name) for name in VimConnectionInfo.model_fields})
+    vim = VimConnection(**vars(info))
     drift = drift_of(stored.body.get("metadata") or {})
     if one["kind"] == "release":
         known = drift.of_objects if drift is not None else None

@@ -30,7 +30,7 @@ from kubevnfm_store.query import Stored
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, TerminateDraft
-from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft, ModifyScriptedFields
+from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft, ModifyScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import levels_of
 
 SCALE: Final = "scale"
@@ -174,13 +174,12 @@ class VnfKind(ABC):
         raise self._unsupported(vnf, CHANGE_VNFPKG)
 
     async def modify(
-        self,
-        fields: ModifyScriptedFields,
-        record: InstanceRecord,
-        flavour: Flavour,
-        request: VnfInfoModificationRequest,
+        self, vnf: UnderChange, common: ModifyScriptedDraft, request: VnfInfoModificationRequest
     ) -> ModifyDraft | None:
-        """Return the draft of a modification that changes resources; None if the request changes none."""
+        """Return the draft of a modification that changes resources; None if the request changes none.
+
+        ``vnf``: with the VIMs and the descriptor that are valid from now on; ``common``: what all kinds have in common.
+        """
         return None
 
     def _unsupported(self, vnf: UnderChange, task: str) -> TaskUnsupported:

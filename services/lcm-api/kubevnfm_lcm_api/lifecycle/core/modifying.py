@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar
 
 from kubevnfm_events import PackageRef
+from kubevnfm_events.stacks import StackResources
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.vim import VimConnectionInfo
 from pydantic import Field
@@ -12,19 +13,7 @@ from pydantic import Field
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
-
-
-class ModifyFields(TypedDict):
-    """The fields that a request gives `ModifyDraft`."""
-
-    vnf_instance_id: str
-    vnf: dict[str, str]
-    removed: tuple[str, ...]
-    free: dict[str, SecretParams]
-    vim_connections: dict[str, VimConnectionInfo] | None
-    new_vim_ids: tuple[str, ...]
-    vnfc_properties: dict[str, SecretParams]
-    changed: SecretParams
+from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 
 
 class ModifyDraft(Draft):
@@ -56,6 +45,11 @@ class ModifyDraft(Draft):
         """The VIMs, which the clusters of other instances may be."""
         return (Provided("cluster", self.new_vim_ids),) if self.new_vim_ids else ()
 
+    @property
+    def dst_vnfd_id(self) -> str | None:
+        """That of the package that the request changes to."""
+        return self.vnf.get("vnfd_id")
+
     def final_attributes(self) -> dict[str, Any]:
         """Return the changes."""
         return {"changed_info": self.changed}
@@ -77,11 +71,17 @@ class ModifyDraft(Draft):
         return changed
 
 
-class ModifyScriptedFields(ModifyFields):
-    """The fields that a request gives `ModifyScriptedDraft`."""
+class ModifyScriptedDraft(ModifyDraft, ScriptedDraft):
+    """MODIFY_INFO of a VNF whose VNFD maps the modification to scripts."""
+
+    plan: ClassVar[str] = "modify_scripted"
 
     package: PackageRef
-    new_package: PackageRef | None
-    scripts: dict[str, str]
-    script_request: SecretParams
-    instance: SecretParams
+    """The package before the modification, whose scripts run."""
+    resources: StackResources | None = None
+    """The stack, which stays; None: a CNF."""
+
+    @property
+    def stacks(self) -> tuple[StackResources | None, StackResources | None]:
+        """The stack stays."""
+        return self.resources, self.resources

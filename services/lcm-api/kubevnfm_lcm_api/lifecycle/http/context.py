@@ -19,9 +19,7 @@ from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.progress import Progress
 from kubevnfm_lcm_api.lifecycle.http.render import base_url
-from kubevnfm_lcm_api.lifecycle.requests.instantiate import Instantiate
-from kubevnfm_lcm_api.lifecycle.requests.tasks import Tasks
-from kubevnfm_lcm_api.lifecycle.requests.terminate import Terminate
+from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.lifecycle.workloads.awaited_callbacks import AwaitedCallbacks
 
 
@@ -41,9 +39,7 @@ class LifecycleServices:
 
     engine: Engine
     instances: Instances
-    instantiate: Instantiate
-    terminate: Terminate
-    tasks: Tasks
+    requests: RequestServices
     progress: Progress
     node_logs: NodeLogs
     operation_events: OperationEvents

@@ -28,19 +28,15 @@ from kubevnfm_lcm_api.http.bodies import PATCH, parse, read_json
 from kubevnfm_lcm_api.http.conditions import check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.routes import Route
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
-from kubevnfm_lcm_api.lifecycle.http.context import (
-    ACCEPTED,
-    LifecycleServices,
-    accepted,
-    api_version,
-    repeated,
-    services,
-)
+from kubevnfm_lcm_api.lifecycle.http.context import ACCEPTED, accepted, api_version, repeated, services
 from kubevnfm_lcm_api.lifecycle.http.render import request_in_v2_form
+from kubevnfm_lcm_api.lifecycle.requests import changes, instantiate, scale, terminate
+from kubevnfm_lcm_api.lifecycle.requests import modify as modification
+from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 
 B = TypeVar("B", bound=SolType)
-Accept = Callable[[LifecycleServices], Callable[[str, Asked[B]], Awaitable[str]]]
-"""Returns what accepts a request for an instance, and returns the id of the occurrence."""
+Accept = Callable[[RequestServices, str, Asked[B]], Awaitable[str]]
+"""Accepts a request for an instance, and returns the id of the occurrence."""
 _TAG = "VNF instances"
 _REFUSALS = {
     404: "No such instance, or its VNFD does not support this operation",
@@ -63,10 +59,8 @@ async def modify(request: web.Request) -> web.Response:
     def as_seen(stored: Stored) -> None:
         check_unchanged(request, entity_tag(version, stored), stored.body["updatedAt"])
 
-    occurrence = await services(request).tasks.modify.accept(
-        request.match_info["id"], Asked(wanted, original, version), check=as_seen
-    )
-    return accepted(request, occurrence)
+    on, asked = services(request).requests, Asked(wanted, original, version)
+    return accepted(request, await modification.accept(on, request.match_info["id"], asked, check=as_seen))
 
 
 def routes(version: ApiVersion) -> list[Route]:
@@ -79,44 +73,25 @@ def routes(version: ApiVersion) -> list[Route]:
             original = await read_json(request, is_required=needs_body)
             wanted = parse(model, request_in_v2_form(original, version))
             asked = Asked(wanted, original, version)
-            occurrence = await accept(services(request))(request.match_info["id"], asked)
-            return accepted(request, occurrence)
+            return accepted(request, await accept(services(request).requests, request.match_info["id"], asked))
 
         route = Route(_TAG, "POST", f"{one}/{name}", handle, summary, ACCEPTED, model, refusals=_REFUSALS)
         return replace(route, is_body_required=needs_body)
 
     summary, refusals = "Modify the information of a VNF instance", {**_REFUSALS, 404: "No such instance"}
-    modification = Route(_TAG, "PATCH", one, repeated(modify), summary, ACCEPTED, VnfInfoModificationRequest, PATCH)
+    patched = Route(_TAG, "PATCH", one, repeated(modify), summary, ACCEPTED, VnfInfoModificationRequest, PATCH)
     found = [
-        replace(modification, conditions=True, refusals=refusals),
-        task("instantiate", "Instantiate a VNF", InstantiateVnfRequest, lambda of: of.instantiate.accept),
-        task("terminate", "Terminate a VNF", TerminateVnfRequest, lambda of: of.terminate.accept),
-        task("scale", "Scale a VNF by steps", ScaleVnfRequest, lambda of: of.tasks.scale.accept),
-        task("scale_to_level", "Scale a VNF to levels", ScaleVnfToLevelRequest, lambda of: of.tasks.scale.accept_level),
-        task(
-            "heal",
-            "Heal a VNF, or VNFCs of it",
-            HealVnfRequest,
-            lambda of: of.tasks.changes.accept_heal,
-            needs_body=False,
-        ),
-        task("operate", "Start or stop a VNF", OperateVnfRequest, lambda of: of.tasks.changes.accept_operate),
-        task(
-            "change_ext_conn",
-            "Change external connectivity",
-            ChangeExtVnfConnectivityRequest,
-            lambda of: of.tasks.changes.accept_links,
-        ),
-        task(
-            "change_flavour",
-            "Change the flavour",
-            ChangeVnfFlavourRequest,
-            lambda of: of.tasks.replacement.accept_flavour,
-        ),
+        replace(patched, conditions=True, refusals=refusals),
+        task("instantiate", "Instantiate a VNF", InstantiateVnfRequest, instantiate.accept),
+        task("terminate", "Terminate a VNF", TerminateVnfRequest, terminate.accept),
+        task("scale", "Scale a VNF by steps", ScaleVnfRequest, scale.accept),
+        task("scale_to_level", "Scale a VNF to levels", ScaleVnfToLevelRequest, scale.accept_level),
+        task("heal", "Heal a VNF, or VNFCs of it", HealVnfRequest, changes.accept_heal, needs_body=False),
+        task("operate", "Start or stop a VNF", OperateVnfRequest, changes.accept_operate),
+        task("change_ext_conn", "Change external connectivity", ChangeExtVnfConnectivityRequest, changes.accept_links),
+        task("change_flavour", "Change the flavour", ChangeVnfFlavourRequest, changes.accept_flavour),
     ]
     if version == "v2":
         summary = "Change the VNF package"
-        found.append(
-            task("change_vnfpkg", summary, ChangeCurrentVnfPkgRequest, lambda of: of.tasks.replacement.accept_package)
-        )
+        found.append(task("change_vnfpkg", summary, ChangeCurrentVnfPkgRequest, changes.accept_package))
     return found

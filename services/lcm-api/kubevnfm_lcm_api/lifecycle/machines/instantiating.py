@@ -27,7 +27,7 @@ from kubevnfm_lcm_api.lifecycle.machines.package_fit import (
 )
 from kubevnfm_lcm_api.lifecycle.machines.registry_vnf import RegistryVnf
 from kubevnfm_lcm_api.lifecycle.machines.roles import ROLES, RequestedMachines
-from kubevnfm_lcm_api.lifecycle.scripts.asked import requested_instance, with_scripts
+from kubevnfm_lcm_api.lifecycle.scripts.asked import requested_instance, script_fields
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 
 
@@ -88,10 +88,12 @@ class VmDrafts:
                 user_data is not None,
             )
         )
+        requested = requested_instance(record.vnf, common)
         return InstantiateVmDraft(
             **{
-                **vars(with_scripts(common, scripts, asked)),
-                "instance": requested_instance(record.vnf, common),
+                **vars(common),
+                **script_fields(scripts, asked, requested),
+                "instance": requested.model_dump(by_alias=True, exclude_none=True),
             },
             **role,
             stack_name=stack_name(record.vnf.id),

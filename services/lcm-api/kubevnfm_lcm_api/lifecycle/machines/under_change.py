@@ -65,7 +65,7 @@ class VnfUnderChange(UnderChange):
     def vim(self, connections: Mapping[str, VimConnectionInfo]) -> VimConnection:
         """Return the access data of the VNF's VIM; entries of ``connections`` replace those of the instance."""
         connection = {**self.record.vnf.vim_connection_info, **connections}[self.vim_key]
-        return VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields})
+        return VimConnection(**vars(connection))
 
     async def connections(
         self, vim_entries: VimEntries, given: Mapping[str, VimConnectionInfo], version: ApiVersion

@@ -2,101 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from kubevnfm_clients.ports import Vims
 from kubevnfm_csar.errors import UnknownFlavour, UnknownLevel
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_sol.lcm import InstantiateVnfRequest, InstantiationState, OperationType
-from kubevnfm_sol.resources import ScaleInfo
-from kubevnfm_sol.vim import OPENSTACK, VimConnectionInfo
+from kubevnfm_sol.vim import OPENSTACK
 
-from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
-from kubevnfm_lcm_api.lifecycle.core.engine import Engine
-from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
-from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
-from kubevnfm_lcm_api.lifecycle.core.kind import Asked, VnfKind
-from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
-from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked
+from kubevnfm_lcm_api.lifecycle.core.scale_levels import scale_status
+from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 
 
-class Instantiate:
-    """Accepts InstantiateVnfRequests."""
+async def accept(on: RequestServices, instance_id: str, asked: Asked[InstantiateVnfRequest]) -> str:
+    """Accept an instantiate; return the occurrence's id.
 
-    def __init__(
-        self,
-        *,
-        instances: Instances,
-        engine: Engine,
-        packages: PackageCatalogue,
-        vims: Vims,
-        acceptance: Acceptance,
-        kinds: Sequence[VnfKind],
-    ) -> None:
-        self._instances, self._engine, self._packages = instances, engine, packages
-        self._vim_entries = VimEntries(vims)
-        self._acceptance, self._kinds = acceptance, kinds
-
-    async def accept(self, instance_id: str, asked: Asked[InstantiateVnfRequest]) -> str:
-        """Accept an instantiate; return the occurrence's id.
-
-        Raises: NotFound, Conflict, InvalidInput, Unprocessable; nothing was created then.
-        """
-        request = asked.request
-        stored = await self._instances.get(instance_id)
-        record = InstanceRecord.from_document(stored.body)
-        await self._engine.check_free(record, InstantiationState.NOT_INSTANTIATED)
-        package = await self._packages.reference(record.vnf.vnf_pkg_id)
-        vnfd = await self._packages.vnfd(package.package_id, package.checksum)
-        flavour = _flavour(vnfd, request)
-        # Entries may have been set by a modification before; those of the request replace them.
-        connections = {**record.vnf.vim_connection_info, **request.vim_connection_info}
-        parameters = request.additional_params
-        signs = ((kind.sign(parameters), kind.vim_type) for kind in self._kinds)
-        sign, vim_type = next((found for found in signs if found[0] is not None), (None, OPENSTACK))
-        vim_key, connections = await self._vim_entries.choose(connections, vim_type, sign, asked.version)
-        connection = connections[vim_key]
-        of_vim = (kind for kind in self._kinds if kind.vim_type == connection.vim_type)
-        kind = next(kind for kind in of_vim if kind.is_asked_for(parameters))
-        common = InstantiateDraft(
-            vnf_instance_id=instance_id,
-            package=package,
-            vim_key=vim_key,
-            vim=VimConnection(**{name: getattr(connection, name) for name in VimConnectionInfo.model_fields}),
-            vim_connections=connections,
-            flavour_id=flavour.flavour_id,
-            instantiation_level_id=request.instantiation_level_id,
-            api_version=asked.version,
-            parameters=request.additional_params,
-            extensions=request.extensions,
-            vnf_configurable_properties=request.vnf_configurable_properties,
-            localization_language=request.localization_language,
-            scale_status=_scale_status(flavour, request.instantiation_level_id),
-            max_scale_levels=tuple(
-                ScaleInfo(aspect_id=name, scale_level=aspect.max_scale_level)
-                for name, aspect in flavour.aspects.items()
-            ),
-            # A CP without a VDU has no port in the stack.
-            external_cps={name: name for name, cp in flavour.cps.items() if cp.is_external and cp.vdu_id},
-            ext_virtual_links=tuple(
-                link.model_dump(mode="json", by_alias=True, exclude_none=True) for link in request.ext_virtual_links
-            ),
-            tasks=kind.tasks(vnfd, flavour),
-            remains_of=record.internals.remains_of,
-        )
-        draft = await kind.instantiate(common, record, flavour, asked)
-        return await self._acceptance.accept(
-            stored,
-            record,
-            OperationType.INSTANTIATE,
-            draft,
-            asked,
-            flavour=flavour,
-            secret_names=vnfd.secret_names,
-        )
+    Raises: NotFound, Conflict, InvalidInput, Unprocessable; nothing was created then.
+    """
+    request = asked.request
+    stored, record = await on.read(instance_id)
+    await on.engine.check_free(record, InstantiationState.NOT_INSTANTIATED)
+    package, vnfd = await on.package_of(record)
+    flavour = _flavour(vnfd, request)
+    # Entries may have been set by a modification before; those of the request replace them.
+    connections = {**record.vnf.vim_connection_info, **request.vim_connection_info}
+    parameters = request.additional_params
+    signs = ((kind.sign(parameters), kind.vim_type) for kind in on.kinds)
+    sign, vim_type = next((found for found in signs if found[0] is not None), (None, OPENSTACK))
+    vim_key, connections = await on.vim_entries.choose(connections, vim_type, sign, asked.version)
+    connection = connections[vim_key]
+    of_vim = (kind for kind in on.kinds if kind.vim_type == connection.vim_type)
+    kind = next(kind for kind in of_vim if kind.is_asked_for(parameters))
+    common = InstantiateDraft(
+        vnf_instance_id=instance_id,
+        package=package,
+        vim_key=vim_key,
+        vim=VimConnection(**vars(connection)),
+        vim_connections=connections,
+        flavour_id=flavour.flavour_id,
+        instantiation_level_id=request.instantiation_level_id,
+        api_version=asked.version,
+        parameters=request.additional_params,
+        extensions=request.extensions,
+        vnf_configurable_properties=request.vnf_configurable_properties,
+        localization_language=request.localization_language,
+        scale_status=scale_status(flavour.scale_levels(request.instantiation_level_id)),
+        max_scale_levels=scale_status({name: aspect.max_scale_level for name, aspect in flavour.aspects.items()}),
+        # A CP without a VDU has no port in the stack.
+        external_cps={name: name for name, cp in flavour.cps.items() if cp.is_external and cp.vdu_id},
+        ext_virtual_links=tuple(
+            link.model_dump(mode="json", by_alias=True, exclude_none=True) for link in request.ext_virtual_links
+        ),
+        tasks=kind.tasks(vnfd, flavour),
+        remains_of=record.internals.remains_of,
+    )
+    draft = await kind.instantiate(common, record, flavour, asked)
+    return await on.acceptance.accept(
+        stored,
+        record,
+        OperationType.INSTANTIATE,
+        draft,
+        asked,
+        flavour=flavour,
+        secret_names=vnfd.secret_names,
+    )
 
 
 def _flavour(vnfd: Vnfd, request: InstantiateVnfRequest) -> Flavour:
@@ -109,9 +79,3 @@ def _flavour(vnfd: Vnfd, request: InstantiateVnfRequest) -> Flavour:
     except UnknownLevel as error:
         raise InvalidInput("instantiationLevelId", str(error)) from error
     return flavour
-
-
-def _scale_status(flavour: Flavour, level_id: str | None) -> tuple[ScaleInfo, ...]:
-    return tuple(
-        ScaleInfo(aspect_id=aspect_id, scale_level=level) for aspect_id, level in flavour.scale_levels(level_id).items()
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kubevnfm_csar.vnfd.model import Vnfd
@@ -15,178 +15,146 @@ from kubevnfm_sol.secret_destinations import moved_secret
 from kubevnfm_sol.vim import VimConnectionInfo, long_vim_type
 from kubevnfm_store.query import Stored
 from pydantic import ValidationError
+from pydantic.alias_generators import to_camel
 
-from kubevnfm_lcm_api.lifecycle.core.acceptance import NO_CLAIMS, Acceptance
-from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
-from kubevnfm_lcm_api.lifecycle.core.instances import Instances
-from kubevnfm_lcm_api.lifecycle.core.kind import Asked, VnfKind
-from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft, ModifyFields, ModifyScriptedFields
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked, UnderChange
+from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft, ModifyScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.own_metadata import check_not_given, own_part
 from kubevnfm_lcm_api.lifecycle.core.package_identity import identity
-from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
-from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries, checked
-from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
+from kubevnfm_lcm_api.lifecycle.core.vim_choice import checked
+from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
+from kubevnfm_lcm_api.lifecycle.scripts.asked import script_fields
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
-from kubevnfm_lcm_api.lifecycle.scripts.modifying import ModifyScriptedDraft
 
 _NAMES: Final = ("vnf_instance_name", "vnf_instance_description")
 _DECLARED: Final = ("extensions", "vnf_configurable_properties")
 """The KeyValuePairs whose keys the VNFD declares."""
 
 
-class Modify:
-    """Accepts VnfInfoModificationRequests."""
+async def accept(
+    on: RequestServices,
+    instance_id: str,
+    asked: Asked[VnfInfoModificationRequest],
+    *,
+    check: Callable[[Stored], None],
+) -> str:
+    """Accept a modification; return the occurrence's id.
 
-    def __init__(
-        self,
-        *,
-        instances: Instances,
-        engine: Engine,
-        packages: PackageCatalogue,
-        vim_entries: VimEntries,
-        acceptance: Acceptance,
-        kinds: Sequence[VnfKind],
-    ) -> None:
-        self._instances, self._engine, self._packages = instances, engine, packages
-        self._vim_entries, self._acceptance, self._kinds = vim_entries, acceptance, kinds
-
-    async def accept(
-        self, instance_id: str, asked: Asked[VnfInfoModificationRequest], *, check: Callable[[Stored], None]
-    ) -> str:
-        """Accept a modification; return the occurrence's id.
-
-        ``check`` gets the instance as it will be changed; it raises if the caller expected another state (If-Match).
-        Raises: NotFound; Conflict while an operation runs; InvalidInput; Unprocessable for a key that the VNFD does not
-        declare, and for a package that differs in more than its software images. A CNF whose VNFD maps
-        ``modify_information_end`` to ``mgmt-container-update`` also gets the package's configuration and images.
-        """
-        request = asked.request
-        stored = await self._instances.get(instance_id)
-        check(stored)
-        record = InstanceRecord.from_document(stored.body)
-        # Allowed in both instantiation states; only a running operation excludes it.
-        await self._engine.check_free(record, record.vnf.instantiation_state)
-        given = request.model_fields_set
-        vnf: dict[str, Any] = {name: getattr(request, name) for name in _NAMES if name in given}
-        changed: dict[str, Any] = {_camel(name): value for name, value in vnf.items() if value is not None}
-        package = await self._package(record, request)
-        vnfd = await self._vnfd(record, package)
-        if package is not None:
-            vnf.update(identity(vnfd, package))
-            changed.update({_camel(name): value for name, value in identity(vnfd, package).items()})
-        free = _free(record, request, vnfd)
-        changed.update({_camel(name): getattr(request, name) for name in free if getattr(request, name) is not None})
-        connections = None
-        # `changedInfo` lists the entries that the request named, with their values after the patch.
-        if "vim_connection_info" in given and request.vim_connection_info is not None:
-            connections = _connections(record.vnf.vim_connection_info, request.vim_connection_info)
-            named = {key: value for key, value in connections.items() if key in request.vim_connection_info}
-            connections.update(await self._checked(record, named, asked.version))
-            changed["vimConnectionInfo"] = {
-                key: connections[key].model_dump(by_alias=True, exclude_none=True) for key in named
-            }
-        properties = _vnfc_properties(record, request)
-        if properties:
-            changed["vnfcInfoModifications"] = [
-                {"id": key, "vnfcConfigurableProperties": value} for key, value in properties.items()
-            ]
-        fields: ModifyFields = {
-            "vnf_instance_id": instance_id,
-            "vnf": {name: value for name, value in vnf.items() if value is not None},
-            # null removes an attribute (RFC 7396); None in `vnf` would be lost when the draft is stored.
-            "removed": tuple(name for name, value in vnf.items() if value is None),
-            "free": free,
-            "vim_connections": connections,
-            "new_vim_ids": _new_vim_ids(record, connections or {}),
-            "vnfc_properties": properties,
-            "changed": changed,
+    ``check`` gets the instance as it will be changed; it raises if the caller expected another state (If-Match).
+    Raises: NotFound; Conflict while an operation runs; InvalidInput; Unprocessable for a key that the VNFD does not
+    declare, and for a package that differs in more than its software images. A CNF whose VNFD maps
+    ``modify_information_end`` to ``mgmt-container-update`` also gets the package's configuration and images.
+    """
+    request = asked.request
+    stored, record = await on.read(instance_id)
+    check(stored)
+    # Allowed in both instantiation states; only a running operation excludes it.
+    await on.engine.check_free(record, record.vnf.instantiation_state)
+    given = request.model_fields_set
+    vnf: dict[str, Any] = {name: getattr(request, name) for name in _NAMES if name in given}
+    changed: dict[str, Any] = {to_camel(name): value for name, value in vnf.items() if value is not None}
+    package = await _new_package(on, record, request)
+    present, described = await on.package_of(record)
+    vnfd = described if package is None else await _new_vnfd(on, record, described, package)
+    if package is not None:
+        vnf.update(identity(vnfd, package))
+        changed.update({to_camel(name): value for name, value in identity(vnfd, package).items()})
+    free = _free(record, request, vnfd)
+    changed.update({to_camel(name): getattr(request, name) for name in free if getattr(request, name) is not None})
+    connections = None
+    # `changedInfo` lists the entries that the request named, with their values after the patch.
+    if "vim_connection_info" in given and request.vim_connection_info is not None:
+        connections = _connections(record.vnf.vim_connection_info, request.vim_connection_info)
+        named = {key: value for key, value in connections.items() if key in request.vim_connection_info}
+        connections.update(await _checked(on, record, named, asked.version))
+        changed["vimConnectionInfo"] = {
+            key: connections[key].model_dump(by_alias=True, exclude_none=True) for key in named
         }
-        draft = await self._draft(fields, record, vnfd, package, asked)
-        return await self._acceptance.accept(
-            stored,
-            record,
-            OperationType.MODIFY_INFO,
-            draft,
-            asked,
-            secret_names=vnfd.secret_names,
-            # Claimed with the instance: from now on the new package is in use and cannot be deleted.
-            claims={"internal/dstVnfdId": vnfd.vnfd_id} if package is not None else NO_CLAIMS,
-            state=OperationState.PROCESSING,
-        )
-
-    async def _checked(
-        self, record: InstanceRecord, entries: Mapping[str, VimConnectionInfo], version: ApiVersion
-    ) -> Mapping[str, VimConnectionInfo]:
-        """Return the entries that the request names. Raises InvalidInput, Unprocessable."""
-        for deployment in record.internals.deployments:
-            present = record.vnf.vim_connection_info.get(deployment.vim_key)
-            if present is not None:
-                entries = await self._vim_entries.changed(entries, deployment.vim_key, present, version)
-        # Without a deployment the entries are for an instantiate, which knows its own API version.
-        return checked(entries)
-
-    async def _package(self, record: InstanceRecord, request: VnfInfoModificationRequest) -> PackageRef | None:
-        """Return the package that the request changes to; None if it names none, or the present one."""
-        vnfd_id = request.vnfd_id
-        if request.vnf_pkg_id is not None:
-            try:
-                named = await self._packages.reference(request.vnf_pkg_id)
-            except NotFound as error:
-                raise Unprocessable("vnfPkgId", str(error)) from error
-            if vnfd_id is not None and named.vnfd_id != vnfd_id:
-                raise Unprocessable("vnfPkgId", f"the package {request.vnf_pkg_id} does not contain VNFD {vnfd_id}")
-            vnfd_id = named.vnfd_id
-        if vnfd_id is None or vnfd_id == record.vnf.vnfd_id:
-            return None
-        usable = await self._packages.usable(vnfd_id)
-        # The named one was deleted, and another one has the same VNFD now.
-        if request.vnf_pkg_id not in (None, usable.package_id):
-            raise Unprocessable("vnfPkgId", f"VNF package {request.vnf_pkg_id} does not exist")
-        return usable
-
-    async def _draft(
-        self,
-        fields: ModifyFields,
-        record: InstanceRecord,
-        vnfd: Vnfd,
-        package: PackageRef | None,
-        asked: Asked[VnfInfoModificationRequest],
-    ) -> ModifyDraft:
-        """Return the draft; ``vnfd``: the descriptor that is valid from now on."""
-        info = record.vnf.instantiated_vnf_info
-        if info is None:
-            return ModifyDraft(**fields)
-        present = await self._packages.reference(record.vnf.vnf_pkg_id)
-        described = await self._packages.vnfd(present.package_id, present.checksum)
+    properties = _vnfc_properties(record, request)
+    if properties:
+        changed["vnfcInfoModifications"] = [
+            {"id": key, "vnfcConfigurableProperties": value} for key, value in properties.items()
+        ]
+    draft = ModifyDraft(
+        vnf_instance_id=instance_id,
+        vnf={name: value for name, value in vnf.items() if value is not None},
+        # null removes an attribute (RFC 7396); None in `vnf` would be lost when the draft is stored.
+        removed=tuple(name for name, value in vnf.items() if value is None),
+        free=free,
+        vim_connections=connections,
+        new_vim_ids=_new_vim_ids(record, connections or {}),
+        vnfc_properties=properties,
+        changed=changed,
+    )
+    info = record.vnf.instantiated_vnf_info
+    if info is not None:
         scripts = scripts_of(described.flavour(info.flavour_id), OperationType.MODIFY_INFO)
-        scripted: ModifyScriptedFields = {
-            **fields,
-            "package": present,
-            "new_package": package,
-            "scripts": scripts,
-            "script_request": script_request(asked) if scripts else {},
-            "instance": record.vnf.model_dump(by_alias=True, exclude_none=True) if scripts else {},
-        }
-        kind = next(kind for kind in self._kinds if kind.includes(record))
-        draft = await kind.modify(scripted, record, vnfd.flavour(info.flavour_id), asked.request)
-        if draft is not None or not scripts:
-            return draft or ModifyDraft(**fields)
-        return ModifyScriptedDraft(**scripted, resources=record.stack.resources if record.stack is not None else None)
+        scripted = ModifyScriptedDraft(
+            **vars(draft),
+            package=present,
+            new_package=package,
+            **script_fields(scripts, asked, record.vnf),
+            resources=record.stack.resources if record.stack is not None else None,
+        )
+        later = record if connections is None else record.with_vnf(vim_connection_info=connections)
+        under_change = UnderChange(stored, later, present, vnfd, vnfd.flavour(info.flavour_id), info)
+        of_kind = await on.kind_of(record).modify(under_change, scripted, request)
+        draft = of_kind or (scripted if scripts else draft)
+    return await on.acceptance.accept(
+        stored,
+        record,
+        OperationType.MODIFY_INFO,
+        draft,
+        asked,
+        secret_names=vnfd.secret_names,
+        state=OperationState.PROCESSING,
+    )
 
-    async def _vnfd(self, record: InstanceRecord, package: PackageRef | None) -> Vnfd:
-        """Return the descriptor that is valid from now on. Raises Unprocessable if it differs in more than images."""
-        old = await self._packages.reference(record.vnf.vnf_pkg_id)
-        present = await self._packages.vnfd(old.package_id, old.checksum)
-        if package is None:
-            return present
-        new = await self._packages.vnfd(package.package_id, package.checksum)
-        if record.vnf.instantiation_state is InstantiationState.INSTANTIATED and _shape(new) != _shape(present):
-            # A modification sends no command, so the machines stay as they are.
-            raise Unprocessable(
-                "vnfdId", "the package differs in more than its software images; use change_vnfpkg for this package"
-            )
-        return new
+
+async def _checked(
+    on: RequestServices, record: InstanceRecord, entries: Mapping[str, VimConnectionInfo], version: ApiVersion
+) -> Mapping[str, VimConnectionInfo]:
+    """Return the entries that the request names. Raises InvalidInput, Unprocessable."""
+    for deployment in record.internals.deployments:
+        present = record.vnf.vim_connection_info.get(deployment.vim_key)
+        if present is not None:
+            entries = await on.vim_entries.changed(entries, deployment.vim_key, present, version)
+    # Without a deployment the entries are for an instantiate, which knows its own API version.
+    return checked(entries)
+
+
+async def _new_package(
+    on: RequestServices, record: InstanceRecord, request: VnfInfoModificationRequest
+) -> PackageRef | None:
+    """Return the package that the request changes to; None if it names none, or the present one."""
+    vnfd_id = request.vnfd_id
+    if request.vnf_pkg_id is not None:
+        try:
+            named = await on.packages.reference(request.vnf_pkg_id)
+        except NotFound as error:
+            raise Unprocessable("vnfPkgId", str(error)) from error
+        if vnfd_id is not None and named.vnfd_id != vnfd_id:
+            raise Unprocessable("vnfPkgId", f"the package {request.vnf_pkg_id} does not contain VNFD {vnfd_id}")
+        vnfd_id = named.vnfd_id
+    if vnfd_id is None or vnfd_id == record.vnf.vnfd_id:
+        return None
+    usable = await on.packages.usable(vnfd_id)
+    # The named one was deleted, and another one has the same VNFD now.
+    if request.vnf_pkg_id not in (None, usable.package_id):
+        raise Unprocessable("vnfPkgId", f"VNF package {request.vnf_pkg_id} does not exist")
+    return usable
+
+
+async def _new_vnfd(on: RequestServices, record: InstanceRecord, present: Vnfd, package: PackageRef) -> Vnfd:
+    """Return the descriptor that is valid from now on. Raises Unprocessable if it differs in more than images."""
+    new = await on.packages.vnfd(package.package_id, package.checksum)
+    if record.vnf.instantiation_state is InstantiationState.INSTANTIATED and _shape(new) != _shape(present):
+        # A modification sends no command, so the machines stay as they are.
+        raise Unprocessable(
+            "vnfdId", "the package differs in more than its software images; use change_vnfpkg for this package"
+        )
+    return new
 
 
 def _free(record: InstanceRecord, request: VnfInfoModificationRequest, vnfd: Vnfd) -> dict[str, SecretParams]:
@@ -218,7 +186,7 @@ def _check_declared(name: str, patch: Mapping[str, Any], record: InstanceRecord,
     for key in patch:
         if key not in known and key != SECRET_NAMES:
             declared = ", ".join(sorted(known)) or "none"
-            raise Unprocessable(f"{_camel(name)}/{key}", f"the VNFD does not declare this key; declared: {declared}")
+            raise Unprocessable(f"{to_camel(name)}/{key}", f"the VNFD does not declare this key; declared: {declared}")
 
 
 def _connections(present: Mapping[str, VimConnectionInfo], patch: Mapping[str, Any]) -> dict[str, VimConnectionInfo]:
@@ -269,8 +237,3 @@ def _shape(vnfd: Vnfd) -> Any:
         for driver in flavour["phases"].values():
             driver.pop("sha256", None)
     return flavours
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)

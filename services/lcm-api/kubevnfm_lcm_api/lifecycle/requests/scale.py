@@ -9,85 +9,78 @@ from kubevnfm_csar.vnfd.model import MOST_VNFCS, Flavour
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_sol.lcm import OperationType, ScaleVnfRequest, ScaleVnfToLevelRequest
 
-from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.core.kind import SCALE, SCALE_TO_LEVEL, Asked, Levels, UnderChange, VnfKind
-from kubevnfm_lcm_api.lifecycle.requests.changeable import ChangeableVnfs
+from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 
 
-class Scale:
-    """Accepts ScaleVnfRequests and ScaleVnfToLevelRequests."""
+async def accept(on: RequestServices, instance_id: str, asked: Asked[ScaleVnfRequest]) -> str:
+    """Accept a scaling by steps; return the occurrence's id.
 
-    def __init__(self, *, vnfs: ChangeableVnfs, acceptance: Acceptance) -> None:
-        self._vnfs, self._acceptance = vnfs, acceptance
-
-    async def accept(self, instance_id: str, asked: Asked[ScaleVnfRequest]) -> str:
-        """Accept a scaling by steps; return the occurrence's id.
-
-        Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for an unknown aspect or steps beyond its levels.
-        """
-        request = asked.request
-        kind, vnf = await self._vnfs.find(instance_id, SCALE)
-        aspect = vnf.flavour.aspects.get(request.aspect_id)
-        if aspect is None:
-            known = ", ".join(vnf.flavour.aspects)
-            raise InvalidInput("aspectId", f"the VNFD has no scaling aspect {request.aspect_id}; it has {known}")
-        now = vnf.scale_levels.get(request.aspect_id, 0)
-        steps = request.number_of_steps if request.type == "SCALE_OUT" else -request.number_of_steps
-        if not 0 <= now + steps <= aspect.max_scale_level:
-            raise InvalidInput(
-                "numberOfSteps",
-                f"{request.type} by {request.number_of_steps} leads to level {now + steps} of aspect "
-                f"{request.aspect_id}; 0 to {aspect.max_scale_level} expected, present level {now}",
-            )
-        by_aspect = {**vnf.scale_levels, request.aspect_id: now + steps}
-        levels = Levels(OperationType.SCALE, by_aspect, None, "aspectId")
-        return await self._begin(kind, vnf, levels, asked)
-
-    async def accept_level(self, instance_id: str, asked: Asked[ScaleVnfToLevelRequest]) -> str:
-        """Accept a scaling to an instantiation level, or to a level of each named aspect; return the occurrence's id.
-
-        Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for a level or aspect that the VNFD does not have.
-        """
-        request = asked.request
-        kind, vnf = await self._vnfs.find(instance_id, SCALE_TO_LEVEL)
-        flavour = vnf.flavour
-        if request.instantiation_level_id is not None:
-            try:
-                levels = flavour.scale_levels(request.instantiation_level_id)
-                counts = flavour.initial_counts(request.instantiation_level_id)
-            except UnknownLevel as error:
-                raise InvalidInput("instantiationLevelId", str(error)) from error
-            place = "instantiationLevelId"
-            chosen = Levels(OperationType.SCALE_TO_LEVEL, levels, counts, place)
-            return await self._begin(kind, vnf, chosen, asked)
-        # Aspects that the request does not name keep their level.
-        levels = dict(vnf.scale_levels)
-        for index, target in enumerate(request.scale_info or ()):
-            aspect = flavour.aspects.get(target.aspect_id)
-            if aspect is None:
-                known = ", ".join(flavour.aspects)
-                raise InvalidInput(
-                    f"scaleInfo[{index}]/aspectId", f"the VNFD has no scaling aspect {target.aspect_id}; it has {known}"
-                )
-            if target.scale_level > aspect.max_scale_level:
-                raise InvalidInput(f"scaleInfo[{index}]/scaleLevel", f"0 to {aspect.max_scale_level} expected")
-            levels[target.aspect_id] = target.scale_level
-        chosen = Levels(OperationType.SCALE_TO_LEVEL, levels, None, "scaleInfo")
-        return await self._begin(kind, vnf, chosen, asked)
-
-    async def _begin(
-        self,
-        kind: VnfKind,
-        vnf: UnderChange,
-        levels: Levels,
-        asked: Asked[ScaleVnfRequest | ScaleVnfToLevelRequest],
-    ) -> str:
-        is_scale = isinstance(asked.request, ScaleVnfRequest)
-        check_amounts(vnf.flavour, levels.by_aspect, "numberOfSteps" if is_scale else levels.place)
-        draft = await kind.scale(vnf, levels, asked)
-        return await self._acceptance.accept(
-            vnf.stored, vnf.record, levels.operation, draft, asked, flavour=vnf.flavour
+    Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for an unknown aspect or steps beyond its levels.
+    """
+    request = asked.request
+    kind, vnf = await on.find(instance_id, SCALE)
+    aspect = vnf.flavour.aspects.get(request.aspect_id)
+    if aspect is None:
+        known = ", ".join(vnf.flavour.aspects)
+        raise InvalidInput("aspectId", f"the VNFD has no scaling aspect {request.aspect_id}; it has {known}")
+    now = vnf.scale_levels.get(request.aspect_id, 0)
+    steps = request.number_of_steps if request.type == "SCALE_OUT" else -request.number_of_steps
+    if not 0 <= now + steps <= aspect.max_scale_level:
+        raise InvalidInput(
+            "numberOfSteps",
+            f"{request.type} by {request.number_of_steps} leads to level {now + steps} of aspect "
+            f"{request.aspect_id}; 0 to {aspect.max_scale_level} expected, present level {now}",
         )
+    by_aspect = {**vnf.scale_levels, request.aspect_id: now + steps}
+    levels = Levels(OperationType.SCALE, by_aspect, None, "aspectId")
+    return await _begin(on, kind, vnf, levels, asked)
+
+
+async def accept_level(on: RequestServices, instance_id: str, asked: Asked[ScaleVnfToLevelRequest]) -> str:
+    """Accept a scaling to an instantiation level, or to a level of each named aspect; return the occurrence's id.
+
+    Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for a level or aspect that the VNFD does not have.
+    """
+    request = asked.request
+    kind, vnf = await on.find(instance_id, SCALE_TO_LEVEL)
+    flavour = vnf.flavour
+    if request.instantiation_level_id is not None:
+        try:
+            levels = flavour.scale_levels(request.instantiation_level_id)
+            counts = flavour.initial_counts(request.instantiation_level_id)
+        except UnknownLevel as error:
+            raise InvalidInput("instantiationLevelId", str(error)) from error
+        place = "instantiationLevelId"
+        chosen = Levels(OperationType.SCALE_TO_LEVEL, levels, counts, place)
+        return await _begin(on, kind, vnf, chosen, asked)
+    # Aspects that the request does not name keep their level.
+    levels = dict(vnf.scale_levels)
+    for index, target in enumerate(request.scale_info or ()):
+        aspect = flavour.aspects.get(target.aspect_id)
+        if aspect is None:
+            known = ", ".join(flavour.aspects)
+            raise InvalidInput(
+                f"scaleInfo[{index}]/aspectId", f"the VNFD has no scaling aspect {target.aspect_id}; it has {known}"
+            )
+        if target.scale_level > aspect.max_scale_level:
+            raise InvalidInput(f"scaleInfo[{index}]/scaleLevel", f"0 to {aspect.max_scale_level} expected")
+        levels[target.aspect_id] = target.scale_level
+    chosen = Levels(OperationType.SCALE_TO_LEVEL, levels, None, "scaleInfo")
+    return await _begin(on, kind, vnf, chosen, asked)
+
+
+async def _begin(
+    on: RequestServices,
+    kind: VnfKind,
+    vnf: UnderChange,
+    levels: Levels,
+    asked: Asked[ScaleVnfRequest | ScaleVnfToLevelRequest],
+) -> str:
+    is_scale = isinstance(asked.request, ScaleVnfRequest)
+    check_amounts(vnf.flavour, levels.by_aspect, "numberOfSteps" if is_scale else levels.place)
+    draft = await kind.scale(vnf, levels, asked)
+    return await on.acceptance.accept(vnf.stored, vnf.record, levels.operation, draft, asked, flavour=vnf.flavour)
 
 
 def check_amounts(flavour: Flavour, levels: Mapping[str, int], field: str) -> None:

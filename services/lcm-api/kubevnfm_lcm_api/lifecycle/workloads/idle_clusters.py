@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from kubevnfm_events import VimConnection
-from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Exists, Stored
 
@@ -47,7 +46,7 @@ def management_of(record: InstanceRecord) -> VimConnection | None:
     info = record.vnf.vim_connection_info.get(held.vim_key) if held is not None else None
     if info is None:
         return None
-    return VimConnection(**{name: getattr(info, name) for name in VimConnectionInfo.model_fields})
+    return VimConnection(**vars(info))
 
 
 def by_management() -> ByVim[E]:
