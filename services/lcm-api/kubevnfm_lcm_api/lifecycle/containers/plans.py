@@ -9,21 +9,23 @@ from __future__ import annotations
 from kubevnfm_events.mgmt import INSTANTIATE_END, TERMINATE_END
 from kubevnfm_sol.lcm import OperationType
 
-from kubevnfm_lcm_api.lifecycle.containers.change_steps import HealCnfPods, ScaleCnfObjects
+from kubevnfm_lcm_api.lifecycle.containers.change_steps import (
+    ChangeCnfImages,
+    HealCnfPods,
+    RepairCnfObjects,
+    ReplaceCnfObjects,
+    ScaleCnfObjects,
+)
 from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft, ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft, TerminateCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.management_steps import CheckManagedClusters, RecordProviders
 from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.object_steps import ApplyCnfObjects, DeleteCnfObjects, UpdateCnfObjects
 from kubevnfm_lcm_api.lifecycle.containers.phase_steps import RunCnfPhase
-from kubevnfm_lcm_api.lifecycle.containers.repair_steps import RepairCnfObjects
-from kubevnfm_lcm_api.lifecycle.containers.replace_steps import ChangeCnfImages, ReplaceCnfObjects
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
-from kubevnfm_lcm_api.lifecycle.core.forget_machines import ForgetMachines
-from kubevnfm_lcm_api.lifecycle.core.orphans import MarkOrphans
 from kubevnfm_lcm_api.lifecycle.core.plan import Plan
-from kubevnfm_lcm_api.lifecycle.core.remains import RemoveRemains
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.core.steps import ForgetMachines, MarkOrphans, RemoveRemains
 from kubevnfm_lcm_api.lifecycle.scripts.plans import begin, finish
 
 

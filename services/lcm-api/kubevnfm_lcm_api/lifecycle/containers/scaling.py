@@ -17,9 +17,7 @@ from kubevnfm_lcm_api.lifecycle.core.scale_levels import level_steps, scale_stat
 
 _NOT_SCALABLE: Final = frozenset({"DaemonSet", "Pod"})
 """The kinds that can implement a VDU and have no ``scale`` subresource; of other kinds the cluster decides."""
-
-
-_LEAVING: Final = "vnfc_instance_ids"
+LEAVING: Final = "vnfc_instance_ids"
 
 
 def scaled_cnf(
@@ -35,8 +33,8 @@ def scaled_cnf(
         if one.vdu_id in vdu_ids and _is_scaled(one, levels.place, is_changed=wanted[one.vdu_id] != present[one.vdu_id])
     ]
     draft = scaling(vnf, levels, asked, objects)
-    if asked.request.additional_params.get(_LEAVING) is not None:
-        place = f"additionalParams/{_LEAVING}"
+    if asked.request.additional_params.get(LEAVING) is not None:
+        place = f"additionalParams/{LEAVING}"
         raise Unprocessable(place, "Kubernetes chooses the pods of a CNF that leave: leave it out")
     return draft
 

@@ -37,13 +37,12 @@ from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core import problems
 from kubevnfm_lcm_api.lifecycle.core.claim_errors import InstanceChanged, OperationRunning
-from kubevnfm_lcm_api.lifecycle.core.clean_ups import clean_up_occurrence_id
 from kubevnfm_lcm_api.lifecycle.core.dependencies import without_mark
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.drift import after_operation, drift_events
 from kubevnfm_lcm_api.lifecycle.core.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
-from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord, clean_up_id
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
 from kubevnfm_lcm_api.lifecycle.core.plan import StepState
 from kubevnfm_lcm_api.lifecycle.core.ports import Grants
@@ -249,14 +248,14 @@ class Engine:
         Returns: the seconds after which to check again; None if nothing is left.
         """
         # The id is derived from the failed occurrence, so a redelivered command finds the clean-up that it started.
-        clean_up_id = clean_up_occurrence_id(failed.occ.id)
-        stored = await self._store.get(occurrences.COLLECTION, clean_up_id)
+        own_id = clean_up_id(failed.occ.id)
+        stored = await self._store.get(occurrences.COLLECTION, own_id)
         if stored is None:
-            move = self._saga.clean_up(failed, clean_up_id, self._clock.now())
+            move = self._saga.clean_up(failed, own_id, self._clock.now())
             try:
                 await self._outbox.insert(
                     occurrences.COLLECTION,
-                    clean_up_id,
+                    own_id,
                     move.record.document(self._ring),
                     events=_internal_messages(move),
                 )
@@ -276,8 +275,8 @@ class Engine:
         left_s = pause_s - waited.total_seconds()
         if left_s > 0:
             return left_s
-        log.warning("clean_up_again", occurrence_id=clean_up_id, error=record.occ.error and record.occ.error.detail)
-        await self._change(clean_up_id, self._repeat_clean_up)
+        log.warning("clean_up_again", occurrence_id=own_id, error=record.occ.error and record.occ.error.detail)
+        await self._change(own_id, self._repeat_clean_up)
         return self._clean_up_poll_s
 
     def _repeat_clean_up(self, record: OccurrenceRecord, now: datetime) -> Move | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from kubevnfm_events import ApiVersion
+from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing, sealing
 from kubevnfm_sol.lcm import VnfLcmOpOcc
 from pydantic import BaseModel, ConfigDict
@@ -109,6 +110,11 @@ class OccurrenceRecord(BaseModel):
         """Return the record with these steps in place of those with the same ids."""
         by_id = {step.id: step for step in changed}
         return self.model_copy(update={"steps": tuple(by_id.get(step.id, step) for step in self.steps)})
+
+
+def clean_up_id(occurrence_id: str) -> str:
+    """Return the id of the clean-up of this FAILED occurrence: derived, so that it is found and never started twice."""
+    return derived_id("clean-up", occurrence_id)
 
 
 def _step(step: Mapping[str, Any], draft: Mapping[str, Any]) -> PlannedStep:

@@ -11,8 +11,7 @@ from kubevnfm_lcm_api.http.bodies import EVENT_STREAM, check_accept
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
-from kubevnfm_lcm_api.lifecycle.core.clean_ups import clean_up_occurrence_id
-from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord, clean_up_id
 from kubevnfm_lcm_api.lifecycle.core.views import step_views
 from kubevnfm_lcm_api.lifecycle.http.context import services
 from kubevnfm_lcm_api.lifecycle.http.models import OperationView
@@ -81,8 +80,7 @@ async def _record(request: web.Request) -> OccurrenceRecord:
 
 async def _clean_up(request: web.Request, failed: OccurrenceRecord) -> JsonObject:
     """Return where the removal of what a FAILED operation left stands; nothing while none was begun."""
-    clean_up_id = clean_up_occurrence_id(failed.occ.id)
-    stored = await context(request).store.get(occurrences.COLLECTION, clean_up_id)
+    stored = await context(request).store.get(occurrences.COLLECTION, clean_up_id(failed.occ.id))
     if stored is None:
         return {}
     record = OccurrenceRecord.from_document(stored.body)
@@ -90,7 +88,7 @@ async def _clean_up(request: web.Request, failed: OccurrenceRecord) -> JsonObjec
     error = record.occ.error if record.occ.operation_state is OperationState.FAILED_TEMP else None
     return {
         "cleanUp": {
-            "id": clean_up_id,
+            "id": stored.id,
             "state": record.occ.operation_state,
             "stateEnteredTime": record.occ.state_entered_time,
             **({"error": error.model_dump(by_alias=True, exclude_none=True)} if error is not None else {}),

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from kubevnfm_sol.lcm import OperationType
 
-from kubevnfm_lcm_api.lifecycle.core.forget_machines import ForgetMachines
-from kubevnfm_lcm_api.lifecycle.core.orphans import MarkOrphans
 from kubevnfm_lcm_api.lifecycle.core.plan import Plan
-from kubevnfm_lcm_api.lifecycle.core.remains import RemoveRemains
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
-from kubevnfm_lcm_api.lifecycle.core.vim_steps import DeregisterClusterVim
+from kubevnfm_lcm_api.lifecycle.core.steps import DeregisterClusterVim, ForgetMachines, MarkOrphans, RemoveRemains
 from kubevnfm_lcm_api.lifecycle.machines.change_steps import (
     ChangeMachines,
     ConnectVnf,

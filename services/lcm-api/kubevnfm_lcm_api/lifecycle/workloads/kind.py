@@ -8,6 +8,7 @@ from typing import Any, Final
 from kubevnfm_clients.ports import Vims
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
     HealVnfRequest,
@@ -18,7 +19,7 @@ from kubevnfm_sol.lcm import (
 )
 
 from kubevnfm_lcm_api.lifecycle.containers.finalizers import removes_finalizers
-from kubevnfm_lcm_api.lifecycle.containers.instantiating import cnf_draft
+from kubevnfm_lcm_api.lifecycle.containers.instantiating import cnf_draft, manifest_files
 from kubevnfm_lcm_api.lifecycle.containers.kind import Containers
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
@@ -38,13 +39,12 @@ from kubevnfm_lcm_api.lifecycle.core.kind import (
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI, CAPI_VARIABLES
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
-from kubevnfm_lcm_api.lifecycle.workloads.capi import OPENSTACK_VIM
+from kubevnfm_lcm_api.lifecycle.workloads.capi import OPENSTACK_VIM, capi_parameters, with_sender
 from kubevnfm_lcm_api.lifecycle.workloads.drafts import (
     InstantiateWorkloadDraft,
     ScaleWorkloadDraft,
     TerminateWorkloadDraft,
 )
-from kubevnfm_lcm_api.lifecycle.workloads.instantiating import workload_draft
 from kubevnfm_lcm_api.lifecycle.workloads.requested_healing import healed_workload
 from kubevnfm_lcm_api.lifecycle.workloads.requested_replacement import (
     asks_for_roll_out,
@@ -89,8 +89,12 @@ class Workloads(Containers):
         asked: Asked[InstantiateVnfRequest],
     ) -> InstantiateWorkloadDraft:
         files = await self._packages.file_names(record.vnf.vnf_pkg_id)
-        objects = await cnf_draft(common, record, flavour, asked, files)
-        draft = workload_draft(objects, asked.request.additional_params, files)
+        objects, given = await cnf_draft(common, record, flavour, asked, files), asked.request.additional_params[CAPI]
+        capi = capi_parameters(given, lambda listed, place: manifest_files(listed, files, place=place))
+        if objects.phases or objects.chart is not None:
+            why = "a workload cluster comes from manifests, without a Helm chart and management drivers: leave it out"
+            raise Unprocessable(f"additionalParams/{CAPI}", why)
+        draft = InstantiateWorkloadDraft(**vars(objects), capi=with_sender(capi, given, objects.scripts))
         if draft.openstack_vim_id is not None:
             await self._vim_entries.check_openstack(draft.openstack_vim_id, f"additionalParams/{CAPI}/{OPENSTACK_VIM}")
         await self._check_objects(draft, (*draft.def_files, *draft.capi.addon_def_files))

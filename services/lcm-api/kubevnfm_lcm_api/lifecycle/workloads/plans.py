@@ -11,15 +11,18 @@ from collections.abc import Collection
 from kubevnfm_events.mgmt import INSTANTIATE_END, TERMINATE_START
 from kubevnfm_sol.lcm import OperationType
 
-from kubevnfm_lcm_api.lifecycle.core.forget_machines import ForgetMachines
-from kubevnfm_lcm_api.lifecycle.core.orphans import MarkOrphans
 from kubevnfm_lcm_api.lifecycle.core.plan import Plan
-from kubevnfm_lcm_api.lifecycle.core.remains import RemoveRemains
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
-from kubevnfm_lcm_api.lifecycle.core.vim_steps import DeregisterClusterVim
+from kubevnfm_lcm_api.lifecycle.core.steps import DeregisterClusterVim, ForgetMachines, MarkOrphans, RemoveRemains
 from kubevnfm_lcm_api.lifecycle.core.workload_cluster import CapiParameters
 from kubevnfm_lcm_api.lifecycle.scripts.plans import begin, finish
 from kubevnfm_lcm_api.lifecycle.scripts.steps import last_phases
+from kubevnfm_lcm_api.lifecycle.workloads.change_steps import (
+    CheckClusterMachines,
+    RepairClusterObjects,
+    UpdateClusterAddons,
+    UpdateClusterObjects,
+)
 from kubevnfm_lcm_api.lifecycle.workloads.cluster_steps import (
     ApplyClusterAddons,
     ApplyClusterObjects,
@@ -44,12 +47,9 @@ from kubevnfm_lcm_api.lifecycle.workloads.drafts import (
     TerminateWorkloadDraft,
 )
 from kubevnfm_lcm_api.lifecycle.workloads.healing import HealWorkloadDraft, RepairWorkloadDraft
-from kubevnfm_lcm_api.lifecycle.workloads.machine_steps import CheckClusterMachines
 from kubevnfm_lcm_api.lifecycle.workloads.recreating import NewClusterDraft, RecreateWorkloadDraft
-from kubevnfm_lcm_api.lifecycle.workloads.repair_steps import RepairClusterObjects
 from kubevnfm_lcm_api.lifecycle.workloads.replacing import ReplaceWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.workloads.sender_steps import RunSenderScript, SenderDraft
-from kubevnfm_lcm_api.lifecycle.workloads.update_steps import UpdateClusterAddons, UpdateClusterObjects
 
 
 def _finish_cluster(

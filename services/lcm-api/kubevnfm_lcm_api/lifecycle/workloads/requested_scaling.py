@@ -1,22 +1,26 @@
-"""The objects of Cluster API that a scaling of a workload cluster changes (capi.md chapter 12)."""
+"""The objects of Cluster API that a scaling of a workload cluster changes (capi.md chapter 12), and the Machines that leave first."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
 
-from kubevnfm_events.objects import ObjectCount
-from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_events.objects import ObjectCount, ObjectFacts
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_sol.lcm import ScaleVnfRequest, ScaleVnfToLevelRequest
 
-from kubevnfm_lcm_api.lifecycle.containers.scaling import counted, scaled_counts, scaling
+from kubevnfm_lcm_api.lifecycle.containers.scaling import LEAVING, counted, scaled_counts, scaling
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Levels
+from kubevnfm_lcm_api.lifecycle.core.vnfcs import resource_by_vnfc
+from kubevnfm_lcm_api.lifecycle.core.workload_cluster import WorkloadInternals
 from kubevnfm_lcm_api.lifecycle.workloads.drafts import ScaleWorkloadDraft
-from kubevnfm_lcm_api.lifecycle.workloads.leaving_machines import leaving_machines
 
 _CONTROL_PLANE: Final = "KubeadmControlPlane"
 _OWNERS: Final = (_CONTROL_PLANE, "MachineDeployment", "MachinePool")
 _CONTROL_PLANE_PART: Final = "controlPlane"
+_LEAVING_PLACE: Final = f"additionalParams/{LEAVING}"
 
 
 def scaled_workload(
@@ -31,7 +35,7 @@ def scaled_workload(
     for one, vdu_id in objects:
         check_majority(one, wanted[vdu_id], levels.place)
     draft = scaling(vnf, levels, asked, objects)
-    leaving = leaving_machines(vnf, workload, asked.request.additional_params, draft.vdu_counts)
+    leaving = _leaving_machines(vnf, workload, asked.request.additional_params, draft.vdu_counts)
     return ScaleWorkloadDraft(**vars(draft), workload=workload, leaving=leaving)
 
 
@@ -60,3 +64,40 @@ def check_majority(one: ObjectCount, wanted: int, place: str) -> None:
         named = f"the topology of Cluster {one.name}" if one.topology else f"the {_CONTROL_PLANE} {one.name}"
         why = f"leads to {wanted} machines of the control plane ({named}); an odd number expected, because of etcd"
         raise Unprocessable(place, why)
+
+
+def _leaving_machines(
+    vnf: CnfUnderChange,
+    workload: WorkloadInternals,
+    parameters: Mapping[str, Any],
+    differences: Mapping[str, int],
+) -> tuple[ObjectFacts, ...]:
+    """Return the Machines that ``additionalParams.vnfc_instance_ids`` has a scaling remove first (CR-090).
+
+    ``differences``: of the numbers of VNFCs, by VDU. Raises: InvalidInput for a malformed list and unknown VNFCs;
+    Unprocessable for VNFCs of a VDU that loses fewer.
+    """
+    given = parameters.get(LEAVING)
+    if given is None:
+        return ()
+    if not isinstance(given, list) or not given or not all(isinstance(each, str) for each in given):
+        raise InvalidInput(_LEAVING_PLACE, "a list of the ids of VNFCs expected")
+    names, machines = resource_by_vnfc(vnf.info), {each.name: each for each in workload.machines}
+    for index, vnfc_id in enumerate(given):
+        if names.get(vnfc_id) not in machines:
+            raise InvalidInput(f"{_LEAVING_PLACE}[{index}]", f"the VNF has no VNFC {vnfc_id}")
+    chosen = [machines[name] for name in dict.fromkeys(names[each] for each in given)]
+    for vdu_id, count in Counter(each.vdu_id for each in chosen).items():
+        leave = max(0, -differences.get(vdu_id or "", 0))
+        if count > leave:
+            raise Unprocessable(_LEAVING_PLACE, f"names {count} VNFCs of VDU {vdu_id}, of which {leave} leave")
+    return tuple(
+        ObjectFacts(
+            api_version=workload.cluster.api_version,
+            kind="Machine",
+            namespace=each.namespace,
+            name=each.name,
+            uid=each.uid,
+        )
+        for each in chosen
+    )
