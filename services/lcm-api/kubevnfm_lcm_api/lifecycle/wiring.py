@@ -18,7 +18,7 @@ from kubevnfm_worker import CommandWorker, Outbox
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.rounds import Rounds
 
-from kubevnfm_lcm_api.lifecycle.core import instance, occurrence, progress
+from kubevnfm_lcm_api.lifecycle.core import instance, occurrence, progress, rotation
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.core.dependencies import IS_WITHDRAWING
 from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
@@ -52,6 +52,7 @@ INDEXES = {
         Index([instance.DST_VNFD_ID], sparse=True),
         Index([instance.ON_UNREGISTERED_VIM], sparse=True),
         Index([instance.OF_WORKLOAD_CLUSTER], sparse=True),
+        Index([rotation.ID], sparse=True),
     ],
     occurrence.COLLECTION: [
         Index(["startTime"]),

@@ -29,13 +29,14 @@ from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing, sealed
 from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
-from kubevnfm_store.query import Compare, Op, Query, Sort, Stored
+from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Sort, Stored, by
+from kubevnfm_store.races import repeat_lost_writes
 from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
 
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
-from kubevnfm_lcm_api.lifecycle.core import problems
+from kubevnfm_lcm_api.lifecycle.core import problems, rotation
 from kubevnfm_lcm_api.lifecycle.core.claim_errors import InstanceChanged, OperationRunning
 from kubevnfm_lcm_api.lifecycle.core.dependencies import without_mark
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
@@ -59,8 +60,6 @@ _OVERDUE_BATCH = 100
 _CLEAN_UP_LONGEST_PAUSE_S = 300.0
 _ROTATION_POLL_S = 1.0
 """Between two looks at a rotation of credentials that an operation waits for; it usually takes less."""
-_WRITE_ATTEMPTS = 100
-"""Lost races on one document before the engine reports a fault. Only a handful of processes write one document."""
 
 
 class Engine:
@@ -205,10 +204,12 @@ class Engine:
 
     async def _rotating_s(self, instance_id: str) -> float:
         """Return for how long credentials of the instance's cluster may still be sent: the operation begins afterwards."""
-        stored = await self._store.get(instances.COLLECTION, instance_id)
-        # This one attribute alone: the instance is read for each operation, and nearly none has it.
-        found = stored.body.get("internal", {}).get("rotation") if stored is not None else None
-        return 0.0 if found is None else Rotation.model_validate(found).seconds_left(self._clock.now())
+        # Asked before each operation, of an instance that may be large: found only if it has a rotation, which nearly none has.
+        query = Query(AllOf([Exists(rotation.ID), by(id=instance_id)]), limit=1)
+        for stored in await self._store.find(instances.COLLECTION, query):
+            found = Rotation.model_validate(stored.body["internal"]["rotation"])
+            return found.seconds_left(self._clock.now())
+        return 0.0
 
     async def _pursue_grant(self, grants: Grants, occurrence_id: str) -> float | None:
         stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
@@ -333,6 +334,7 @@ class Engine:
             raise NotFound(f"VNF LCM operation occurrence {occurrence_id} does not exist")
         return (await self._change(occurrence_id, self._saga.end)) or record
 
+    @repeat_lost_writes
     async def _change(
         self, occurrence_id: str, move: Callable[[OccurrenceRecord, datetime], Move | None]
     ) -> OccurrenceRecord | None:
@@ -340,34 +342,26 @@ class Engine:
 
         ``move`` may run several times, each time on the stored record; it returns None if there is nothing to change.
         """
-        for _ in range(_WRITE_ATTEMPTS):
-            stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
-            if stored is None:
-                return None
-            before = OccurrenceRecord.from_document(stored.body)
-            moved = move(before, self._clock.now())
-            if moved is None:
-                return before
-            if _begins(before, moved.record):
-                moved = await self._checked_again(before, moved)
-            record = moved.record
-            # The instance first: once the occurrence is in a terminal state, no message repeats this write.
-            if moved.ends and not record.is_internal:
-                await self._release_instance(record)
-            events = _internal_messages(moved) if record.is_internal else list(moved.messages)
-            try:
-                await self._outbox.replace(
-                    occurrences.COLLECTION,
-                    occurrence_id,
-                    record.document(self._ring),
-                    if_revision=stored.revision,
-                    events=events,
-                )
-            except RevisionConflict:
-                continue
-            _log_change(before, record)
-            return record
-        raise RuntimeError(f"occurrence {occurrence_id}: {_WRITE_ATTEMPTS} writes lost in a row")
+        stored = await self._store.get(occurrences.COLLECTION, occurrence_id)
+        if stored is None:
+            return None
+        before = OccurrenceRecord.from_document(stored.body)
+        moved = move(before, self._clock.now())
+        if moved is None:
+            return before
+        if _begins(before, moved.record):
+            moved = await self._checked_again(before, moved)
+        record = moved.record
+        # The instance first: once the occurrence is in a terminal state, no message repeats this write.
+        if moved.ends and not record.is_internal:
+            await self._release_instance(record)
+        events = _internal_messages(moved) if record.is_internal else list(moved.messages)
+        document = record.document(self._ring)
+        await self._outbox.replace(
+            occurrences.COLLECTION, occurrence_id, document, if_revision=stored.revision, events=events
+        )
+        _log_change(before, record)
+        return record
 
     async def _checked_again(self, before: OccurrenceRecord, granted: Move) -> Move:
         """Return the move, or one that refuses the operation because of another that was accepted at the same time."""
@@ -381,65 +375,55 @@ class Engine:
             return granted
         return self._saga.refuse(before, problems.refusal(refusal, before), self._clock.now())
 
+    @repeat_lost_writes
     async def _release_instance(self, record: OccurrenceRecord) -> None:
         """Write the operation's result to the instance and clear its claim; do nothing if that was done before."""
         occ = record.occ
-        for _ in range(_WRITE_ATTEMPTS):
-            stored = await self._store.get(instances.COLLECTION, occ.vnf_instance_id)
-            if stored is None:
-                return
-            before = instance = InstanceRecord.from_document(stored.body)
-            # Released by an earlier attempt of the same move; another operation may have claimed it since.
-            if instance.internals.current_operation != occ.id:
-                return
-            draft = self._sequences.draft(record.plan, record.draft)
-            if occ.operation_state is OperationState.COMPLETED:
-                instance = draft.completed(instance)
-                if isinstance(draft, ScriptedDraft):
-                    instance = draft.with_changes(instance)
-            elif occ.operation_state is OperationState.ROLLED_BACK:
-                instance = draft.rolled_back(instance)
-            elif occ.operation_state is OperationState.FAILED:
-                instance = draft.failed(instance, occ.id)
-            instance = without_mark(after_operation(instance.with_its_vims(), occ), occ)
-            instance = instance.with_internals(
-                current_operation=None,
-                is_withdrawing=False,
-                dst_vnfd_id=None,
-                rotation=None,
-                last_news=state_event(occ),
-            )
-            instance = instance.model_copy(update={"updated_at": occ.state_entered_time})
-            try:
-                await self._outbox.replace(
-                    instances.COLLECTION,
-                    stored.id,
-                    instance.document(self._ring),
-                    if_revision=stored.revision,
-                    events=drift_events(before, instance),
-                )
-            except RevisionConflict:
-                continue
+        stored = await self._store.get(instances.COLLECTION, occ.vnf_instance_id)
+        if stored is None:
             return
-        raise RuntimeError(f"instance {occ.vnf_instance_id}: {_WRITE_ATTEMPTS} writes lost in a row")
+        before = instance = InstanceRecord.from_document(stored.body)
+        # Released by an earlier attempt of the same move; another operation may have claimed it since.
+        if instance.internals.current_operation != occ.id:
+            return
+        draft = self._sequences.draft(record.plan, record.draft)
+        if occ.operation_state is OperationState.COMPLETED:
+            instance = draft.completed(instance)
+            if isinstance(draft, ScriptedDraft):
+                instance = draft.with_changes(instance)
+        elif occ.operation_state is OperationState.ROLLED_BACK:
+            instance = draft.rolled_back(instance)
+        elif occ.operation_state is OperationState.FAILED:
+            instance = draft.failed(instance, occ.id)
+        instance = without_mark(after_operation(instance.with_its_vims(), occ), occ)
+        instance = instance.with_internals(
+            current_operation=None,
+            is_withdrawing=False,
+            dst_vnfd_id=None,
+            rotation=None,
+            last_news=state_event(occ),
+        )
+        instance = instance.model_copy(update={"updated_at": occ.state_entered_time})
+        await self._outbox.replace(
+            instances.COLLECTION,
+            stored.id,
+            instance.document(self._ring),
+            if_revision=stored.revision,
+            events=drift_events(before, instance),
+        )
 
+    @repeat_lost_writes
     async def _record_granted_vim(self, record: OccurrenceRecord) -> None:
         """Record on the instance, until the operation ends, that the VIM which the grant names is in use."""
         vim_id = self._sequences.draft(record.plan, record.draft).vim_id
-        for _ in range(_WRITE_ATTEMPTS):
-            stored = await self._store.get(instances.COLLECTION, record.occ.vnf_instance_id)
-            if stored is None:
-                return
-            internals = InstanceRecord.from_document(stored.body).internals
-            if internals.current_operation != record.occ.id or vim_id is None or vim_id in internals.vim_ids:
-                return
-            in_use = {"internal/vimIds": [*internals.vim_ids, vim_id]}
-            try:
-                await self._store.update(instances.COLLECTION, stored.id, in_use, if_revision=stored.revision)
-            except RevisionConflict:
-                continue
+        stored = await self._store.get(instances.COLLECTION, record.occ.vnf_instance_id)
+        if stored is None:
             return
-        raise RuntimeError(f"instance {record.occ.vnf_instance_id}: {_WRITE_ATTEMPTS} writes lost in a row")
+        internals = InstanceRecord.from_document(stored.body).internals
+        if internals.current_operation != record.occ.id or vim_id is None or vim_id in internals.vim_ids:
+            return
+        in_use = {"internal/vimIds": [*internals.vim_ids, vim_id]}
+        await self._store.update(instances.COLLECTION, stored.id, in_use, if_revision=stored.revision)
 
     async def _running_operation(self, instance: InstanceRecord) -> OperationRunning | None:
         """Return the error that names the operation which has claimed the instance; None if it is free."""

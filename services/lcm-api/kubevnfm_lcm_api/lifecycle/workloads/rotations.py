@@ -25,6 +25,7 @@ from kubevnfm_kit.errors import OutsideUnavailable
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailable
+from kubevnfm_store.races import repeat_lost_writes
 from kubevnfm_worker import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
@@ -43,7 +44,6 @@ _LIMIT_S: Final = 120.0
 _END_S: Final = 10.0
 """For a worker to end after that."""
 _STORE_PAUSE_S: Final = 2.0
-_WRITE_ATTEMPTS: Final = 100
 _SAME: Final = "the cluster refuses its credentials, and has no others"
 
 
@@ -162,25 +162,18 @@ class Rotations:
             tries=rotation.tries,
         )
 
+    @repeat_lost_writes
     async def _record(self, reply: Envelope[Message]) -> None:
-        for _ in range(_WRITE_ATTEMPTS):
-            stored = await self._store.get(COLLECTION, reply.subject)
-            record = InstanceRecord.from_document(stored.body) if stored is not None else None
-            rotation = record.internals.rotation if record is not None else None
-            if stored is None or record is None or rotation is None:
-                return
-            if (rotation.id, rotation.tries) != (reply.operationid, reply.attempt) or rotation.problem is not None:
-                return
-            after = self._after(record, rotation, reply.data)
-            try:
-                await self._store.replace(
-                    COLLECTION, stored.id, after.document(self._ring), if_revision=stored.revision
-                )
-            except RevisionConflict:
-                continue
-            _log_outcome(stored.id, after.internals.rotation, reply.data)
+        stored = await self._store.get(COLLECTION, reply.subject)
+        record = InstanceRecord.from_document(stored.body) if stored is not None else None
+        rotation = record.internals.rotation if record is not None else None
+        if stored is None or record is None or rotation is None:
             return
-        raise RuntimeError(f"instance {reply.subject}: {_WRITE_ATTEMPTS} writes lost in a row")
+        if (rotation.id, rotation.tries) != (reply.operationid, reply.attempt) or rotation.problem is not None:
+            return
+        after = self._after(record, rotation, reply.data)
+        await self._store.replace(COLLECTION, stored.id, after.document(self._ring), if_revision=stored.revision)
+        _log_outcome(stored.id, after.internals.rotation, reply.data)
 
     def _after(self, record: InstanceRecord, rotation: Rotation, outcome: Message) -> InstanceRecord:
         now = rfc3339(self._clock.now())
