@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
-
 from kubevnfm_events import VimConnection
 from kubevnfm_events.credentials import (
     CredentialsSent,
@@ -12,14 +10,17 @@ from kubevnfm_events.credentials import (
     WithdrawCredentials,
     WorkloadCluster,
 )
+from kubevnfm_events.objects import ObjectFacts
 from kubevnfm_events.vim import DeregisterVim, RegisterReceived, VimRegistered
-from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.instance import Release
 from kubevnfm_lcm_api.lifecycle.core.workload_cluster import workload_connection
 from kubevnfm_lcm_api.lifecycle.workloads.credential_steps import (
     RegisterWorkloadVim,
     SendClusterCredentials,
     WithdrawClusterCredentials,
 )
+from kubevnfm_lcm_api.lifecycle.workloads.drafts import InstantiateWorkloadDraft
+from lcm_builders import a_workload_draft
 
 CLUSTER = WorkloadCluster(name="edge", namespace="default")
 SENT = CredentialsSent(
@@ -32,23 +33,12 @@ SENT = CredentialsSent(
 VIM = VimRegistered(vim_id="vim-2", name="edge-vim", vim_type="ETSINFV.KUBERNETES.V_1", endpoint=SENT.endpoint)
 
 
-class WorkloadDraft(Draft):
-    plan: ClassVar[str] = "workload_of_the_tests"
-
-    vnfd_id: str = "vnfd-1"
-    vim: VimConnection = VimConnection(vim_id="vim-1")
-    workload_cluster: WorkloadCluster | None = CLUSTER
-    credentials_sent: CredentialsSent | None = None
-    workload_vim: VimRegistered | None = None
-
-    def with_credentials_sent(self, sent: CredentialsSent | None) -> Self:
-        return self.model_copy(update={"credentials_sent": sent})
-
-    def with_workload_vim(self, vim: VimRegistered) -> Self:
-        return self.model_copy(update={"workload_vim": vim})
-
-
-DRAFT = WorkloadDraft(vnf_instance_id="inst-1")
+OBJECT = ObjectFacts(
+    api_version=CLUSTER.api_version, kind="Cluster", namespace=CLUSTER.namespace, name=CLUSTER.name, uid=""
+)
+DRAFT = a_workload_draft(
+    vim=VimConnection(vim_id="vim-1"), release=Release(namespace="default", objects=(OBJECT,)), credentials_sent=None
+)
 
 
 def test_the_arguments_of_the_request_reach_the_sender_and_are_stored_with_the_plan() -> None:
@@ -63,7 +53,7 @@ def test_the_arguments_of_the_request_reach_the_sender_and_are_stored_with_the_p
     assert SendClusterCredentials.from_arguments(step.arguments()) == step
     assert step.ask(DRAFT) == SendCredentials(
         vnf_instance_id="inst-1",
-        vnfd_id="vnfd-1",
+        vnfd_id=DRAFT.vnfd_id,
         vim=DRAFT.vim,
         cluster=CLUSTER,
         mode="admin_kubeconfig",
@@ -82,7 +72,7 @@ def test_a_rollback_erases_what_was_sent_also_if_no_answer_came() -> None:
     assert (unanswered.cluster_uid, unanswered.force) == (None, True)
 
     sent = step.fold(DRAFT, SENT)
-    assert isinstance(sent, WorkloadDraft)
+    assert isinstance(sent, InstantiateWorkloadDraft)
     known = step.undo(sent)
     assert isinstance(known, WithdrawCredentials)
     assert (known.cluster_uid, known.endpoint, known.callback_url) == ("uid-1", SENT.endpoint, "https://own.example/x")
@@ -103,7 +93,7 @@ def test_the_registration_names_the_cluster_that_was_sent_and_its_vim_is_shown_w
         management_vim_id="vim-1",
     )
     folded = step.fold(sent, VIM)
-    assert isinstance(folded, WorkloadDraft)
+    assert isinstance(folded, InstantiateWorkloadDraft)
     assert folded.workload_vim == VIM
     assert step.undo(sent) == DeregisterVim(vnf_instance_id="inst-1", force=True)
     shown = workload_connection(VIM)

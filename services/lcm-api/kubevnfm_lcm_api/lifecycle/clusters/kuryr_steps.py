@@ -135,9 +135,6 @@ class StopKuryr(Step[TerminateVmDraft, PhaseDone]):
             force=draft.is_forceful,
         )
 
-    def fold(self, draft: TerminateVmDraft, reply: PhaseDone) -> None:
-        """Nothing to keep."""
-
     def undo(self, draft: TerminateVmDraft) -> None:
         """Terminate has no rollback (api.md 4.3)."""
 
@@ -157,9 +154,6 @@ class RemoveKuryrResources(Step[TerminateVmDraft | HealVmDraft, KuryrRemoved]):
     def ask(self, draft: TerminateVmDraft | HealVmDraft) -> RemoveKuryr:
         """Ask for the removal."""
         return RemoveKuryr(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim)
-
-    def fold(self, draft: TerminateVmDraft | HealVmDraft, reply: KuryrRemoved) -> None:
-        """Nothing to keep."""
 
     def undo(self, draft: TerminateVmDraft | HealVmDraft) -> None:
         """Terminate has no rollback (api.md 4.3)."""
@@ -185,9 +179,6 @@ class AwaitNewTrunks(Step[ClusterChangeDraft, TrunksReady]):
         new = _with_trunks(node for node in nodes if node.server_id not in old)
         return AwaitTrunks(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim, servers=new)
 
-    def fold(self, draft: ClusterChangeDraft, reply: TrunksReady) -> None:
-        """Nothing to keep."""
-
     def undo(self, draft: ClusterChangeDraft) -> None:
         """Nothing was changed."""
 
@@ -208,9 +199,6 @@ class StopIllKuryr(Step[ClusterChangeDraft, PhaseDone]):
         """Ask for the phase on the old nodes; a cluster that does not answer does not hold the heal up."""
         phase = cluster_phase(draft, "terminate_start", nodes_in(draft, draft.before))
         return phase.model_copy(update={"force": True})
-
-    def fold(self, draft: ClusterChangeDraft, reply: PhaseDone) -> None:
-        """Nothing to keep."""
 
     def undo(self, draft: ClusterChangeDraft) -> None:
         """A heal has no rollback (api.md 4.3)."""

@@ -44,9 +44,6 @@ class RunRegistryPhase(Step[InstantiateVmDraft | HealVmDraft, PhaseDone]):
             parameters=draft.registry.parameters,
         )
 
-    def fold(self, draft: InstantiateVmDraft | HealVmDraft, reply: PhaseDone) -> None:
-        """Nothing to keep."""
-
     def undo(self, draft: InstantiateVmDraft | HealVmDraft) -> ForgetInstance | None:
         """Purge the records of a machine that is deleted with the stack; a heal has no rollback."""
         return ForgetInstance(vnf_instance_id=draft.vnf_instance_id) if self.phase == "instantiate_end" else None

@@ -75,9 +75,6 @@ class ForgetNewWorkers(Step[ScaleVmDraft, PhaseDone]):
     def ask(self, draft: ScaleVmDraft) -> None:
         """Nothing is to be done forwards."""
 
-    def fold(self, draft: ScaleVmDraft, reply: PhaseDone) -> None:
-        """Nothing to keep."""
-
     def undone(self, draft: ScaleVmDraft, reply: Event) -> None:
         """Nothing to keep: the names are those of the nodes that were there before."""
 

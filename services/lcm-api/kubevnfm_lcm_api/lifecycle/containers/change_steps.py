@@ -48,23 +48,18 @@ class ScaleCnfObjects(AwaitedObjects[ScaleCnfDraft, ObjectsScaled]):
     label: ClassVar[str] = "Scale the containers"
 
     def ask(self, draft: ScaleCnfDraft) -> ScaleObjects:
-        """Ask for the wanted counts."""
         return self._command(draft, draft.counts)
 
     def fold(self, draft: ScaleCnfDraft, reply: ObjectsScaled) -> Draft:
         """Keep what runs now."""
         return draft.with_release(Release.from_applied(reply))
 
-    def fold_remains(self, draft: ScaleCnfDraft, remains: Mapping[str, object]) -> Draft:
-        """Keep what runs after the failure."""
-        return self.fold(draft, ObjectsScaled.model_validate(remains))
-
     def undone(self, draft: ScaleCnfDraft, reply: Event) -> Draft:
         """Keep what runs after the reversal."""
         assert isinstance(reply, ObjectsScaled)
         return self.fold(draft, reply)
 
-    def fold_undo_remains(self, draft: ScaleCnfDraft, remains: Mapping[str, object]) -> Draft:
+    def fold_undo_remains(self, draft: ScaleCnfDraft, remains: Mapping[str, object]) -> Draft | None:
         """Keep what runs after a reversal that failed."""
         return self.fold_remains(draft, remains)
 
@@ -92,7 +87,6 @@ class HealCnfPods(AwaitedObjects[HealCnfDraft, ObjectsHealed]):
     label: ClassVar[str] = "Replace pods"
 
     def ask(self, draft: HealCnfDraft) -> HealObjects:
-        """Ask for the replacement."""
         return HealObjects(
             **vars(draft.order),
             vnf_instance_id=draft.vnf_instance_id,
@@ -103,10 +97,6 @@ class HealCnfPods(AwaitedObjects[HealCnfDraft, ObjectsHealed]):
     def fold(self, draft: HealCnfDraft, reply: ObjectsHealed) -> Draft:
         """Keep what runs now."""
         return draft.with_release(Release.from_applied(reply))
-
-    def fold_remains(self, draft: HealCnfDraft, remains: Mapping[str, object]) -> Draft:
-        """Keep what runs after the failure."""
-        return self.fold(draft, ObjectsHealed.model_validate(remains))
 
     def undo(self, draft: HealCnfDraft) -> None:
         """Heal has no rollback: a deleted pod cannot be restored (api.md 4.3)."""
@@ -126,7 +116,6 @@ class RepairCnfObjects(AwaitedObjects[HealCnfDraft, ObjectsRepaired]):
     label: ClassVar[str] = "Repair the Kubernetes objects"
 
     def ask(self, draft: HealCnfDraft) -> RepairObjects:
-        """Ask for the repair."""
         return RepairObjects(
             **vars(draft.order), vnf_instance_id=draft.vnf_instance_id, wait_timeout_s=self.wait_timeout_s
         )
@@ -170,7 +159,6 @@ class ReplaceCnfObjects(AwaitedObjects[ReplaceCnfDraft, ObjectsReplaced]):
     label: ClassVar[str] = "Replace the Kubernetes objects"
 
     def ask(self, draft: ReplaceCnfDraft) -> ReplaceObjects:
-        """Ask for the objects of the new package."""
         return self._command(draft)
 
     def fold(self, draft: ReplaceCnfDraft, reply: ObjectsReplaced) -> Draft:
@@ -180,10 +168,6 @@ class ReplaceCnfObjects(AwaitedObjects[ReplaceCnfDraft, ObjectsReplaced]):
     def extend(self, draft: ReplaceCnfDraft, plan: Plan[ReplaceCnfDraft]) -> None:
         """Have the VIM show the providers of Cluster API, if they are others now."""
         record_changed_providers(draft, plan)
-
-    def fold_remains(self, draft: ReplaceCnfDraft, remains: Mapping[str, object]) -> Draft:
-        """Keep what exists after the failure."""
-        return self.fold(draft, ObjectsReplaced.model_validate(remains))
 
     def undone(self, draft: ReplaceCnfDraft, reply: Event) -> Draft:
         """Keep what exists after the reversal."""
@@ -220,7 +204,6 @@ class ChangeCnfImages(AwaitedObjects[ReplaceCnfDraft, ObjectsUpdated]):
     label: ClassVar[str] = "Change the images of the containers"
 
     def ask(self, draft: ReplaceCnfDraft) -> UpdateObjects:
-        """Ask for the images of the new package."""
         return self._command(draft)
 
     def fold(self, draft: ReplaceCnfDraft, reply: ObjectsUpdated) -> Draft:
@@ -231,16 +214,12 @@ class ChangeCnfImages(AwaitedObjects[ReplaceCnfDraft, ObjectsUpdated]):
         """Have the VIM show the providers of Cluster API, if they are others now."""
         record_changed_providers(draft, plan)
 
-    def fold_remains(self, draft: ReplaceCnfDraft, remains: Mapping[str, object]) -> Draft:
-        """Keep what runs after the failure."""
-        return self.fold(draft, ObjectsUpdated.model_validate(remains))
-
     def undone(self, draft: ReplaceCnfDraft, reply: Event) -> Draft:
         """Keep what runs after the reversal."""
         assert isinstance(reply, ObjectsUpdated)
         return self.fold(draft, reply)
 
-    def fold_undo_remains(self, draft: ReplaceCnfDraft, remains: Mapping[str, object]) -> Draft:
+    def fold_undo_remains(self, draft: ReplaceCnfDraft, remains: Mapping[str, object]) -> Draft | None:
         """Keep what runs after a reversal that failed."""
         return self.fold_remains(draft, remains)
 

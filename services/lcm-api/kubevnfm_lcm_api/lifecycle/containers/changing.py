@@ -101,6 +101,12 @@ class HealCnfDraft(ChangeCnfDraft):
     """HEAL of a CNF."""
 
     plan: ClassVar[str] = "heal_cnf"
+    is_reversible: ClassVar[bool] = False
+    """A deleted pod cannot be restored."""
+    adopt: ClassVar[bool] = False
+    """Objects that belong to others by now stay theirs."""
+    is_forceful: ClassVar[bool] = False
+    force_remove_finalizers: ClassVar[bool] = False
 
     parameters: SecretParams = Field(default_factory=dict)
     """additionalParams of the instantiate request."""
@@ -121,26 +127,6 @@ class HealCnfDraft(ChangeCnfDraft):
         """The pods that are replaced; a repair brings back what was granted before."""
         pods = self.before.pods if self.is_whole else self.pods
         return replaced(pods, self.vim_key, flavour, with_storage=self.is_whole)
-
-    @property
-    def adopt(self) -> bool:
-        """Never: what is of others by now stays theirs."""
-        return False
-
-    @property
-    def is_forceful(self) -> bool:
-        """Only a termination is."""
-        return False
-
-    @property
-    def is_reversible(self) -> bool:
-        """Never: a deleted pod cannot be restored."""
-        return False
-
-    @property
-    def force_remove_finalizers(self) -> bool:
-        """Never: only a termination does."""
-        return False
 
     def without_release(self, _: tuple[LeftObject, ...]) -> Self:
         """Return the draft once nothing is left of the old objects; a heal gives up none."""

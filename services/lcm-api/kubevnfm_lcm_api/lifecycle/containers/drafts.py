@@ -24,6 +24,7 @@ class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
     """Instantiating a CNF on a Kubernetes VIM."""
 
     plan: ClassVar[str] = "instantiate_cnf"
+    is_forceful: ClassVar[bool] = False
 
     adopt: bool = False
     phases: dict[str, str] = Field(default_factory=dict)
@@ -33,11 +34,6 @@ class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
     def begins_use(self) -> tuple[Provided, ...]:
         """The VIM, which another instance's cluster may be."""
         return (Provided("cluster", (self.vim.vim_id,)),) if self.vim.vim_id is not None else ()
-
-    @property
-    def is_forceful(self) -> bool:
-        """Only a termination is."""
-        return False
 
     @property
     def providers(self) -> CapiProviders | None:

@@ -34,11 +34,7 @@ class RecordProviders(Step[ProvidersDraft, CapiProvidersRecorded]):
     base_timeout_s: ClassVar[float] = 300.0
 
     def ask(self, draft: ProvidersDraft) -> RecordCapiProviders:
-        """Ask for the record."""
         return _record(draft, draft.providers)
-
-    def fold(self, draft: ProvidersDraft, reply: CapiProvidersRecorded) -> None:
-        """Nothing to keep."""
 
     def undo(self, draft: ProvidersDraft) -> RecordCapiProviders:
         """Show the earlier ones, whose objects are applied again next."""
@@ -73,7 +69,6 @@ class CheckManagedClusters(Step[TerminateCnfDraft, ClustersChecked]):
     base_timeout_s: ClassVar[float] = 300.0
 
     def ask(self, draft: TerminateCnfDraft) -> CheckClusters:
-        """Ask for the Clusters."""
         return CheckClusters(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim, force=self.is_forced)
 
     def fold(self, draft: TerminateCnfDraft, reply: ClustersChecked) -> Draft:

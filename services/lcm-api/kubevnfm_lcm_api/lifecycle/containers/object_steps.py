@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -23,7 +22,7 @@ from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
 from kubevnfm_lcm_api.lifecycle.core.plan import Plan
-from kubevnfm_lcm_api.lifecycle.core.step import N, R, Step
+from kubevnfm_lcm_api.lifecycle.core.step import KeepsRemains, N, R, Step
 
 _OBJECTS_TIMEOUT_S: Final = 2400.0
 """infra-k8s waits for readiness up to 30 minutes by itself (capi.md CR-024); the rest is for reading and applying."""
@@ -32,7 +31,7 @@ _APPLY_S: Final = 600.0
 
 
 @dataclass(frozen=True)
-class AwaitedObjects(Step[N, R]):
+class AwaitedObjects(KeepsRemains[N, R]):
     """The common part: objects that must be ready within a time that the instantiate request gives."""
 
     wait_timeout_s: float | None = None
@@ -60,7 +59,6 @@ class ApplyCnfObjects(AwaitedObjects[InstantiateCnfDraft | HealCnfDraft, Objects
     label: ClassVar[str] = "Apply the Kubernetes objects"
 
     def ask(self, draft: InstantiateCnfDraft | HealCnfDraft) -> ApplyObjects:
-        """Ask for the objects."""
         return ApplyObjects(
             **vars(draft.order),
             vnf_instance_id=draft.vnf_instance_id,
@@ -76,10 +74,6 @@ class ApplyCnfObjects(AwaitedObjects[InstantiateCnfDraft | HealCnfDraft, Objects
     def extend(self, draft: InstantiateCnfDraft | HealCnfDraft, plan: Plan[InstantiateCnfDraft | HealCnfDraft]) -> None:
         """Have the VIM show the providers of Cluster API, if they are others now."""
         record_changed_providers(draft, plan)
-
-    def fold_remains(self, draft: InstantiateCnfDraft | HealCnfDraft, remains: Mapping[str, object]) -> Draft:
-        """Keep what was applied before it failed."""
-        return self.fold(draft, ObjectsApplied.model_validate(remains))
 
     def forget(self, draft: InstantiateCnfDraft | HealCnfDraft) -> Draft:
         """The objects are deleted."""
@@ -105,7 +99,6 @@ class UpdateCnfObjects(AwaitedObjects[ModifyCnfDraft, ObjectsUpdated]):
     label: ClassVar[str] = "Change the configuration and images of the containers"
 
     def ask(self, draft: ModifyCnfDraft) -> UpdateObjects:
-        """Ask for the contents and images of the package."""
         return self._command(draft, draft.wanted_package, draft.config_files)
 
     def fold(self, draft: ModifyCnfDraft, reply: ObjectsUpdated) -> Draft:
@@ -115,10 +108,6 @@ class UpdateCnfObjects(AwaitedObjects[ModifyCnfDraft, ObjectsUpdated]):
     def extend(self, draft: ModifyCnfDraft, plan: Plan[ModifyCnfDraft]) -> None:
         """Have the VIM show the providers of Cluster API, if they are others now."""
         record_changed_providers(draft, plan)
-
-    def fold_remains(self, draft: ModifyCnfDraft, remains: Mapping[str, object]) -> Draft:
-        """Keep what runs after the failure."""
-        return self.fold(draft, ObjectsUpdated.model_validate(remains))
 
     def undone(self, draft: ModifyCnfDraft, reply: Event) -> Draft:
         """Keep what runs after the reversal."""
@@ -162,7 +151,6 @@ class DeleteCnfObjects(Step[TerminateCnfDraft | HealCnfDraft, ObjectsDeleted]):
         return self.base_timeout_s + (self.grace_period_s or 0.0)
 
     def ask(self, draft: TerminateCnfDraft | HealCnfDraft) -> DeleteObjects:
-        """Ask for the deletion."""
         return DeleteObjects(
             vnf_instance_id=draft.vnf_instance_id,
             vim=draft.vim,

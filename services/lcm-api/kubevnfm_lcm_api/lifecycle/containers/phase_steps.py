@@ -35,9 +35,6 @@ class RunCnfPhase(Step[BalancedDraft, PhaseDone]):
         """Ask for the phase, with the CNF's node ports."""
         return self._command(draft, self.phase, force=draft.is_forceful)
 
-    def fold(self, draft: BalancedDraft, reply: PhaseDone) -> None:
-        """Nothing to keep."""
-
     def undo(self, draft: BalancedDraft) -> RunPhase | None:
         """Ask for the opposite, as far as it can be reached: the failure may be that it cannot."""
         if self.phase != INSTANTIATE_END:

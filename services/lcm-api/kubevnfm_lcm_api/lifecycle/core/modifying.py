@@ -20,6 +20,8 @@ class ModifyDraft(Draft):
     """MODIFY_INFO: no service takes part; the instance's document changes at the end."""
 
     plan: ClassVar[str] = "modify_info"
+    reads_grant_request: ClassVar[bool] = False
+    """A modification has no grant."""
 
     vnf: dict[str, str] = Field(default_factory=dict)
     """The wanted simple attributes of the instance."""
@@ -34,11 +36,6 @@ class ModifyDraft(Draft):
     """The wanted vnfcConfigurableProperties by vnfcInfo id."""
     changed: SecretParams = Field(default_factory=dict)
     """VnfInfoModifications: the requested changes, in v2 form."""
-
-    @property
-    def reads_grant_request(self) -> bool:
-        """Never: a modification has no grant."""
-        return False
 
     @property
     def begins_use(self) -> tuple[Provided, ...]:

@@ -80,9 +80,9 @@ class Step(ABC, Generic[N, R]):
     def ask(self, draft: N) -> Command | None:
         """Return the command that does it; None if `only_undo`."""
 
-    @abstractmethod
     def fold(self, draft: N, reply: R) -> Draft | None:
-        """Return the draft with the facts of the reply; None if there is nothing to keep."""
+        """Return the draft with the facts of the reply; None: there is nothing to keep."""
+        return None
 
     @classmethod
     def is_answered_by(cls, event: Event) -> bool:
@@ -120,6 +120,14 @@ class Step(ABC, Generic[N, R]):
     @abstractmethod
     def undo(self, draft: N) -> Command | None:
         """Return the command that compensates the step, also if it was half done; None with the reason in a comment."""
+
+
+class KeepsRemains(Step[N, R]):
+    """The common part of steps whose command, also if it fails, leaves behind what its reply would say."""
+
+    def fold_remains(self, draft: N, remains: Mapping[str, object]) -> Draft | None:
+        assert self.command.reply is not None
+        return self.fold_reply(draft, self.command.reply.model_validate(remains))
 
 
 @cache

@@ -33,11 +33,7 @@ class RemoveRemains(Step[Draft, RemainsRemoved]):
     """Twice the time to delete a stack, as a deletion that fails is repeated."""
 
     def ask(self, draft: Draft) -> RemoveRemainsCommand:
-        """Ask for the clean-up of the failed occurrence."""
         return RemoveRemainsCommand(vnf_instance_id=draft.vnf_instance_id, vnf_lcm_op_occ_id=self.occurrence_id)
-
-    def fold(self, draft: Draft, reply: RemainsRemoved) -> None:
-        """Nothing to keep."""
 
     def undo(self, draft: Draft) -> None:
         """The remains of a failure are not restored."""
@@ -59,7 +55,6 @@ class MarkOrphans(Step[Draft, OrphansMarked]):
     base_timeout_s: ClassVar[float] = 600.0
 
     def ask(self, draft: Draft) -> MarkOrphansCommand:
-        """Ask for the marks."""
         assert draft.withdrawn is not None
         provided = draft.withdrawn.provided
         return MarkOrphansCommand(
@@ -69,9 +64,6 @@ class MarkOrphans(Step[Draft, OrphansMarked]):
             other_ids=provided.ids[1:],
             operation=self.operation,
         )
-
-    def fold(self, draft: Draft, reply: OrphansMarked) -> None:
-        """Nothing to keep."""
 
     def undo(self, draft: Draft) -> None:
         """The operations that take something away have no rollback (api.md 4.3)."""
@@ -94,11 +86,7 @@ class DeregisterClusterVim(Step[Draft, VimDeregistered]):
     base_timeout_s: ClassVar[float] = 300.0
 
     def ask(self, draft: Draft) -> DeregisterVim:
-        """Ask for the removal of every VIM whose owner is the instance."""
         return DeregisterVim(vnf_instance_id=draft.vnf_instance_id, force=self.is_forced)
-
-    def fold(self, draft: Draft, reply: VimDeregistered) -> None:
-        """Nothing to keep."""
 
     def undo(self, draft: Draft) -> None:
         """Terminate has no rollback (api.md 4.3)."""
@@ -117,11 +105,7 @@ class ForgetMachines(Step[Draft, InstanceForgotten]):
     base_timeout_s: ClassVar[float] = 300.0
 
     def ask(self, draft: Draft) -> ForgetInstance:
-        """Ask for the purge."""
         return ForgetInstance(vnf_instance_id=draft.vnf_instance_id)
-
-    def fold(self, draft: Draft, reply: InstanceForgotten) -> None:
-        """Nothing to keep."""
 
     def undo(self, draft: Draft) -> None:
         """Terminate has no rollback (api.md 4.3)."""

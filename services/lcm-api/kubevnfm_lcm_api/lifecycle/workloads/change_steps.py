@@ -53,7 +53,6 @@ class CheckClusterMachines(Step[HealWorkloadDraft, MachinesChecked]):
     base_timeout_s: ClassVar[float] = _MARGIN_S
 
     def ask(self, draft: HealWorkloadDraft) -> CheckMachines:
-        """Ask for the Machines."""
         return CheckMachines(
             vnf_instance_id=draft.vnf_instance_id,
             vim=draft.vim,
@@ -105,7 +104,6 @@ class ReplaceClusterMachine(Step[HealWorkloadDraft, MachineReplaced]):
         return self.base_timeout_s + self.wait_timeout_s
 
     def ask(self, draft: HealWorkloadDraft) -> ReplaceMachine:
-        """Ask for the replacement."""
         return ReplaceMachine(
             vnf_instance_id=draft.vnf_instance_id,
             vim=draft.vim,
@@ -139,7 +137,6 @@ class RepairClusterObjects(AwaitedObjects[RepairWorkloadDraft, ObjectsRepaired])
     label: ClassVar[str] = "Repair the objects of the workload cluster"
 
     def ask(self, draft: RepairWorkloadDraft) -> RepairObjects:
-        """Ask for the repair."""
         return RepairObjects(
             **vars(draft.order),
             vnf_instance_id=draft.vnf_instance_id,
@@ -227,9 +224,6 @@ class UpdateClusterAddons(Step[ReplaceWorkloadDraft, AddonsApplied]):
     def ask(self, draft: ReplaceWorkloadDraft) -> ApplyAddons:
         """Ask for this part, with the addons of the new package."""
         return self._command(draft, self.part)
-
-    def fold(self, draft: ReplaceWorkloadDraft, reply: AddonsApplied) -> None:
-        """Nothing to keep."""
 
     def undo(self, draft: ReplaceWorkloadDraft) -> ApplyAddons | None:
         """Ask for the addons of the earlier package, and for the deletion of those that it lacks (CR-102)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
@@ -29,7 +28,7 @@ from kubevnfm_events.objects import (
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
-from kubevnfm_lcm_api.lifecycle.core.step import Step
+from kubevnfm_lcm_api.lifecycle.core.step import KeepsRemains, Step
 from kubevnfm_lcm_api.lifecycle.workloads.drafts import (
     ChangeWorkloadDraft,
     RollOutWorkloadDraft,
@@ -43,7 +42,7 @@ _MARGIN_S = 600.0
 
 
 @dataclass(frozen=True)
-class ApplyClusterObjects(Step[NewClusterDraft, ObjectsApplied]):
+class ApplyClusterObjects(KeepsRemains[NewClusterDraft, ObjectsApplied]):
     """Apply the objects of a workload cluster in order; the cluster itself is awaited by later steps.
 
     Adds: the release, and with it the Cluster.
@@ -65,7 +64,6 @@ class ApplyClusterObjects(Step[NewClusterDraft, ObjectsApplied]):
         return max(self.base_timeout_s, self.delete_timeout_s + _MARGIN_S)
 
     def ask(self, draft: NewClusterDraft) -> ApplyObjects:
-        """Ask for the objects."""
         return ApplyObjects(
             **vars(draft.order),
             vnf_instance_id=draft.vnf_instance_id,
@@ -79,10 +77,6 @@ class ApplyClusterObjects(Step[NewClusterDraft, ObjectsApplied]):
     def fold(self, draft: NewClusterDraft, reply: ObjectsApplied) -> Draft:
         """Keep what was applied."""
         return draft.with_release(Release.from_applied(reply))
-
-    def fold_remains(self, draft: NewClusterDraft, remains: Mapping[str, object]) -> Draft:
-        """Keep what was applied before it failed."""
-        return self.fold(draft, ObjectsApplied.model_validate(remains))
 
     def forget(self, draft: NewClusterDraft) -> Draft:
         """The objects are deleted."""
@@ -125,7 +119,6 @@ class AwaitWorkloadCluster(Step[NewClusterDraft, ClusterReached]):
         return _all_phases_s(self.timeouts) + _MARGIN_S
 
     def ask(self, draft: NewClusterDraft) -> AwaitCluster:
-        """Ask for the wait."""
         assert draft.workload_cluster is not None
         return AwaitCluster(
             vnf_instance_id=draft.vnf_instance_id,
@@ -158,7 +151,6 @@ class _AwaitsSettledCluster(Step[C, ClusterReached]):
         return self.base_timeout_s + _all_phases_s(self.timeouts)
 
     def ask(self, draft: C) -> AwaitCluster:
-        """Ask for the wait."""
         assert draft.workload_cluster is not None
         return AwaitCluster(
             vnf_instance_id=draft.vnf_instance_id,
@@ -232,7 +224,6 @@ class RollOutMachines(Step[RollOutWorkloadDraft, RollOutBegun]):
     base_timeout_s: ClassVar[float] = _MARGIN_S
 
     def ask(self, draft: RollOutWorkloadDraft) -> RollOutCommand:
-        """Ask for the roll-out."""
         assert draft.workload_cluster is not None
         return RollOutCommand(
             vnf_instance_id=draft.vnf_instance_id,
@@ -240,9 +231,6 @@ class RollOutMachines(Step[RollOutWorkloadDraft, RollOutBegun]):
             cluster=draft.workload_cluster,
             roll_out_after=draft.roll_out_after,
         )
-
-    def fold(self, draft: RollOutWorkloadDraft, reply: RollOutBegun) -> None:
-        """Nothing to keep."""
 
     def undo(self, draft: RollOutWorkloadDraft) -> None:
         """A deleted Machine cannot be restored."""
@@ -261,7 +249,6 @@ class AwaitRolledOutCluster(_AwaitsSettledCluster[RollOutWorkloadDraft]):
     label: ClassVar[str] = "Wait until every machine of the workload cluster is replaced"
 
     def ask(self, draft: RollOutWorkloadDraft) -> AwaitCluster:
-        """Ask for the wait."""
         return super().ask(draft).model_copy(update={"made_after": draft.roll_out_after})
 
 
@@ -286,7 +273,6 @@ class ScaleClusterMachines(Step[ScaleWorkloadDraft, ObjectsScaled]):
         return self.base_timeout_s + self.wait_timeout_s
 
     def ask(self, draft: ScaleWorkloadDraft) -> ScaleObjects:
-        """Ask for the wanted counts."""
         return self._command(draft, draft.counts).model_copy(update={"leaving": draft.leaving})
 
     def fold(self, draft: ScaleWorkloadDraft, reply: ObjectsScaled) -> None:
@@ -318,16 +304,12 @@ class ApplyClusterAddons(Step[NewClusterDraft, AddonsApplied]):
     base_timeout_s: ClassVar[float] = 1200.0
 
     def ask(self, draft: NewClusterDraft) -> ApplyAddons:
-        """Ask for the addons."""
         assert draft.workload_cluster is not None
         return ApplyAddons(
             **{**vars(draft.order), "def_files": self.def_files},
             vnf_instance_id=draft.vnf_instance_id,
             cluster=draft.workload_cluster,
         )
-
-    def fold(self, draft: NewClusterDraft, reply: AddonsApplied) -> None:
-        """Nothing to keep."""
 
     def undo(self, draft: NewClusterDraft) -> None:
         """The cluster is deleted as a whole (CR-048)."""
@@ -357,7 +339,6 @@ class DeleteClusterObjects(Step[TerminateWorkloadDraft | RecreateWorkloadDraft, 
         return self.base_timeout_s + self.timeout
 
     def ask(self, draft: TerminateWorkloadDraft | RecreateWorkloadDraft) -> DeleteObjects:
-        """Ask for the deletion."""
         return DeleteObjects(
             vnf_instance_id=draft.vnf_instance_id,
             vim=draft.vim,

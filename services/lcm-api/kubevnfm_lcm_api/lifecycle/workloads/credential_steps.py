@@ -14,9 +14,9 @@ forced; the VIM is no longer monitored afterwards), then `WithdrawClusterCredent
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
-from kubevnfm_events import Command, VimConnection
+from kubevnfm_events import Command
 from kubevnfm_events.credentials import (
     CredentialsMode,
     CredentialsSent,
@@ -29,49 +29,12 @@ from kubevnfm_events.vim import DeregisterVim, RegisterReceived, ReleaseVim, Vim
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.step import Step
-
-
-class NeedsWorkloadCluster(Protocol):
-    """An operation on a workload cluster; its VIM is the management cluster."""
-
-    @property
-    def vnf_instance_id(self) -> str: ...
-
-    @property
-    def vim(self) -> VimConnection: ...
-
-    @property
-    def vnfd_id(self) -> str: ...
-
-    @property
-    def workload_cluster(self) -> WorkloadCluster | None:
-        """The Cluster object; None until the manifests were read."""
-        ...
-
-    @property
-    def credentials_sent(self) -> CredentialsSent | None:
-        """The facts of what was sent last: in this operation, or as the instance has stored them."""
-        ...
-
-    def with_credentials_sent(self, sent: CredentialsSent | None) -> Draft:
-        """Return the draft with the facts of what the receiver has accepted; None: it was erased."""
-        ...
-
-
-class NeedsWorkloadVim(NeedsWorkloadCluster, Protocol):
-    """An operation that makes a workload cluster a VIM."""
-
-    def with_workload_vim(self, vim: VimRegistered) -> Draft:
-        """Return the draft with the VIM of the workload cluster.
-
-        Its ``completed`` gives the instance `cluster_vim.workload_connection` as ``vimConnectionInfo["workload"]``, and the
-        id of the VIM as ``metadata.workloadVimId`` (CR-083).
-        """
-        ...
+from kubevnfm_lcm_api.lifecycle.workloads.drafts import WorkloadDraft
+from kubevnfm_lcm_api.lifecycle.workloads.recreating import NewClusterDraft
 
 
 @dataclass(frozen=True)
-class SendClusterCredentials(Step[NeedsWorkloadCluster, CredentialsSent]):
+class SendClusterCredentials(Step[WorkloadDraft, CredentialsSent]):
     """Read the kubeconfig Secret in the management cluster, and send credentials to the receiver (CR-059 to CR-078).
 
     Adds: the uid, the endpoint and the version of the cluster, and the hash of what was sent.
@@ -95,8 +58,7 @@ class SendClusterCredentials(Step[NeedsWorkloadCluster, CredentialsSent]):
     # 120 s for the cluster to answer, as many for the token, 5 min for the receiver, and what a restart takes.
     base_timeout_s: ClassVar[float] = 900.0
 
-    def ask(self, draft: NeedsWorkloadCluster) -> SendCredentials:
-        """Ask for the call-back."""
+    def ask(self, draft: WorkloadDraft) -> SendCredentials:
         assert draft.workload_cluster is not None
         return SendCredentials(
             vnf_instance_id=draft.vnf_instance_id,
@@ -112,22 +74,22 @@ class SendClusterCredentials(Step[NeedsWorkloadCluster, CredentialsSent]):
             is_rotation=self.is_rotation,
         )
 
-    def fold(self, draft: NeedsWorkloadCluster, reply: CredentialsSent) -> Draft:
+    def fold(self, draft: WorkloadDraft, reply: CredentialsSent) -> Draft:
         """Keep the facts of the cluster."""
         return draft.with_credentials_sent(reply)
 
-    def forget(self, draft: NeedsWorkloadCluster) -> Draft:
+    def forget(self, draft: WorkloadDraft) -> Draft:
         """The receiver has erased them."""
         return draft.with_credentials_sent(None)
 
-    def undo(self, draft: NeedsWorkloadCluster) -> WithdrawCredentials | None:
+    def undo(self, draft: WorkloadDraft) -> WithdrawCredentials | None:
         """Have the receiver erase them; a receiver that is out of reach does not hold up the rollback."""
         # New credentials of a cluster that stays: the earlier ones are not restored, and these keep working.
         return None if self.is_rotation else _withdrawal(draft, self.callback_url, force=True)
 
 
 @dataclass(frozen=True)
-class RegisterWorkloadVim(Step[NeedsWorkloadVim, VimRegistered]):
+class RegisterWorkloadVim(Step[NewClusterDraft, VimRegistered]):
     """Register the workload cluster as a VIM with the credentials that the receiver has stored (CR-079 to CR-083).
 
     Adds: the VIM.
@@ -145,7 +107,7 @@ class RegisterWorkloadVim(Step[NeedsWorkloadVim, VimRegistered]):
     # The tries of CR-080.
     base_timeout_s: ClassVar[float] = 300.0
 
-    def ask(self, draft: NeedsWorkloadVim) -> RegisterReceived:
+    def ask(self, draft: NewClusterDraft) -> RegisterReceived:
         """Ask for the registration, and so for its outcome."""
         assert draft.workload_cluster is not None
         assert draft.credentials_sent is not None
@@ -158,11 +120,11 @@ class RegisterWorkloadVim(Step[NeedsWorkloadVim, VimRegistered]):
             management_vim_id=draft.vim.vim_id,
         )
 
-    def fold(self, draft: NeedsWorkloadVim, reply: VimRegistered) -> Draft:
+    def fold(self, draft: NewClusterDraft, reply: VimRegistered) -> Draft:
         """Keep the VIM."""
         return draft.with_workload_vim(reply)
 
-    def undo(self, draft: NeedsWorkloadVim) -> DeregisterVim:
+    def undo(self, draft: NewClusterDraft) -> DeregisterVim:
         """Remove the VIM."""
         # By owner, as the id is unknown if the registration was not answered. Forced, also if another instance uses the
         # VIM: the cluster is deleted next.
@@ -170,7 +132,7 @@ class RegisterWorkloadVim(Step[NeedsWorkloadVim, VimRegistered]):
 
 
 @dataclass(frozen=True)
-class ReleaseWorkloadVim(Step[NeedsWorkloadCluster, VimReleased]):
+class ReleaseWorkloadVim(Step[WorkloadDraft, VimReleased]):
     """Separate the VIM from the workload cluster, which is built again; the VIM waits for the new one (CR-117).
 
     Again: safe.
@@ -182,20 +144,19 @@ class ReleaseWorkloadVim(Step[NeedsWorkloadCluster, VimReleased]):
     label: ClassVar[str] = "Keep the VIM for the cluster that is built again"
     base_timeout_s: ClassVar[float] = 300.0
 
-    def ask(self, draft: NeedsWorkloadCluster) -> ReleaseVim:
-        """Ask for the separation."""
+    def ask(self, draft: WorkloadDraft) -> ReleaseVim:
         assert draft.workload_cluster is not None
         return ReleaseVim(vnf_instance_id=draft.vnf_instance_id, cluster_name=draft.workload_cluster.name)
 
-    def fold(self, draft: NeedsWorkloadCluster, reply: VimReleased) -> None:
+    def fold(self, draft: WorkloadDraft, reply: VimReleased) -> None:
         """Nothing to keep: the id stays."""
 
-    def undo(self, draft: NeedsWorkloadCluster) -> None:
+    def undo(self, draft: WorkloadDraft) -> None:
         """Heal has no rollback (api.md 4.3)."""
 
 
 @dataclass(frozen=True)
-class WithdrawClusterCredentials(Step[NeedsWorkloadCluster, CredentialsWithdrawn]):
+class WithdrawClusterCredentials(Step[WorkloadDraft, CredentialsWithdrawn]):
     """Send DELETED to the receiver, which erases the credentials (CR-072, CR-105).
 
     Again: safe.
@@ -211,15 +172,14 @@ class WithdrawClusterCredentials(Step[NeedsWorkloadCluster, CredentialsWithdrawn
     label: ClassVar[str] = "Have the receiver erase the credentials of the workload cluster"
     base_timeout_s: ClassVar[float] = 600.0
 
-    def ask(self, draft: NeedsWorkloadCluster) -> WithdrawCredentials:
-        """Ask for the call-back."""
+    def ask(self, draft: WorkloadDraft) -> WithdrawCredentials:
         return _withdrawal(draft, self.callback_url, force=self.is_forced)
 
-    def fold(self, draft: NeedsWorkloadCluster, reply: CredentialsWithdrawn) -> Draft:
+    def fold(self, draft: WorkloadDraft, reply: CredentialsWithdrawn) -> Draft:
         """The receiver has erased them."""
         return draft.with_credentials_sent(None)
 
-    def undo(self, draft: NeedsWorkloadCluster) -> None:
+    def undo(self, draft: WorkloadDraft) -> None:
         """Terminate has no rollback (api.md 4.3)."""
 
 
@@ -228,7 +188,7 @@ def default_vim_name(cluster: WorkloadCluster, vnf_instance_id: str) -> str:
     return f"{cluster.name}-{vnf_instance_id[:8]}"
 
 
-def _withdrawal(draft: NeedsWorkloadCluster, callback_url: str | None, *, force: bool) -> WithdrawCredentials:
+def _withdrawal(draft: WorkloadDraft, callback_url: str | None, *, force: bool) -> WithdrawCredentials:
     assert draft.workload_cluster is not None
     sent = draft.credentials_sent
     return WithdrawCredentials(

@@ -183,16 +183,13 @@ class RollOutWorkloadDraft(ChangeWorkloadDraft):
     """CHANGE_VNFPKG or HEAL that changes nothing but the Machines: each is replaced by another one (CR-103, CR-117)."""
 
     plan: ClassVar[str] = "roll_out_workload"
+    is_reversible: ClassVar[bool] = False
+    """A deleted Machine cannot be restored."""
 
     roll_out_after: str
     """RFC 3339: Machines that were made before it are replaced."""
     is_heal: bool = False
     """Whether the cluster may be broken now."""
-
-    @property
-    def is_reversible(self) -> bool:
-        """Never: a deleted Machine cannot be restored."""
-        return False
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """Return the instance with its new Machines."""
@@ -228,6 +225,10 @@ class TerminateWorkloadDraft(TerminateCnfDraft):
         done = super().completed(instance)
         metadata = {name: value for name, value in (done.vnf.metadata or {}).items() if name != WORKLOAD_VIM_ID}
         return done.with_vnf(metadata=metadata)
+
+
+WorkloadDraft = InstantiateWorkloadDraft | ChangeWorkloadDraft | TerminateWorkloadDraft
+"""An operation on a workload cluster; its VIM is the management cluster."""
 
 
 def showing_vim(instance: InstanceRecord, vim: VimRegistered | None) -> InstanceRecord:

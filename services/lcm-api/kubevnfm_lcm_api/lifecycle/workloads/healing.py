@@ -19,6 +19,8 @@ class HealWorkloadDraft(ChangeWorkloadDraft):
     """HEAL of a workload cluster: Cluster API makes new Machines in place of those that are deleted."""
 
     plan: ClassVar[str] = "heal_workload"
+    is_reversible: ClassVar[bool] = False
+    """A deleted Machine cannot be restored."""
 
     named: tuple[MachineFacts, ...] = ()
     """The Machines that the request names; none: those that are not healthy."""
@@ -34,11 +36,6 @@ class HealWorkloadDraft(ChangeWorkloadDraft):
         """The Machines that the request names; without names, only Cluster API knows which ones are not healthy."""
         named = {machine.uid for machine in self.named}
         return replaced([pod for pod in self.before.pods if pod.uid in named], self.vim_key, flavour)
-
-    @property
-    def is_reversible(self) -> bool:
-        """Never: a deleted Machine cannot be restored."""
-        return False
 
     @property
     def present_machines(self) -> tuple[MachineFacts, ...] | None:
@@ -63,14 +60,11 @@ class RepairWorkloadDraft(ChangeWorkloadDraft):
     """HEAL of a workload cluster whose objects others have deleted or changed (CR-121)."""
 
     plan: ClassVar[str] = "repair_workload"
+    is_reversible: ClassVar[bool] = False
+    """Changes by others are not restored."""
 
     repaired: int | None = None
     """The number of objects that were applied; None until it is reported."""
-
-    @property
-    def is_reversible(self) -> bool:
-        """Never: what others have changed is not restored."""
-        return False
 
     def with_repaired(self, release: Release, repaired: int | None) -> Self:
         """Return the draft with the objects that exist now; the VNFCs are Machines, which a later step reports."""

@@ -45,15 +45,16 @@ from kubevnfm_lcm_api.lifecycle.workloads.drafts import (
     RollOutWorkloadDraft,
     ScaleWorkloadDraft,
     TerminateWorkloadDraft,
+    WorkloadDraft,
 )
 from kubevnfm_lcm_api.lifecycle.workloads.healing import HealWorkloadDraft, RepairWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.workloads.recreating import NewClusterDraft, RecreateWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.workloads.replacing import ReplaceWorkloadDraft
-from kubevnfm_lcm_api.lifecycle.workloads.sender_steps import RunSenderScript, SenderDraft
+from kubevnfm_lcm_api.lifecycle.workloads.sender_steps import RunSenderScript
 
 
 def _finish_cluster(
-    plan: Plan[SenderDraft], draft: SenderDraft, capi: CapiParameters, *, earlier: Collection[str] = ()
+    plan: Plan[WorkloadDraft], draft: WorkloadDraft, capi: CapiParameters, *, earlier: Collection[str] = ()
 ) -> None:
     """As `finish`, for a change of a workload cluster: a sender of the package can send its credentials again."""
     ends = [phase for phase in last_phases(draft) if "_rollback_" not in phase] if capi.sender == "package" else []
@@ -100,13 +101,13 @@ def _build_cluster(plan: Plan[NewClusterDraft], capi: CapiParameters) -> None:
         plan.then(RegisterWorkloadVim(capi.vim_name, capi.vim_default))
 
 
-def _withdraws_itself(draft: SenderDraft, capi: CapiParameters) -> bool:
+def _withdraws_itself(draft: WorkloadDraft, capi: CapiParameters) -> bool:
     """Return whether a script of the package has the receiver erase the credentials."""
     return capi.sender == "package" and TERMINATE_START in draft.scripts and draft.credentials_sent is not None
 
 
 def _withdraw_credentials(
-    plan: Plan[SenderDraft], draft: SenderDraft, capi: CapiParameters, *, is_forced: bool = False
+    plan: Plan[WorkloadDraft], draft: WorkloadDraft, capi: CapiParameters, *, is_forced: bool = False
 ) -> None:
     """Add the step in which the receiver erases the credentials.
 

@@ -20,18 +20,11 @@ from kubevnfm_lcm_api.lifecycle.core.step import Step
 from kubevnfm_lcm_api.lifecycle.core.workload_cluster import CapiParameters
 from kubevnfm_lcm_api.lifecycle.scripts.steps import SCRIPT_TIMEOUT_S, phase_command
 from kubevnfm_lcm_api.lifecycle.workloads.credential_steps import SendClusterCredentials, WithdrawClusterCredentials
-from kubevnfm_lcm_api.lifecycle.workloads.drafts import (
-    ChangeWorkloadDraft,
-    InstantiateWorkloadDraft,
-    TerminateWorkloadDraft,
-)
-
-SenderDraft = InstantiateWorkloadDraft | ChangeWorkloadDraft | TerminateWorkloadDraft
-"""An operation on a workload cluster whose package may have a sender of its own."""
+from kubevnfm_lcm_api.lifecycle.workloads.drafts import WorkloadDraft
 
 
 @dataclass(frozen=True)
-class RunSenderScript(Step[SenderDraft, ScriptDone]):
+class RunSenderScript(Step[WorkloadDraft, ScriptDone]):
     """Run the script of a phase with access to the management cluster and with what its call-back needs.
 
     Adds: as `RunScriptPhase`; the uid and the endpoint of the cluster.
@@ -66,8 +59,7 @@ class RunSenderScript(Step[SenderDraft, ScriptDone]):
             vim_default=capi.vim_default and event == "CREATED",
         )
 
-    def ask(self, draft: SenderDraft) -> RunScript:
-        """Ask for the script."""
+    def ask(self, draft: WorkloadDraft) -> RunScript:
         sender = CredentialsSender(vim_key=draft.vim_key)
         if self.event == "DELETED":
             withdrawal = WithdrawClusterCredentials(self.callback_url, self.is_forced)
@@ -83,24 +75,24 @@ class RunSenderScript(Step[SenderDraft, ScriptDone]):
             sender = sender.model_copy(update={"sends": sending.ask(draft)})
         return phase_command(draft, self.phase).model_copy(update={"sender": sender})
 
-    def fold(self, draft: SenderDraft, reply: ScriptDone) -> Draft:
+    def fold(self, draft: WorkloadDraft, reply: ScriptDone) -> Draft:
         """Keep what the script answered, and the facts of the cluster whose credentials it has sent."""
         return _answered(draft, reply.answer).with_credentials_sent(reply.sent)
 
-    def fold_remains(self, draft: SenderDraft, remains: Mapping[str, object]) -> Draft:
+    def fold_remains(self, draft: WorkloadDraft, remains: Mapping[str, object]) -> Draft:
         """Keep what a script that failed has answered."""
         return draft.with_script(ScriptAnswer.model_validate(remains))
 
-    def forget(self, draft: SenderDraft) -> Draft:
+    def forget(self, draft: WorkloadDraft) -> Draft:
         """The receiver has erased them."""
         return draft.with_credentials_sent(None)
 
-    def undo(self, draft: SenderDraft) -> WithdrawCredentials | None:
+    def undo(self, draft: WorkloadDraft) -> WithdrawCredentials | None:
         """Have the receiver erase what the script may have sent, also if it has failed after that."""
         # ROTATED and DELETED: the cluster stays, and a termination has no rollback.
         return SendClusterCredentials(callback_url=self.callback_url).undo(draft) if self.event == "CREATED" else None
 
 
-def _answered(draft: SenderDraft, answer: ScriptAnswer) -> SenderDraft:
+def _answered(draft: WorkloadDraft, answer: ScriptAnswer) -> WorkloadDraft:
     # A draft returns one of its own class.
     return draft.with_script(answer)
