@@ -96,16 +96,21 @@ def objects_order(
     """
     vdus = vdu_targets(flavour, parameters, counts)
     chart = chart_of(instance_id, flavour, parameters, vdus, files)
-    return ChartOrder(
+    order = ChartOrder(
         package=package,
         vim=vim,
         def_files=def_files if files is None else _def_files(parameters, files, chart),
         chart=chart,
         namespace=namespace,
-        multi_namespace=flag(parameters, "multi_namespace"),
         vdus=vdus,
         variables=variables,
     )
+    return with_attributes(order, parameters)
+
+
+def with_attributes(order: ChartOrder, parameters: Mapping[str, Any]) -> ChartOrder:
+    """Return the order with the attributes that additionalParams have as they are. Raises InvalidInput naming the parameter."""
+    return order.model_copy(update={"multi_namespace": flag(parameters, "multi_namespace")})
 
 
 def wait_timeout(parameters: Mapping[str, Any]) -> float | None:

@@ -14,12 +14,12 @@ from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, OperationType
 from pydantic.alias_generators import to_camel
 
 from kubevnfm_lcm_api.lifecycle.containers.drivers import check_cnf_drivers, executor_phases
-from kubevnfm_lcm_api.lifecycle.containers.instantiating import manifest_files, vdu_targets
+from kubevnfm_lcm_api.lifecycle.containers.instantiating import manifest_files, vdu_targets, with_attributes
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.containers.variables import requested_variables, with_variables
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
-from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI, CHART, DEF_FILES, flag
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI, CHART, DEF_FILES
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import declared_counts, scale_status
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_fields
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
@@ -85,15 +85,11 @@ def replaced_cnf(
         )
     # As Tacker: the scripts are those of the package that the VNF is changed to.
     scripts = scripts_of(flavour, OperationType.CHANGE_VNFPKG)
+    vdus = vdu_targets(flavour, parameters, declared_counts(flavour, None, levels))
+    wanted = vnf.order.model_copy(update={"package": package, "vdus": vdus, "variables": variables})
+    order = with_attributes(wanted, parameters)
     return ReplaceCnfDraft(
-        **{
-            **vars(present),
-            "package": package,
-            "multi_namespace": flag(parameters, "multi_namespace"),
-            "vdus": vdu_targets(flavour, parameters, declared_counts(flavour, None, levels)),
-            "variables": variables,
-            **script_fields(scripts, asked, vnf.record.vnf),
-        },
+        **{**vars(present), **vars(order), **script_fields(scripts, asked, vnf.record.vnf)},
         before_package=vnf.package,
         new_files=new_files,
         images_of=images_of,
