@@ -17,9 +17,8 @@ from kubevnfm_lcm_api.lifecycle.core.instantiation import (
     TerminateDraft,
 )
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, VnfKind
-from kubevnfm_lcm_api.lifecycle.core.plan import Plan
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
-from kubevnfm_lcm_api.lifecycle.core.step import STEP_KINDS, Step
+from kubevnfm_lcm_api.lifecycle.core.step import STEP_KINDS, Plan, Step
 from kubevnfm_lcm_api.lifecycle.kinds import KINDS
 from kubevnfm_sol.lcm import InstantiateVnfRequest, TerminateVnfRequest
 from kubevnfm_sol.resources import InstantiatedVnfInfo

@@ -17,7 +17,7 @@ from kubevnfm_events.kuryr import AwaitTrunks
 from kubevnfm_events.stacks import StackResources
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_lcm_api.lifecycle.clusters.parameters import CheckedCluster, check_cluster_parameters
-from kubevnfm_lcm_api.lifecycle.core.plan import Plan
+from kubevnfm_lcm_api.lifecycle.core.step import Plan
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.plans import instantiate_vm, terminate_vm
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft

@@ -20,10 +20,10 @@ from kubevnfm_events import Command, CommandFailed, Envelope, Event, Message
 from kubevnfm_events.stacks import OperateServers, ServersOperated
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.core.plan import Plan, PlanInvalid, PlannedStep, StepState
+from kubevnfm_lcm_api.lifecycle.core.plan import PlanInvalid, PlannedStep, StepState
 from kubevnfm_lcm_api.lifecycle.core.saga import Move, Saga
 from kubevnfm_lcm_api.lifecycle.core.sequences import Sequences
-from kubevnfm_lcm_api.lifecycle.core.step import Step, StepKinds
+from kubevnfm_lcm_api.lifecycle.core.step import Plan, Step, StepKinds
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
 from lcm_builders import NOW, RING, VIM, later
 

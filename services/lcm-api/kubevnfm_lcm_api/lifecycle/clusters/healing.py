@@ -31,7 +31,7 @@ from kubevnfm_lcm_api.lifecycle.clusters.places import Places
 from kubevnfm_lcm_api.lifecycle.clusters.requested_nodes import changed_cluster, servers_of
 from kubevnfm_lcm_api.lifecycle.clusters.vim_steps import RegisterClusterVim
 from kubevnfm_lcm_api.lifecycle.core.drift import is_stack_missing
-from kubevnfm_lcm_api.lifecycle.core.plan import Plan
+from kubevnfm_lcm_api.lifecycle.core.step import Plan
 from kubevnfm_lcm_api.lifecycle.machines.change_steps import HealMaster
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.roles import HealFields

@@ -43,7 +43,7 @@ from kubevnfm_lcm_api.lifecycle.clusters.scale_steps import (
 from kubevnfm_lcm_api.lifecycle.clusters.scaling import cluster_fields
 from kubevnfm_lcm_api.lifecycle.clusters.vim_steps import RegisterClusterVim
 from kubevnfm_lcm_api.lifecycle.clusters.volumes import check_manifests
-from kubevnfm_lcm_api.lifecycle.core.plan import Plan
+from kubevnfm_lcm_api.lifecycle.core.step import Plan
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.drivers import has_kuryr
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft

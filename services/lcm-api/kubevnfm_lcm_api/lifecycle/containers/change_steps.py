@@ -30,7 +30,7 @@ from kubevnfm_lcm_api.lifecycle.containers.phase_steps import RunCnfPhase
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
-from kubevnfm_lcm_api.lifecycle.core.plan import Plan
+from kubevnfm_lcm_api.lifecycle.core.step import Plan
 from kubevnfm_lcm_api.lifecycle.scripts.steps import last_phases
 
 

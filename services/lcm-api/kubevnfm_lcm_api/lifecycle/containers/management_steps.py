@@ -12,8 +12,7 @@ from kubevnfm_events.vim import CapiProvidersRecorded, RecordCapiProviders
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft, TerminateCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.order import ChangedObjectsDraft
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
-from kubevnfm_lcm_api.lifecycle.core.plan import Plan
-from kubevnfm_lcm_api.lifecycle.core.step import Step
+from kubevnfm_lcm_api.lifecycle.core.step import Plan, Step
 from kubevnfm_lcm_api.lifecycle.scripts.steps import last_phases
 
 ProvidersDraft = InstantiateCnfDraft | ChangedObjectsDraft | TerminateCnfDraft

@@ -21,8 +21,7 @@ from kubevnfm_lcm_api.lifecycle.containers.management_steps import record_change
 from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
-from kubevnfm_lcm_api.lifecycle.core.plan import Plan
-from kubevnfm_lcm_api.lifecycle.core.step import KeepsRemains, N, R, Step
+from kubevnfm_lcm_api.lifecycle.core.step import KeepsRemains, N, Plan, R, Step
 
 _OBJECTS_TIMEOUT_S: Final = 2400.0
 """infra-k8s waits for readiness up to 30 minutes by itself (capi.md CR-024); the rest is for reading and applying."""

@@ -23,8 +23,8 @@ from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.object_steps import ApplyCnfObjects, DeleteCnfObjects, UpdateCnfObjects
 from kubevnfm_lcm_api.lifecycle.containers.phase_steps import RunCnfPhase
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
-from kubevnfm_lcm_api.lifecycle.core.plan import Plan
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.core.step import Plan
 from kubevnfm_lcm_api.lifecycle.core.steps import ForgetMachines, MarkOrphans, RemoveRemains
 from kubevnfm_lcm_api.lifecycle.scripts.plans import begin, finish
 

@@ -24,9 +24,10 @@ from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.core.messages import Messages
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
-from kubevnfm_lcm_api.lifecycle.core.plan import PlanInvalid, PlannedStep, StepState, extended, ready, undoable
+from kubevnfm_lcm_api.lifecycle.core.plan import PlanInvalid, PlannedStep, StepState, ready, undoable
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES, Sequences
 from kubevnfm_lcm_api.lifecycle.core.states import CancelPending, RollbackUnsupported, Task, allowed_tasks, next_state
+from kubevnfm_lcm_api.lifecycle.core.step import extended
 
 CancelModeName = Literal["GRACEFUL", "FORCEFUL"]
 REPLY_GRACE_S: Final = 120.0

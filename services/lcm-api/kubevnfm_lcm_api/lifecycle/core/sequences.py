@@ -8,8 +8,8 @@ from typing import Any, Final, Never, TypeVar
 from kubevnfm_events import Command
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
-from kubevnfm_lcm_api.lifecycle.core.plan import Plan, PlannedStep, StepState
-from kubevnfm_lcm_api.lifecycle.core.step import STEP_KINDS, Step, StepKinds
+from kubevnfm_lcm_api.lifecycle.core.plan import PlannedStep, StepState
+from kubevnfm_lcm_api.lifecycle.core.step import STEP_KINDS, Plan, Step, StepKinds
 
 D = TypeVar("D", bound=Draft)
 

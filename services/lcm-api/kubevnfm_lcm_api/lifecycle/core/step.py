@@ -1,25 +1,29 @@
-"""A step of a sequence: one command and the event that answers it, as pure functions. The engine does all I/O."""
+"""A step of a sequence, one command and the event that answers it, as pure functions; and the plan that is made of steps.
+
+A plan function adds steps and reads as its sequence's table of contents. A step is stored as a `PlannedStep`: its id, kind and
+arguments, the steps that it comes after, and its state. The engine does all I/O.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
+from typing import Any, ClassVar, Final, Generic, Never, TypeVar, cast
 
 from kubevnfm_events import Command, Event
 from pydantic import TypeAdapter
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
-
-if TYPE_CHECKING:
-    from kubevnfm_lcm_api.lifecycle.core.plan import Plan
+from kubevnfm_lcm_api.lifecycle.core.plan import PlanInvalid, PlannedStep, StepState, added_by
 
 N = TypeVar("N", contravariant=True)
 """The protocol that the step needs its draft to have."""
 R = TypeVar("R", bound=Event, contravariant=True)
 """The event that answers the step's command."""
+D = TypeVar("D", covariant=True)
+"""The draft of the plan's operation: it has what each of the steps needs."""
 StepKinds = dict[str, "type[Step[Any, Any]]"]
 STEP_KINDS: Final[StepKinds] = {}
 """Every kind of step by its stored name; a class enters itself."""
@@ -128,6 +132,109 @@ class KeepsRemains(Step[N, R]):
     def fold_remains(self, draft: N, remains: Mapping[str, object]) -> Draft | None:
         assert self.command.reply is not None
         return self.fold_reply(draft, self.command.reply.model_validate(remains))
+
+
+class Plan(Generic[D]):
+    """The steps of one operation, in an order in which each comes after those it names.
+
+    mypy checks that the operation's draft ``D`` has what each step needs.
+    """
+
+    def __init__(self) -> None:
+        self._steps: dict[str, PlannedStep] = {}
+        self._fixed: frozenset[str] = frozenset()
+        """Steps that were sent already: no new step can come before them."""
+        self._added_by: PlannedStep | None = None
+        self._earlier: Mapping[str, PlannedStep] = {}
+
+    @property
+    def steps(self) -> tuple[PlannedStep, ...]:
+        """The plan as it is stored."""
+        return tuple(self._steps.values())
+
+    def add(
+        self, step: Step[D, Never], *, id: str | None = None, after: Iterable[str] = (), before: Iterable[str] = ()
+    ) -> str:
+        """Add a step; return its id, by default its kind.
+
+        ``after``: ids of steps that must be done before it, which the plan must have already. ``before``: ids of steps
+        that come after it: a reply that fans out names the step that joins.
+        Raises: PlanInvalid for an id that the plan has already, for unknown ids, for a cycle, and if a step of
+        ``before`` was sent already.
+        """
+        step_id = id or step.kind
+        if step_id in self._steps:
+            raise PlanInvalid(f"step {step_id}: the plan has a step of this id already")
+        adding = self._added_by
+        names = dict.fromkeys([*((adding.id,) if adding is not None else ()), *after])
+        earlier = self._earlier.get(step_id)
+        planned = PlannedStep(
+            id=step_id,
+            kind=step.kind,
+            arguments=step.arguments(),
+            after=self._known(step_id, names),
+            timeout_s=step.timeout_s,
+            added_by=adding.id if adding is not None else None,
+            # The same step of an earlier try keeps its count: its commands must not repeat the ids of that try.
+            attempt=earlier.attempt if earlier is not None else 0,
+        )
+        joining = self._known(step_id, before)
+        # A step that was sent cannot wait any more; the new one would run at the same time as its successor.
+        if self._fixed.intersection(joining):
+            raise PlanInvalid(f"step {step_id}: cannot come before {', '.join(joining)}, which was sent already")
+        # The only way to a cycle: `after` names steps that are there already, and those do not know the new one.
+        if set(joining) & {*planned.after, *self._ancestors(planned.after)}:
+            raise PlanInvalid(f"step {step_id}: comes both before and after {', '.join(joining)}")
+        self._steps[step_id] = planned
+        # The edges are stored with the later step only, so `before` becomes an `after` of the step that joins.
+        for name in joining:
+            joined = self._steps[name]
+            self._steps[name] = joined.model_copy(update={"after": (*joined.after, step_id)})
+        return step_id
+
+    def then(self, step: Step[D, Never], *, id: str | None = None) -> str:
+        """Add a step that comes after all steps so far; return its id."""
+        return self.add(step, id=id, after=self._ends())
+
+    def _ends(self) -> Sequence[str]:
+        """Return the steps without a successor."""
+        named = {name for step in self._steps.values() for name in step.after}
+        return [name for name in self._steps if name not in named]
+
+    def _known(self, step_id: str, names: Iterable[str]) -> tuple[str, ...]:
+        found = tuple(names)
+        for name in found:
+            if name not in self._steps:
+                raise PlanInvalid(f"step {step_id}: the plan has no step {name}")
+        return found
+
+    def _ancestors(self, names: Iterable[str]) -> set[str]:
+        found: set[str] = set()
+        left = list(names)
+        while left:
+            for name in self._steps[left.pop()].after:
+                if name not in found:
+                    found.add(name)
+                    left.append(name)
+        return found
+
+
+def extended(steps: Sequence[PlannedStep], adding: PlannedStep) -> Plan[Any]:
+    """Return a plan to which the reply to step ``adding`` may add steps.
+
+    If the step was done before, undone and done again, the steps that its earlier reply added are left out. The new
+    reply may list other nodes, and it adds the steps for those.
+    """
+    stale = added_by(steps, adding.id)
+    plan: Plan[Any] = Plan()
+    for step in steps:
+        if step.id not in stale:
+            after = tuple(name for name in step.after if name not in stale)
+            plan._steps[step.id] = step if after == step.after else step.model_copy(update={"after": after})
+    plan._fixed = frozenset(step.id for step in steps if step.state is not StepState.WAITING)
+    plan._added_by = adding
+    plan._earlier = {step.id: step for step in steps if step.id in stale}
+    return plan
 
 
 @cache

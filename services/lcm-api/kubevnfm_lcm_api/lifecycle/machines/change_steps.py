@@ -31,7 +31,7 @@ from kubevnfm_lcm_api.lifecycle.machines.stack_steps import CHANGE_TIMEOUT_S, ST
 from kubevnfm_lcm_api.lifecycle.scripts.steps import last_phases
 
 if TYPE_CHECKING:
-    from kubevnfm_lcm_api.lifecycle.core.plan import Plan
+    from kubevnfm_lcm_api.lifecycle.core.step import Plan
 
 V = TypeVar("V", bound=ChangeVmDraft, contravariant=True)
 

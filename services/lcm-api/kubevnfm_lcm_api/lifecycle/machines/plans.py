@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from kubevnfm_sol.lcm import OperationType
 
-from kubevnfm_lcm_api.lifecycle.core.plan import Plan
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.core.step import Plan
 from kubevnfm_lcm_api.lifecycle.core.steps import DeregisterClusterVim, ForgetMachines, MarkOrphans, RemoveRemains
 from kubevnfm_lcm_api.lifecycle.machines.change_steps import (
     ChangeMachines,

@@ -18,8 +18,8 @@ from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.lcm import InstantiateVnfRequest
 
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
-from kubevnfm_lcm_api.lifecycle.core.plan import Plan
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.step import Plan
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.drivers import RoleName
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft, ModifyScriptedDraft
-from kubevnfm_lcm_api.lifecycle.core.plan import Plan
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.core.step import Plan
 from kubevnfm_lcm_api.lifecycle.scripts.steps import RunRollbackScript, RunScriptPhase, last_phases
 
 

@@ -16,7 +16,7 @@ from kubevnfm_lcm_api.lifecycle.core.scripted_draft import Moment, ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.step import STEP_KINDS, Step
 
 if TYPE_CHECKING:
-    from kubevnfm_lcm_api.lifecycle.core.plan import Plan
+    from kubevnfm_lcm_api.lifecycle.core.step import Plan
 
 SCRIPT_TIMEOUT_S: Final = 7200.0
 """As long as a native driver has for a cluster. Tacker has no limit, and packages install whole applications."""

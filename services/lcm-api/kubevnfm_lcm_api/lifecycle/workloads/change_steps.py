@@ -25,8 +25,7 @@ from kubevnfm_events.objects import ObjectsRepaired, RepairObjects
 from kubevnfm_lcm_api.lifecycle.containers.object_steps import AwaitedObjects
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
-from kubevnfm_lcm_api.lifecycle.core.plan import Plan
-from kubevnfm_lcm_api.lifecycle.core.step import Step
+from kubevnfm_lcm_api.lifecycle.core.step import Plan, Step
 from kubevnfm_lcm_api.lifecycle.core.workload_cluster import is_of_control_plane
 from kubevnfm_lcm_api.lifecycle.scripts.steps import last_phases
 from kubevnfm_lcm_api.lifecycle.workloads.healing import HealWorkloadDraft, RepairWorkloadDraft

@@ -11,8 +11,8 @@ from collections.abc import Collection
 from kubevnfm_events.mgmt import INSTANTIATE_END, TERMINATE_START
 from kubevnfm_sol.lcm import OperationType
 
-from kubevnfm_lcm_api.lifecycle.core.plan import Plan
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.core.step import Plan
 from kubevnfm_lcm_api.lifecycle.core.steps import DeregisterClusterVim, ForgetMachines, MarkOrphans, RemoveRemains
 from kubevnfm_lcm_api.lifecycle.core.workload_cluster import CapiParameters
 from kubevnfm_lcm_api.lifecycle.scripts.plans import begin, finish
