@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import structlog
 from kubevnfm_csar.errors import UnknownFlavour
@@ -22,14 +22,13 @@ from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import NotFound, VnfmError
-from kubevnfm_secrets import KeyRing
+from kubevnfm_secrets import KeyRing, without_secrets
 from kubevnfm_sol.lcm import OperationState
 from kubevnfm_sol.problem import ProblemDetails
 
-from kubevnfm_lcm_api.granting.domain.grant_request import nfvo_grant_request
-from kubevnfm_lcm_api.granting.domain.granted_drafts import granted
-from kubevnfm_lcm_api.lifecycle.containers.changing import ChangeCnfDraft
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.event_refs import state_event
+from kubevnfm_lcm_api.lifecycle.core.grant_request import grant_request
 from kubevnfm_lcm_api.lifecycle.core.granting import (
     Answer,
     Granted,
@@ -40,12 +39,11 @@ from kubevnfm_lcm_api.lifecycle.core.granting import (
     Undecided,
     read_grant,
 )
-from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.ports import Change
 from kubevnfm_lcm_api.lifecycle.core.saga import Move, Saga
+from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
-from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft
 
 log = structlog.get_logger()
 
@@ -206,7 +204,7 @@ class ExternalGrants:
     def _granted(self, record: OccurrenceRecord, granting: Granting, answer: Granted, now: datetime) -> Move:
         try:
             grant = read_grant(answer.grant, record.occ.id)
-            draft = granted(SEQUENCES.draft(record.plan, record.draft), grant, granting.request)
+            draft = SEQUENCES.draft(record.plan, record.draft).granted(grant, granting.request)
         # SOL003: a grant that the VNFM cannot follow ends the operation before any resource is touched.
         except VnfmError as error:
             return self._saga.refuse(record, ProblemDetails.from_error(error, instance=record.occ.id), now)
@@ -250,11 +248,29 @@ class ExternalGrants:
         """Return the GrantRequest. Raises NotFound if the package of the operation no longer exists."""
         draft = SEQUENCES.draft(record.plan, record.draft)
         flavour: Flavour | None = None
-        # Only these add resources of the flavour; a terminate must work even if its package is gone.
-        if isinstance(draft, InstantiateDraft | ChangeVmDraft | ChangeCnfDraft):
+        flavour_id: str | None = getattr(draft, "flavour_id", None)
+        # Drafts without one add nothing of a flavour; a terminate must work even if its package is gone.
+        if flavour_id is not None and isinstance(draft, ScriptedDraft) and draft.package is not None:
             vnfd = await self._descriptors.vnfd(draft.package.package_id, draft.package.checksum)
             try:
-                flavour = vnfd.flavour(draft.flavour_id)
+                flavour = vnfd.flavour(flavour_id)
             except UnknownFlavour as error:
                 raise NotFound(str(error)) from error
         return nfvo_grant_request(record, draft, flavour, root=self._root)
+
+
+def nfvo_grant_request(record: OccurrenceRecord, draft: Draft, flavour: Flavour | None, *, root: str) -> dict[str, Any]:
+    """Return the request without secrets, with links to this VNFM.
+
+    ``flavour``: None if the operation is not made from a flavour; ``root``: the public URL of this VNFM.
+    """
+    occ, base = record.occ, f"{root}/vnflcm/{record.api_version}"
+    # An NFVO needs no passwords of machines to decide, and other systems log requests.
+    parameters = without_secrets(occ.operation_params.get("additionalParams") or {})
+    return {
+        **grant_request(occ, record.facts.vnfd_id, draft, flavour, draft.grant_resources(flavour), parameters),
+        "_links": {
+            "vnfLcmOpOcc": {"href": f"{base}/vnf_lcm_op_occs/{occ.id}"},
+            "vnfInstance": {"href": f"{base}/vnf_instances/{occ.vnf_instance_id}"},
+        },
+    }

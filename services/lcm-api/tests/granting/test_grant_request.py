@@ -7,7 +7,7 @@ from typing import Any
 from kubevnfm_csar.vnfd.model import AffinityRule, Cp, Flavour, Vdu, VirtualLink
 from kubevnfm_events.objects import VduTarget
 from kubevnfm_events.stacks import StorageFacts
-from kubevnfm_lcm_api.granting.domain.grant_request import nfvo_grant_request
+from kubevnfm_lcm_api.granting.external import nfvo_grant_request
 from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft, ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.core.grant_request import package_grant_request

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubevnfm_lcm_api.granting.domain.granted_drafts import granted
 from kubevnfm_lcm_api.lifecycle.core.granting import GrantUnusable, read_grant
 from kubevnfm_lcm_api.lifecycle.machines.change_steps import ScaleVnf
 from kubevnfm_lcm_api.lifecycle.machines.changing import ConnectVmDraft
@@ -46,8 +45,7 @@ def new_access(vim_type: str = OPENSTACK) -> list[dict[str, Any]]:
 
 def test_a_connection_point_that_the_grant_names_is_on_the_grants_link_only() -> None:
     before = {"extVirtualLinks": [a_link("one", "net-1", "CP1", "CP2"), a_link("two", "net-2", "CP3")]}
-    draft: Any = granted(
-        a_change_draft(ConnectVmDraft, connections=before),
+    draft: Any = a_change_draft(ConnectVmDraft, connections=before).granted(
         a_grant(extVirtualLinks=[a_link("new", "net-9", "CP2", "CP3")]),
         {},
     )
@@ -58,14 +56,14 @@ def test_a_connection_point_that_the_grant_names_is_on_the_grants_link_only() ->
 def test_a_managed_link_of_the_grant_replaces_the_old_one() -> None:
     before = {"extManagedVirtualLinks": [{"id": "a", "vnfVirtualLinkDescId": "internal", "resourceId": "net-1"}]}
     given = {"id": "b", "vnfVirtualLinkDescId": "internal", "resourceId": "net-2"}
-    draft: Any = granted(a_change_draft(ScaleVmDraft, connections=before), a_grant(extManagedVirtualLinks=[given]), {})
+    draft: Any = a_change_draft(ScaleVmDraft, connections=before).granted(a_grant(extManagedVirtualLinks=[given]), {})
     assert draft.connections["extManagedVirtualLinks"] == [given]
 
 
 def test_a_scale_passes_granted_zones_on_and_its_rollback_does_not() -> None:
     zones = [{"id": "z1", "zoneId": "nova"}]
     request = {"operation": "SCALE", "addResources": []}
-    draft: Any = granted(a_change_draft(ScaleVmDraft, grant_request=request), a_grant(zones=zones), {"other": 1})
+    draft: Any = a_change_draft(ScaleVmDraft, grant_request=request).granted(a_grant(zones=zones), {"other": 1})
     assert ScaleVnf().ask(draft).grant["zones"] == zones
     assert ScaleVnf().ask(draft).grant_request == request
     undo = ScaleVnf().undo(draft)
@@ -79,13 +77,13 @@ def test_scripts_of_a_cnf_get_the_grant() -> None:
     for draft in (a_cnf_draft(), a_cnf_terminate_draft(package=PACKAGE)):
         moment = f"{draft.plan.partition('_')[0]}_start"
         known = {"scripts": {moment: "own.py"}, "instance": an_instance().vnf.model_dump(by_alias=True)}
-        changed: Any = granted(draft.model_copy(update=known), a_grant(zones=zones), request)
+        changed: Any = draft.model_copy(update=known).granted(a_grant(zones=zones), request)
         assert RunScriptPhase(moment).ask(changed).given["grant_response"]["zones"] == zones
 
 
 @pytest.mark.parametrize("draft", [a_change_draft(ScaleVmDraft), an_operate_draft(), a_terminate_draft()])
 def test_granted_access_data_of_the_same_vim_replace_the_old(draft: Any) -> None:
-    changed: Any = granted(draft, a_grant(vimConnectionInfo=new_access()), {})
+    changed: Any = draft.granted(a_grant(vimConnectionInfo=new_access()), {})
     password = changed.vim.access_info["password"]
     assert isinstance(password, Secret)
     assert password.reveal(RING) == "rotated"
@@ -97,7 +95,7 @@ def test_a_granted_vim_that_names_none_is_that_of_the_operation(draft: Any) -> N
     (entry,) = new_access()
     del entry["vimId"]
     entry["accessInfo"] = {"username": "u", "region": "RegionOne", "password": "p", "tenant": "t"}
-    assert granted(draft, a_grant(vimConnectionInfo=[entry]), {}).vim == draft.vim  # type: ignore[attr-defined]
+    assert draft.granted(a_grant(vimConnectionInfo=[entry]), {}).vim == draft.vim
 
 
 @pytest.mark.parametrize(
@@ -111,16 +109,16 @@ def test_a_granted_vim_that_names_none_is_that_of_the_operation(draft: Any) -> N
 def test_a_granted_vim_that_is_no_login_is_refused(part: str, value: dict[str, str], place: str) -> None:
     (entry,) = new_access()
     with pytest.raises(GrantUnusable, match=f"vim1/{place}"):
-        granted(an_operate_draft(), a_grant(vimConnectionInfo=[{**entry, part: value}]), {})
+        an_operate_draft().granted(a_grant(vimConnectionInfo=[{**entry, part: value}]), {})
 
 
 @pytest.mark.parametrize("draft", [an_instantiate_draft(), an_operate_draft(), a_terminate_draft()])
 def test_a_granted_vim_of_another_type_is_refused(draft: Any) -> None:
     draft = draft.model_copy(update={"vim": draft.vim.model_copy(update={"vim_type": OPENSTACK})})
     with pytest.raises(GrantUnusable, match="vim1/vimType"):
-        granted(draft, a_grant(vimConnectionInfo=new_access("kubernetes")), {})
+        draft.granted(a_grant(vimConnectionInfo=new_access("kubernetes")), {})
 
 
 def test_an_empty_grant_does_not_change_the_draft() -> None:
     draft = an_operate_draft()
-    assert granted(draft, a_grant(), {}) == draft
+    assert draft.granted(a_grant(), {}) == draft

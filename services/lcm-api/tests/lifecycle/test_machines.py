@@ -6,7 +6,6 @@ import pytest
 from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_events.mgmt import INSTANTIATE_END, TERMINATE_START, RunPhase
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_lcm_api.granting.domain.granted_drafts import granted
 from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import RunDriverPhase
 from kubevnfm_lcm_api.lifecycle.core.granting import GrantUnusable
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
@@ -64,7 +63,7 @@ def test_a_grant_replaces_the_cluster_of_the_request() -> None:
     draft = an_instantiate_draft(resources=RESOURCES, cluster_parameters=READ)
     section = {**CLUSTER_PARAMETERS[CLUSTER], "x_max_parallel_nodes": 3}
     grant = Grant(id="g", vnf_instance_id="i", vnf_lcm_op_occ_id="o", additional_params={CLUSTER: section})
-    changed = granted(draft, grant, {})
+    changed = draft.granted(grant, {})
     assert isinstance(changed, InstantiateVmDraft)
     sent = command(changed)
     assert sent.cluster is not None
@@ -78,7 +77,7 @@ def test_a_grant_replaces_the_cluster_of_the_request() -> None:
         # A grant that was received has hidden secrets; their form is checked all the same.
         unusable = grant.model_copy(update={"additional_params": hide({CLUSTER: {**section, **changes}})})
         with pytest.raises(GrantUnusable, match=reason):
-            granted(draft, unusable, {})
+            draft.granted(unusable, {})
 
 
 def test_parameters_that_no_longer_fit_the_rules_fail_the_step_with_their_field() -> None:

@@ -8,14 +8,12 @@ from kubevnfm_sol.resources import ResourceChanges
 
 from kubevnfm_lcm_api.lifecycle.containers.releases import changes_between
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
-from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
+from kubevnfm_lcm_api.lifecycle.core.scripted_draft import OnVimDraft
 
 
-class ObjectsDraft(ChartOrder, ScriptedDraft):
+class ObjectsDraft(ChartOrder, OnVimDraft):
     """An operation that applies or changes objects; the attributes of its order are stored beside its own."""
 
-    vim_key: str
-    """The entry of vimConnectionInfo for the cluster."""
     wait_timeout_s: float | None = None
     release: Release | None = None
     """The objects and pods that exist now; None until they are reported."""

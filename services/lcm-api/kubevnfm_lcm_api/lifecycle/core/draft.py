@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import VimConnection
 from kubevnfm_secrets import KeyRing, sealing
+from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.resources import ExtVirtualLinkInfo, ResourceChanges
 from pydantic import BaseModel, ConfigDict
 
@@ -66,6 +67,13 @@ class Draft(BaseModel):
     def grant_resources(self, flavour: Flavour | None) -> Resources:
         """Return the resources that the operation adds, removes and changes; ``flavour``: None if it is made from none."""
         return Resources()
+
+    def granted(self, grant: Grant, request: Mapping[str, Any]) -> Self:
+        """Return the draft with the NFVO's grant applied; ``request``: the GrantRequest. Raises GrantUnusable.
+
+        Entries of the grant override those with the same key (api.md 3.4).
+        """
+        return self
 
     def changes(self) -> ResourceChanges:
         """Return what the operation has added or removed so far, for ``resourceChanges``."""

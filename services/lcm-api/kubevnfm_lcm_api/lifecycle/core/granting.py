@@ -6,11 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from kubevnfm_kit.errors import VnfmError
+from kubevnfm_events import VimConnection
+from kubevnfm_kit.errors import InvalidInput, VnfmError
 from kubevnfm_secrets import SecretParams, hide
+from kubevnfm_sol.access import check_login, check_understood
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.problem import ProblemDetails
+from kubevnfm_sol.vim import VimConnectionInfo, long_vim_type
 from pydantic import Field, ValidationError
 
 
@@ -127,3 +130,39 @@ def merged(old: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]], k
     """Return the entries of both lists; an entry of ``new`` replaces the one of ``old`` with the same key."""
     by_key = {str(one.get(key)): dict(one) for one in (*old, *new)}
     return list(by_key.values())
+
+
+def merged_links(old: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the merged external links. A connection point that the grant names is on the grant's link only."""
+    moved = {cp.get("cpdId") for link in new for cp in link.get("extCps") or ()}
+    left = [{**link, "extCps": [cp for cp in link.get("extCps") or () if cp.get("cpdId") not in moved]} for link in old]
+    return merged([link for link in left if link["extCps"]], new, "id")
+
+
+def granted_connections(grant: Grant, present: VimConnectionInfo | None) -> dict[str, VimConnectionInfo]:
+    """Return the grant's entries; one that names no VIM means ``present``, the entry of the operation's VIM."""
+    found: dict[str, VimConnectionInfo] = {}
+    for key, one in (grant.vim_connection_info or {}).items():
+        # The form of Tacker's v1, which never reads the access data beside a `tenant` (api.md 3.2).
+        if one.vim_id is None and "tenant" in one.access_info:
+            if present is not None:
+                found[key] = present
+            continue
+        found[key] = one.model_copy(update={"vim_type": long_vim_type(one.vim_type)})
+    return found
+
+
+def granted_vim(connection: VimConnectionInfo, before: VimConnection, key: str) -> VimConnection:
+    """Return the access data of the granted VIM. Raises GrantUnusable for another type: the plan's steps need this one."""
+    if connection.vim_type != long_vim_type(before.vim_type):
+        raise GrantUnusable(f"vimConnectionInfo/{key}/vimType", f"{before.vim_type} expected")
+    if not connection.access_info and connection.vim_id is None:
+        raise GrantUnusable(f"vimConnectionInfo/{key}", "vimId or accessInfo expected")
+    granted = VimConnection(**vars(connection))
+    try:
+        check_understood(connection, f"vimConnectionInfo/{key}")
+        if not granted.is_reference:
+            check_login(connection, f"vimConnectionInfo/{key}")
+    except InvalidInput as error:
+        raise GrantUnusable(error.field, error.reason) from error
+    return granted

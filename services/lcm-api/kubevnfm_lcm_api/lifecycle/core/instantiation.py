@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from kubevnfm_csar.vnfd.model import Flavour
-from kubevnfm_events import ApiVersion, PackageRef, VimConnection
+from kubevnfm_events import ApiVersion, PackageRef
 from kubevnfm_secrets import SecretParams
+from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.lcm import InstantiationState, VnfInstance
 from kubevnfm_sol.resources import InstantiatedVnfInfo, ScaleInfo
 from kubevnfm_sol.vim import VimConnectionInfo
 from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.core.granted_resources import Resources, added
+from kubevnfm_lcm_api.lifecycle.core.granting import granted_connections, granted_vim, merged_links
 from kubevnfm_lcm_api.lifecycle.core.instance import Deployment, InstanceInternals, InstanceRecord
-from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
+from kubevnfm_lcm_api.lifecycle.core.scripted_draft import OnVimDraft
 
 
-class InstantiateDraft(ScriptedDraft):
+class InstantiateDraft(OnVimDraft):
     """The common part of the instantiation of a VM-based VNF and of a CNF."""
 
     package: PackageRef
-    vim_key: str
-    """The entry of vimConnectionInfo for the VIM of the resources."""
-    vim: VimConnection
     vim_connections: dict[str, VimConnectionInfo]
     """The instance's vimConnectionInfo, merged with the request's."""
     flavour_id: str
@@ -66,6 +65,26 @@ class InstantiateDraft(ScriptedDraft):
             if any("linkPortId" in (config or {}) for config in (cp.get("cpConfig") or {}).values())
         }
         return Resources(add=[*added(counts, flavour, connected=connected), *links])
+
+    def granted(self, grant: Grant, request: Mapping[str, Any]) -> Self:
+        """The grant may also name other VIMs, parameters and links; scripts get its request too."""
+        body = grant.model_dump(by_alias=True, exclude_none=True)
+        given = granted_connections(grant, self.vim_connections.get(self.vim_key))
+        connections = {**self.vim_connections, **given}
+        # A plan builds on one VIM, so the first resource decides for all.
+        named = [one.vim_connection_id for one in grant.add_resources or () if one.vim_connection_id in connections]
+        key = named[0] if named and named[0] is not None else self.vim_key
+        is_other = key in given or key != self.vim_key
+        changes: dict[str, Any] = {
+            "vim_connections": connections,
+            "vim_key": key,
+            "vim": granted_vim(connections[key], self.vim, key) if is_other else self.vim,
+            "parameters": {**self.parameters, **(grant.additional_params or {})},
+            "ext_virtual_links": tuple(merged_links(self.ext_virtual_links, body.get("extVirtualLinks", ()))),
+        }
+        if self.reads_grant_request:
+            changes |= {"grant": body, "grant_request": dict(request)}
+        return self.model_copy(update=changes)
 
     def _instantiated(
         self,
@@ -118,12 +137,10 @@ class InstantiateDraft(ScriptedDraft):
         return instance.with_internals(remains_of=occurrence_id, vim_ids=tuple(dict.fromkeys(vim_ids)), registries=())
 
 
-class TerminateDraft(ScriptedDraft):
+class TerminateDraft(OnVimDraft):
     """The common part of the termination of a VM-based VNF and of a CNF."""
 
     vnfd_id: str
-    vim_key: str
-    vim: VimConnection
     is_forceful: bool
     graceful_wait_s: float = 0.0
     is_gone: bool = False

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from kubevnfm_csar.vnfd.model import Flavour
-from kubevnfm_events import PackageRef
+from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_events.mgmt import ScriptAnswer, ScriptEdit
 from kubevnfm_events.stacks import StackResources
 from kubevnfm_secrets import SecretParams, map_secrets
+from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.lcm import InstantiationState, VnfInstance
 from kubevnfm_sol.vim import CREATED_BY
 from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.granted_resources import Resources
+from kubevnfm_lcm_api.lifecycle.core.granting import granted_connections, granted_vim
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 
 Moment = Literal["before", "completed", "rolled_back"]
@@ -106,6 +109,22 @@ class ScriptedDraft(Draft):
             if edit.path[:1] != ("vimConnectionInfo",) or _is_for_own_cluster(edit, instance.vnf):
                 _apply(body, edit)
         return instance.model_copy(update={"vnf": VnfInstance.model_validate(body)})
+
+
+class OnVimDraft(ScriptedDraft):
+    """An operation on the resources of one VIM."""
+
+    vim_key: str
+    """The entry of vimConnectionInfo for the VIM."""
+    vim: VimConnection
+
+    def granted(self, grant: Grant, request: Mapping[str, Any]) -> Self:
+        """Scripts get the grant, and its access data of the VIM are used."""
+        changes: dict[str, Any] = {"grant": grant.model_dump(by_alias=True, exclude_none=True)} if self.scripts else {}
+        given = granted_connections(grant, None)
+        if self.vim_key in given:
+            changes["vim"] = granted_vim(given[self.vim_key], self.vim, self.vim_key)
+        return self.model_copy(update=changes)
 
 
 def _is_for_own_cluster(edit: ScriptEdit, vnf: VnfInstance) -> bool:

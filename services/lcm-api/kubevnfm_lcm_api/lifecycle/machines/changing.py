@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 from kubevnfm_csar.vnfd.model import Flavour
-from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_events import PackageRef
 from kubevnfm_events.stacks import ServerFacts, StackChangeOrder, StackResources
 from kubevnfm_secrets import SecretParams
+from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.lcm import VnfInstance
 from kubevnfm_sol.resources import (
     ExtVirtualLinkInfo,
@@ -29,10 +30,11 @@ from kubevnfm_lcm_api.lifecycle.core.granted_resources import (
     existing_servers,
     removed_servers,
 )
+from kubevnfm_lcm_api.lifecycle.core.granting import granted_connections, granted_vim, merged, merged_links
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.package_identity import package_modifications
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import scale_status_of
-from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
+from kubevnfm_lcm_api.lifecycle.core.scripted_draft import OnVimDraft
 from kubevnfm_lcm_api.lifecycle.machines import inventory
 from kubevnfm_lcm_api.lifecycle.machines.order import StackDraft
 
@@ -82,6 +84,33 @@ class ChangeVmDraft(StackChangeOrder, StackDraft):
             remove=list(removed_servers(self.servers_leaving, self.before, self.vim_key)),
             stay=by_vdu(server for server in present if server.server_id not in self.servers_leaving),
         )
+
+    def granted(self, grant: Grant, request: Mapping[str, Any]) -> Self:
+        """The grant may also name other access data and links; user data get it."""
+        body = grant.model_dump(by_alias=True, exclude_none=True)
+        changes: dict[str, Any] = {"grant": body}
+        # Without links in the grant the present ones stay as they are, absent attributes included.
+        if "extVirtualLinks" in body or "extManagedVirtualLinks" in body:
+            links, managed = (
+                self.connections.get(name) or () for name in ("extVirtualLinks", "extManagedVirtualLinks")
+            )
+            changes["connections"] = {
+                **self.connections,
+                "extVirtualLinks": merged_links(links, body.get("extVirtualLinks", ())),
+                "extManagedVirtualLinks": merged(
+                    managed, body.get("extManagedVirtualLinks", ()), "vnfVirtualLinkDescId"
+                ),
+            }
+        before = self.vim_connections or {
+            key: VimConnectionInfo.model_validate(one)
+            for key, one in (self.instance.get("vimConnectionInfo") or {}).items()
+        }
+        given = granted_connections(grant, before.get(self.vim_key))
+        if given:
+            changes["vim_connections"] = {**before, **given}
+        if self.vim_key in given:
+            changes["vim"] = granted_vim(given[self.vim_key], self.vim, self.vim_key)
+        return self.model_copy(update=changes)
 
     @property
     def stacks(self) -> tuple[StackResources, StackResources | None]:
@@ -261,6 +290,11 @@ class ReplaceVmDraft(ChangeVmDraft):
         """That of the new package."""
         return self.package.vnfd_id if self.is_new_package else None
 
+    def granted(self, grant: Grant, request: Mapping[str, Any]) -> Self:
+        """As for every change, with the parameters of the grant."""
+        parameters = {**self.parameters, **(grant.additional_params or {})}
+        return super().granted(grant, request).model_copy(update={"parameters": parameters})
+
     def grant_resources(self, flavour: Flavour | None) -> Resources:
         """As for every change; Nova rebuilds and resizes the machines that stay, in place."""
         update = existing_servers(self.before.servers, "update", self.vim_key)
@@ -333,14 +367,12 @@ class ReplaceVmDraft(ChangeVmDraft):
         return {"modifications_triggered_by_vnf_pkg_change": modified}
 
 
-class OperateVmDraft(ScriptedDraft):
+class OperateVmDraft(OnVimDraft):
     """OPERATE."""
 
     plan: ClassVar[str] = "operate_vm"
 
     vnfd_id: str
-    vim_key: str
-    vim: VimConnection
     before: StackResources
     servers: tuple[str, ...]
     """Nova ids."""

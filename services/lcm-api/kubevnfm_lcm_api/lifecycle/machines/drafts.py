@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from kubevnfm_cluster.parameters import ClusterParameters
+from kubevnfm_cluster.parameters import CLUSTER, ClusterParameters
 from kubevnfm_cluster.registries import places_of_registries
+from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import ClusterAccess, PackageRef
 from kubevnfm_events.kuryr import KuryrNetwork
 from kubevnfm_events.mgmt import INSTANTIATE_END, PhaseDone, ScriptAnswer
 from kubevnfm_events.stacks import StackResources
 from kubevnfm_events.vim import VimRegistered
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import SecretParams
+from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.resources import ResourceChanges
 from kubevnfm_sol.vim import VimConnectionInfo
 from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided, Withdrawn
 from kubevnfm_lcm_api.lifecycle.core.granted_resources import Resources, existing, removed_servers
-from kubevnfm_lcm_api.lifecycle.core.granting import granted_zones, merged
+from kubevnfm_lcm_api.lifecycle.core.granting import GrantUnusable, granted_zones, merged
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, StackDeployment
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, TerminateDraft
 from kubevnfm_lcm_api.lifecycle.machines import inventory
@@ -78,6 +81,17 @@ class InstantiateVmDraft(InstantiateDraft, StackDraft):
     def reads_grant_request(self) -> bool:
         """Always: user data get it."""
         return True
+
+    def granted(self, grant: Grant, request: Mapping[str, Any]) -> Self:
+        """The grant may also have a cluster's parameters."""
+        granted = super().granted(grant, request)
+        if self.cluster_parameters is None or CLUSTER not in (grant.additional_params or {}):
+            return granted
+        try:
+            cluster = read_cluster_parameters(grant.additional_params or {})
+        except InvalidInput as error:
+            raise GrantUnusable(error.field, error.reason) from error
+        return granted.model_copy(update={"cluster_parameters": cluster})
 
     @property
     def stacks(self) -> tuple[None, StackResources | None]:

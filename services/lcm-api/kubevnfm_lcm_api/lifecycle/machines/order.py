@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from kubevnfm_events.stacks import StackOrder, StackResources
 
-from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
+from kubevnfm_lcm_api.lifecycle.core.scripted_draft import OnVimDraft
 
 
-class StackDraft(StackOrder, ScriptedDraft):
+class StackDraft(StackOrder, OnVimDraft):
     """An operation that makes or changes a stack; the attributes of its order are stored beside its own."""
 
-    vim_key: str
-    """The entry of vimConnectionInfo for the VIM of the stack."""
     resources: StackResources | None = None
     """The stack's resources now; None until they are reported."""
 

@@ -1,1 +1,0 @@
-"""GrantRequests from drafts, and drafts with grants applied: no I/O."""
