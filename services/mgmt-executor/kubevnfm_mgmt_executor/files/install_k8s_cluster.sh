@@ -156,9 +156,11 @@ holds() { [[ -f $1 && $(<"$1") == "$2" ]]; } # FILE TEXT
 put() { # FILE MODE TEXT: atomic, so that no reader sees half of it
   local file=$1 mode=$2 text=$3
   if holds "$file" "$text"; then return 0; fi
-  mkdir -p "${file%/*}"
-  (umask 077 && printf '%s\n' "$text" >"$file.kubevnfm") # may contain a password, so it is never readable by others
-  chmod "$mode" "$file.kubevnfm"
+  [[ -d ${file%/*} ]] || mkdir -p "${file%/*}"
+  [[ ! -e $file.kubevnfm ]] || rm -f "$file.kubevnfm" # of a call that was killed, with a mode of its own
+  umask "$((666 - mode))"                             # it may contain a password, so it is created with its mode
+  printf '%s\n' "$text" >"$file.kubevnfm"
+  umask 022
   mv -f "$file.kubevnfm" "$file"
   changed=true
 }
@@ -1278,7 +1280,7 @@ use_proxies() { # HTTP_PROXY_URL, HTTPS_PROXY_URL, NO_PROXY_LIST
 }
 
 work_alone() { # NAME: a call whose connection was lost may still be running; wait for it rather than work concurrently
-  mkdir -p "$root/run"
+  [[ -d $root/run ]] || mkdir -p "$root/run"
   exec 9>"$root/run/kubevnfm-$1.lock"
   flock -w 120 9 || die 'an earlier call of this script is still running on the machine'
 }
