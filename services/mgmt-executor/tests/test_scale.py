@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 import pytest
 from kill_steps import killed_at
+from kubevnfm_events.common import ClusterAccess
 from kubevnfm_events.mgmt import ManagedNode
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, LoginRefused, NodeFailure, NodeNotDrained
@@ -70,9 +72,22 @@ async def test_only_new_workers_are_installed_and_join(lab: MgmtLab) -> None:
     tasks = {(news.task, news.node) for news in lab.news if news.state in ("finished", "skipped")}
     assert {("join", "worker21"), ("join", "worker22"), ("hosts", "worker20"), ("verify", "master10")} <= tasks
 
+    # SEQ-192, W-20: a name is unique, also if two subnets have the same last octet.
+    present = [node.model_copy(update={"name": done.node_names[node.vnfc_id]}) for node in [*nodes, *new]]
+    lab.subnet += 1
+    twin = [await lab.boot("worker", 20)]
+    done = await lab.run(of_phase(lab, "scale_end", [*present, *twin], twin), message="m-2")
+    names = list(done.node_names.values())
+    assert names[:4] == ["master10", "worker20", "worker21", "worker22"]
+    assert names[4].startswith("worker20-")
+    await lab.assert_ready(access, names)
+
 
 async def test_new_workers_get_version_and_endpoint_of_the_cluster_not_of_the_request(lab: MgmtLab) -> None:
+    """Also if the package has a script of the first interface, which cannot scale."""
     nodes, access = await a_named_cluster(lab, workers=0)
+    script = lab.packages.root / "Scripts/install_k8s_cluster.sh"
+    script.write_text(script.read_text().replace("kubevnfm-install-script: 5", "kubevnfm-install-script: 1", 1))
     new = await two_more(lab)
     command = of_phase(lab, "scale_end", [*nodes, *new], new, x_kubernetes_version="1.30.8")
     other = await lab.boot("worker", 99)
@@ -80,18 +95,9 @@ async def test_new_workers_get_version_and_endpoint_of_the_cluster_not_of_the_re
     found = await node_of(lab, access, "worker21")
     assert found["status"]["nodeInfo"]["kubeletVersion"] == "v1.31.4"
     assert lab.machine(new[0]).packages.installed["kubeadm"].version.startswith("1.31.4-")
-
-
-async def test_a_new_worker_never_takes_or_changes_the_name_of_another(lab: MgmtLab) -> None:
-    """SEQ-192, W-20: a name is unique, also if two subnets have the same last octet."""
-    nodes, access = await a_named_cluster(lab, workers=1)
-    lab.subnet += 1
-    new = [await lab.boot("worker", 20)]
-    done = await lab.run(of_phase(lab, "scale_end", [*nodes, *new], new))
-    names = list(done.node_names.values())
-    assert names[:2] == ["master10", "worker20"]
-    assert names[2].startswith("worker20-")
-    await lab.assert_ready(access, names)
+    await lab.assert_ready(access, ["master10", "worker21", "worker22"])
+    (remark,) = [news for news in lab.news if news.task == "files"]
+    assert "has another interface and is not run: the driver's own script works on the nodes" in remark.message
 
 
 async def test_a_pod_network_without_room_is_named_before_a_machine_is_touched(lab: MgmtLab) -> None:
@@ -134,8 +140,13 @@ async def test_a_scale_out_that_is_killed_continues_and_does_nothing_twice(lab: 
     lab.assert_done_once(new, finished | {("prepare", "worker21"), ("join", "worker21")} & finished)
 
 
-async def test_a_failing_join_names_the_node_and_a_retry_joins_it(lab: MgmtLab) -> None:
+async def test_a_new_machine_that_refuses_the_login_or_fails_to_join_is_named_and_a_retry_joins_it(
+    lab: MgmtLab,
+) -> None:
     nodes, access = await a_named_cluster(lab, workers=1)
+    closed = [await lab.boot("worker", 23, public_key="ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8Z6Zk1 x")]
+    with pytest.raises(LoginRefused, match="node worker23"):
+        await lab.run(of_phase(lab, "scale_end", [*nodes, *closed], closed), message="m-0")
     new = await two_more(lab)
     lab.faults.add(part="program", verb="kubeadm join", node=lab.machine(new[1]).name, status=1, message="no", times=1)
     command = of_phase(lab, "scale_end", [*nodes, *new], new)
@@ -147,15 +158,11 @@ async def test_a_failing_join_names_the_node_and_a_retry_joins_it(lab: MgmtLab) 
     assert lab.calls(new[0], "kubeadm join") == 1
 
 
-async def test_a_new_machine_that_refuses_the_login_is_named(lab: MgmtLab) -> None:
-    nodes, _ = await a_named_cluster(lab, workers=1)
-    new = [await lab.boot("worker", 21, public_key="ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8Z6Zk1 x")]
-    with pytest.raises(LoginRefused, match="node worker21"):
-        await lab.run(of_phase(lab, "scale_end", [*nodes, *new], new))
-
-
 async def test_workers_leave_drained_and_their_nodes_are_deleted(lab: MgmtLab) -> None:
-    """SEQ-151, W-11: in; pods of every namespace move, the hosts files lose the names."""
+    """SEQ-151, W-11: in; pods of every namespace move, the hosts files lose the names.
+
+    A Node that its kubelet registers again is gone after its machine.
+    """
     nodes, access = await a_named_cluster(lab, workers=3)
     await web(lab, access, "worker21")
     await lab.run(of_phase(lab, "scale_start", nodes, nodes[2:]))
@@ -170,30 +177,76 @@ async def test_workers_leave_drained_and_their_nodes_are_deleted(lab: MgmtLab) -
     assert order.index(("cordon", "master10")) < min(drains)
     assert max(drains) < min(deletions)
 
+    await send(lab, access, "/api/v1/nodes", {"metadata": {"name": "worker21"}})
     await lab.run(of_phase(lab, "scale_end", nodes[:2], (), gone=nodes[2:]), message="m-2")
+    assert await node_of(lab, access, "worker21") is None
     left = {str(one.body["vnfcId"]) for one in await lab.store.find("host_keys", Query())}
     assert left == {node.vnfc_id for node in nodes[:2]}
     assert {str(one.body["vnfcId"]) for one in await lab.store.find("tasks", Query())} == left
 
 
-async def test_a_node_that_registered_again_is_gone_after_its_machine(lab: MgmtLab) -> None:
-    nodes, access = await a_named_cluster(lab, workers=2)
-    await lab.run(of_phase(lab, "scale_start", nodes, nodes[2:]))
-    await send(lab, access, "/api/v1/nodes", {"metadata": {"name": "worker21"}})
-    await lab.run(of_phase(lab, "scale_end", nodes[:2], (), gone=nodes[2:]), message="m-2")
-    assert await node_of(lab, access, "worker21") is None
+async def test_workers_leave_once_nothing_holds_their_pods(lab: MgmtLab) -> None:
+    """SEQ-151, SEQ-188, W-09: of one cluster, worker by worker; each drain that fails leaves the cluster as it was."""
+    nodes, access = await a_named_cluster(lab, workers=4)
+    await a_kubectl_that_hangs_is_ended_and_the_node_named(lab, nodes, nodes[4:])
+    await a_pod_without_controller_fails_the_drain_at_once_unless_forced(lab, access, nodes, nodes[4:])
+    await a_pod_may_take_longer_to_end_than_one_call_of_kubectl(lab, access, nodes[:4], nodes[3:4])
+    await lab.ask_api(access, "/apis/apps/v1/namespaces/default/replicasets/web", method="DELETE")
+    await a_budget_holds_the_drain_up_and_the_pods_are_named(lab, access, nodes[:3], nodes[2:3])
+    await lab.ask_api(access, "/apis/apps/v1/namespaces/default/replicasets/web", method="DELETE")
+    await a_request_may_let_the_scaling_go_on_after_the_time_for_the_drain(lab, access, nodes[:2], nodes[1:2])
 
 
-async def test_a_budget_holds_the_drain_up_and_the_pods_are_named(lab: MgmtLab) -> None:
-    """SEQ-188, W-09: the drain says what it waits for, fails by name, and leaves the cluster as it was."""
-    nodes, access = await a_named_cluster(lab, workers=2)
+Nodes = Sequence[ManagedNode]
+
+
+async def a_kubectl_that_hangs_is_ended_and_the_node_named(lab: MgmtLab, nodes: Nodes, leaving: Nodes) -> None:
+    hangs = lab.faults.add(part="program", verb="kubectl drain", effect="hang")
+    limits = {"ssh_ready": 20, "node_install": 60, "command": 2, "node_ready": 20}
+    with pytest.raises(NodeFailure, match="node worker23: task drain: not done after 4 s, and killed"):
+        await lab.run(of_phase(lab, "scale_start", nodes, leaving, x_timeouts=limits), message="hangs")
+    lab.faults.remove(hangs.fault_id)
+
+
+async def a_pod_without_controller_fails_the_drain_at_once_unless_forced(
+    lab: MgmtLab, access: ClusterAccess, nodes: Nodes, leaving: Nodes
+) -> None:
+    await bare(lab, access, "worker23")
+    began = time.monotonic()
+    with pytest.raises(
+        CommandUnsuccessful, match=r"(?s)node worker23: task drain: .*\(use --force to override\): default/bare"
+    ):
+        await lab.run(of_phase(lab, "scale_start", nodes, leaving), message="bare")
+    assert time.monotonic() - began < 20
+    await lab.run(of_phase(lab, "scale_start", nodes, leaving, x_drain={"force": True}), message="forced")
+    assert await node_of(lab, access, "worker23") is None
+
+
+async def a_pod_may_take_longer_to_end_than_one_call_of_kubectl(
+    lab: MgmtLab, access: ClusterAccess, nodes: Nodes, leaving: Nodes
+) -> None:
+    """Real pods may take their grace period, and kubectl then reports another reason (seen with 1.34)."""
+    pod = f"/api/v1/namespaces/default/pods/{await web(lab, access, 'worker22')}"
+    await lab.ask_api(access, pod, method="PATCH", body={"metadata": {"finalizers": ["example.com/busy"]}})
+    draining = asyncio.create_task(lab.run(of_phase(lab, "scale_start", nodes, leaving), message="busy"))
+    waits = lab.until(lambda: any("(terminating)" in news.message for news in lab.news if news.state == "progressed"))
+    await asyncio.wait({draining, asyncio.create_task(waits)}, return_when=asyncio.FIRST_COMPLETED)
+    assert not draining.done(), draining
+    await lab.ask_api(access, pod, method="PATCH", body={"metadata": {"finalizers": None}})
+    await draining
+    assert await node_of(lab, access, "worker22") is None
+
+
+async def a_budget_holds_the_drain_up_and_the_pods_are_named(
+    lab: MgmtLab, access: ClusterAccess, nodes: Nodes, leaving: Nodes
+) -> None:
     name = await web(lab, access, "worker21")
     await budget(lab, access)
     limits = {"ssh_ready": 20, "node_install": 60, "command": 20, "node_ready": 20, "drain": 3}
-    command = of_phase(lab, "scale_start", nodes, nodes[2:], x_timeouts=limits)
+    command = of_phase(lab, "scale_start", nodes, leaving, x_timeouts=limits)
     held = f"default/{name} (Cannot evict pod as it would violate the pod's disruption budget)"
     with pytest.raises(NodeNotDrained) as caught:
-        await lab.run(command)
+        await lab.run(command, operation="held")
     assert str(caught.value) == f"node worker21: not drained within 3 s; it waits for {held}"
     assert f"waits for {held}" in [news.message for news in lab.news if news.state == "progressed"]
     found = await node_of(lab, access, "worker21")
@@ -202,61 +255,24 @@ async def test_a_budget_holds_the_drain_up_and_the_pods_are_named(lab: MgmtLab) 
 
     budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web"
     await lab.ask_api(access, budgets, method="DELETE")
-    await lab.run(command, message="m-2")
+    await lab.run(command, operation="held", message="m-2")
     assert await node_of(lab, access, "worker21") is None
-    assert "task drain" not in await lab.log(node="master10")
-    assert f"evicting pod default/{name}" in await lab.log(node="worker21")
+    assert "task drain" not in await lab.log("held", node="master10")
+    assert f"evicting pod default/{name}" in await lab.log("held", node="worker21")
 
 
-async def test_a_drain_waits_for_a_pod_that_takes_longer_to_end_than_one_call_of_kubectl(lab: MgmtLab) -> None:
-    """SEQ-151, SEQ-188: real pods may take their grace period, and kubectl then reports another reason (seen with 1.34)."""
-    nodes, access = await a_named_cluster(lab, workers=2)
-    pod = f"/api/v1/namespaces/default/pods/{await web(lab, access, 'worker21')}"
-    await lab.ask_api(access, pod, method="PATCH", body={"metadata": {"finalizers": ["example.com/busy"]}})
-    draining = asyncio.create_task(lab.run(of_phase(lab, "scale_start", nodes, nodes[2:])))
-    waits = lab.until(lambda: any("(terminating)" in news.message for news in lab.news if news.state == "progressed"))
-    await asyncio.wait({draining, asyncio.create_task(waits)}, return_when=asyncio.FIRST_COMPLETED)
-    assert not draining.done(), draining
-    await lab.ask_api(access, pod, method="PATCH", body={"metadata": {"finalizers": None}})
-    await draining
-    assert await node_of(lab, access, "worker21") is None
-
-
-async def test_a_request_may_let_the_scaling_go_on_after_the_time_for_the_drain(lab: MgmtLab) -> None:
-    nodes, access = await a_named_cluster(lab, workers=2)
-    name = await web(lab, access, "worker21")
+async def a_request_may_let_the_scaling_go_on_after_the_time_for_the_drain(
+    lab: MgmtLab, access: ClusterAccess, nodes: Nodes, leaving: Nodes
+) -> None:
+    name = await web(lab, access, "worker20")
     await budget(lab, access)
     limits = {"ssh_ready": 20, "node_install": 60, "command": 20, "node_ready": 20, "drain": 1}
     go_on = {"x_timeouts": limits, "x_drain": {"on_failure": "continue"}}
-    await lab.run(of_phase(lab, "scale_start", nodes, nodes[2:], **go_on))
-    assert await node_of(lab, access, "worker21") is None
+    lab.news.clear()
+    await lab.run(of_phase(lab, "scale_start", nodes, leaving, **go_on), message="goes-on")
+    assert await node_of(lab, access, "worker20") is None
     (drained,) = [news for news in lab.news if news.task == "drain" and news.state == "finished"]
     assert drained.message.startswith(f"not drained within 1 s; it leaves with default/{name}")
-
-
-async def test_a_pod_without_controller_fails_the_drain_at_once_unless_forced(lab: MgmtLab) -> None:
-    nodes, access = await a_named_cluster(lab, workers=2)
-    await bare(lab, access, "worker21")
-    began = time.monotonic()
-    with pytest.raises(
-        CommandUnsuccessful, match=r"(?s)node worker21: task drain: .*\(use --force to override\): default/bare"
-    ):
-        await lab.run(of_phase(lab, "scale_start", nodes, nodes[2:]))
-    assert time.monotonic() - began < 20
-    await lab.run(of_phase(lab, "scale_start", nodes, nodes[2:], x_drain={"force": True}), message="m-2")
-    assert await node_of(lab, access, "worker21") is None
-
-
-async def test_a_node_that_people_have_cordoned_stays_so_after_a_failure(lab: MgmtLab) -> None:
-    nodes, access = await a_named_cluster(lab, workers=3)
-    await bare(lab, access, "worker22")
-    await cordon(lab, access, "worker21", is_on=True)
-    with pytest.raises(CommandUnsuccessful):
-        await lab.run(of_phase(lab, "scale_start", nodes, nodes[2:]))
-    assert (await node_of(lab, access, "worker21"))["spec"]["unschedulable"] is True
-    freed = await node_of(lab, access, "worker22")
-    assert not freed["spec"].get("unschedulable")
-    assert "kubevnfm/cordoned-for" not in freed["metadata"].get("annotations", {})
 
 
 async def test_a_dead_worker_leaves_as_a_live_one_does(lab: MgmtLab) -> None:
@@ -277,8 +293,20 @@ async def test_a_dead_worker_leaves_as_a_live_one_does(lab: MgmtLab) -> None:
 
 @pytest.mark.parametrize(("task", "node"), killed_at(IN, in_every_run={"drain"}))
 async def test_a_scale_in_that_is_killed_continues_and_does_nothing_twice(lab: MgmtLab, task: str, node: str) -> None:
-    """SEQ-180."""
+    """SEQ-180; a node that people have cordoned stays so after a failure."""
     nodes, access = await a_named_cluster(lab, workers=3)
+    await bare(lab, access, "worker22")
+    await cordon(lab, access, "worker21", is_on=True)
+    with pytest.raises(CommandUnsuccessful):
+        await lab.run(of_phase(lab, "scale_start", nodes, nodes[2:]), operation="op-0", message="m-0")
+    assert (await node_of(lab, access, "worker21"))["spec"]["unschedulable"] is True
+    freed = await node_of(lab, access, "worker22")
+    assert not freed["spec"].get("unschedulable")
+    assert "kubevnfm/cordoned-for" not in freed["metadata"].get("annotations", {})
+    await cordon(lab, access, "worker21", is_on=False)
+    await lab.ask_api(access, "/api/v1/namespaces/default/pods/bare", method="DELETE")
+    lab.news.clear()
+
     await web(lab, access, "worker21")
     command = of_phase(lab, "scale_start", nodes, nodes[2:])
     await lab.run_until(command, task, node)
@@ -290,16 +318,8 @@ async def test_a_scale_in_that_is_killed_continues_and_does_nothing_twice(lab: M
     assert {name for name, _ in changed} <= {"reach", "copy"}
 
 
-async def test_a_kubectl_that_hangs_in_a_drain_is_ended_and_the_node_named(lab: MgmtLab) -> None:
-    nodes, _ = await a_named_cluster(lab, workers=2)
-    lab.faults.add(part="program", verb="kubectl drain", effect="hang")
-    limits = {"ssh_ready": 20, "node_install": 60, "command": 2, "node_ready": 20}
-    with pytest.raises(NodeFailure, match="node worker21: task drain: not done after 4 s, and killed"):
-        await lab.run(of_phase(lab, "scale_start", nodes, nodes[2:], x_timeouts=limits))
-
-
 async def test_many_workers_leave_side_by_side_within_the_limits_of_one_session(lab: MgmtLab) -> None:
-    nodes, access = await a_named_cluster(lab, workers=9)
+    nodes, access = await a_named_cluster(lab, workers=8)
     await lab.run(of_phase(lab, "scale_start", nodes, nodes[2:]))
     await lab.assert_ready(access, ["master10", "worker20"])
 
@@ -327,18 +347,8 @@ async def test_a_rollback_takes_out_what_had_joined_and_forgets_the_machines(lab
     assert left == {node.vnfc_id for node in nodes}
 
 
-async def test_a_package_with_a_script_of_the_first_interface_scales_by_the_drivers_own(lab: MgmtLab) -> None:
-    nodes, access = await a_named_cluster(lab, workers=1)
-    script = lab.packages.root / "Scripts/install_k8s_cluster.sh"
-    script.write_text(script.read_text().replace("kubevnfm-install-script: 5", "kubevnfm-install-script: 1", 1))
-    new = await two_more(lab)
-    await lab.run(of_phase(lab, "scale_end", [*nodes, *new], new))
-    await lab.assert_ready(access, ["master10", "worker20", "worker21", "worker22"])
-    (remark,) = [news for news in lab.news if news.task == "files"]
-    assert "has another interface and is not run: the driver's own script works on the nodes" in remark.message
-
-
 async def test_a_package_without_the_script_is_refused_before_the_first_login(lab: MgmtLab) -> None:
-    nodes, _ = await a_named_cluster(lab, workers=1)
+    nodes = await lab.boot_cluster(workers=1)
     with pytest.raises(Unprocessable, match="script_path: the package has no file Scripts/other"):
         await lab.run(of_phase(lab, "scale_end", nodes, nodes[1:], script_path="Scripts/other"))
+    assert [lab.calls(node, "ssh connect") for node in nodes] == [0, 0]
