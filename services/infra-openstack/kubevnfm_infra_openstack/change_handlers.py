@@ -35,13 +35,12 @@ from kubevnfm_infra_openstack.domain.errors import (
 )
 from kubevnfm_infra_openstack.domain.failure import failure_of, is_being_deleted
 from kubevnfm_infra_openstack.domain.ports import Cloud, Clouds
-from kubevnfm_infra_openstack.domain.resources import existing, known_secrets, stack_resources
+from kubevnfm_infra_openstack.domain.resources import existing
 from kubevnfm_infra_openstack.domain.snapshots import StackSnapshots
 from kubevnfm_infra_openstack.domain.stack import (
     SETTLED,
     NextForChange,
     Stack,
-    StackContents,
     StackState,
     attempt_tag,
     next_for_change,
@@ -150,7 +149,7 @@ class StackChangeHandlers:
             await cloud.stacks.settle(stack, until=SETTLED, within_s=_STOPPED_WITHIN_S)
         vnfd = (await self.changes.orders.packages.flavour(command.package, command.flavour_id)).vnfd
         contents = await cloud.stacks.contents(stack)
-        return await self._facts(cloud, stack, existing(contents), vnfd, command)
+        return await self.changes.orders.facts(cloud, stack, existing(contents), vnfd, command)
 
     def _after_snapshot(self, context: StepContext, find_change: FindChange[C]) -> FindChange[C]:
         """Return a function that saves the stack's present definition before it calls ``find_change``."""
@@ -211,7 +210,7 @@ class StackChangeHandlers:
             if await is_being_deleted(cloud.stacks, stack):
                 return NotYet(_AGAIN_S)
             raise await self._failure(cloud, stack, vnfd, command)
-        facts = await self._facts(cloud, stack, await cloud.stacks.contents(stack), vnfd, command)
+        facts = await self.changes.orders.facts(cloud, stack, await cloud.stacks.contents(stack), vnfd, command)
         log.info("stack_changed", stack_id=stack.id, servers=len(facts.servers))
         return Done(ResourcesChanged(resources=facts))
 
@@ -229,7 +228,7 @@ class StackChangeHandlers:
         Returns None while volumes are leaving servers that Heat is to replace.
         """
         contents = await cloud.stacks.contents(stack)
-        facts = await self._facts(cloud, stack, contents, vnfd, command)
+        facts = await self.changes.orders.facts(cloud, stack, contents, vnfd, command)
         live = LiveStack(stack, await cloud.stacks.definition(stack), contents, facts)
         wanted = await find_change(command, cloud, live, tags)
         if wanted is None:
@@ -246,19 +245,7 @@ class StackChangeHandlers:
 
     async def _failure(self, cloud: Cloud, stack: Stack, vnfd: Flavour, command: StackCommand) -> VnfmError:
         contents = await cloud.stacks.contents(stack)
-        remains = await self._facts(cloud, stack, existing(contents), vnfd, command)
+        remains = await self.changes.orders.facts(cloud, stack, existing(contents), vnfd, command)
         return failure_of(
             stack, contents.resources, remains=remains, failed=StackUpdateFailed, timed_out=StackUpdateTimedOut
         )
-
-    async def _facts(
-        self,
-        cloud: Cloud,
-        stack: Stack,
-        contents: StackContents,
-        vnfd: Flavour,
-        command: StackCommand | CreateResources,
-    ) -> StackResources:
-        images = await self.changes.orders.images(cloud, vnfd, command.tag)
-        names = {vdu_id: vdu.name or vdu_id for vdu_id, vdu in vnfd.vdus.items()}
-        return stack_resources(stack, contents, names, images, vnfd.cps.values(), known_secrets(command))

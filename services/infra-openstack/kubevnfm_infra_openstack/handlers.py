@@ -17,7 +17,7 @@ from kubevnfm_infra_openstack.domain.failure import failure_of, is_being_deleted
 from kubevnfm_infra_openstack.domain.grace import GracePeriods
 from kubevnfm_infra_openstack.domain.ordering import StackOrders
 from kubevnfm_infra_openstack.domain.ports import Cloud, Clouds, PackageFlavours
-from kubevnfm_infra_openstack.domain.resources import existing, known_secrets, stack_resources
+from kubevnfm_infra_openstack.domain.resources import existing
 from kubevnfm_infra_openstack.domain.stack import (
     DELETION_FAILED,
     SETTLED,
@@ -80,7 +80,9 @@ class InfraOpenstackHandlers:
             if await is_being_deleted(cloud.stacks, stack):
                 return NotYet(_AGAIN_S)
             raise await self._failure(cloud, stack, vnfd, command)
-        return Done(await self._created(cloud, stack, vnfd, command))
+        facts = await self.orders.facts(cloud, stack, await cloud.stacks.contents(stack), vnfd, command)
+        log.info("stack_complete", stack_id=stack.id, servers=len(facts.servers))
+        return Done(ResourcesCreated(resources=facts))
 
     async def delete_resources(self, command: DeleteResources, context: StepContext) -> Outcome:
         """Delete the stack that carries the tag, in any state, then the images that were uploaded for it."""
@@ -119,20 +121,5 @@ class InfraOpenstackHandlers:
     async def _failure(self, cloud: Cloud, stack: Stack, vnfd: Flavour, command: CreateResources) -> VnfmError:
         """Return the reason why the stack failed, with its remaining resources."""
         contents = await cloud.stacks.contents(stack)
-        images = await cloud.images.tagged(command.tag)
-        remains = stack_resources(
-            stack, existing(contents), _vdu_names(vnfd), tuple(images.values()), vnfd.cps.values()
-        )
+        remains = await self.orders.facts(cloud, stack, existing(contents), vnfd, command)
         return failure_of(stack, contents.resources, remains=remains)
-
-    async def _created(self, cloud: Cloud, stack: Stack, vnfd: Flavour, command: CreateResources) -> ResourcesCreated:
-        contents = await cloud.stacks.contents(stack)
-        images = await self.orders.images(cloud, vnfd, command.tag)
-        secrets = known_secrets(command)
-        facts = stack_resources(stack, contents, _vdu_names(vnfd), images, vnfd.cps.values(), secrets)
-        log.info("stack_complete", stack_id=stack.id, servers=len(facts.servers))
-        return ResourcesCreated(resources=facts)
-
-
-def _vdu_names(vnfd: Flavour) -> dict[str, str]:
-    return {vdu_id: vdu.name or vdu_id for vdu_id, vdu in vnfd.vdus.items()}

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final
 
 import requests
@@ -60,6 +61,7 @@ class HeatStacks:
     """The stacks of one tenant."""
 
     def __init__(self, tenant: Tenant) -> None:
+        self._heat = partial(tenant.call, "orchestration")
         self._tenant = tenant
         self._watch = StackWatch(self.by_id)
         self._cidr_by_subnet_id: dict[str, str] = {}
@@ -67,9 +69,7 @@ class HeatStacks:
 
     @reads("Heat")
     async def find(self, name: str, *, tag: str) -> Stack | None:
-        response = await self._tenant.call("orchestration", "GET", "/stacks", query={"name": name})
-        for document in response.json()["stacks"]:
-            stack = _stack(document)
+        for stack in await self._list({"name": name}):
             # Heat also lists deleted stacks of the name for a while.
             if stack.name != name or stack.state is StackState.GONE:
                 continue
@@ -81,18 +81,16 @@ class HeatStacks:
     @reads("Heat")
     async def all(self) -> Mapping[str, Stack]:
         # Without a limit Heat returns all; its pages can lose an entry if a stack is deleted between two calls.
-        response = await self._tenant.call("orchestration", "GET", "/stacks")
-        return {stack.id: stack for stack in map(_stack, response.json()["stacks"])}
+        return {stack.id: stack for stack in await self._list()}
 
     @reads("Heat")
     async def by_id(self, ids: Sequence[str]) -> Mapping[str, Stack]:
-        pages = await together(
-            self._tenant.call("orchestration", "GET", "/stacks", query=[("id", one) for one in chunk])
-            for chunk in _chunks(ids)
-        )
-        found = [_stack(document) for page in pages for document in page.json()["stacks"]]
+        pages = await together(self._list([("id", one) for one in chunk]) for chunk in _chunks(ids))
         wanted = frozenset(ids)
-        return {stack.id: stack for stack in found if stack.id in wanted}
+        return {stack.id: stack for page in pages for stack in page if stack.id in wanted}
+
+    async def _list(self, query: object = None) -> Sequence[Stack]:
+        return [_stack(document) for document in (await self._heat("GET", "/stacks", query=query)).json()["stacks"]]
 
     @reads("Heat")
     async def create(self, order: StackOrder) -> Stack:
@@ -110,56 +108,26 @@ class HeatStacks:
         return Stack(id=response.json()["stack"]["id"], name=order.name, state=StackState.MAKING, tags=order.tags)
 
     async def _post(self, order: StackOrder) -> requests.Response:
-        return await self._tenant.call(
-            "orchestration",
-            "POST",
-            "/stacks",
-            body={
-                "stack_name": order.name,
-                "template": order.template,
-                "files": dict(order.files),
-                "parameters": dict(order.parameters),
-                "tags": ",".join(order.tags),
-                # A rollback by Heat would delete the evidence; what happens next is the operation's decision.
-                "disable_rollback": True,
-                "timeout_mins": max(1, math.ceil(order.timeout_s / 60)),
-            },
-            fine=frozenset({400, 403, 409, 413}),
-        )
+        body = {"stack_name": order.name, "template": order.template, **_input(order)}
+        return await self._heat("POST", "/stacks", body=body, fine=frozenset({400, 403, 409, 413}))
 
     async def _is_released_soon(self, name: str) -> bool:
         """Return whether only deleted stacks have the name. Heat reserves it about a second longer than the stack."""
-        response = await self._tenant.call("orchestration", "GET", "/stacks", query={"name": name})
-        found = [_stack(document) for document in response.json()["stacks"]]
+        found = await self._list({"name": name})
         return all(stack.state is StackState.GONE for stack in found if stack.name == name)
 
     @reads("Heat")
     async def definition(self, stack: Stack) -> StackDefinition:
         parts = ("template", "environment", "files")
-        template, environment, files = await together(
-            self._tenant.call("orchestration", "GET", f"{_path(stack)}/{part}") for part in parts
-        )
+        template, environment, files = await together(self._heat("GET", f"{_path(stack)}/{part}") for part in parts)
         return StackDefinition(
             template=template.json(), parameters=environment.json().get("parameters") or {}, files=files.json() or {}
         )
 
     async def change(self, stack: Stack, change: StackChange) -> Stack:
-        body: dict[str, object] = {
-            "files": dict(change.files),
-            "parameters": dict(change.parameters),
-            "tags": ",".join(change.tags),
-            "disable_rollback": True,
-            "timeout_mins": max(1, math.ceil(change.timeout_s / 60)),
-        }
-        if change.template is not None:
-            body["template"] = change.template
-        response = await self._tenant.call(
-            "orchestration",
-            "PUT" if change.is_whole else "PATCH",
-            _path(stack),
-            body=body,
-            fine=frozenset({400, 403, 413}),
-        )
+        body = _input(change) if change.template is None else {**_input(change), "template": change.template}
+        method = "PUT" if change.is_whole else "PATCH"
+        response = await self._heat(method, _path(stack), body=body, fine=frozenset({400, 403, 413}))
         if not response.ok:
             if response.status_code == 400:
                 raise StackUpdateRefused(reason_of(response))
@@ -169,42 +137,28 @@ class HeatStacks:
         return replace(stack, state=StackState.MAKING, tags=change.tags)
 
     async def mark_unhealthy(self, resource: HeatResource, reason: str) -> None:
-        response = await self._tenant.call(
-            "orchestration",
-            "PATCH",
-            f"/stacks/{resource.stack_name}/{resource.stack_id}/resources/{resource.name}",
-            body={"mark_unhealthy": True, "resource_status_reason": reason},
-            fine=frozenset({404, 409}),
-        )
+        path = f"/stacks/{resource.stack_name}/{resource.stack_id}/resources/{resource.name}"
+        body = {"mark_unhealthy": True, "resource_status_reason": reason}
+        response = await self._heat("PATCH", path, body=body, fine=frozenset({404, 409}))
         # Heat locks a resource while it works on it.
         if response.status_code == 409:
             raise ResourceBusy(f"{resource.name}: {reason_of(response)}")
 
     async def stop_change(self, stack: Stack) -> None:
-        await self._tenant.call(
-            "orchestration",
-            "POST",
-            f"{_path(stack)}/actions",
-            body={"cancel_without_rollback": None},
-            # 400: there is no work in progress.
-            fine=frozenset({400, 404}),
-        )
+        # 400: there is no work in progress.
+        body = {"cancel_without_rollback": None}
+        await self._heat("POST", f"{_path(stack)}/actions", body=body, fine=frozenset({400, 404}))
 
     async def delete(self, stack: Stack) -> None:
-        await self._tenant.call("orchestration", "DELETE", f"/stacks/{stack.name}/{stack.id}", fine=frozenset({404}))
+        await self._heat("DELETE", _path(stack), fine=frozenset({404}))
 
     async def settle(self, stack: Stack, *, until: frozenset[StackState], within_s: float) -> Stack | None:
         return await self._watch.settle(stack, until=until, within_s=within_s)
 
     @reads("Heat")
     async def resources(self, stack: Stack) -> Sequence[HeatResource]:
-        response = await self._tenant.call(
-            "orchestration",
-            "GET",
-            f"/stacks/{stack.name}/{stack.id}/resources",
-            query={"nested_depth": _DEEPEST},
-            fine=frozenset({404}),
-        )
+        query = {"nested_depth": _DEEPEST}
+        response = await self._heat("GET", f"{_path(stack)}/resources", query=query, fine=frozenset({404}))
         # 404: the stack was deleted meanwhile, so it has no resources.
         return [_resource(r) for r in response.json().get("resources", ())] if response.ok else []
 
@@ -248,9 +202,7 @@ class HeatStacks:
     async def _nfv(self, stack: Stack) -> JsonObject:
         """Return the present value of the stack's parameter ``nfv``; empty if it has none."""
         # Without this query Heat computes the outputs, which can take many calls to the other services.
-        response = await self._tenant.call(
-            "orchestration", "GET", _path(stack), query={"resolve_outputs": "False"}, fine=frozenset({404})
-        )
+        response = await self._heat("GET", _path(stack), query={"resolve_outputs": "False"}, fine=frozenset({404}))
         value = response.json()["stack"].get("parameters", {}).get("nfv", "") if response.ok else ""
         try:
             # Heat shows a JSON parameter as a text, and a hidden one as asterisks.
@@ -298,6 +250,17 @@ class HeatStacks:
 
 def _path(stack: Stack) -> str:
     return f"/stacks/{stack.name}/{stack.id}"
+
+
+def _input(given: StackOrder | StackChange) -> dict[str, object]:
+    return {
+        "files": dict(given.files),
+        "parameters": dict(given.parameters),
+        "tags": ",".join(given.tags),
+        # A rollback by Heat would delete the evidence; what happens next is the operation's decision.
+        "disable_rollback": True,
+        "timeout_mins": max(1, math.ceil(given.timeout_s / 60)),
+    }
 
 
 _DETAILED: Final = (SERVER, PORT, FLOATING_IP)

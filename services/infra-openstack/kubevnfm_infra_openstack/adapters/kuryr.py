@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from kubevnfm_cluster.kuryr import Kind
@@ -32,6 +33,7 @@ class KuryrCloud:
 
     def __init__(self, tenant: Tenant) -> None:
         self._tenant = tenant
+        self._neutron, self._octavia = partial(tenant.call, "network"), partial(tenant.call, "load_balancer")
 
     async def project_id(self) -> str:
         return await self._tenant.project_id()
@@ -45,8 +47,8 @@ class KuryrCloud:
     @reads("Neutron")
     async def subnet(self, id: str) -> Subnet:
         found, ports = await asyncio.gather(
-            self._tenant.call("network", "GET", f"/subnets/{id}"),
-            self._tenant.call("network", "GET", "/ports", query={"fixed_ips": f"subnet_id={id}"}),
+            self._neutron("GET", f"/subnets/{id}"),
+            self._neutron("GET", "/ports", query={"fixed_ips": f"subnet_id={id}"}),
         )
         shown = found.json()["subnet"]
         return Subnet(
@@ -58,9 +60,9 @@ class KuryrCloud:
 
     @reads("Octavia")
     async def load_balancer(self, id: str) -> LoadBalancer:
-        shown = (await self._tenant.call("load_balancer", "GET", f"/lbaas/loadbalancers/{id}")).json()["loadbalancer"]
+        shown = (await self._octavia("GET", f"/lbaas/loadbalancers/{id}")).json()["loadbalancer"]
         listeners = await asyncio.gather(
-            *(self._tenant.call("load_balancer", "GET", f"/lbaas/listeners/{one['id']}") for one in shown["listeners"])
+            *(self._octavia("GET", f"/lbaas/listeners/{one['id']}") for one in shown["listeners"])
         )
         return LoadBalancer(
             status=shown["provisioning_status"],
@@ -71,11 +73,9 @@ class KuryrCloud:
 
     @reads("Neutron")
     async def trunks(self, servers: Sequence[str]) -> Mapping[str, str]:
-        trunks = (await self._tenant.call("network", "GET", "/trunks")).json()["trunks"]
+        trunks = (await self._neutron("GET", "/trunks")).json()["trunks"]
         status_by_port = {one["port_id"]: one["status"] for one in trunks}
-        answers = await asyncio.gather(
-            *(self._tenant.call("network", "GET", "/ports", query={"device_id": one}) for one in servers)
-        )
+        answers = await asyncio.gather(*(self._neutron("GET", "/ports", query={"device_id": one}) for one in servers))
         found: dict[str, str] = {}
         for server, answer in zip(servers, answers, strict=True):
             for port in answer.json()["ports"]:
@@ -106,38 +106,36 @@ class KuryrCloud:
     @reads("Octavia")
     async def _remove_balancers(self, tag: str) -> int:
         try:
-            answer = await self._tenant.call("load_balancer", "GET", "/lbaas/loadbalancers", query={"tags": tag})
+            answer = await self._octavia("GET", "/lbaas/loadbalancers", query={"tags": tag})
         except ServiceMissing:
             return 0  # a cloud without Octavia, so a cluster that was never built
         balancers = [one for one in answer.json()["loadbalancers"] if tag in one["tags"]]
         for one in balancers:
             query = {"port_id": one["vip_port_id"]}
-            for floating in (await self._tenant.call("network", "GET", "/floatingips", query=query)).json()[
-                "floatingips"
-            ]:
-                await self._tenant.call("network", "DELETE", f"/floatingips/{floating['id']}", fine=_MISSING)
+            for floating in (await self._neutron("GET", "/floatingips", query=query)).json()["floatingips"]:
+                await self._neutron("DELETE", f"/floatingips/{floating['id']}", fine=_MISSING)
             if not str(one["provisioning_status"]).startswith("PENDING"):
                 path = f"/lbaas/loadbalancers/{one['id']}"
-                await self._tenant.call("load_balancer", "DELETE", path, query={"cascade": "true"}, fine=_LEFT)
+                await self._octavia("DELETE", path, query={"cascade": "true"}, fine=_LEFT)
         return len(balancers)
 
     @reads("Neutron")
     async def _remove_ports(self, tag: str) -> int:
         ports = {one["id"] for one in await self._tagged("/ports", "ports", tag)}
         if ports:
-            for trunk in (await self._tenant.call("network", "GET", "/trunks")).json()["trunks"]:
+            for trunk in (await self._neutron("GET", "/trunks")).json()["trunks"]:
                 mine = [one["port_id"] for one in trunk["sub_ports"] if one["port_id"] in ports]
                 if mine:
                     body = {"sub_ports": [{"port_id": one} for one in mine]}
                     path = f"/trunks/{trunk['id']}/remove_subports"
-                    await self._tenant.call("network", "PUT", path, body=body, fine=_LEFT)
+                    await self._neutron("PUT", path, body=body, fine=_LEFT)
             for port_id in ports:
-                await self._tenant.call("network", "DELETE", f"/ports/{port_id}", fine=_LEFT)
+                await self._neutron("DELETE", f"/ports/{port_id}", fine=_LEFT)
         for group in await self._tagged("/security-groups", "security_groups", tag):
-            await self._tenant.call("network", "DELETE", f"/security-groups/{group['id']}", fine=_LEFT)
+            await self._neutron("DELETE", f"/security-groups/{group['id']}", fine=_LEFT)
         return len(ports)
 
     async def _tagged(self, path: str, key: str, tag: str) -> list[Any]:
-        found = (await self._tenant.call("network", "GET", path, query={"tags": tag})).json()[key]
+        found = (await self._neutron("GET", path, query={"tags": tag})).json()[key]
         # Looked at once more: a proxy that drops the filter must not make us delete what others own.
         return [one for one in found if tag in one["tags"]]

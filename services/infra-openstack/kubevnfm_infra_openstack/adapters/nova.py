@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import requests
+
 from kubevnfm_infra_openstack.adapters.tenants import Tenant, reads, reason_of
 from kubevnfm_infra_openstack.adapters.together import together
 from kubevnfm_infra_openstack.domain.errors import ServerNotOperable
@@ -16,7 +18,6 @@ _MOST_PAGES: Final = 100
 """A list that has no end must not hold a worker."""
 _IN_ANOTHER_STATE: Final = "while it is in"
 """Part of Nova's 409 for a server that is busy or already in the wanted state. It is no error: the next poll decides."""
-
 _DETACHING: Final = "status must be in-use"
 """Part of the answer for a volume that leaves the server already. As for the state above, the next poll decides."""
 
@@ -60,24 +61,21 @@ class NovaServers:
         await self._act(id, "os-stop")
 
     async def detach(self, id: str, volume_id: str) -> None:
-        response = await self._tenant.call(
-            "compute", "DELETE", f"/servers/{id}/os-volume_attachments/{volume_id}", fine=frozenset({400, 404, 409})
-        )
-        if response.ok or response.status_code == 404:
-            return
-        reason = reason_of(response)
-        # 400: the volume is being detached already.
-        if (response.status_code == 409 and _IN_ANOTHER_STATE in reason) or _DETACHING in reason:
-            return
-        raise ServerNotOperable(f"server {id}: detaching volume {volume_id}: {reason}")
+        path = f"/servers/{id}/os-volume_attachments/{volume_id}"
+        # 400: the volume is being detached already. 404: it is.
+        response = await self._tenant.call("compute", "DELETE", path, fine=frozenset({400, 404, 409}))
+        if response.status_code != 404:
+            _check(response, f"server {id}: detaching volume {volume_id}")
 
     async def _act(self, id: str, action: str) -> None:
-        response = await self._tenant.call(
-            "compute", "POST", f"/servers/{id}/action", body={action: None}, fine=frozenset({404, 409})
-        )
-        if response.ok:
-            return
-        reason = reason_of(response)
-        if response.status_code == 409 and _IN_ANOTHER_STATE in reason:
-            return
-        raise ServerNotOperable(f"server {id}: {action}: {reason}")
+        path, body = f"/servers/{id}/action", {action: None}
+        response = await self._tenant.call("compute", "POST", path, body=body, fine=frozenset({404, 409}))
+        _check(response, f"server {id}: {action}")
+
+
+def _check(response: requests.Response, what: str) -> None:
+    if response.ok:
+        return
+    reason = reason_of(response)
+    if not (response.status_code == 409 and _IN_ANOTHER_STATE in reason) and _DETACHING not in reason:
+        raise ServerNotOperable(f"{what}: {reason}")

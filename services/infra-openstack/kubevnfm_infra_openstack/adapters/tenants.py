@@ -79,15 +79,10 @@ class Tenant:
     def __init__(
         self, access: KeystoneLogin, *, calls: ThreadPoolExecutor, uploads: ThreadPoolExecutor, timeout_s: float
     ) -> None:
-        self._access, self._calls, self._uploads, self._timeout_s = access, calls, uploads, timeout_s
+        self.access, self._calls, self._uploads, self._timeout_s = access, calls, uploads, timeout_s
         self._connection: Connection | None = None
         self._opening = asyncio.Lock()
         self._opened: KeystoneSession | None = None
-
-    @property
-    def access(self) -> KeystoneLogin:
-        """The access data."""
-        return self._access
 
     async def credentials(self, work: Callable[[ApplicationCredentials], T]) -> T:
         """Return what ``work`` does with the application credentials of the user. Raises VimRefused, VimUnavailable."""
@@ -157,7 +152,7 @@ class Tenant:
         return self._connection
 
     def _connect(self) -> Connection:
-        opened = KeystoneSession(self._access, timeout_s=self._timeout_s)
+        opened = KeystoneSession(self.access, timeout_s=self._timeout_s)
         try:
             # Now, so that wrong access data and an unreachable VIM are reported as such and not as a service's failure.
             opened.log_in()
@@ -166,7 +161,7 @@ class Tenant:
             opened.close()
             raise
         self._opened = opened
-        return Connection(session=opened.session, region_name=region, interface=self._access.interface)
+        return Connection(session=opened.session, region_name=region, interface=self.access.interface)
 
     async def _run(self, service: str, work: Callable[[], T], pool: ThreadPoolExecutor | None = None) -> T:
         try:
@@ -174,13 +169,13 @@ class Tenant:
         except keystone.Unauthorized as error:
             # The next call logs in again, because an operator may have corrected the password by then.
             self._forget()
-            raise VimRefused(self._access.auth_url, failure_of(error).reason) from error
+            raise VimRefused(self.access.auth_url, failure_of(error).reason) from error
         except sdk.NotSupported as error:
             raise ServiceMissing(service, f"the VIM's catalogue has no such service ({error})") from error
         except (keystone.ClientException, NotKeystone, CatalogueLacks, *UNREADABLE) as error:
             failure = failure_of(error)
             kind = VimUnavailable if failure.kind == "unavailable" else VimRefused
-            place = f"Keystone ({self._access.auth_url})" if service == "Keystone" else service
+            place = f"Keystone ({self.access.auth_url})" if service == "Keystone" else service
             raise kind(place, failure.reason) from error
         except (sdk.SDKException, requests.RequestException) as error:
             raise VimUnavailable(service, _without_noise(str(error))) from error

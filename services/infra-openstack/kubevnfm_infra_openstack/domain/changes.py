@@ -304,13 +304,10 @@ class StackChanges:
     async def _check_quota(self, cloud: Cloud, before: StackDefinition, change: StackChange) -> None:
         """Raise QuotaExceeded if the change needs more, in addition to the present stack, than the quotas leave free."""
         flavors = await cloud.capacity.flavors()
-        template = change.template if change.template is not None else before.template
-        body = await _parsed(template, "template") if isinstance(template, str) else template
-        files = change.files if change.is_whole else {**before.files, **change.files}
-        parameters = change.parameters if change.is_whole else {**before.parameters, **change.parameters}
+        after = await _completed(change, before)
         known = {name: present_value(before, name) for name in before.parameters}
         had = quota.demand_of(before.template, await _nested(before.files), known, flavors)
-        wants = quota.demand_of(body, await _nested(files), {**known, **parameters}, flavors)
+        wants = quota.demand_of(after.template, await _nested(after.files), {**known, **after.parameters}, flavors)
         # Only the increase: the present stack's share is already subtracted from what is free.
         more = {name: amount - had.get(name, 0) for name, amount in wants.items() if amount > had.get(name, 0)}
         if more:

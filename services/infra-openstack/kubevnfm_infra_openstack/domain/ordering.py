@@ -11,7 +11,7 @@ import structlog
 from kubevnfm_csar.documents import parse_yaml
 from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.vnfd.model import Flavour, SoftwareImage
-from kubevnfm_events.stacks import CreateResources, StackCommand
+from kubevnfm_events.stacks import CreateResources, StackCommand, StackResources
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_secrets import KeyRing
 
@@ -28,8 +28,9 @@ from kubevnfm_infra_openstack.domain.ports import (
     PackageFlavours,
     UserDataPort,
 )
+from kubevnfm_infra_openstack.domain.resources import known_secrets, stack_resources
 from kubevnfm_infra_openstack.domain.scaling import with_sizes
-from kubevnfm_infra_openstack.domain.stack import StackOrder
+from kubevnfm_infra_openstack.domain.stack import Stack, StackContents, StackOrder
 from kubevnfm_infra_openstack.domain.topology import template_of
 from kubevnfm_infra_openstack.domain.user_data import clear_texts, in_clear, user_data_input
 
@@ -76,6 +77,19 @@ class StackOrders:
         if not any(True for _ in package_images(vnfd)):
             return ()
         return tuple(sorted((await cloud.images.tagged(tag)).values()))
+
+    async def facts(
+        self,
+        cloud: Cloud,
+        stack: Stack,
+        contents: StackContents,
+        vnfd: Flavour,
+        command: CreateResources | StackCommand,
+    ) -> StackResources:
+        """Return what the stack holds; ``contents``: those of it that count."""
+        images = await self.images(cloud, vnfd, command.tag)
+        names = {vdu_id: vdu.name or vdu_id for vdu_id, vdu in vnfd.vdus.items()}
+        return stack_resources(stack, contents, names, images, vnfd.cps.values(), known_secrets(command))
 
     async def _heat_input(
         self, command: CreateResources | StackCommand, flavour: PackageFlavour, given: Granted, cloud: Cloud

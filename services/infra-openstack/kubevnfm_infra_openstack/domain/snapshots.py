@@ -18,15 +18,10 @@ class StackSnapshots:
     def __init__(self, store: DocumentStore, ring: KeyRing) -> None:
         self._store, self._ring = store, ring
 
-    async def exists(self, instance_id: str, operation_id: str) -> bool:
-        """Return whether the operation has saved a definition."""
-        stored = await self._store.get(COLLECTION, instance_id)
-        return stored is not None and stored.body["operationId"] == operation_id
-
     async def save(self, instance_id: str, operation_id: str, definition: StackDefinition) -> None:
         """Save the definition unless the operation has saved one already."""
         # A second call of the same operation sees a stack that the operation itself has changed.
-        if await self.exists(instance_id, operation_id):
+        if await self.find(instance_id, operation_id) is not None:
             return
         plain = json.dumps(
             {"template": definition.template, "parameters": definition.parameters, "files": definition.files}
