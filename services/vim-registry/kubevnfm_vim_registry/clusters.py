@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -30,15 +29,6 @@ from kubevnfm_vim_registry.records import StoredVim, VimRecords
 from kubevnfm_vim_registry.registry import DEFAULT_TENANT, VimRegistry, registered, status_events, with_facts
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True)
-class _Received:
-    """Credentials that the receiver has."""
-
-    sha256: str
-    """The hash of the kubeconfig."""
-    connection: VimConnection
 
 
 class ClusterVims:
@@ -83,11 +73,11 @@ class ClusterVims:
         """
         owner, cluster = command.vnf_instance_id, command.cluster_name
         credentials = credentials_id(owner, command.cluster_uid)
-        received = await self._received(credentials, cluster)
+        sha256, connection = await self._received(credentials, cluster)
         found = await self._vim_of(command)
         name = command.vim_name or cluster
         # A repeat, or the event of the same call-back has brought the access data already.
-        if found is not None and found.vim.is_registered_with(received.sha256, name):
+        if found is not None and found.vim.is_registered_with(sha256, name):
             return found.vim
         extra = {"vnf_instance_id": owner, "cluster": cluster}
         if command.management_vim_id is not None:
@@ -96,15 +86,11 @@ class ClusterVims:
             found.vim.id if found is not None else vim_id_of(owner, command.cluster_uid),
             name=name,
             owner=owner,
-            connection=received.connection,
+            connection=connection,
             extra=extra,
             is_default=command.vim_default,
         ).model_copy(
-            update={
-                "cluster_uid": command.cluster_uid,
-                "credentials_id": credentials,
-                "content_sha256": received.sha256,
-            }
+            update={"cluster_uid": command.cluster_uid, "credentials_id": credentials, "content_sha256": sha256}
         )
         vim = await self._store(found, vim)
         await self._check_not_erased(vim, cluster)
@@ -120,15 +106,15 @@ class ClusterVims:
         found = next((each for each in owned if each.vim.cluster_uid == event.cluster_uid), None)
         if found is None:
             return
-        received = await self._received(event.credentials_id, event.cluster_name)
+        sha256, connection = await self._received(event.credentials_id, event.cluster_name)
         # The command of the same call-back, or an earlier delivery: nothing is left to do.
-        if found.vim.is_registered_with(received.sha256, found.vim.name):
+        if found.vim.is_registered_with(sha256, found.vim.name):
             return
         vim = found.vim.model_copy(
             update={
-                "auth_url": _endpoint(received.connection),
-                "auth_cred": auth_cred_of(received.connection),
-                "content_sha256": received.sha256,
+                "auth_url": _endpoint(connection),
+                "auth_cred": auth_cred_of(connection),
+                "content_sha256": sha256,
                 "expiry_reported_days": None,
                 "updated_at": self._records.now(),
             }
@@ -152,13 +138,13 @@ class ClusterVims:
             raise CredentialsMissing(command.cluster_name)
         return next(iter([*mine, *awaiting]), None)
 
-    async def _received(self, credentials_id: str, cluster: str) -> _Received:
-        """Return what the receiver has of a cluster. Raises CredentialsMissing, Unprocessable (the kubeconfig)."""
+    async def _received(self, credentials_id: str, cluster: str) -> tuple[str, VimConnection]:
+        """Return the hash of the kubeconfig that the receiver has, and its access data. Raises CredentialsMissing, Unprocessable (the kubeconfig)."""
         kubeconfig = await self._kubeconfig(credentials_id, cluster)
         # Every call-back passes here before its server is connected to. A record that an earlier version has stored
         # unchecked is refused here too.
         connection = await asyncio.to_thread(kubeconfig_connection, kubeconfig)
-        return _Received(sha256_hex(kubeconfig.encode()), connection)
+        return sha256_hex(kubeconfig.encode()), connection
 
     async def _check_not_erased(self, vim: VimRecord, cluster: str) -> None:
         """Remove the VIM and raise CredentialsMissing if the credentials were erased while they were verified.

@@ -25,28 +25,6 @@ from kubevnfm_vim_registry.registry import status_events
 log = structlog.get_logger()
 
 
-class _Silences:
-    """Since when VIMs are silent, and how long that is tolerated; in memory, as each replica makes its own calls."""
-
-    def __init__(self, clock: Clock, tolerated_s: float) -> None:
-        self._clock, self._tolerated_s = clock, tolerated_s
-        self._since: dict[str, datetime] = {}
-
-    def is_tolerable(self, vim_id: str) -> bool:
-        """Return whether the silence, which this call notes, is still short enough."""
-        since = self._since.setdefault(vim_id, self._clock.now())
-        return (self._clock.now() - since).total_seconds() < self._tolerated_s
-
-    def answered(self, vim_id: str) -> None:
-        """Forget the silence."""
-        self._since.pop(vim_id, None)
-
-    def forget_all_but(self, vim_ids: set[str]) -> None:
-        """Forget VIMs that were deleted."""
-        for gone in self._since.keys() - vim_ids:
-            del self._since[gone]
-
-
 class VimMonitor:
     """Monitors all VIMs. Each replica does so; the first one that writes a change publishes it."""
 
@@ -67,7 +45,9 @@ class VimMonitor:
         """
         self._records, self._probes, self._operations = records, probes, operations
         self._clock, self._ring = clock, ring
-        self._silences = _Silences(clock, tolerated_s)
+        self._tolerated_s = tolerated_s
+        self._silent_since: dict[str, datetime] = {}
+        """In memory, as each replica makes its own calls."""
         self._timeout_s = timeout_s
         self._places = asyncio.Semaphore(at_a_time)
         self._unverified: AbstractSet[str] = frozenset()
@@ -75,7 +55,8 @@ class VimMonitor:
     async def check_all(self) -> None:
         """Check each VIM once. Raises StoreUnavailable."""
         found = await self._records.all()
-        self._silences.forget_all_but({stored.vim.id for stored in found})
+        for deleted in self._silent_since.keys() - {stored.vim.id for stored in found}:
+            del self._silent_since[deleted]
         self._report_unverified([stored.vim for stored in found if stored.vim.is_tls_unverified])
         await asyncio.gather(*(self._check(stored) for stored in found))
 
@@ -90,7 +71,7 @@ class VimMonitor:
         async with self._places:
             status, reason = await self._status(stored.vim)
         if status != "UNREACHABLE":
-            self._silences.answered(stored.vim.id)
+            self._silent_since.pop(stored.vim.id, None)
         elif stored.vim.status == "ACTIVE" and await self._is_tolerated(stored.vim):
             status, reason = stored.vim.status, stored.vim.status_reason
         vim, events = stored.vim, list[Event]()
@@ -113,7 +94,8 @@ class VimMonitor:
     async def _is_tolerated(self, vim: VimRecord) -> bool:
         """Return whether the silence may be that of a control plane which an operation replaces (capi.md CR-101)."""
         # Noted in any case: the silence may have begun before the operation.
-        if not self._silences.is_tolerable(vim.id) or vim.owner is None:
+        since = self._silent_since.setdefault(vim.id, self._clock.now())
+        if (self._clock.now() - since).total_seconds() >= self._tolerated_s or vim.owner is None:
             return False
         try:
             return await self._operations.running(vim.owner) is not None
