@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
@@ -15,7 +14,7 @@ from kubevnfm_events.credentials import (
     WithdrawCredentials,
 )
 from kubevnfm_kit.errors import VnfmError
-from kubevnfm_secrets import KeyRing, map_secrets
+from kubevnfm_secrets import KeyRing
 from kubevnfm_worker import Done, Outcome, StepContext
 
 from kubevnfm_mgmt_executor.domain.capi import request
@@ -70,7 +69,7 @@ class CredentialHandlers:
         sent = request.created(command, found, url=url, operation_id=context.operation_id)
 
         async def send(_: Earlier | None, progress: Progress) -> tuple[None, TaskResult]:
-            quoted = self._quotation(credentials)
+            quoted = Quotation(credentials.secrets(self.key_ring))
             accepted = await self.sender.deliver(sent, quoted=quoted, progress=progress, longest_s=longest_s)
             return None, TaskResult(
                 changed=accepted.status != 200,
@@ -111,12 +110,6 @@ class CredentialHandlers:
         last = await recorder.last(node, _SEND)
         # A try that did not end may have replaced what was accepted before it.
         return last is not None and last.state == "done" and last.facts.get("contentSha256") == hash_of(credentials)
-
-    def _quotation(self, credentials: Credentials) -> Quotation:
-        # The sent form of the kubeconfig, and not its text: that has words which a receiver may name.
-        secrets = [b64encode(credentials.kubeconfig.encode()).decode()]
-        map_secrets(credentials.connection.access_info, lambda secret: secrets.append(secret.reveal(self.key_ring)))
-        return Quotation(secrets)
 
     def _url(self, given: str | None, vnf_instance_id: str) -> str:
         return request.receiver_url(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -24,8 +25,7 @@ from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_secrets import KeyRing, Secret, map_secrets, revealed
 
 from kubevnfm_mgmt_executor.domain.capi import request
-from kubevnfm_mgmt_executor.domain.capi.callback_file import VARIABLE, CallbackFile
-from kubevnfm_mgmt_executor.domain.capi.clusters import secret_path
+from kubevnfm_mgmt_executor.domain.capi.clusters import host_and_port, secret_path
 from kubevnfm_mgmt_executor.domain.capi.collecting import Collector
 from kubevnfm_mgmt_executor.domain.capi.delivery import Progress, Sender
 from kubevnfm_mgmt_executor.domain.capi.errors import ClusterMissing, NotThereYet
@@ -46,7 +46,8 @@ _RESERVE_S: Final = 60.0
 """Time that a token is valid after the time of the script: clocks differ."""
 _TRUSTED: Final = "SSL_CERT_FILE"
 """The variable by which OpenSSL finds the CAs that it trusts by default."""
-_PORTS: Final[Mapping[str, int]] = {"https": 443, "http": 80}
+_FILE: Final = "KUBEVNFM_CALLBACK_FILE"
+"""The variable that names the file with what a script needs for its call-back (CR-077, docs/credentials-receiver.md)."""
 _FORBIDDEN: Final = 403
 
 
@@ -78,6 +79,7 @@ class Found:
     cluster_uid: str | None
     """None: the Cluster object no longer exists, or DELETED is forced and the management cluster does not answer."""
     body: JsonMapping
+    """The whole body of DELETED; of CREATED and ROTATED all but ``credentials.kubeconfig``."""
     sent: CredentialsSent | None = None
     """The facts of the cluster whose credentials the script sends; None: DELETED."""
 
@@ -186,20 +188,20 @@ class ScriptSenders:
         command, cas = _command(sender), await self.trusted_cas()
         number = len(self.sender.master_keys)
         key = callback.instance_key(self.sender.master_keys[number - 1], command.vnf_instance_id)
-        file = CallbackFile(
-            url=found.url,
-            key_id=callback.key_id(command.vnf_instance_id, number),
-            key=key,
-            ca_pem=cas.receivers if urlsplit(found.url).scheme == "https" else "",
-            vnf_instance_id=command.vnf_instance_id,
-            operation_id=operation_id,
-            body=found.body,
-        )
+        file = {
+            "url": found.url,
+            "keyId": callback.key_id(command.vnf_instance_id, number),
+            "key": key.hex(),
+            "tls": {"ca": cas.receivers} if urlsplit(found.url).scheme == "https" and cas.receivers else None,
+            "vnfInstanceId": command.vnf_instance_id,
+            "vnfLcmOpOccId": operation_id,
+            "body": found.body,
+        }
         destinations = await self._destinations(found, progress)
         opening = Opening(
             reach=tuple(dict.fromkeys((one.address, one.port) for one in destinations)),
             names=_names(destinations),
-            private_files={VARIABLE: file.content(), _TRUSTED: cas.all.encode()},
+            private_files={_FILE: json.dumps(file).encode(), _TRUSTED: cas.all.encode()},
         )
         async with self._access(command, found, progress, life_s) as access:
             entry = {
@@ -223,7 +225,7 @@ class ScriptSenders:
 
     async def _destinations_of(self, url: str, progress: Progress) -> list[_Destination]:
         """Return all addresses of a URL that an operator has configured or allowed."""
-        host, port = _host_and_port(url)
+        host, port = host_and_port(url)
 
         async def look_up() -> tuple[str, ...]:
             try:
@@ -252,7 +254,7 @@ class ScriptSenders:
         of the kubeconfig's CA, and by accepting the kubeconfig's credentials, could be any server that only this service reaches.
         """
         connection = present.credentials.connection
-        host, port = _host_and_port(present.facts.endpoint)
+        host, port = host_and_port(present.facts.endpoint)
         if not cluster_trust(connection.interface_info.get("ssl_ca_cert")).is_verified:
             await progress(f"the script cannot connect to {host}: its kubeconfig does not verify the certificate")
             return []
@@ -325,9 +327,7 @@ class ScriptSenders:
         known = [key.hex(), b64encode(key).decode(), *([access["bearer_token"]] if "bearer_token" in access else [])]
         map_secrets(found.vim.access_info, lambda secret: known.append(secret.reveal(self.key_ring)))
         if found.collected is not None:
-            credentials = found.collected.credentials
-            known.append(b64encode(credentials.kubeconfig.encode()).decode())
-            map_secrets(credentials.connection.access_info, lambda secret: known.append(secret.reveal(self.key_ring)))
+            known += found.collected.credentials.secrets(self.key_ring)
         return frozenset(known)
 
 
@@ -339,11 +339,6 @@ def _command(sender: CredentialsSender) -> SendCredentials | WithdrawCredentials
     command = sender.sends or sender.withdraws
     assert command is not None, "one of them is set"
     return command
-
-
-def _host_and_port(url: str) -> tuple[str, int]:
-    parts = urlsplit(url)
-    return (parts.hostname or "").lower(), parts.port or _PORTS.get(parts.scheme, 443)
 
 
 def _names(destinations: Iterable[_Destination]) -> dict[str, tuple[str, ...]]:

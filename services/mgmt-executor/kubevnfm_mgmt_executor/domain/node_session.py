@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from kubevnfm_mgmt_executor.domain.errors import CommandTimedOut, CommandUnsuccessful, ConnectionLost, NodeFailure
 from kubevnfm_mgmt_executor.domain.output import CollectedOutput
 from kubevnfm_mgmt_executor.domain.ports import Address, CommandOutput, Login, Machine, Machines, OutputLog
+from kubevnfm_mgmt_executor.domain.recorder import TaskResult
 
 CALLS_AT_A_TIME: Final = 6
 """Calls of the script on one machine: sshd allows 10 channels in a session (MaxSessions), and files take some of them."""
@@ -140,6 +141,15 @@ class NodeSession:
                 return await self._run_script(machine, task, values, timeout_s, answer, about, script)
 
         return await self._reopening(once)
+
+    async def change(
+        self, task: str, values: Mapping[str, str], *, timeout_s: float, about: str = "", script: str = ""
+    ) -> TaskResult:
+        """Run a task that answers only whether it has changed the machine; the rest is as for `run_script`."""
+        answer = await self.run_script(
+            task, values, timeout_s=timeout_s, answer=ScriptAnswer, about=about, script=script
+        )
+        return TaskResult(changed=answer.changed)
 
     async def _run_script(
         self,

@@ -16,13 +16,14 @@ from kubevnfm_events import VimConnection
 from kubevnfm_events.credentials import WorkloadCluster
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_secrets import KeyRing, map_secrets
 
 from kubevnfm_mgmt_executor.domain.capi.errors import KubeconfigRefused, NotThereYet
 
 GROUP: Final = "cluster.x-k8s.io"
 _KUBECONFIG_TYPE: Final = "cluster.x-k8s.io/secret"
 _CLUSTER_LABEL: Final = "cluster.x-k8s.io/cluster-name"
-_HTTPS_PORT: Final = 443
+_PORTS: Final = {"https": 443, "http": 80}
 
 AuthType = Literal["bearer_token", "client_certificate"]
 
@@ -49,6 +50,15 @@ class Credentials:
     auth_type: AuthType
     expires_at: str | None
     """RFC 3339; None: they do not expire."""
+
+    def secrets(self, ring: KeyRing) -> list[str]:
+        """Return the texts that nothing may show: those of the login, and the sent form of the kubeconfig.
+
+        Not the kubeconfig's text: that has words which a receiver may name.
+        """
+        found = [base64.b64encode(self.kubeconfig.encode()).decode()]
+        map_secrets(self.connection.access_info, lambda secret: found.append(secret.reveal(ring)))
+        return found
 
 
 def contract_of(cluster: WorkloadCluster) -> str:
@@ -113,7 +123,7 @@ def read_kubeconfig_secret(secret: JsonMapping, cluster: WorkloadCluster, facts:
     except Unprocessable as error:
         raise KubeconfigRefused(error.field, error.reason) from None
     server = str(connection.interface_info["endpoint"])
-    if _host_and_port(server) != _host_and_port(facts.endpoint):
+    if host_and_port(server) != host_and_port(facts.endpoint):
         raise KubeconfigRefused(
             f"{field_name}.clusters[].cluster.server",
             f"the control plane endpoint {facts.endpoint} expected, not {server}",
@@ -157,9 +167,10 @@ def _end_of(certificate: str, place: str) -> str:
     return ends_at.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _host_and_port(url: str) -> tuple[str, int]:
+def host_and_port(url: str) -> tuple[str, int]:
+    """Return the host in lower case, and the port or that of the scheme."""
     parts = urlsplit(url)
-    return (parts.hostname or "").lower(), parts.port or _HTTPS_PORT
+    return (parts.hostname or "").lower(), parts.port or _PORTS.get(parts.scheme, 443)
 
 
 def _mapping(value: object) -> JsonMapping:

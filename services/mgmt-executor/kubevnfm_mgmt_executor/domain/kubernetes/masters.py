@@ -11,7 +11,6 @@ from kubevnfm_mgmt_executor.domain.kubernetes import membership, values
 from kubevnfm_mgmt_executor.domain.kubernetes.answers import JoinAnswer, MembersAnswer
 from kubevnfm_mgmt_executor.domain.kubernetes.quorum import QuorumAtRisk, next_to_heal, takes_part
 from kubevnfm_mgmt_executor.domain.kubernetes.state import ClusterRun
-from kubevnfm_mgmt_executor.domain.node_session import ScriptAnswer
 from kubevnfm_mgmt_executor.domain.ports import Earlier
 from kubevnfm_mgmt_executor.domain.recorder import TaskResult
 
@@ -27,13 +26,8 @@ async def balance(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> Task
         excuse = await membership.excuse_of(run, node)
         if excuse:
             return TaskResult(changed=False, remark=f"its haproxy stays as it is: {excuse}")
-    answer = await run.session(node).run_script(
-        "balance",
-        values.balance(run.cluster, node),
-        timeout_s=run.timeouts.command + run.timeouts.node_ready,
-        answer=ScriptAnswer,
-    )
-    return TaskResult(changed=answer.changed)
+    limit_s = run.timeouts.command + run.timeouts.node_ready
+    return await run.session(node).change("balance", values.balance(run.cluster, node), timeout_s=limit_s)
 
 
 async def quorum(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
@@ -52,23 +46,19 @@ async def stand_down(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> T
     excuse = await membership.excuse_of(run, node)
     if excuse:
         return TaskResult(changed=False, remark=f"it has nothing to give up: {excuse}")
-    answer = await run.session(node).run_script(
-        "stand_down", values.common(run.cluster), timeout_s=run.timeouts.command, answer=ScriptAnswer
-    )
-    return TaskResult(changed=answer.changed)
+    given = values.common(run.cluster)
+    return await run.session(node).change("stand_down", given, timeout_s=run.timeouts.command)
 
 
 async def remove_member(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
     """Remove the member of etcd on ``node``, by exactly its name and its URL."""
-    answer = await run.master.run_script(
+    return await run.master.change(
         "remove_member",
         values.remove_member(run.cluster, node),
         # The virtual address may have to move first, and etcd to choose a leader.
         timeout_s=run.timeouts.command + 2 * run.timeouts.node_ready,
-        answer=ScriptAnswer,
         about=run.cluster.name(node),
     )
-    return TaskResult(changed=answer.changed)
 
 
 async def join_master(run: ClusterRun, node: ManagedNode, earlier: Earlier | None) -> TaskResult:
@@ -91,23 +81,14 @@ async def _join_as_master(run: ClusterRun, node: ManagedNode, earlier: Earlier |
     # First, while the member that an interrupted join has left still runs: of two members, etcd needs both to remove one.
     # After a reset it would count against the majority for ever, and the next join would start as that member, without its data.
     await remove_member(run, node, earlier)
-    await session.run_script(
-        "reset",
-        run.as_built(values.join(cluster, node, ca_cert_hash=run.learned.ca_cert_hash, token="")),
-        timeout_s=limits.command + limits.node_ready,
-        answer=ScriptAnswer,
-    )
+    given = run.as_built(values.join(cluster, node, ca_cert_hash=run.learned.ca_cert_hash, token=""))
+    await session.change("reset", given, timeout_s=limits.command + limits.node_ready)
     # kubeadm refuses the name of a Node that was Ready until a moment ago. Last, because a kubelet that runs registers it again.
     await membership.delete(run, node, None)
     # Deleted by kubeadm after two hours: so for each join (sequences.md 1.3, M12).
     certificate_key = run.certificate_key()
-    await run.master.run_script(
-        "certificates",
-        run.as_built({**values.init(cluster), "CERTIFICATE_KEY": certificate_key}),
-        timeout_s=limits.command,
-        answer=ScriptAnswer,
-        about=cluster.name(node),
-    )
+    given = run.as_built({**values.init(cluster), "CERTIFICATE_KEY": certificate_key})
+    await run.master.change("certificates", given, timeout_s=limits.command, about=cluster.name(node))
     given = values.join(
         cluster,
         node,

@@ -13,7 +13,6 @@ from kubevnfm_mgmt_executor.domain.kubernetes import values
 from kubevnfm_mgmt_executor.domain.kubernetes.answers import DrainAnswer, FactsAnswer, JoinAnswer
 from kubevnfm_mgmt_executor.domain.kubernetes.built import read_configuration
 from kubevnfm_mgmt_executor.domain.kubernetes.state import ClusterRun
-from kubevnfm_mgmt_executor.domain.node_session import ScriptAnswer
 from kubevnfm_mgmt_executor.domain.ports import Earlier
 from kubevnfm_mgmt_executor.domain.recorder import NodeId, TaskResult
 
@@ -58,10 +57,7 @@ async def hosts(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskRe
     excuse = await excuse_of(run, node)
     if excuse:
         return TaskResult(changed=False, remark=f"its hosts file stays as it is: {excuse}")
-    answer = await session.run_script(
-        "hosts", values.hosts(cluster, staying), timeout_s=run.timeouts.command, answer=ScriptAnswer
-    )
-    return TaskResult(changed=answer.changed)
+    return await session.change("hosts", values.hosts(cluster, staying), timeout_s=run.timeouts.command)
 
 
 async def excuse_of(run: ClusterRun, node: ManagedNode) -> str:
@@ -96,14 +92,9 @@ async def uncordon(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> Tas
 
 
 async def _on_targets(run: ClusterRun, master: ManagedNode, task: str) -> TaskResult:
-    answer = await run.session(master).run_script(
-        task,
-        values.of_nodes(run.cluster, run.cluster.targets),
-        # Each node takes a few calls of the API.
-        timeout_s=run.timeouts.command * (1 + len(run.cluster.targets)),
-        answer=ScriptAnswer,
-    )
-    return TaskResult(changed=answer.changed)
+    # Each node takes a few calls of the API.
+    limit_s = run.timeouts.command * (1 + len(run.cluster.targets))
+    return await run.session(master).change(task, values.of_nodes(run.cluster, run.cluster.targets), timeout_s=limit_s)
 
 
 async def drain(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
@@ -143,15 +134,8 @@ async def drain(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskRe
 
 async def delete(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
     """Delete the Node object of ``node`` through the master."""
-    name = run.cluster.name(node)
-    answer = await run.master.run_script(
-        "delete",
-        values.delete(run.cluster, node),
-        timeout_s=run.timeouts.command + run.timeouts.node_ready,
-        answer=ScriptAnswer,
-        about=name,
-    )
-    return TaskResult(changed=answer.changed)
+    given, limit_s = values.delete(run.cluster, node), run.timeouts.command + run.timeouts.node_ready
+    return await run.master.change("delete", given, timeout_s=limit_s, about=run.cluster.name(node))
 
 
 async def look_for_join(run: ClusterRun, node: ManagedNode) -> JoinAnswer:

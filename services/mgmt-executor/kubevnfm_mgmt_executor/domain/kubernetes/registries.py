@@ -6,7 +6,6 @@ from kubevnfm_events.mgmt import ManagedNode
 
 from kubevnfm_mgmt_executor.domain.kubernetes import registry_files, values
 from kubevnfm_mgmt_executor.domain.kubernetes.state import ClusterRun
-from kubevnfm_mgmt_executor.domain.node_session import ScriptAnswer
 from kubevnfm_mgmt_executor.domain.ports import Earlier
 from kubevnfm_mgmt_executor.domain.recorder import TaskResult
 
@@ -20,11 +19,9 @@ async def registries(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> T
     connections = cluster.parameters.private_registry_connection_info
     logins = registry_files.on_the_node(connections, files.authorities, cluster.reveal)
     await session.copy({**files.scripts, **logins})
-    answer = await session.run_script(
+    return await session.change(
         "registries",
         {**values.proxies(cluster), "REGISTRIES": registry_files.listed(connections)},
         timeout_s=cluster.parameters.registries_limit_s(),
-        answer=ScriptAnswer,
         script=registry_files.SCRIPT,
     )
-    return TaskResult(changed=answer.changed)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, TypeVar
+from dataclasses import replace
+from typing import Final
 
 from kubevnfm_cluster.storage import mount_of
 from kubevnfm_events.mgmt import ManagedNode
@@ -13,15 +14,12 @@ from kubevnfm_mgmt_executor.domain.errors import NodeFailure
 from kubevnfm_mgmt_executor.domain.kubernetes import values
 from kubevnfm_mgmt_executor.domain.kubernetes.state import ClusterRun
 from kubevnfm_mgmt_executor.domain.kubernetes.volume_files import MANIFESTS, OWNER_LABEL, SCRIPT
-from kubevnfm_mgmt_executor.domain.node_session import ScriptAnswer
+from kubevnfm_mgmt_executor.domain.node_session import NodeSession, ScriptAnswer
 from kubevnfm_mgmt_executor.domain.ports import Earlier
 from kubevnfm_mgmt_executor.domain.recorder import TaskResult
 
 OWN_CLAIM: Final = "kubevnfm-system/kubevnfm-heal"
 """The claim that does not exist, and that takes a volume so that no other does while it is deleted."""
-
-
-A = TypeVar("A", bound=ScriptAnswer)
 
 
 class VolumesInUse(NodeFailure, code="persistent-volumes-in-use"):
@@ -119,15 +117,9 @@ async def disks(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskRe
         f"{run.cluster.volumes[one.volume_resource_id]} {one.mount_to} {one.volume_resource_id}"
         for one in storage.cinder_volume_setup_params
     ]
-    answer = await _run_script(
-        run,
-        node,
-        "disks",
-        {"DISKS": "\n".join(lines), "TIMEOUT_S": str(limits.command)},
-        timeout_s=limits.node_install,
-        answer=ScriptAnswer,
-    )
-    return TaskResult(changed=answer.changed, facts={"volumes": dict(run.cluster.volumes)})
+    given = {"DISKS": "\n".join(lines), "TIMEOUT_S": str(limits.command)}
+    result = await _change(run, node, "disks", given, timeout_s=limits.node_install)
+    return replace(result, facts={"volumes": dict(run.cluster.volumes)})
 
 
 async def exports(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
@@ -139,16 +131,12 @@ async def exports(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> Task
         for one in storage.nfs_server_setup_params
     ]
     given = {**values.proxies(run.cluster), "EXPORTS": "\n".join(lines)}
-    answer = await _run_script(run, node, "exports", given, timeout_s=run.timeouts.node_install, answer=ScriptAnswer)
-    return TaskResult(changed=answer.changed)
+    return await _change(run, node, "exports", given, timeout_s=run.timeouts.node_install)
 
 
 async def nfs_client(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
     """Install the program by which the kubelet mounts the volumes."""
-    answer = await _run_script(
-        run, node, "nfs_client", values.proxies(run.cluster), timeout_s=run.timeouts.node_install, answer=ScriptAnswer
-    )
-    return TaskResult(changed=answer.changed)
+    return await _change(run, node, "nfs_client", values.proxies(run.cluster), timeout_s=run.timeouts.node_install)
 
 
 async def register_volumes(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
@@ -159,14 +147,9 @@ async def register_volumes(run: ClusterRun, node: ManagedNode, _: Earlier | None
     if others:
         raise NodeFailure(f"persistent volumes that are not this VNF's have the names {', '.join(others)}", node=name)
     await run.session(node).copy({MANIFESTS: files.manifests})
-    answer = await _run_script(
-        run,
-        node,
-        "register",
-        {"VOLUMES": " ".join(files.names), "TIMEOUT_S": str(run.timeouts.node_ready)},
-        timeout_s=run.timeouts.command + len(files.names) * run.timeouts.node_ready,
-        answer=VolumesAnswer,
-    )
+    given = {"VOLUMES": " ".join(files.names), "TIMEOUT_S": str(run.timeouts.node_ready)}
+    limit_s = run.timeouts.command + len(files.names) * run.timeouts.node_ready
+    answer = await _asked(run, node, "register", given, timeout_s=limit_s)
     own = volumes_of(answer.volumes.items, instance_id=cluster.vnf_instance_id)
     facts = {
         one.metadata.name: {"uid": one.metadata.uid, **(one.spec.nfs.model_dump() if one.spec.nfs else {})}
@@ -195,30 +178,32 @@ async def release_volumes(run: ClusterRun, node: ManagedNode, _: Earlier | None)
         return TaskResult(changed=False)
     lines = [f"{one.metadata.name} {one.metadata.resource_version}" for one in own]
     limit_s = limits.command * (1 + len(own))
-    await _run_script(run, node, "reserve", {"RESERVED": "\n".join(lines)}, timeout_s=limit_s, answer=ScriptAnswer)
+    await _change(run, node, "reserve", {"RESERVED": "\n".join(lines)}, timeout_s=limit_s)
     names = " ".join(one.metadata.name for one in own)
     given = {"VOLUMES": names, "TIMEOUT_S": str(limits.node_ready)}
-    answer = await _run_script(
-        run, node, "release", given, timeout_s=limits.command + limits.node_ready, answer=ScriptAnswer
-    )
-    return TaskResult(changed=answer.changed)
+    return await _change(run, node, "release", given, timeout_s=limits.command + limits.node_ready)
 
 
 async def _listed(run: ClusterRun, node: ManagedNode) -> Sequence[Volume]:
-    answer = await _run_script(run, node, "listed", {}, timeout_s=run.timeouts.command, answer=VolumesAnswer)
-    return answer.volumes.items
+    return (await _asked(run, node, "listed", {}, timeout_s=run.timeouts.command)).volumes.items
 
 
-async def _run_script(
-    run: ClusterRun,
-    node: ManagedNode,
-    task: str,
-    given: Mapping[str, str],
-    *,
-    timeout_s: float,
-    answer: type[A],
-) -> A:
+async def _asked(
+    run: ClusterRun, node: ManagedNode, task: str, given: Mapping[str, str], *, timeout_s: float
+) -> VolumesAnswer:
+    session, values = await _with_script(run, node, given)
+    return await session.run_script(task, values, timeout_s=timeout_s, answer=VolumesAnswer, script=SCRIPT)
+
+
+async def _change(
+    run: ClusterRun, node: ManagedNode, task: str, given: Mapping[str, str], *, timeout_s: float
+) -> TaskResult:
+    session, values = await _with_script(run, node, given)
+    return await session.change(task, values, timeout_s=timeout_s, script=SCRIPT)
+
+
+async def _with_script(
+    run: ClusterRun, node: ManagedNode, given: Mapping[str, str]
+) -> tuple[NodeSession, Mapping[str, str]]:
     await run.session(node).copy(run.files.volumes.scripts)
-    return await run.session(node).run_script(
-        task, {"OWNER": run.cluster.vnf_instance_id, **given}, timeout_s=timeout_s, answer=answer, script=SCRIPT
-    )
+    return run.session(node), {"OWNER": run.cluster.vnf_instance_id, **given}

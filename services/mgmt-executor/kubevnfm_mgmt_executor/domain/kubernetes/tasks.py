@@ -24,7 +24,6 @@ from kubevnfm_mgmt_executor.domain.kubernetes.answers import (
 )
 from kubevnfm_mgmt_executor.domain.kubernetes.state import ClusterRun
 from kubevnfm_mgmt_executor.domain.kuryr import tasks as kuryr
-from kubevnfm_mgmt_executor.domain.node_session import ScriptAnswer
 from kubevnfm_mgmt_executor.domain.ports import Earlier
 from kubevnfm_mgmt_executor.domain.recorder import TaskResult
 
@@ -78,13 +77,8 @@ async def network(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> Task
     """Apply the pod network's manifest and wait for its workloads."""
     # The script waits for one workload after the other, for each up to node_ready.
     rollouts_s = len(run.files.network_workloads) * run.timeouts.node_ready
-    answer = await run.session(node).run_script(
-        "network",
-        values.network(run.cluster, run.files),
-        timeout_s=run.timeouts.command + rollouts_s,
-        answer=ScriptAnswer,
-    )
-    return TaskResult(changed=answer.changed)
+    given, limit_s = values.network(run.cluster, run.files), run.timeouts.command + rollouts_s
+    return await run.session(node).change("network", given, timeout_s=limit_s)
 
 
 async def admin(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
@@ -135,8 +129,7 @@ async def label(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskRe
         return TaskResult(changed=False)
     # A kubelet registers its node only after it has received its certificate, so kubectl may have to wait for it.
     timeout_s = run.timeouts.command + run.timeouts.node_ready
-    answer = await run.session(node).run_script("label", run.labels, timeout_s=timeout_s, answer=ScriptAnswer)
-    return TaskResult(changed=answer.changed)
+    return await run.session(node).change("label", run.labels, timeout_s=timeout_s)
 
 
 async def verify(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:

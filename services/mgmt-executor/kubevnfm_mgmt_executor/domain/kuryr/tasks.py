@@ -13,7 +13,6 @@ from kubevnfm_mgmt_executor.domain.kubernetes import values
 from kubevnfm_mgmt_executor.domain.kubernetes.registry_files import LIBRARY
 from kubevnfm_mgmt_executor.domain.kubernetes.state import ClusterRun
 from kubevnfm_mgmt_executor.domain.kuryr.manifests import WORKLOADS, manifests
-from kubevnfm_mgmt_executor.domain.node_session import ScriptAnswer
 from kubevnfm_mgmt_executor.domain.ports import Earlier
 from kubevnfm_mgmt_executor.domain.recorder import TaskResult
 
@@ -45,7 +44,7 @@ async def kuryr(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskRe
     session = run.session(node)
     # With the login of Keystone: uploaded with mode 0600, to this master alone, and removed with the folder.
     await session.copy({MANIFEST: text.encode()})
-    answer = await session.run_script(
+    return await session.change(
         "network",
         {
             **values.common(cluster),
@@ -53,9 +52,7 @@ async def kuryr(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskRe
             "CNI_WORKLOADS": "\n".join(f"{namespace} {workload}" for namespace, workload in WORKLOADS),
         },
         timeout_s=run.timeouts.command + len(WORKLOADS) * run.timeouts.node_ready,
-        answer=ScriptAnswer,
     )
-    return TaskResult(changed=answer.changed)
 
 
 async def entry(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> TaskResult:
@@ -72,12 +69,10 @@ async def withdraw(run: ClusterRun, node: ManagedNode, _: Earlier | None) -> Tas
 async def _script(run: ClusterRun, node: ManagedNode, task: str, given: Mapping[str, str]) -> TaskResult:
     session, limits = run.session(node), run.timeouts
     await session.copy({SCRIPT: await own_script(run.tools.own_files), LIBRARY: run.files.script})
-    answer = await session.run_script(
+    return await session.change(
         task,
         {"TIMEOUT_S": str(limits.node_ready), **given},
         # `withdraw` waits for each Service in turn; 20 of them, at the most, may be slow.
         timeout_s=limits.command + (20 if task == "withdraw" else 1) * limits.node_ready,
-        answer=ScriptAnswer,
         script=SCRIPT,
     )
-    return TaskResult(changed=answer.changed)
