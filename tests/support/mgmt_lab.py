@@ -244,7 +244,11 @@ class MgmtLab:
 
     async def running(self, node: ManagedNode, program: str) -> None:
         """Return once a stand-in program was started on a node."""
-        while not self.calls(node, program):  # noqa: ASYNC110  # the lab has a count, but no event
+        await self.until_called(node, program, times=1)
+
+    async def until_called(self, node: ManagedNode, program: str, *, times: int) -> None:
+        """Return once a stand-in program was started so often on a node."""
+        while self.calls(node, program) < times:  # noqa: ASYNC110  # the lab has a count, but no event
             await asyncio.sleep(0.01)
 
     async def reached(self, fault: Fault) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from kill_steps import killed_at
-from kubevnfm_events.mgmt import ManagedNode, RunPhase
+from kubevnfm_events.mgmt import ManagedNode, PhaseDone, RunPhase
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_lab.machines.programs.kubeadm.join import VOTING
 from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, NodeUnreachable
@@ -35,7 +35,7 @@ def command(lab: MgmtLab, nodes: Sequence[ManagedNode], **more: Any) -> RunPhase
 async def test_the_api_answers_while_any_one_master_is_down(lab: MgmtLab) -> None:
     """SEQ-158, SEQ-159, SEQ-160, W-24: haproxy and keepalived on the masters; each is taken down and comes back."""
     nodes = await machines(lab)
-    done = await lab.run(command(lab, nodes))
+    done = await lab.run(command(lab, nodes), operation="op-0", message="m-0")
     assert done.cluster is not None
     assert done.cluster.server == f"https://{vip(nodes)}:16443"
     await lab.assert_ready(done.cluster, ["master10", "master11", "master12", "worker20"])
@@ -58,6 +58,34 @@ async def test_the_api_answers_while_any_one_master_is_down(lab: MgmtLab) -> Non
         assert servers == ["master10", "master11", "master12"]
         assert "stats" not in config
         assert ((folder / "keepalived/keepalived.conf").stat().st_mode & 0o777) == 0o600
+    await workers_come_and_go_while_the_first_master_is_down(lab, nodes, done)
+
+
+async def workers_come_and_go_while_the_first_master_is_down(
+    lab: MgmtLab, nodes: Sequence[ManagedNode], done: PhaseDone
+) -> None:
+    """C1, C2: through any master that answers."""
+    assert done.cluster is not None
+    nodes = [node.model_copy(update={"name": done.node_names[node.vnfc_id]}) for node in nodes]
+    await lab.machines.stop(nodes[0].server_id)
+    new = await lab.boot("worker", 21, host="compute-1")
+
+    def scaling(phase: Any) -> RunPhase:
+        given = [node.model_copy(update={"is_target": node is new}) for node in [*nodes, new]]
+        return command(lab, given, phase=phase)
+
+    lab.news.clear()
+    await lab.run(scaling("scale_end"))
+    await lab.assert_ready(done.cluster, ["master11", "master12", "worker20", "worker21"])
+    assert {news.node for news in lab.news if news.task == "facts"} == {"master11"}
+    assert {news.node for news in lab.news if news.task == "hosts" and news.state == "finished"} == {
+        "master11",
+        "master12",
+        "worker20",
+    }
+    await lab.run(scaling("scale_start"), message="m-2")
+    listed = await lab.ask_api(done.cluster, "/api/v1/nodes")
+    assert "worker21" not in {one["metadata"]["name"] for one in listed["items"]}
 
 
 @pytest.mark.parametrize(("task", "node"), killed_at(STEPS, in_every_run={"join_master"}))
@@ -129,9 +157,19 @@ async def test_a_member_of_etcd_that_is_left_over_is_removed_by_name_and_address
     await lab.machines.destroy(nodes[2].server_id)
     again = await lab.boot("master", 12, host="compute-0")
     again = again.model_copy(update={"vnfc_id": "vnfc-again"})
-    await lab.run(command(lab, [*nodes[:2], again]), message="m-2")
+    nodes = [*nodes[:2], again]
+    await lab.run(command(lab, nodes), message="m-2")
     assert await members(lab, nodes[0]) == ["master10", "master11", "master12"]
     await lab.assert_ready(done.cluster, ["master10", "master11", "master12"])
+
+    # A cluster of which no master answers says so before any change.
+    for node in nodes:
+        await lab.machines.stop(node.server_id)
+    new = await lab.boot("worker", 21)
+    asked = command(lab, [*nodes, new], phase="scale_end", changes={"x_timeouts": {"ssh_ready": 1}})
+    with pytest.raises(NodeUnreachable, match="node master10: no SSH session"):
+        await lab.run(asked)
+    assert lab.calls(new, "ssh connect") == 0
 
 
 async def test_masters_join_one_after_another_and_the_key_stays_in_files(lab: MgmtLab) -> None:
@@ -151,46 +189,6 @@ async def test_masters_join_one_after_another_and_the_key_stays_in_files(lab: Mg
     for node in nodes[:2]:
         await lab.machines.stop(node.server_id)
     await lab.ask_api(done.cluster, "/api/v1/nodes")
-
-
-async def test_workers_come_and_go_while_the_first_master_is_down(lab: MgmtLab) -> None:
-    """C1, C2: through any master that answers."""
-    nodes = await machines(lab)
-    done = await lab.run(command(lab, nodes), operation="op-0", message="m-0")
-    assert done.cluster is not None
-    nodes = [node.model_copy(update={"name": done.node_names[node.vnfc_id]}) for node in nodes]
-    await lab.machines.stop(nodes[0].server_id)
-    new = await lab.boot("worker", 21, host="compute-1")
-
-    def scaling(phase: Any) -> RunPhase:
-        given = [node.model_copy(update={"is_target": node is new}) for node in [*nodes, new]]
-        return command(lab, given, phase=phase)
-
-    lab.news.clear()
-    await lab.run(scaling("scale_end"))
-    await lab.assert_ready(done.cluster, ["master11", "master12", "worker20", "worker21"])
-    assert {news.node for news in lab.news if news.task == "facts"} == {"master11"}
-    assert {news.node for news in lab.news if news.task == "hosts" and news.state == "finished"} == {
-        "master11",
-        "master12",
-        "worker20",
-    }
-    await lab.run(scaling("scale_start"), message="m-2")
-    listed = await lab.ask_api(done.cluster, "/api/v1/nodes")
-    assert "worker21" not in {one["metadata"]["name"] for one in listed["items"]}
-
-
-async def test_a_cluster_of_which_no_master_answers_says_so_before_any_change(lab: MgmtLab) -> None:
-    nodes = await machines(lab, workers=0)
-    done = await lab.run(command(lab, nodes), operation="op-0", message="m-0")
-    assert done.cluster is not None
-    for node in nodes:
-        await lab.machines.stop(node.server_id)
-    new = await lab.boot("worker", 21)
-    asked = command(lab, [*nodes, new], phase="scale_end", changes={"x_timeouts": {"ssh_ready": 1}})
-    with pytest.raises(NodeUnreachable, match="node master10: no SSH session"):
-        await lab.run(asked)
-    assert lab.calls(new, "ssh connect") == 0
 
 
 async def test_several_masters_without_a_virtual_address_are_refused(lab: MgmtLab) -> None:

@@ -15,12 +15,15 @@ from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful
 from mgmt_lab import MgmtLab
 
 
-@pytest.mark.parametrize(("version", "pause"), [("1.30.8", "3.9"), ("1.31.4", "3.10"), ("1.34.10", "3.10.1")])
-async def test_the_sandbox_has_the_image_that_kubeadm_names(lab: MgmtLab, version: str, pause: str) -> None:
+@pytest.mark.parametrize(("version", "pause"), [("1.29.12", "3.9"), ("v1.30.8", "3.9"), ("1.34.10", "3.10.1")])
+async def test_the_version_is_the_requested_one_and_the_sandbox_has_the_image_that_kubeadm_names(
+    lab: MgmtLab, version: str, pause: str
+) -> None:
     nodes = await lab.boot_cluster(workers=1)
     changes = {"x_kubernetes_version": version, "x_mirror": {"images": "https://mirror.example:5000"}}
     done = await lab.run(lab.command(nodes, changes=changes))
     assert done.cluster is not None
+    assert done.cluster.kubernetes_version == f"v{version.removeprefix('v')}"
     await lab.assert_ready(done.cluster, ["master10", "worker20"])
     for node in nodes:
         config = (lab.machine(node).root / "etc/containerd/config.toml").read_text()
@@ -43,31 +46,30 @@ async def test_debian_12_becomes_a_cluster_also_with_a_configuration_of_an_earli
 
 
 @pytest.mark.parametrize("machine_settings", [MachineSettings(system=DEBIAN)])
-@pytest.mark.parametrize(
-    "left", ["unpacked", "unpacked without runc", "half-configured", "half-installed", "interrupted"]
-)
-async def test_a_retry_repairs_packages_that_an_installation_left_half_done(lab: MgmtLab, left: str) -> None:
+async def test_a_retry_repairs_packages_that_an_installation_left_half_done(lab: MgmtLab) -> None:
     nodes = await lab.boot_cluster(workers=0)
     machine = lab.machine(nodes[0])
     lab.faults.add(part="program", verb="apt-get update", status=100, message="stop here", times=1)
     with pytest.raises(CommandUnsuccessful):
         await lab.run(lab.command(nodes))
     packages = machine.packages
-    (machine.root / "etc/containerd").mkdir(exist_ok=True)
-    (machine.root / "etc/containerd/config.toml").write_text("version = 2\n")
-    packages.installed["containerd"] = packages.distribution["containerd"]
-    packages.unfinished["containerd"] = "half-configured" if left == "interrupted" else left.partition(" ")[0]
-    if left != "unpacked without runc":
+    for left in ("unpacked", "unpacked without runc", "half-configured", "half-installed", "interrupted"):
+        (machine.root / "etc/containerd").mkdir(exist_ok=True)
+        (machine.root / "etc/containerd/config.toml").write_text("version = 2\n")
+        packages.installed["containerd"] = packages.distribution["containerd"]
+        packages.unfinished["containerd"] = "half-configured" if left == "interrupted" else left.partition(" ")[0]
         packages.installed["runc"] = packages.distribution["runc"]
-    if left == "interrupted":
-        (machine.root / "var/lib/dpkg/updates").mkdir()
-        (machine.root / "var/lib/dpkg/updates/0001").write_text("Package: containerd\n")
-    done = await lab.run(lab.command(nodes), operation="op-2", message="m-2")
-    assert done.cluster is not None
-    await lab.assert_ready(done.cluster, ["master10"])
-    assert not packages.unfinished
-    assert "runc" in packages.installed
-    assert "repairing the packages containerd" in await lab.log("op-2")
+        if left == "unpacked without runc":
+            del packages.installed["runc"]
+        if left == "interrupted":
+            (machine.root / "var/lib/dpkg/updates").mkdir(exist_ok=True)
+            (machine.root / "var/lib/dpkg/updates/0001").write_text("Package: containerd\n")
+        done = await lab.run(lab.command(nodes), operation=left, message=left)
+        assert done.cluster is not None
+        await lab.assert_ready(done.cluster, ["master10"])
+        assert not packages.unfinished, left
+        assert "runc" in packages.installed, left
+        assert "repairing the packages containerd" in await lab.log(left)
 
 
 @pytest.mark.parametrize(

@@ -93,25 +93,11 @@ async def test_a_command_on_the_bus_is_answered_by_the_phases_end(service: Servi
     assert isinstance(done, PhaseDone)
     assert done.cluster is not None
     await service.lab.assert_ready(done.cluster, ["master10", "worker20"])
+    await operators_read_what_machines_said_with_the_internal_token(service)
+    await a_forgotten_instance_leaves_nothing_behind(service)
 
 
-async def test_a_failure_names_node_task_and_layer(service: Service) -> None:
-    nodes = await service.lab.boot_cluster(workers=1)
-    service.lab.faults.add(part="program", verb="kubeadm join", status=1, message="x509: unknown authority")
-    failed = await service.ask(service.lab.command(nodes))
-    assert isinstance(failed, CommandFailed)
-    assert (failed.node, failed.task, failed.title, failed.status) == (
-        "worker20",
-        "join",
-        "Management driver failed",
-        422,
-    )
-    assert "x509: unknown authority" in failed.detail
-
-
-async def test_operators_read_what_machines_said_with_the_internal_token(service: Service) -> None:
-    nodes = await service.lab.boot_cluster(workers=1)
-    await service.ask(service.lab.command(nodes))
+async def operators_read_what_machines_said_with_the_internal_token(service: Service) -> None:
     path = "/internal/v1/operations/op-1/log"
     status, everything = await service.get(path)
     assert status == 200
@@ -126,14 +112,26 @@ async def test_operators_read_what_machines_said_with_the_internal_token(service
     assert (await service.get("/health/ready", token=None))[0] == 200
 
 
-async def test_a_forgotten_instance_leaves_nothing_behind(service: Service) -> None:
-    nodes = await service.lab.boot_cluster(workers=0)
-    await service.ask(service.lab.command(nodes))
+async def a_forgotten_instance_leaves_nothing_behind(service: Service) -> None:
     for _ in range(2):
         answer = await service.ask(ForgetInstance(vnf_instance_id=service.lab.instance_id), operation="op-2")
         assert isinstance(answer, InstanceForgotten)
     for collection in ("tasks", "host_keys", "node_logs"):
         assert not await service.lab.store.find(collection, Query())
+
+
+async def test_a_failure_names_node_task_and_layer(service: Service) -> None:
+    nodes = await service.lab.boot_cluster(workers=1)
+    service.lab.faults.add(part="program", verb="kubeadm join", status=1, message="x509: unknown authority")
+    failed = await service.ask(service.lab.command(nodes))
+    assert isinstance(failed, CommandFailed)
+    assert (failed.node, failed.task, failed.title, failed.status) == (
+        "worker20",
+        "join",
+        "Management driver failed",
+        422,
+    )
+    assert "x509: unknown authority" in failed.detail
 
 
 @pytest.mark.parametrize("is_of_vnf", [True, False])

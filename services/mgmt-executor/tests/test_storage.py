@@ -219,12 +219,23 @@ def holding(site: Site, kind: str) -> None:
 
 
 async def test_a_volume_with_a_file_system_is_mounted_as_it_is(site: Site) -> None:
-    """SEQ-190, W-31."""
+    """SEQ-190, W-31; SEQ-085, SEQ-088: a new worker can mount it, and the server is left alone."""
     holding(site, "xfs")
     await site.installed()
     assert formatted(site) == 0
     assert site.file("volume/data") == "precious"
     assert " /volume xfs defaults,nofail," in site.file("etc/fstab")
+    lab = site.lab
+    calls = dict(lab.machine(site.server).calls)
+    new = await lab.boot("worker", 21)
+    site.nodes.insert(2, new)
+    await lab.run(site.command("scale_end", [new]))
+    assert {news.node for news in lab.news if news.task == "nfs_client"} == {"worker21"}
+    assert (lab.machine(new).root / "sbin/mount.nfs").exists()
+    site.nodes[2] = new.model_copy(update={"name": "worker21"})
+    await lab.run(site.command("scale_start", [site.nodes[2]]), message="m-2")
+    assert dict(lab.machine(site.server).calls) == calls
+    assert {one["status"]["phase"] for one in (await site.volumes()).values()} == {"Available"}
 
 
 @pytest.mark.parametrize(
@@ -281,22 +292,6 @@ async def test_manifests_are_checked_before_the_first_login(site: Site) -> None:
     assert site.lab.machine(site.server).calls["ssh connection"] == 0
 
 
-async def test_a_new_worker_can_mount_volumes_and_the_server_is_left_alone(site: Site) -> None:
-    """SEQ-085, SEQ-088."""
-    lab = site.lab
-    await site.installed()
-    calls = dict(lab.machine(site.server).calls)
-    new = await lab.boot("worker", 21)
-    site.nodes.insert(2, new)
-    await lab.run(site.command("scale_end", [new]))
-    assert {news.node for news in lab.news if news.task == "nfs_client"} == {"worker21"}
-    assert (lab.machine(new).root / "sbin/mount.nfs").exists()
-    site.nodes[2] = new.model_copy(update={"name": "worker21"})
-    await lab.run(site.command("scale_start", [site.nodes[2]]), message="m-2")
-    assert dict(lab.machine(site.server).calls) == calls
-    assert {one["status"]["phase"] for one in (await site.volumes()).values()} == {"Available"}
-
-
 async def test_a_worker_that_is_replaced_gets_the_client_before_it_joins(site: Site) -> None:
     """SEQ-086; in a heal of both, the volumes come back last."""
     asked = site.command("heal_end", [site.nodes[1], site.server])
@@ -307,25 +302,30 @@ async def test_a_worker_that_is_replaced_gets_the_client_before_it_joins(site: S
     assert set(registered.after) == {("verify", "master10"), ("exports", site.name)}
 
 
-@pytest.mark.parametrize("keeps_volume", [False, True])
-async def test_a_new_storage_server_has_the_volumes_again(site: Site, keeps_volume: bool) -> None:
-    """SEQ-078, SEQ-080 to SEQ-082, SEQ-190, SEQ-180: killed in both phases, and repeated."""
-    lab = site.lab
+async def test_a_new_storage_server_has_the_volumes_again(site: Site) -> None:
+    """SEQ-078, SEQ-080 to SEQ-082, SEQ-190, SEQ-180: killed in both phases, and repeated; with another disk and with its own."""
     await site.installed()
+    for keeps_volume in (False, True):
+        await is_replaced_and_has_the_volumes_again(site, keeps_volume=keeps_volume)
+
+
+async def is_replaced_and_has_the_volumes_again(site: Site, *, keeps_volume: bool) -> None:
+    lab, number = site.lab, int(keeps_volume)
     lab.machine(site.server).root.joinpath("volume/nfs/pv1/data").write_text("precious")
     uids = {name: one["metadata"]["uid"] for name, one in (await site.volumes()).items()}
     joined = {node.vnfc_id: dict(lab.machine(node).calls) for node in site.nodes[1:2]}
     start = site.command("heal_start", [site.server])
-    await lab.run_until(start, "release_volumes", "master10", message="m-1")
-    await lab.run(start, message="m-1", fencing=2)
+    lab.news.clear()
+    await lab.run_until(start, "release_volumes", "master10", operation=f"start-{number}", message="m-1")
+    await lab.run(start, operation=f"start-{number}", message="m-1", fencing=2)
     assert await site.volumes() == {}
     # A repeat finds nothing left to do.
-    await lab.run(start, message="m-2")
+    await lab.run(start, operation=f"start-{number}", message="m-2")
     old = await site.replace_server(keeps_volume=keeps_volume)
     end = site.command("heal_end", [site.server], gone=[old])
     lab.news.clear()
-    await lab.run_until(end, "exports", site.name, message="m-3")
-    await lab.run(end, message="m-3", fencing=2)
+    await lab.run_until(end, "exports", site.name, operation=f"end-{number}", message="m-3")
+    await lab.run(end, operation=f"end-{number}", message="m-3", fencing=2)
     now = await site.volumes()
     assert {one["status"]["phase"] for one in now.values()} == {"Available"}
     assert set(now) == set(uids)
@@ -388,28 +388,25 @@ async def test_a_mix_of_dead_machines_is_healed_masters_first_and_the_volumes_co
     assert not {one["metadata"]["uid"] for one in now.values()} & set(uids.values())
 
 
-@pytest.mark.parametrize("phase", ["Bound", "Released"])
-async def test_a_volume_in_use_refuses_the_heal_and_nothing_changes(site: Site, phase: str) -> None:
+async def test_a_volume_in_use_refuses_the_heal_and_nothing_changes(site: Site) -> None:
     """SEQ-079; the retry goes on once the claim, and a volume that stays Released, are gone."""
     lab = site.lab
     await site.installed()
     assert site.access is not None
     await site.claim("nfs-pv2")
-    claim = "/api/v1/namespaces/default/persistentvolumeclaims/of-nfs-pv2"
-    if phase == "Released":
-        await lab.ask_api(site.access, claim, method="DELETE")
-        await site.until_phase("nfs-pv2", "Released")
-    before = await site.volumes()
     worker = site.nodes[1]
-    with pytest.raises(VolumesInUse) as caught:
-        await lab.run(site.command("heal_start", [worker, site.server]))
-    assert f"nfs-pv2 ({phase}, claim default/of-nfs-pv2)" in str(caught.value)
-    assert (caught.value.node, caught.value.task) == ("master10", "release_volumes")
-    assert await site.volumes() == before
-    assert not {"cordon", "drain", "delete"} & {news.task for news in lab.news}
-    if phase == "Bound":
-        await lab.ask_api(site.access, claim, method="DELETE")
-        await site.until_phase("nfs-pv2", "Released")
+    for phase in ("Bound", "Released"):
+        if phase == "Released":
+            claim = "/api/v1/namespaces/default/persistentvolumeclaims/of-nfs-pv2"
+            await lab.ask_api(site.access, claim, method="DELETE")
+            await site.until_phase("nfs-pv2", "Released")
+        before = await site.volumes()
+        with pytest.raises(VolumesInUse) as caught:
+            await lab.run(site.command("heal_start", [worker, site.server]), message=phase)
+        assert f"nfs-pv2 ({phase}, claim default/of-nfs-pv2)" in str(caught.value)
+        assert (caught.value.node, caught.value.task) == ("master10", "release_volumes")
+        assert await site.volumes() == before
+        assert not {"cordon", "drain", "delete"} & {news.task for news in lab.news}
     await lab.ask_api(site.access, f"{VOLUMES}/nfs-pv2", method="DELETE")
     await lab.run(site.command("heal_start", [worker, site.server]), message="m-2")
     assert await site.volumes() == {}
