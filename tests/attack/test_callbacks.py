@@ -16,7 +16,7 @@ import pytest
 from kubevnfm.client import GatewayClient
 from kubevnfm.settings import Settings
 from kubevnfm.single import single_node
-from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_clients import callback
 from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
@@ -25,8 +25,8 @@ from kubevnfm_events.vim import RegisterReceived
 from kubevnfm_kit.ids import new_id
 from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import KeyRing
-from kubevnfm_store import SqliteStore
 from kubevnfm_store.query import Query
+from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.backends import Backends
 from lcm_world import SAMPLES, TOKEN, World, lcm_world, sample_request
 from receiver_twins import INSTANCE, MASTER, AwaitingLcm, a_body, a_kubeconfig, receiver_settings

@@ -30,8 +30,8 @@ from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing, Secret
-from kubevnfm_store.sqlite import SqliteStore
-from kubevnfm_worker import Done, StepContext
+from kubevnfm_store.sqlite.store import SqliteStore
+from kubevnfm_worker.outcome import Done, StepContext
 from loopback import next_address
 from vnf_networks import networks
 

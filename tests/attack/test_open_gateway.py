@@ -15,12 +15,12 @@ from kubevnfm_access.hosts import AuthenticationOff, KnownHosts
 from kubevnfm_access.middleware import Proxies, admitted
 from kubevnfm_access.settings import AccessSettings
 from kubevnfm_access.wiring import proxies
-from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_clients import callback
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_secrets import KeyRing
-from kubevnfm_store import SqliteStore
+from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.backends import Backends
 from lcm_world import KEY, TOKEN, lcm_world
 from pydantic import ValidationError

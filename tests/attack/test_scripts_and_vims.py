@@ -13,7 +13,7 @@ from kubevnfm_mgmt_executor.wiring import INDEXES
 from kubevnfm_sandbox.answers import AnswerRefused
 from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing, hide
-from kubevnfm_store.sqlite import SqliteStore
+from kubevnfm_store.sqlite.store import SqliteStore
 from package_scripts import PACKAGE, PackageScripts
 from sandbox_kernel import needs_confinement
 

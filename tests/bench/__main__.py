@@ -19,7 +19,8 @@ from uuid import uuid4
 
 from kubevnfm.client import GatewayClient
 from kubevnfm.demo import lab, openstack_vim
-from kubevnfm_store import MongoStore, SqliteStore
+from kubevnfm_store.mongo.store import MongoStore
+from kubevnfm_store.sqlite.store import SqliteStore
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]

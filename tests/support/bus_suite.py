@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
-from kubevnfm_bus import Ack, Again, Dead, Delivery, MessageBus, Verdict
+from kubevnfm_bus.port import Ack, Again, Dead, Delivery, MessageBus, Verdict
 from kubevnfm_events import Command, Envelope, Event, Message
 from kubevnfm_secrets import KeyRing, Secret
 from patience import until_true

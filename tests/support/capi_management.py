@@ -34,7 +34,7 @@ from kubevnfm_infra_k8s.handlers.machines import MachineHandlers
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_lab.kubernetes.controllers.capi.objects import add_finalizer
 from kubevnfm_lab.kubernetes.objects import Key, value_at
-from kubevnfm_worker import Done
+from kubevnfm_worker.outcome import Done
 from patience import until_true
 
 SAMPLES = Path(__file__).parents[2] / "deploy" / "samples"

@@ -16,7 +16,8 @@ from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lcm_api.lifecycle.core.drift import KEY
 from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
 from kubevnfm_lcm_api.lifecycle.core.idle_instances import Questions
-from kubevnfm_worker import Outbox, OutboxRelay
+from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.relay import OutboxRelay
 from lcm_world import RING, World, lcm_world
 
 GONE: Final = "the stack vnf-1 (s) does not exist"

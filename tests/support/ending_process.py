@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
+from kubevnfm_bus.inprocess import InProcessBus
+from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope, Event, Message, from_document
 from kubevnfm_events.stacks import CreateResources
 from kubevnfm_secrets import KeyRing
-from kubevnfm_store.sqlite import SqliteStore
-from kubevnfm_worker import Done, Outcome, StepContext
+from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.outcome import Done, Outcome, StepContext
 
 SERVICE = "infra-openstack"
 LIVES_TOGETHER = 2

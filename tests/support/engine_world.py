@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, cast
 
-from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_events.contract import commands
@@ -30,7 +30,9 @@ from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.states import Task
 from kubevnfm_store.query import Stored
 from kubevnfm_store.sqlite.store import SqliteStore
-from kubevnfm_worker import CommandWorker, Outbox, OutboxRelay
+from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.relay import OutboxRelay
+from kubevnfm_worker.worker import CommandWorker
 from lcm_builders import RING, answer_to
 from watched_store import WatchedStore
 

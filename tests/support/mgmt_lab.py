@@ -39,8 +39,8 @@ from kubevnfm_mgmt_executor.handlers import MgmtHandlers
 from kubevnfm_mgmt_executor.wiring import INDEXES
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.query import by
-from kubevnfm_store.sqlite import SqliteStore
-from kubevnfm_worker import Done, StepContext
+from kubevnfm_store.sqlite.store import SqliteStore
+from kubevnfm_worker.outcome import Done, StepContext
 from vnf_networks import networks
 
 SAMPLE = Path(__file__).parents[2] / "deploy/samples/cluster"

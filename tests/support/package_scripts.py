@@ -17,8 +17,8 @@ from kubevnfm_mgmt_executor.script_handlers import ScriptHandlers
 from kubevnfm_mgmt_executor.script_senders import ScriptSenders
 from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing
-from kubevnfm_store.sqlite import SqliteStore
-from kubevnfm_worker import Done, StepContext
+from kubevnfm_store.sqlite.store import SqliteStore
+from kubevnfm_worker.outcome import Done, StepContext
 from vnf_networks import networks
 
 PACKAGE = PackageRef(package_id="p", vnfd_id="d")

@@ -33,8 +33,8 @@ from kubevnfm_mgmt_executor.domain.errors import ConnectionLost, NodeFailure
 from kubevnfm_mgmt_executor.handlers import MgmtHandlers
 from kubevnfm_mgmt_executor.wiring import INDEXES
 from kubevnfm_secrets import KeyRing, hide
-from kubevnfm_store.sqlite import SqliteStore
-from kubevnfm_worker import Done, StepContext
+from kubevnfm_store.sqlite.store import SqliteStore
+from kubevnfm_worker.outcome import Done, StepContext
 from mgmt_lab import OneFolder
 from pydantic import BaseModel, ConfigDict, model_validator
 from vnf_networks import networks

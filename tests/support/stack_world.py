@@ -30,7 +30,7 @@ from kubevnfm_infra_openstack.domain.stack import (
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import Secret, hide
-from kubevnfm_worker import StepContext
+from kubevnfm_worker.outcome import StepContext
 
 PACKAGE = Path(__file__).parents[2] / "services/infra-openstack/tests/package"
 """A VNF package of one master, a group of two workers and a volume."""

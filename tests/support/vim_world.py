@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 import aiohttp
 import pytest
-from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
+from kubevnfm_bus.inprocess import InProcessBus
+from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients.vims import HttpCloudIdentities, HttpVimDirectory, HttpVims
 from kubevnfm_events import Command, Envelope, Message
 from kubevnfm_kit.clock import Clock, SystemClock
@@ -19,7 +20,7 @@ from kubevnfm_kit.errors import NotFound, OutsideUnavailable
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import KeyRing, Secret
-from kubevnfm_store import SqliteStore
+from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_vim_registry.settings import Settings
 from kubevnfm_vim_registry.wiring import vim_registry
 from kubevnfm_worker.backends import Backends

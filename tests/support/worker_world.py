@@ -8,7 +8,8 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
+from kubevnfm_bus.inprocess import InProcessBus
+from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Command, Envelope, Event, Message
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import PendingOutbox, StoreUnavailable

@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 from kubevnfm_access.settings import AccessSettings
-from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_clients.callback import PATH as CALLBACK_PATH
 from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_clients.logs import HttpCredentials, HttpNodeLogs
@@ -34,7 +34,7 @@ from kubevnfm_lcm_api.wiring import lcm_api
 from kubevnfm_mgmt_executor.settings import ReceiverSettings
 from kubevnfm_mgmt_executor.settings import Settings as MgmtExecutorSettings
 from kubevnfm_mgmt_executor.wiring import mgmt_executor
-from kubevnfm_store import SqliteStore
+from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_vim_registry.settings import Settings as VimRegistrySettings
 from kubevnfm_vim_registry.wiring import vim_registry
 from kubevnfm_worker.backends import Backends

@@ -13,12 +13,12 @@ import pytest
 from aiohttp import web
 from kubevnfm import callback_check
 from kubevnfm.callback_check import Result, Target, verify
-from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_clients import callback
 from kubevnfm_clients.awaited import AwaitedCallback, CallbackEvent
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
 from kubevnfm_secrets import KeyRing
-from kubevnfm_store import SqliteStore
+from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.backends import Backends
 from receiver_twins import INSTANCE, MASTER, receiver_settings
 

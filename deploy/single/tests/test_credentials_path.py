@@ -16,7 +16,8 @@ import aiohttp
 import pytest
 from certificates import Authority
 from given_vims import GivenVims
-from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
+from kubevnfm_bus.inprocess import InProcessBus
+from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients.callback import KEY_ID, PATH, TIMESTAMP, credentials_id, instance_key, signed_headers
 from kubevnfm_clients.cluster_api import ClusterApi
 from kubevnfm_clients.kubeconfig import kubeconfig_connection
@@ -41,8 +42,8 @@ from kubevnfm_lcm_api.lifecycle.workloads.callbacks import awaited_by
 from kubevnfm_mgmt_executor.settings import Settings as MgmtExecutorSettings
 from kubevnfm_mgmt_executor.wiring import mgmt_executor
 from kubevnfm_secrets import KeyRing, revealed
-from kubevnfm_store import SqliteStore
 from kubevnfm_store.query import Query
+from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_vim_registry.settings import Settings as VimRegistrySettings
 from kubevnfm_vim_registry.wiring import vim_registry
 from kubevnfm_worker.backends import Backends

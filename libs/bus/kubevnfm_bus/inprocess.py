@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from types import TracebackType
 from typing import Self
 
 import structlog
@@ -83,9 +82,7 @@ class InProcessBus:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self._is_closed = True
         self._open.set()
         # Refused rather than handled: their publishers get BusClosed, so the messages stay in their outboxes for the

@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeVar
 
-from kubevnfm_bus import RabbitBus
+from kubevnfm_bus.rabbit import RabbitBus
 from kubevnfm_clients.session import Peers, internal_session
 from kubevnfm_kit.logging import configure_logging
 from kubevnfm_kit.run import run_until_signal
 from kubevnfm_kit.settings import ProcessSettings
 from kubevnfm_secrets import KeyRing
-from kubevnfm_store import MongoStore
+from kubevnfm_store.mongo.store import MongoStore
 from kubevnfm_store.port import UnsupportedServer
 
 from kubevnfm_worker.backends import Backends

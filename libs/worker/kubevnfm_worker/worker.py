@@ -12,7 +12,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 import structlog
@@ -166,9 +165,7 @@ class CommandWorker:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     # --- deliveries ---------------------------------------------------------------------------------------------------

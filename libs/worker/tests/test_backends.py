@@ -9,12 +9,13 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
-from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
+from kubevnfm_bus.inprocess import InProcessBus
+from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope, Message
 from kubevnfm_store.port import AlreadyExists
 from kubevnfm_store.query import Index
-from kubevnfm_worker import Done, Outcome, StepContext
 from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.outcome import Done, Outcome, StepContext
 from worker_world import RING, SERVICE, MoodyStore, Work, Worked
 
 

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_events import CancelStep, CommandFailed, Envelope, Facts, Message
-from kubevnfm_worker import CommandWorker, Done, NotYet, Outcome, StepContext
+from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
+from kubevnfm_worker.worker import CommandWorker
 from worker_world import RING, SERVICE, Heard, MoodyStore, Publisher, Work, Worked, a_command
 
 

@@ -9,10 +9,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
+from kubevnfm_bus.inprocess import InProcessBus
+from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope, Message
 from kubevnfm_store.port import AlreadyExists, Outgoing, PendingOutbox, RevisionConflict
-from kubevnfm_worker import Outbox, OutboxRelay, outgoing
+from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.relay import OutboxRelay, outgoing
 from patience import until_true
 from worker_world import RING, Heard, MoodyStore, Work, Worked, a_command
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_events import Envelope, Message
-from kubevnfm_worker import OutboxRelay
 from kubevnfm_worker.inbox import Claim, Finished, Inbox, Queued, Taken
+from kubevnfm_worker.relay import OutboxRelay
 from kubevnfm_worker.suspects import PARKED_AT_LAST, Suspects
 from set_clock import SetClock
 from worker_world import INBOX, RING, SERVICE, MoodyStore, Worked, a_command

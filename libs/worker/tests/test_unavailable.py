@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
 from kubevnfm_store.query import Stored
-from kubevnfm_worker import CommandWorker, Done, NotYet, OutboxRelay, Outcome, StepContext
 from kubevnfm_worker.inbox import Claim, Inbox
+from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
+from kubevnfm_worker.relay import OutboxRelay
+from kubevnfm_worker.worker import CommandWorker
 from patience import until_true
 from worker_world import INBOX, RING, SERVICE, Heard, MoodyStore, Publisher, Work, Worked, a_command
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_events import CommandFailed, Event
 from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_kit.errors import OutsideUnavailable, Unprocessable, VnfmError
-from kubevnfm_worker import CommandWorker, Done, Outcome, StepContext, nothing_made
+from kubevnfm_worker.outcome import Done, Outcome, StepContext, nothing_made
+from kubevnfm_worker.worker import CommandWorker
 from worker_world import RING, SERVICE, Heard, MoodyStore, Publisher, Work, Worked, a_command
 
 

@@ -11,13 +11,15 @@ from functools import partial
 
 import pytest
 import structlog
-from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import Conflict, OutsideUnavailable, VnfmError
 from kubevnfm_store.query import by
-from kubevnfm_worker import CommandWorker, Done, NotYet, OutboxRelay, Outcome, StepContext
 from kubevnfm_worker.inbox import Claim, Finished, Inbox, LeaseLost
+from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
+from kubevnfm_worker.relay import OutboxRelay
+from kubevnfm_worker.worker import CommandWorker
 from patience import until_true
 from worker_world import (
     INBOX,

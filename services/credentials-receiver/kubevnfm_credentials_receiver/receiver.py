@@ -17,7 +17,7 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, Compare, Filter, Index, Op, Query, Stored, by
-from kubevnfm_worker import Outbox
+from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_credentials_receiver.domain.callback_body import Callback
 from kubevnfm_credentials_receiver.domain.errors import CredentialsUnknown, KeyReused, NameTaken, Superseded

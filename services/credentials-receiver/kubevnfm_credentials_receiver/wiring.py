@@ -11,8 +11,9 @@ from kubevnfm_access.wiring import opened_gate, proxies, warn_of_clear_text
 from kubevnfm_clients.callback import master_keys
 from kubevnfm_clients.ports import AwaitedCallbacks
 from kubevnfm_kit.run import background, repeat
-from kubevnfm_worker import Outbox, OutboxRelay
 from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.relay import OutboxRelay
 
 from kubevnfm_credentials_receiver.adapters.failures import Failures
 from kubevnfm_credentials_receiver.adapters.http import CallbackApi

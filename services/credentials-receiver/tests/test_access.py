@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 import structlog
 from certificates import Authority, Pair
-from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_clients import callback
 from kubevnfm_clients.http import OtherServiceError
 from kubevnfm_clients.logs import HttpCredentials
@@ -22,7 +22,7 @@ from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.tls import ClientTls
 from kubevnfm_secrets import KeyRing
-from kubevnfm_store import SqliteStore
+from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.backends import Backends
 from pydantic import SecretStr, ValidationError
 from receiver_twins import CREDENTIALS_TOKEN, INSTANCE, MASTER, TOKEN, AwaitingLcm, a_body, receiver_settings

@@ -13,7 +13,8 @@ from uuid import uuid4
 
 import aiohttp
 import pytest
-from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
+from kubevnfm_bus.inprocess import InProcessBus
+from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients import callback
 from kubevnfm_clients.awaited import AwaitedCallback
 from kubevnfm_clients.ports import AwaitedCallbacks
@@ -22,8 +23,8 @@ from kubevnfm_credentials_receiver.wiring import credentials_receiver
 from kubevnfm_events import Envelope, Message
 from kubevnfm_kit.errors import OutsideUnavailable
 from kubevnfm_secrets import KeyRing
-from kubevnfm_store import SqliteStore
 from kubevnfm_store.query import Query
+from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.backends import Backends
 from receiver_twins import INSTANCE, MASTER, AwaitingLcm, a_body, a_kubeconfig, receiver_settings
 

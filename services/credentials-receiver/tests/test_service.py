@@ -14,7 +14,8 @@ from uuid import uuid4
 
 import aiohttp
 import pytest
-from kubevnfm_bus import Ack, Delivery, InProcessBus, Verdict
+from kubevnfm_bus.inprocess import InProcessBus
+from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients import callback
 from kubevnfm_clients.logs import HttpCredentials
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
@@ -22,7 +23,7 @@ from kubevnfm_events import Message
 from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived, CredentialsRotated
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_secrets import KeyRing
-from kubevnfm_store import SqliteStore
+from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.backends import Backends
 from receiver_twins import CREDENTIALS_TOKEN, INSTANCE, MASTER, AwaitingLcm, a_body, a_kubeconfig, receiver_settings
 

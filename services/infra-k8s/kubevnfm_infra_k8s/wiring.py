@@ -30,8 +30,8 @@ from kubevnfm_events.objects import (
     ScaleObjects,
     UpdateObjects,
 )
-from kubevnfm_worker import CommandWorker
 from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.worker import CommandWorker
 
 from kubevnfm_infra_k8s.adapters import documents, sources
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters

@@ -24,7 +24,7 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_secrets import Secret
-from kubevnfm_worker import Done, NotYet
+from kubevnfm_worker.outcome import Done, NotYet
 from patience import until_true
 
 Make = Callable[..., dict[str, Any]]

@@ -18,7 +18,7 @@ from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Key
 from kubevnfm_store.query import Query
-from kubevnfm_worker import Done
+from kubevnfm_worker.outcome import Done
 
 SECRET = "Files/kubernetes/cloud-config.yaml"
 CLUSTER, WORKERS = "Files/kubernetes/cluster.yaml", "Files/kubernetes/workers.yaml"

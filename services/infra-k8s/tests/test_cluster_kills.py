@@ -21,7 +21,7 @@ from kubevnfm_infra_k8s.adapters.documents import (
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_store.query import AllOf, Query
-from kubevnfm_store.sqlite import SqliteStore
+from kubevnfm_store.sqlite.store import SqliteStore
 from lives import Lives
 
 WORKERS = "Files/kubernetes/workers.yaml"

@@ -18,7 +18,7 @@ from kubevnfm_infra_k8s.domain.removing.deleting import propagation_of
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_secrets import KeyRing
-from kubevnfm_store.sqlite import SqliteStore
+from kubevnfm_store.sqlite.store import SqliteStore
 from patience import until_true
 from set_clock import SetClock
 from vnf_networks import networks

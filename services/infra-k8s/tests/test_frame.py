@@ -8,8 +8,8 @@ from typing import Any
 from kubevnfm_events.objects import ApplyObjects, ReplaceObjects
 from kubevnfm_infra_k8s.adapters.documents import StoredReleases
 from kubevnfm_infra_k8s.domain.release import Release
-from kubevnfm_store.sqlite import SqliteStore
-from kubevnfm_worker import NotYet
+from kubevnfm_store.sqlite.store import SqliteStore
+from kubevnfm_worker.outcome import NotYet
 
 Make = Callable[..., Any]
 

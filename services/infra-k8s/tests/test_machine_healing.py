@@ -18,7 +18,7 @@ from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_lab.faults import FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Key
-from kubevnfm_worker import NotYet
+from kubevnfm_worker.outcome import NotYet
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from capi_management import MACHINES, VDUS, Management, managed
-from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope
 from kubevnfm_events.capi import ClusterReached, ExpectedMachines, MachinesChanged, MachinesFinding, WatchMachines

@@ -19,7 +19,7 @@ from kubevnfm_infra_k8s.domain.errors import (
 from kubevnfm_lab.faults import FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Key, value_at
-from kubevnfm_worker import Done
+from kubevnfm_worker.outcome import Done
 
 SAMPLE = files_of("capi-management")
 NOT_YET = 'Internal error occurred: failed calling webhook "validation.cluster.cluster.x-k8s.io": connection refused'

@@ -17,7 +17,7 @@ from kubevnfm_infra_k8s.domain.watching.drift import is_compared
 from kubevnfm_lab.faults import FaultBook
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_lab.kubernetes.objects import Key
-from kubevnfm_worker import Done
+from kubevnfm_worker.outcome import Done
 from patience import until_true
 
 Make = Callable[..., dict[str, Any]]

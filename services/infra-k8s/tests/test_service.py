@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import CommandFailed, Envelope, Event
 from kubevnfm_events.objects import ApplyObjects, DeleteObjects, ObjectsApplied, ObjectsDeleted
@@ -15,7 +15,7 @@ from kubevnfm_infra_k8s.settings import Settings
 from kubevnfm_infra_k8s.wiring import infra_k8s
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_secrets import KeyRing
-from kubevnfm_store.sqlite import SqliteStore
+from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.backends import Backends
 from pydantic import SecretStr
 from vnf_networks import networks

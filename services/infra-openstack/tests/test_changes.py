@@ -49,7 +49,7 @@ from kubevnfm_lab.openstack.settings import CloudSettings
 from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite.store import SqliteStore
-from kubevnfm_worker import Done, NotYet, StepContext
+from kubevnfm_worker.outcome import Done, NotYet, StepContext
 from patience import until_true
 from stack_world import C, FolderPackages, a_change, a_context, a_create, links, openstack_vim
 

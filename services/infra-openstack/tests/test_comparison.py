@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from given_vims import GivenVims
-from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope
 from kubevnfm_events.stacks import CompareStacks, ExpectedStack, StackDrift, StackFinding, StacksCompared

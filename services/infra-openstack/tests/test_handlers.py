@@ -30,7 +30,7 @@ from kubevnfm_infra_openstack.handlers import InfraOpenstackHandlers
 from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite.store import SqliteStore
-from kubevnfm_worker import Done, NotYet
+from kubevnfm_worker.outcome import Done, NotYet
 from stack_world import PACKAGE, FolderPackages, TwinClouds, a_context, a_create, a_delete
 
 RING = KeyRing.from_text(KeyRing.new_key())

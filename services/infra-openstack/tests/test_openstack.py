@@ -39,7 +39,7 @@ from kubevnfm_lab.openstack.settings import CloudSettings
 from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
-from kubevnfm_worker import Done, NotYet
+from kubevnfm_worker.outcome import Done, NotYet
 from patience import until_true
 from stack_world import PACKAGE, FolderPackages, a_context, a_create, a_delete, openstack_vim
 

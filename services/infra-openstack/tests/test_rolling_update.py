@@ -38,7 +38,7 @@ from kubevnfm_lab.openstack.settings import CloudSettings
 from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
-from kubevnfm_worker import Done
+from kubevnfm_worker.outcome import Done
 from stack_world import a_change, a_context, a_create, openstack_vim
 from user_data_packages import FORMS, VDUS, instantiate_body, user_data_package
 

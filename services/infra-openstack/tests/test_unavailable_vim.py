@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from given_vims import GivenVims
-from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import CommandFailed, Envelope
 from kubevnfm_events.stacks import OperateServers
@@ -21,7 +21,7 @@ from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite.store import SqliteStore
-from kubevnfm_worker import CommandWorker
+from kubevnfm_worker.worker import CommandWorker
 from stack_world import openstack_vim
 
 RING = KeyRing.from_text(KeyRing.new_key())

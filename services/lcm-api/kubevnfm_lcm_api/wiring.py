@@ -13,8 +13,9 @@ from kubevnfm_clients.outbound import outbound_session
 from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_kit.connections import DEFAULT_LIMITS, Limits
 from kubevnfm_kit.http import serving
-from kubevnfm_worker import Outbox, OutboxRelay
 from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.relay import OutboxRelay
 
 from kubevnfm_lcm_api.gateway.app import Subject, make_app
 from kubevnfm_lcm_api.gateway.vims import add_to as add_vims

@@ -15,7 +15,7 @@ from kubevnfm_events.credentials import (
 )
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_secrets import KeyRing
-from kubevnfm_worker import Done, Outcome, StepContext
+from kubevnfm_worker.outcome import Done, Outcome, StepContext
 
 from kubevnfm_mgmt_executor.domain.capi import request
 from kubevnfm_mgmt_executor.domain.capi.answers import LONGEST_S

@@ -9,7 +9,7 @@ from kubevnfm_events.common import PackageRef
 from kubevnfm_events.mgmt import ForgetInstance, InstanceForgotten, PhaseDone, RunPhase
 from kubevnfm_kit.clock import Clock
 from kubevnfm_secrets import KeyRing, Mask, Secret, map_secrets
-from kubevnfm_worker import Done, Outcome, StepContext
+from kubevnfm_worker.outcome import Done, Outcome, StepContext
 
 from kubevnfm_mgmt_executor.domain.driver import Driver, PackageFiles, Tools, phase_work
 from kubevnfm_mgmt_executor.domain.ports import Claim, HostKeys, Journal, Machines, OutputLog

@@ -18,7 +18,7 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.printable import printable, quoted_end, quoted_start
 from kubevnfm_sandbox.answers import AnswerRefused, judged
 from kubevnfm_secrets import KeyRing, Mask, Secret, revealed
-from kubevnfm_worker import Done, Outcome, StepContext
+from kubevnfm_worker.outcome import Done, Outcome, StepContext
 
 from kubevnfm_mgmt_executor.domain.answered import Answered
 from kubevnfm_mgmt_executor.domain.driver_vims import read_vim, secrets_of, vim_id_of

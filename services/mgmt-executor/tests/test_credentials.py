@@ -39,8 +39,8 @@ from kubevnfm_mgmt_executor.domain.capi.errors import (
 from kubevnfm_mgmt_executor.domain.capi.request import receiver_url
 from kubevnfm_secrets import KeyRing, revealed
 from kubevnfm_store.query import Query
-from kubevnfm_store.sqlite import SqliteStore
-from kubevnfm_worker import Done, StepContext
+from kubevnfm_store.sqlite.store import SqliteStore
+from kubevnfm_worker.outcome import Done, StepContext
 from own_receiver import INSTANCE, MASTER, Receiver
 from workload_credentials import CLUSTER, SECRET, CapiSite
 

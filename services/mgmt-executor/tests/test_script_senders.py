@@ -35,7 +35,7 @@ from kubevnfm_mgmt_executor.script_senders import ScriptSenders, TrustedCas
 from kubevnfm_mgmt_executor.wiring import INDEXES
 from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_store.query import Query
-from kubevnfm_store.sqlite import SqliteStore
+from kubevnfm_store.sqlite.store import SqliteStore
 from own_receiver import INSTANCE, MASTER, Receiver
 from package_scripts import PACKAGE, PackageScripts
 from package_variants import SAMPLES

@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from given_vims import GivenVims
-from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import CommandFailed, Envelope, Event, VimConnection
 from kubevnfm_events.credentials import SendCredentials, WorkloadCluster

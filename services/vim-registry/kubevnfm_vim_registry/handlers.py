@@ -21,7 +21,7 @@ from kubevnfm_events.vim import (
 )
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
-from kubevnfm_worker import Done, NotYet, Outcome, StepContext
+from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_vim_registry.clusters import LOST_RACES, ClusterVims
 from kubevnfm_vim_registry.records import SOURCE

@@ -11,7 +11,7 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Filter, Index, Op, Query, Stored, by
-from kubevnfm_worker import Outbox
+from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_vim_registry.domain.errors import NameTaken, SecondDefault, VimUnknown
 from kubevnfm_vim_registry.domain.record import VimRecord

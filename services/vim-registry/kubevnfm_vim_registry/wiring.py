@@ -14,8 +14,9 @@ from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_events.queues import CREDENTIALS
 from kubevnfm_events.vim import DeregisterVim, RecordCapiProviders, RegisterReceived, RegisterVim, ReleaseVim
 from kubevnfm_kit.run import background, repeat
-from kubevnfm_worker import Outbox, OutboxRelay
 from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.relay import OutboxRelay
 
 from kubevnfm_vim_registry.adapters.cloud_logins import OpenstackLogins
 from kubevnfm_vim_registry.adapters.http import internal_api

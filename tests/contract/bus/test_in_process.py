@@ -8,7 +8,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 from bus_suite import NEVER_S, RING, Background, MessageBusSuite, OpenBus, Recorder, Words
-from kubevnfm_bus import Ack, BusClosed, Delivery, InProcessBus, Verdict
+from kubevnfm_bus.errors import BusClosed
+from kubevnfm_bus.inprocess import InProcessBus
+from kubevnfm_bus.port import Ack, Delivery, Verdict
 
 
 class TestInProcess(MessageBusSuite):

@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager
 import aio_pika
 import pytest
 from bus_suite import RING, Background, MessageBusSuite, OpenBus, Recorder, Words
-from kubevnfm_bus import Ack, Again, Delivery, MessageBus, RabbitBus, Verdict
+from kubevnfm_bus.port import Ack, Again, Delivery, MessageBus, Verdict
+from kubevnfm_bus.rabbit import RabbitBus
 from patience import until_true
 from servers.rabbitmq import RabbitServer
 

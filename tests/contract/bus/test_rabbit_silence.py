@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 from bus_suite import RING, Recorder, Words, new_words
-from kubevnfm_bus import RabbitBus, rabbit_link
+from kubevnfm_bus import rabbit_link
+from kubevnfm_bus.rabbit import RabbitBus
 from mute_broker import CONFIRM, DECLARED, MuteBroker, mute_broker
 from servers.rabbitmq import RabbitServer
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from kubevnfm_kit.ids import new_id
-from kubevnfm_store.mongo import MongoStore
-from kubevnfm_store.sqlite import SqliteStore
+from kubevnfm_store.mongo.store import MongoStore
+from kubevnfm_store.sqlite.store import SqliteStore
 from servers.mongodb import mongodb_url, old_ferretdb, own_mongodb
 
 __all__ = ["mongodb_url", "old_ferretdb", "own_mongodb"]

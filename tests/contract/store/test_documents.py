@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_store.mongo import MongoStore
+from kubevnfm_store.mongo.store import MongoStore
 from kubevnfm_store.port import AlreadyExists, DocumentStore, Outgoing, RevisionConflict
 from kubevnfm_store.query import AllOf, Compare, Exists, Index, Op, Query, Stored, by
-from kubevnfm_store.sqlite import SqliteStore
+from kubevnfm_store.sqlite.store import SqliteStore
 
 WEIRD: dict[str, Any] = {
     "app.kubernetes.io/name": "dots",

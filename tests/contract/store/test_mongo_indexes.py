@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from kubevnfm_store.mongo import MongoStore
+from kubevnfm_store.mongo.store import MongoStore
 from kubevnfm_store.port import Outgoing
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Index, Op, Query, Sort, by
 from servers.mongo_indexes import IndexUse

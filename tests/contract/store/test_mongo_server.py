@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from kubevnfm_store.mongo import MongoStore
+from kubevnfm_store.mongo.store import MongoStore
 from kubevnfm_store.port import AlreadyExists, Outgoing, RevisionConflict, StoreUnavailable, UnsupportedServer
 from kubevnfm_store.query import Query, by
 from servers.mongodb import MongoServer
@@ -64,7 +64,7 @@ async def test_a_short_outage_is_not_noticed(own_mongodb: MongoServer) -> None:
 
 WRITING = """
 import asyncio, sys
-from kubevnfm_store.mongo import MongoStore
+from kubevnfm_store.mongo.store import MongoStore
 from kubevnfm_store.port import Outgoing
 
 async def main():

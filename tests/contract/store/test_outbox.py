@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from kubevnfm_store.mongo import MongoStore
+from kubevnfm_store.mongo.store import MongoStore
 from kubevnfm_store.port import AlreadyExists, DocumentStore, Outgoing, RevisionConflict
 from kubevnfm_store.query import AllOf, Index, Query, by
-from kubevnfm_store.sqlite import SqliteStore
+from kubevnfm_store.sqlite.store import SqliteStore
 
 
 def a_message(id: str) -> Outgoing:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from kubevnfm_store.matching import fits
-from kubevnfm_store.mongo import MongoStore
+from kubevnfm_store.mongo.store import MongoStore
 from kubevnfm_store.port import DocumentStore, StoreUnavailable
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Exists, Filter, HasKey, Index, Op, Query, Sort, by
-from kubevnfm_store.sqlite import SqliteStore
+from kubevnfm_store.sqlite.store import SqliteStore
 
 BODIES: dict[str, dict[str, Any]] = {
     "empty": {},

@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterator
 
 import pytest
 from kubevnfm_store.matching import fits
-from kubevnfm_store.mongo import MongoStore
+from kubevnfm_store.mongo.store import MongoStore
 from kubevnfm_store.port import DocumentStore, StoreUnavailable
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Exists, Filter, HasKey, Index, Query
-from kubevnfm_store.sqlite import SqliteStore
+from kubevnfm_store.sqlite.store import SqliteStore
 from random_documents import a_filter, an_object
 
 

@@ -16,12 +16,11 @@ import pytest
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_store.port import AlreadyExists, Outgoing, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Filter, Index, Op, Query, Sort, by
-from kubevnfm_store.sqlite import FileInUse, SqliteStore
 from kubevnfm_store.sqlite.catalogue import Catalogue
 from kubevnfm_store.sqlite.filters import Paths, Sql
 from kubevnfm_store.sqlite.queries import counting, selects
-from kubevnfm_store.sqlite.store import PENDING
-from kubevnfm_store.sqlite.writer import Writer
+from kubevnfm_store.sqlite.store import PENDING, SqliteStore
+from kubevnfm_store.sqlite.writer import FileInUse, Writer
 
 INDEXES = [
     Index(["vnfdId"]),
@@ -235,7 +234,7 @@ WRITING = """
 import asyncio, sys
 from pathlib import Path
 from kubevnfm_store.port import Outgoing
-from kubevnfm_store.sqlite import SqliteStore
+from kubevnfm_store.sqlite.store import SqliteStore
 
 async def main():
     async with SqliteStore.open(Path(sys.argv[1])) as store:

@@ -13,7 +13,7 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Index, Op, Query, by
-from kubevnfm_worker import StepContext
+from kubevnfm_worker.outcome import StepContext
 from pydantic import TypeAdapter
 
 from kubevnfm_infra_k8s.domain.errors import SharedObjectDiffers

@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 from kubevnfm_events import Event, PackageRef, VimConnection
 from kubevnfm_events.objects import HelmChart, ObjectsDeleted, ObjectsOrder
-from kubevnfm_worker import StepContext
+from kubevnfm_worker.outcome import StepContext
 
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from kubevnfm_csar.capi_providers import contract_losses, providers_of
 from kubevnfm_events.objects import ApplyObjects, ObjectsRepaired, ObjectsReplaced, RepairObjects, ReplaceObjects
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_worker import Done, NotYet, Outcome, StepContext, nothing_made
+from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_made
 
 from kubevnfm_infra_k8s.domain.capi.topology import workload_cluster
 from kubevnfm_infra_k8s.domain.changing.repairing import RepairRun

@@ -13,7 +13,7 @@ from kubevnfm_events.objects import (
     ScaleObjects,
     UpdateObjects,
 )
-from kubevnfm_worker import Done, NotYet, Outcome
+from kubevnfm_worker.outcome import Done, NotYet, Outcome
 
 from kubevnfm_infra_k8s.domain.changing.healing import BARE, HealRun
 from kubevnfm_infra_k8s.domain.changing.scaling import Scaled, ScaleRun

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 from kubevnfm_events.capi import ClusterUpdated, UpdateCluster
-from kubevnfm_worker import Done, NotYet, Outcome
+from kubevnfm_worker.outcome import Done, NotYet, Outcome
 
 from kubevnfm_infra_k8s.domain.changing.dry_run import rehearse
 from kubevnfm_infra_k8s.domain.objects import ObjectKey

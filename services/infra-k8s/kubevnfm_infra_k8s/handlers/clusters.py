@@ -25,7 +25,7 @@ from kubevnfm_events.capi import (
 from kubevnfm_events.credentials import WorkloadCluster
 from kubevnfm_events.objects import ObjectsOrder
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_worker import Done, NotYet, Outcome, StepContext
+from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_infra_k8s.domain.capi.clusters import cluster_key
 from kubevnfm_infra_k8s.domain.capi.contract import NAME_LABEL

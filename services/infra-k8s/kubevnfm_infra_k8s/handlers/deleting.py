@@ -10,7 +10,7 @@ import structlog
 from kubevnfm_clients.cloud_identity import credential_name
 from kubevnfm_events.objects import DeleteObjects, LeftObject, ObjectsDeleted
 from kubevnfm_kit.errors import NotFound, VnfmError
-from kubevnfm_worker import Done, NotYet, Outcome, StepContext
+from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, AddressUnnamed, ClusterUnavailable

@@ -16,7 +16,7 @@ from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import RevisionConflict
-from kubevnfm_worker import NotYet, Outcome, StepContext, nothing_made
+from kubevnfm_worker.outcome import NotYet, Outcome, StepContext, nothing_made
 
 from kubevnfm_infra_k8s.domain.capi.contract import GROUPS as CAPI_GROUPS
 from kubevnfm_infra_k8s.domain.changing.applying import ApplyRun, awaited

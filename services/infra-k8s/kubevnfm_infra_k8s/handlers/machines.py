@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubevnfm_events.capi import CheckMachines, MachineReplaced, MachinesChecked, ReplaceMachine
-from kubevnfm_worker import Done, NotYet, Outcome, StepContext
+from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_infra_k8s.domain.capi.clusters import cluster_key
 from kubevnfm_infra_k8s.domain.capi.contract import is_paused

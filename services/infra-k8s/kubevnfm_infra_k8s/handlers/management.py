@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import structlog
 from kubevnfm_events.capi import CheckClusters, ClustersChecked
 from kubevnfm_kit.errors import NotFound
-from kubevnfm_worker import Done, Outcome, StepContext
+from kubevnfm_worker.outcome import Done, Outcome, StepContext
 
 from kubevnfm_infra_k8s.domain.capi.clusters import clusters_in, orphans
 from kubevnfm_infra_k8s.domain.errors import (

@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 from cachetools import LRUCache
 from kubevnfm_events import VimConnection
-from kubevnfm_worker import StepContext
+from kubevnfm_worker.outcome import StepContext
 
 from kubevnfm_infra_k8s.domain.errors import PolicyViolated
 from kubevnfm_infra_k8s.domain.objects import Wanted

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from certificates import Authority
 from kubernetes_objects import a_deployment, a_job, an_object, things_of
-from kubevnfm_bus import InProcessBus
+from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope
 from kubevnfm_events.objects import CompareObjects, ExpectedObjects, ObjectsCompared, ObjectsDrift, ObjectsFinding

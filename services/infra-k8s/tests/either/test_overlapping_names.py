@@ -20,7 +20,7 @@ from kubevnfm_events.objects import LeftObject, ObjectsApplied, VduTarget
 from kubevnfm_infra_k8s.adapters.documents import StoredReleases
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects
 from kubevnfm_infra_k8s.domain.objects import CLAIM_OF_ANNOTATION, INSTANCE_LABEL, ObjectKey, Resource, annotations_of
-from kubevnfm_store.sqlite import SqliteStore
+from kubevnfm_store.sqlite.store import SqliteStore
 from lives import Lives
 from patience import until_true
 

@@ -14,9 +14,10 @@ from kubevnfm_events import queues
 from kubevnfm_events.lcm import AdvanceOperation, MarkOrphans, RemoveRemains
 from kubevnfm_kit.run import background, repeat
 from kubevnfm_store.query import Index
-from kubevnfm_worker import CommandWorker, Outbox
 from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.rounds import Rounds
+from kubevnfm_worker.worker import CommandWorker
 
 from kubevnfm_lcm_api.lifecycle.core import instance, occurrence, progress, rotation
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance

@@ -25,7 +25,7 @@ from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import AllOf, Compare, Op, Query, Sort, Stored, by
-from kubevnfm_worker import Outbox
+from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.notifications.domain.callback import Refused, Subscriber, Taken, Untaken

@@ -16,8 +16,9 @@ from kubevnfm_events.lcm import DeliverNotification
 from kubevnfm_kit.run import background, repeat
 from kubevnfm_kit.tls import client_context
 from kubevnfm_store.query import Index
-from kubevnfm_worker import CommandWorker, Outbox
 from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.worker import CommandWorker
 
 from kubevnfm_lcm_api.notifications import event_log
 from kubevnfm_lcm_api.notifications.adapters.callbacks import Certified, HttpSubscriber

@@ -21,7 +21,7 @@ from kubevnfm_secrets import KeyRing, hide, sealed
 from kubevnfm_sol.lcm import TERMINAL
 from kubevnfm_store.port import DocumentStore, RevisionConflict
 from kubevnfm_store.query import Query, Stored, by
-from kubevnfm_worker import Outbox
+from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE, EventRef
 from kubevnfm_lcm_api.packages.domain.contents import PackageContents

@@ -23,7 +23,8 @@ from kubevnfm_secrets import KeyRing, opened, sealed
 from kubevnfm_sol.problem import ProblemDetails
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, by
-from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
+from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.packages.catalogue import (

@@ -14,8 +14,9 @@ from kubevnfm_events import queues
 from kubevnfm_events.lcm import FetchPackage, OnboardPackage
 from kubevnfm_kit.run import background, repeat
 from kubevnfm_store.query import Index
-from kubevnfm_worker import CommandWorker, Outbox
 from kubevnfm_worker.backends import Backends
+from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.worker import CommandWorker
 
 from kubevnfm_lcm_api.packages.adapters.files import DiskPackageFiles
 from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures

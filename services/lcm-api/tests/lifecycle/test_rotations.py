@@ -29,7 +29,8 @@ from kubevnfm_lcm_api.lifecycle.core.workload_cluster import CapiParameters, Wor
 from kubevnfm_lcm_api.lifecycle.workloads.rotations import Rotations
 from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_store.sqlite.store import SqliteStore
-from kubevnfm_worker import Outbox, OutboxRelay
+from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.relay import OutboxRelay
 from lcm_builders import CREDENTIALS_SENT, RING, WORKLOAD_CLUSTER, an_instance
 from lcm_world import RING as WORLD_RING
 from lcm_world import TwinVims, World, lcm_world

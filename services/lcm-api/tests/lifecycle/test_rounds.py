@@ -14,7 +14,8 @@ from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION
 from kubevnfm_lcm_api.lifecycle.wiring import INDEXES
 from kubevnfm_lcm_api.lifecycle.workloads.machine_watch import MachineWatch
 from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Stored
-from kubevnfm_worker import Outbox, OutboxRelay
+from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.relay import OutboxRelay
 from lcm_world import RING, FragileStore, Storage, lcm_world
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubevnfm_bus import Ack, Again, Delivery
+from kubevnfm_bus.port import Ack, Again, Delivery
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.lcm import PackageChanged
 from kubevnfm_lcm_api.notifications.delivery import Notifications
-from kubevnfm_store.sqlite import SqliteStore
+from kubevnfm_store.sqlite.store import SqliteStore
 from set_clock import SetClock
 
 NOTHING: Any = None

@@ -21,7 +21,7 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import Compare, Exists, Filter, Op, Stored
-from kubevnfm_worker import Outbox
+from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_lcm_api.lifecycle.core.drift import Drift, drift_events, drift_of, found
 from kubevnfm_lcm_api.lifecycle.core.idle_instances import ByVim, Questions, idle_instances

@@ -31,7 +31,8 @@ from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Sort, Stored, by
 from kubevnfm_store.races import repeat_lost_writes
-from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
+from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.core import instance as instances

@@ -15,7 +15,7 @@ from kubevnfm_secrets import KeyRing, hide, listed_names
 from kubevnfm_sol.lcm import CreateVnfRequest, InstantiationState, VnfInstance
 from kubevnfm_store.port import DocumentStore, RevisionConflict
 from kubevnfm_store.query import Stored
-from kubevnfm_worker import Outbox
+from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided

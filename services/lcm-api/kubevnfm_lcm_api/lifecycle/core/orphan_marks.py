@@ -19,7 +19,8 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.lcm import OperationState
 from kubevnfm_store.port import DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Stored
-from kubevnfm_worker import Done, NotYet, Outbox, Outcome, StepContext
+from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences

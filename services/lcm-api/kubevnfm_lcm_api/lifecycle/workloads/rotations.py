@@ -26,7 +26,7 @@ from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.races import repeat_lost_writes
-from kubevnfm_worker import Outbox
+from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
 from kubevnfm_lcm_api.lifecycle.core.idle_instances import ByVim, Questions
