@@ -8,7 +8,7 @@ from cluster_moves import NAMES, a_cluster_change
 from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_events import Message
 from kubevnfm_events.stacks import HealResources, PortFacts, StackResources, StorageFacts
-from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.clusters.healing import HealClusterDraft
 from lcm_builders import CLUSTER_PARAMETERS, RESOURCES, a_server
 
 
@@ -25,8 +25,8 @@ def replaced(*names: str, stack: StackResources = RESOURCES) -> StackResources:
     return stack.model_copy(update={"servers": servers, "volumes": volumes})
 
 
-def a_heal(**known: Any) -> HealVmDraft:
-    return a_cluster_change(HealVmDraft, **{"servers": ("server-w1", "server-w2"), **known})
+def a_heal(**known: Any) -> HealClusterDraft:
+    return a_cluster_change(HealClusterDraft, **{"servers": ("server-w1", "server-w2"), **known})
 
 
 HA = RESOURCES.model_copy(
@@ -60,7 +60,7 @@ class Machines:
         return self.stack
 
 
-def a_heal_of_masters(*servers: str) -> HealVmDraft:
+def a_heal_of_masters(*servers: str) -> HealClusterDraft:
     masters = tuple(one for one in servers if "-m" in one)
     return a_heal(before=HA, node_names=HA_NAMES, masters=masters, servers=servers)
 
@@ -90,7 +90,7 @@ STORAGE: dict[str, Any] = {
 }
 
 
-def a_mixed_heal(*servers: str) -> HealVmDraft:
+def a_mixed_heal(*servers: str) -> HealClusterDraft:
     """Return the heal of a storage server and other machines."""
     given = {**CLUSTER_PARAMETERS["k8s_cluster_installation_param"], **STORAGE}
     cluster = read_cluster_parameters({"k8s_cluster_installation_param": given})
@@ -98,7 +98,7 @@ def a_mixed_heal(*servers: str) -> HealVmDraft:
     return a_heal_of_masters(*servers).model_copy(update={"before": with_storage(HA), **known})
 
 
-def a_whole_heal(**known: Any) -> HealVmDraft:
+def a_whole_heal(**known: Any) -> HealClusterDraft:
     facts: dict[str, Any] = {
         "is_whole": True,
         "cluster_vim_id": "vim-2",

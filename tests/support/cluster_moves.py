@@ -9,9 +9,9 @@ from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_events import CommandFailed, Envelope, Message
 from kubevnfm_events.mgmt import ManagedNode, PhaseDone, RunPhase
 from kubevnfm_events.stacks import ResourcesChanged, ResourcesCreated, StackResources
+from kubevnfm_lcm_api.lifecycle.clusters.changing import ClusterChangeDraft
+from kubevnfm_lcm_api.lifecycle.clusters.scaling import ScaleClusterDraft
 from kubevnfm_lcm_api.lifecycle.core.saga import Move
-from kubevnfm_lcm_api.lifecycle.machines.cluster_drafts import ClusterChangeDraft
-from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_secrets import hide
 from lcm_builders import (
     ACCESS,
@@ -51,9 +51,9 @@ def a_cluster_change(kind: type[D], **known: Any) -> D:
     return a_change_draft(kind, **{**facts, **known})
 
 
-def a_scaling(**known: Any) -> ScaleVmDraft:
+def a_scaling(**known: Any) -> ScaleClusterDraft:
     """Return the draft of a scale out to `GROWN`, unless ``known`` says another one."""
-    return a_cluster_change(ScaleVmDraft, **{"counts": {"masterNode": 1, "workerNode": 3}, **known})
+    return a_cluster_change(ScaleClusterDraft, **{"counts": {"masterNode": 1, "workerNode": 3}, **known})
 
 
 def with_limits(draft: D) -> D:

@@ -120,7 +120,7 @@ class Notes(VnfKind):
 @contextmanager
 def notes_registered() -> Iterator[None]:
     """Register the kind for the services that start inside; other tests count the kinds, plans and steps of the product."""
-    with patch.dict(STEP_KINDS, OWN_STEPS), patch.dict(SEQUENCES._by_plan):
+    with patch.dict(STEP_KINDS, OWN_STEPS), patch.dict(SEQUENCES._by_draft):
         SEQUENCES.sequence(InstantiateNoteDraft)(instantiate_note)
         SEQUENCES.sequence(TerminateNoteDraft)(terminate_note)
         KINDS.insert(0, lambda _: Notes())

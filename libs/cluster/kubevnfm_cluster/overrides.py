@@ -43,14 +43,15 @@ class _OneTimeLogins(Part):
     worker_node_private_key_passphrase: Password | None = None
 
 
-def with_overrides(stored: Mapping[str, object], given: Mapping[str, object]) -> ClusterParameters:
+def with_overrides(
+    present: ClusterParameters, stored: Mapping[str, object], given: Mapping[str, object]
+) -> ClusterParameters:
     """Return the cluster of an instance for an operation whose request has the additionalParams ``given``.
 
-    ``stored``: the additionalParams of the instantiation; secrets may be sealed. Packages for Tacker's v2 API send all
-    parameters again: equal ones are accepted.
+    ``present``: as it was instantiated; ``stored``: the additionalParams that it was read from; secrets may be sealed. Packages
+    for Tacker's v2 API send all parameters again: equal ones are accepted.
     Raises: InvalidInput for a malformed value, Unprocessable for one that the operation cannot change, by its field.
     """
-    present = read_cluster_parameters(stored)
     section, logins = given.get(CLUSTER), _logins(given)
     if section is None and not logins:
         return present

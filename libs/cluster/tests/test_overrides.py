@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from kubevnfm_cluster.overrides import with_overrides
-from kubevnfm_cluster.parameters import CLUSTER
+from kubevnfm_cluster.parameters import CLUSTER, ClusterParameters
+from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret
 
@@ -33,9 +34,13 @@ def given(**section: Any) -> dict[str, Any]:
     return {CLUSTER: section}
 
 
+def overridden(request: dict[str, Any]) -> ClusterParameters:
+    return with_overrides(read_cluster_parameters(STORED), STORED, request)
+
+
 def test_without_values_the_stored_ones_hold() -> None:
     """W-41: no password has to be sent again."""
-    found = with_overrides(STORED, {"colour": "blue"})
+    found = overridden({"colour": "blue"})
     assert found.worker_node.ssh_port == 2222
     assert found.worker_node.password is not None
 
@@ -43,12 +48,12 @@ def test_without_values_the_stored_ones_hold() -> None:
 def test_the_same_parameters_again_are_accepted() -> None:
     """5.1: packages for Tacker's v2 API send all of them in every request."""
     again = {**STORED[CLUSTER], "master_node": {**STORED[CLUSTER]["master_node"], "pod_cidr": "192.168.3.0/16"}}
-    assert with_overrides(STORED, {CLUSTER: again}) == with_overrides(STORED, {})
+    assert overridden({CLUSTER: again}) == overridden({})
 
 
 def test_attributes_that_a_request_may_change_are_changed_one_by_one() -> None:
     changes = {"x_drain": {"force": True}, "x_max_parallel_nodes": 3, "x_install_script": "package"}
-    found = with_overrides(STORED, given(x_timeouts={"drain": 5}, **changes))
+    found = overridden(given(x_timeouts={"drain": 5}, **changes))
     assert (found.x_timeouts.drain, found.x_timeouts.command) == (5, 20)
     assert found.x_drain.force
     assert (found.x_max_parallel_nodes, found.x_install_script) == (3, "package")
@@ -56,17 +61,17 @@ def test_attributes_that_a_request_may_change_are_changed_one_by_one() -> None:
 
 def test_a_registry_may_have_a_new_login_since_the_instantiation() -> None:
     registry = {"connection_type": 1, "server": "r:5000", "username": "other", "password": "new"}
-    found = with_overrides(STORED, given(private_registry_connection_info=[registry]))
+    found = overridden(given(private_registry_connection_info=[registry]))
     (read,) = found.private_registry_connection_info
     assert (read.username, read.password) == ("other", Secret("new"))
 
 
 def test_a_login_replaces_the_stored_one_as_a_whole() -> None:
-    found = with_overrides(STORED, {"worker_node_username": "admin", "worker_node_password": "new"})
+    found = overridden({"worker_node_username": "admin", "worker_node_password": "new"})
     assert found.worker_node.username == "admin"
     assert found.worker_node.ssh_port == 2222
     assert found.master_node.username == "ubuntu"
-    other = with_overrides(STORED, given(worker_node={"username": "root", "password": "new"}))
+    other = overridden(given(worker_node={"username": "root", "password": "new"}))
     assert other.worker_node.username == "root"
 
 
@@ -80,11 +85,9 @@ def test_a_login_replaces_the_stored_one_as_a_whole() -> None:
 )
 def test_a_stored_password_is_for_its_user_port_and_bastion_only(change: dict[str, Any], secret: str) -> None:
     with pytest.raises(InvalidInput, match="required again") as caught:
-        with_overrides(STORED, given(worker_node=change))
+        overridden(given(worker_node=change))
     assert caught.value.field == f"additionalParams/{CLUSTER}/{secret}"
-    assert with_overrides(STORED, given(worker_node={**change, "password": "new"})).worker_node.password == Secret(
-        "new"
-    )
+    assert overridden(given(worker_node={**change, "password": "new"})).worker_node.password == Secret("new")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +109,7 @@ def test_a_stored_password_is_for_its_user_port_and_bastion_only(change: dict[st
 )
 def test_what_describes_the_cluster_cannot_be_changed(asked: dict[str, Any], field: str) -> None:
     with pytest.raises(Unprocessable) as caught:
-        with_overrides(STORED, asked)
+        overridden(asked)
     assert caught.value.field.endswith(f"{CLUSTER}/{field}")
 
 
@@ -122,5 +125,5 @@ def test_what_describes_the_cluster_cannot_be_changed(asked: dict[str, Any], fie
 )
 def test_malformed_values_are_named(asked: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        with_overrides(STORED, asked)
+        overridden(asked)
     assert caught.value.field.endswith(field)

@@ -9,6 +9,7 @@ from typing import Final
 from kubevnfm_clients.ports import Vims
 from kubevnfm_kit.clock import Clock
 
+from kubevnfm_lcm_api.lifecycle.clusters import plans as clusters
 from kubevnfm_lcm_api.lifecycle.clusters import roles
 from kubevnfm_lcm_api.lifecycle.containers import plans as containers
 from kubevnfm_lcm_api.lifecycle.containers.kind import Containers
@@ -20,7 +21,7 @@ from kubevnfm_lcm_api.lifecycle.scripts import plans as scripts
 from kubevnfm_lcm_api.lifecycle.workloads import plans as workloads
 from kubevnfm_lcm_api.lifecycle.workloads.kind import Workloads
 
-REGISTERED: Final = (scripts, machines, roles, containers, workloads)
+REGISTERED: Final = (scripts, machines, clusters, roles, containers, workloads)
 """Modules whose import fills `SEQUENCES` and `ROLES`."""
 
 

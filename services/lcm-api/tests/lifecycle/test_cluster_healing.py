@@ -17,8 +17,8 @@ from cluster_heals import (
 from cluster_moves import INSTANCE, phase_of, run, shown_names, with_limits
 from kubevnfm_events.mgmt import RunPhase
 from kubevnfm_events.vim import RegisterVim
+from kubevnfm_lcm_api.lifecycle.clusters.healing import HealClusterDraft
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided
-from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_sol.lcm import OperationState
 from lcm_builders import ACCESS, RESOURCES, later
 from lcm_moves import SAGA, granted, reread
@@ -37,7 +37,7 @@ def test_workers_leave_before_their_machines_are_replaced_and_the_new_ones_have_
     ]
     assert [(node.name, node.vnfc_id) for node in end.gone] == [("worker5", "vnfc-w1"), ("worker6-1f", "vnfc-w2")]
     assert move.record.occ.operation_state is OperationState.COMPLETED
-    shown = shown_names(HealVmDraft.from_document(move.record.draft))
+    shown = shown_names(HealClusterDraft.from_document(move.record.draft))
     assert shown == {"vnfc-m1": "master4", "vnfc-w1b": "worker5", "vnfc-w2b": "worker6-1f"}
 
 
@@ -79,7 +79,7 @@ def test_masters_are_replaced_one_after_another_in_the_order_of_the_driver_and_b
         [("worker5", "vnfc-w1b")],
     ]
     assert move.record.occ.operation_state is OperationState.COMPLETED
-    shown = shown_names(HealVmDraft.from_document(move.record.draft))
+    shown = shown_names(HealClusterDraft.from_document(move.record.draft))
     old_names = {**HA_NAMES, "vnfc-m1b": "master4", "vnfc-m3b": "master9", "vnfc-w1b": "worker5"}
     assert shown == {name: old_names[name] for name in shown}
     assert len(shown) == 5
@@ -148,11 +148,11 @@ def test_a_whole_cluster_is_built_again_and_its_vim_gets_the_new_access(is_recre
     registered = sent[-1].data
     assert isinstance(registered, RegisterVim)
     assert (registered.name, registered.vnf_instance_id) == ("cluster-1", "inst-1")
-    done = HealVmDraft.from_document(move.record.draft).completed(INSTANCE)
+    done = HealClusterDraft.from_document(move.record.draft).completed(INSTANCE)
     entry = done.vnf.vim_connection_info["cluster-1"]
     assert (entry.vim_id, entry.interface_info["endpoint"]) == ("vim-2", ACCESS.server)
     assert done.internals.cluster_vim_id == "vim-2"
-    assert set(shown_names(HealVmDraft.from_document(move.record.draft)).values()) == {
+    assert set(shown_names(HealClusterDraft.from_document(move.record.draft)).values()) == {
         "new-vnfc-m1b",
         "new-vnfc-w1b",
         "new-vnfc-w2b",

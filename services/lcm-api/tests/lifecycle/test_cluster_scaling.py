@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cluster_moves import GROWN, a_scaling, answer, phase_of, run, shown_names, with_limits
+from kubevnfm_lcm_api.lifecycle.clusters.scaling import ScaleClusterDraft
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_sol.lcm import OperationState
 from lcm_builders import RESOURCES, a_change_draft, later
@@ -13,7 +14,7 @@ from lcm_moves import SAGA, answered, commands_of, granted, reread
 SHRUNK = RESOURCES.model_copy(update={"servers": RESOURCES.servers[:-1]})
 
 
-def scale_in(**known: Any) -> ScaleVmDraft:
+def scale_in(**known: Any) -> ScaleClusterDraft:
     return a_scaling(counts={"masterNode": 1, "workerNode": 1}, leaving=("server-w2",), **known)
 
 
@@ -30,7 +31,7 @@ def test_new_workers_join_after_the_stack_has_grown() -> None:
     ]
     assert command.cluster_address == "10.10.0.4"
     assert move.record.occ.operation_state is OperationState.COMPLETED
-    names = shown_names(ScaleVmDraft.from_document(move.record.draft))
+    names = shown_names(ScaleClusterDraft.from_document(move.record.draft))
     assert list(names.values()) == ["master4", "worker5", "worker6-1f", "new-vnfc-w3"]
 
 

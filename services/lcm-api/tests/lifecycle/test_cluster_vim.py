@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubevnfm_events.vim import VimRegistered
-from kubevnfm_lcm_api.lifecycle.machines.cluster_vim import cluster_connection
+from kubevnfm_lcm_api.lifecycle.machines.cluster_drafts import cluster_connection
 from kubevnfm_secrets import Secret
 from lcm_builders import ACCESS
 

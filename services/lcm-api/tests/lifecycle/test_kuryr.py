@@ -16,11 +16,11 @@ from kubevnfm_csar.vnfd.read import read_vnfd
 from kubevnfm_events.kuryr import AwaitTrunks
 from kubevnfm_events.stacks import StackResources
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_lcm_api.lifecycle.clusters.healing import HealClusterDraft
 from kubevnfm_lcm_api.lifecycle.clusters.parameters import CheckedCluster, check_cluster_parameters
+from kubevnfm_lcm_api.lifecycle.clusters.scaling import ScaleClusterDraft
 from kubevnfm_lcm_api.lifecycle.core.step import Plan
-from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.plans import instantiate_vm, terminate_vm
-from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_secrets import hide
 from lcm_builders import CLUSTER_PARAMETERS, KURYR_NETWORK, RESOURCES, a_server, a_terminate_draft, an_instantiate_draft
 from lcm_moves import granted
@@ -148,7 +148,9 @@ def test_the_network_is_prepared_before_the_installation_and_emptied_before_the_
         "install_kuryr_cluster",
         "register_vim",
     ]
-    end = a_terminate_draft(phases=phases(terminate_start="kuryr-kubernetes"), parameters=hide(PARAMETERS))
+    end = a_terminate_draft(
+        phases=phases(terminate_start="kuryr-kubernetes"), parameters=hide(PARAMETERS), cluster_parameters=a_cluster()
+    )
     assert kinds(terminate_vm(end))[:3] == ["stop_kuryr", "remove_kuryr_resources", "delete_resources"]
     # Also where a heal of the whole cluster has failed before it made the machines again.
     empty = RESOURCES.model_copy(update={"servers": ()})
@@ -176,7 +178,7 @@ def test_the_trunks_of_new_workers_are_waited_for_before_they_join() -> None:
     """C2k."""
     new = a_server("w3", "workerNode", "worker_instance", "10.10.0.7")
     grown = RESOURCES.model_copy(update={"servers": (*RESOURCES.servers, new)})
-    out = a_kuryr_change(ScaleVmDraft, counts={"masterNode": 1, "workerNode": 3})
+    out = a_kuryr_change(ScaleClusterDraft, counts={"masterNode": 1, "workerNode": 3})
     _, sent = run(granted(out), grown)
     assert [command.stepid for command in sent] == ["scale_resources", "await_new_trunks", "scale_end"]
     assert isinstance(sent[1].data, AwaitTrunks)
@@ -188,14 +190,14 @@ def test_the_trunks_of_new_workers_are_waited_for_before_they_join() -> None:
     assert [command.stepid for command in sent] == ["scale_resources", "scale_end"]
 
     shrunk = RESOURCES.model_copy(update={"servers": RESOURCES.servers[:-1]})
-    less = a_kuryr_change(ScaleVmDraft, counts={"masterNode": 1, "workerNode": 1}, leaving=("server-w2",))
+    less = a_kuryr_change(ScaleClusterDraft, counts={"masterNode": 1, "workerNode": 1}, leaving=("server-w2",))
     _, sent = run(granted(less), shrunk)
     assert [command.stepid for command in sent] == ["scale_start", "scale_resources", "scale_end"]
 
 
 def test_a_healed_worker_joins_once_its_trunk_is_ready() -> None:
     """E1, C2k."""
-    _, sent = run(granted(a_kuryr_change(HealVmDraft, servers=("server-w1",))), replaced("vnfc-w1"))
+    _, sent = run(granted(a_kuryr_change(HealClusterDraft, servers=("server-w1",))), replaced("vnfc-w1"))
     assert [command.stepid for command in sent] == ["heal_start", "heal_resources", "await_new_trunks", "heal_end"]
     assert isinstance(sent[2].data, AwaitTrunks)
     assert sent[2].data.servers == ("server-w1b",)
@@ -208,7 +210,7 @@ def test_a_cluster_that_is_built_again_is_emptied_of_what_the_old_kuryr_has_made
 ) -> None:
     """E4: the new cluster gets a login of its own."""
     whole = a_kuryr_change(
-        HealVmDraft,
+        HealClusterDraft,
         servers=tuple(server.server_id for server in RESOURCES.servers),
         is_whole=True,
         is_recreated=is_recreated,

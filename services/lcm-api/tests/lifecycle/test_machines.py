@@ -8,11 +8,12 @@ from kubevnfm_events.mgmt import INSTANTIATE_END, TERMINATE_START, RunPhase
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import RunDriverPhase
 from kubevnfm_lcm_api.lifecycle.core.granting import GrantUnusable
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
-from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
 from kubevnfm_secrets import hide
 from kubevnfm_sol.granting import Grant
-from lcm_builders import CLUSTER_PARAMETERS, RESOURCES, RING, a_terminate_draft, an_instantiate_draft
+from lcm_builders import CLUSTER_PARAMETERS, RESOURCES, RING, a_terminate_draft, an_instance, an_instantiate_draft
 
 CLUSTER = "k8s_cluster_installation_param"
 READ = read_cluster_parameters(CLUSTER_PARAMETERS)
@@ -43,12 +44,26 @@ def test_an_operation_that_version_0_1_0_stored_is_read_from_its_parameters() ->
     assert sent.parameters[CLUSTER]["script_path"] == "Scripts/install.sh"
 
 
-def test_a_termination_reads_what_the_instance_stores() -> None:
+def test_a_termination_of_an_earlier_version_is_read_from_its_parameters() -> None:
     drivers = {"instantiate_end": "kubernetes", "terminate_start": "kubernetes"}
-    draft = a_terminate_draft(parameters=hide(CLUSTER_PARAMETERS), phases=drivers)
-    sent = RunDriverPhase(TERMINATE_START).ask(draft)
+    document = a_terminate_draft(parameters=hide(CLUSTER_PARAMETERS), phases=drivers).document(RING)
+    assert "cluster_parameters" not in document
+    sent = RunDriverPhase(TERMINATE_START).ask(TerminateVmDraft.from_document(document))
     assert sent.cluster is not None
     assert {node.role for node in sent.nodes} == {"master", "worker"}
+
+
+def test_an_instance_stores_the_cluster_that_was_instantiated() -> None:
+    """An instance of an earlier version has it in its parameters alone."""
+    drivers = {"instantiate_end": "kubernetes"}
+    draft = an_instantiate_draft(resources=RESOURCES, phases=drivers, cluster_parameters=READ)
+    document = draft.completed(an_instance()).document(RING)
+    stored = document["internal"].pop("cluster")
+    of_now = InstanceRecord.from_document({**document, "internal": {**document["internal"], "cluster": stored}})
+    for record in (of_now, InstanceRecord.from_document(document)):
+        assert record.internals.cluster is not None
+        assert record.internals.cluster.worker_node.password is not None
+        assert record.internals.cluster.worker_node.password.reveal(RING) == "ubuntu"
 
 
 def test_a_vnf_that_is_not_a_cluster_has_other_nodes_whatever_its_parameters_are() -> None:
@@ -80,10 +95,13 @@ def test_a_grant_replaces_the_cluster_of_the_request() -> None:
             draft.granted(unusable, {})
 
 
-def test_parameters_that_no_longer_fit_the_rules_fail_the_step_with_their_field() -> None:
+def test_parameters_that_no_longer_fit_the_rules_are_left_to_the_driver_which_names_their_field() -> None:
     broken = hide({CLUSTER: {**CLUSTER_PARAMETERS[CLUSTER], "x_kubernetes_version": "1.99.0"}})
+    document = an_instantiate_draft(resources=RESOURCES, parameters=broken).document(RING)
+    sent = command(InstantiateVmDraft.from_document(document))
+    assert sent.cluster is None
     with pytest.raises(InvalidInput, match=f"additionalParams/{CLUSTER}/x_kubernetes_version"):
-        command(an_instantiate_draft(resources=RESOURCES, parameters=broken))
+        read_cluster_parameters(sent.parameters)
 
 
 @pytest.mark.parametrize(("node_install", "seconds"), [(1, 7200.0), (86_400, 264_600.0)])

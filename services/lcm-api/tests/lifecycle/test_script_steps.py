@@ -11,6 +11,7 @@ from kubevnfm_events.mgmt import DriverVim, RunPhase, RunScript, ScriptAnswer, S
 from kubevnfm_events.objects import PodFacts, UpdateObjects
 from kubevnfm_events.stacks import ChangeTemplate, PortFacts, ResourcesChanged, RestoreResources, StackResources
 from kubevnfm_events.vim import DeregisterVim, RegisterVim
+from kubevnfm_lcm_api.lifecycle.clusters.healing import HealClusterDraft
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
 from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyScriptedDraft
@@ -446,10 +447,10 @@ def test_a_cluster_that_a_script_has_built_is_registered_although_the_script_say
     assert move.record.occ.operation_state is OperationState.COMPLETED
 
 
-def a_whole_heal(script: str, **known: Any) -> HealVmDraft:
+def a_whole_heal(script: str, **known: Any) -> HealClusterDraft:
     """Return the whole heal of a cluster that scripts have built, and that is registered as ``edge``."""
     known = {"is_recreated": True, "is_whole": True, "cluster_vim_id": "vim-2", "cluster_vim_name": "edge", **known}
-    draft: HealVmDraft = scripted(a_change_draft(HealVmDraft, **known), "heal")
+    draft: HealClusterDraft = scripted(a_change_draft(HealClusterDraft, **known), "heal")
     return draft.model_copy(update={"scripts": dict.fromkeys(("heal_start", "heal_end"), script)})
 
 
@@ -476,7 +477,7 @@ def test_a_whole_heal_by_a_driver_class_gives_the_vim_new_access_data() -> None:
     move = answered(move, answer_to(command))
     assert move.record.occ.operation_state is OperationState.COMPLETED
     done = SEQUENCES.draft(move.record.plan, move.record.draft)
-    assert isinstance(done, HealVmDraft)
+    assert isinstance(done, HealClusterDraft)
     completed = done.with_changes(done.completed(INSTANCE))
     entry = completed.vnf.vim_connection_info["edge"]
     assert (entry.vim_id, entry.access_info["bearer_token"].reveal(RING)) == ("vim-2", "token-of-the-cluster")

@@ -6,22 +6,24 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
+from kubevnfm_events import Command
 from kubevnfm_events.mgmt import PhaseDone, RunPhase
-from kubevnfm_events.stacks import StackResources
+from kubevnfm_events.stacks import HealResources, StackResources
 from kubevnfm_kit.errors import VnfmError
 
+from kubevnfm_lcm_api.lifecycle.clusters.healing import HealClusterDraft
 from kubevnfm_lcm_api.lifecycle.clusters.node_steps import added, cluster_phase, nodes_in, without
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import FoundNodes
 from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import DriverPhase
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
-from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.change_steps import ChangeStep, replacement
 
 HEAL_START: Final = "heal_start"
 HEAL_END: Final = "heal_end"
 
 
 @dataclass(frozen=True)
-class RunHealPhase(DriverPhase[HealVmDraft]):
+class RunHealPhase(DriverPhase[HealClusterDraft]):
     """Run the driver before machines are replaced, or after it (sequences.md 1.11: E1, E4).
 
     ``heal_start`` takes the nodes out of the cluster; ``heal_end`` joins the new machines under their names, or builds the
@@ -35,7 +37,7 @@ class RunHealPhase(DriverPhase[HealVmDraft]):
 
     kind: ClassVar[str] = "run_heal_phase"
 
-    def ask(self, draft: HealVmDraft) -> RunPhase:
+    def ask(self, draft: HealClusterDraft) -> RunPhase:
         """Ask for the phase. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
         now = draft.resources or draft.before
         if self.phase == HEAL_START:
@@ -44,11 +46,10 @@ class RunHealPhase(DriverPhase[HealVmDraft]):
             return _whole(draft, now)
         return _joining(draft, now)
 
-    def fold(self, draft: HealVmDraft, reply: PhaseDone) -> Draft:
-        """Keep the names of the nodes, and the access."""
+    def fold(self, draft: HealClusterDraft, reply: PhaseDone) -> Draft:
         return draft.after_phase(reply)
 
-    def undo(self, draft: HealVmDraft) -> None:
+    def undo(self, draft: HealClusterDraft) -> None:
         """A heal has no rollback: a machine that is replaced cannot be restored (api.md 4.3)."""
 
 
@@ -68,12 +69,29 @@ class RunMasterHealPhase(RunHealPhase):
     kind: ClassVar[str] = "run_master_heal_phase"
     label: ClassVar[str] = "Management driver: {phase} of a master, number {turn}"
 
-    def ask(self, draft: HealVmDraft) -> RunPhase:
+    def ask(self, draft: HealClusterDraft) -> RunPhase:
         """Ask for the phase. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
         now = draft.resources or draft.before
         if self.phase == HEAL_END:
             return _joining(draft, now)
         return _leaving(draft, now, draft.masters)
+
+
+@dataclass(frozen=True)
+class HealMaster(ChangeStep[HealClusterDraft]):
+    """Replace the machine of the master that has left its cluster."""
+
+    turn: int
+
+    kind: ClassVar[str] = "heal_master_resources"
+    command: ClassVar[type[Command]] = HealResources
+    label: ClassVar[str] = "Replace the machine of a master, number {turn}"
+
+    def ask(self, draft: HealClusterDraft) -> HealResources:
+        return replacement(draft, tuple(one.server_id for one in draft.before.servers if one.vnfc_id == draft.left))
+
+    def undo(self, draft: HealClusterDraft) -> None:
+        """A broken machine is not restored (api.md 4.3)."""
 
 
 @dataclass(frozen=True)
@@ -88,19 +106,19 @@ class ReleaseStorage(RunHealPhase):
     kind: ClassVar[str] = "release_storage"
     label: ClassVar[str] = "Management driver: {phase} of the storage server"
 
-    def ask(self, draft: HealVmDraft) -> RunPhase:
+    def ask(self, draft: HealClusterDraft) -> RunPhase:
         """Ask for the phase. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
         assert draft.storage is not None
         return _leaving(draft, draft.resources or draft.before, {*draft.masters, draft.storage})
 
 
-def _leaving(draft: HealVmDraft, now: StackResources, servers: Collection[str]) -> RunPhase:
+def _leaving(draft: HealClusterDraft, now: StackResources, servers: Collection[str]) -> RunPhase:
     """Return the command by which these servers leave the cluster, or begin to."""
     targets = [server.vnfc_id for server in now.servers if server.server_id in servers]
     return cluster_phase(draft, HEAL_START, nodes_in(draft, now), targets=targets)
 
 
-def _joining(draft: HealVmDraft, now: StackResources) -> RunPhase:
+def _joining(draft: HealClusterDraft, now: StackResources) -> RunPhase:
     """Return the command by which the new machines join that have not joined yet: those get their names then."""
     before = nodes_in(draft, draft.before)
     found = _named_by_address(nodes_in(draft, now), before)
@@ -108,7 +126,7 @@ def _joining(draft: HealVmDraft, now: StackResources) -> RunPhase:
     return cluster_phase(draft, HEAL_END, found, targets=targets, gone=without(before.nodes, now))
 
 
-def _whole(draft: HealVmDraft, now: StackResources) -> RunPhase:
+def _whole(draft: HealClusterDraft, now: StackResources) -> RunPhase:
     found = nodes_in(draft, now)
     try:
         gone = without(nodes_in(draft, draft.before).nodes, now)

@@ -1,80 +1,128 @@
-"""The rules of a heal of a cluster, and what it needs to know (sequences.md 5.1 to 5.3, 5.6)."""
+"""Heal of a cluster: the choice of its nodes, and what the operation knows (sequences.md 5.1 to 5.3, 5.6)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, Self
 
-from kubevnfm_cluster.parameters import ClusterParameters, Role
-from kubevnfm_cluster.request import read_cluster_parameters
-from kubevnfm_csar.hot import BaseHot
-from kubevnfm_events.mgmt import REGISTRY_DRIVERS
-from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_cluster.parameters import Role
+from kubevnfm_events.mgmt import REGISTRY_DRIVERS, PhaseDone, ScriptAnswer
+from kubevnfm_kit.errors import Unprocessable
 
-from kubevnfm_lcm_api.lifecycle.clusters.heal_steps import (
-    HEAL_END,
-    HEAL_START,
-    ReleaseStorage,
-    RunHealPhase,
-    RunMasterHealPhase,
-)
+from kubevnfm_lcm_api.lifecycle.clusters.changing import ClusterChangeDraft, changed_cluster, servers_of
 from kubevnfm_lcm_api.lifecycle.clusters.kuryr import driver_of
-from kubevnfm_lcm_api.lifecycle.clusters.kuryr_steps import (
-    AwaitNewTrunks,
-    PrepareKuryrNetwork,
-    RemoveKuryrResources,
-    StopIllKuryr,
-)
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import has_nodes, storage_server
-from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import INSTALL_TIMEOUT_S
 from kubevnfm_lcm_api.lifecycle.clusters.places import Places
-from kubevnfm_lcm_api.lifecycle.clusters.requested_nodes import changed_cluster, servers_of
-from kubevnfm_lcm_api.lifecycle.clusters.vim_steps import RegisterClusterVim
+from kubevnfm_lcm_api.lifecycle.core.dependencies import HEAL_ADVICE, Provided, Withdrawn
 from kubevnfm_lcm_api.lifecycle.core.drift import is_stack_missing
-from kubevnfm_lcm_api.lifecycle.core.step import Plan
-from kubevnfm_lcm_api.lifecycle.machines.change_steps import HealMaster
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
-from kubevnfm_lcm_api.lifecycle.machines.roles import HealFields
-from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
+from kubevnfm_lcm_api.lifecycle.machines.roles import RequestedHeal
 
 _FIELD: Final = "vnfcInstanceId"
 
 
-def healed_cluster(
-    vnf: VnfUnderChange,
-    chosen: Collection[str] | None,
-    given: Mapping[str, Any],
-    *,
-    base_hot: BaseHot | None,
-) -> HealFields:
-    """Return the fields of a cluster that is healed, in part or as a whole; none for any other VNF.
+class HealClusterDraft(HealVmDraft, ClusterChangeDraft):
+    """HEAL of nodes of a cluster, or of the whole cluster."""
 
-    ``chosen``: Nova ids of the machines that the request names, None: it names none; ``given``: its additionalParams;
-    ``base_hot``: that of its flavour.
+    is_whole: bool = False
+    """All machines of the cluster are replaced, and it is built again on the new ones."""
+    masters: tuple[str, ...] = ()
+    """Those of ``servers`` that are masters: they are replaced one after another, before the others."""
+    storage: str | None = None
+    """That of ``servers`` that is the storage server."""
+    left: str | None = None
+    """The VNFC id of the master that has left the cluster and is replaced next."""
+    cluster_vim_id: str | None = None
+    """The VIM that the cluster is registered as, and that keeps its id."""
+    has_old_nodes: bool = False
+    """Whether the stack still has the nodes of a cluster that is built again."""
+
+    @classmethod
+    def has_stored(cls, document: Mapping[str, Any]) -> bool:
+        """Return whether nodes are replaced, and not plain machines alone; scripts of the package have no driver."""
+        return super().has_stored(document) or bool(document.get("is_whole"))
+
+    @property
+    def is_in_turns(self) -> bool:
+        """Whether masters alone are replaced, one after another."""
+        return 0 < len(self.masters) == len(self.servers)
+
+    @property
+    def leaving(self) -> tuple[str, ...]:
+        """Those of ``servers`` that leave the cluster together: all but the masters, and but what left before those."""
+        before = {*self.masters, self.storage} if self.masters else ()
+        return tuple(server for server in self.servers if server not in before)
+
+    @property
+    def replaced_together(self) -> tuple[str, ...]:
+        """All but the masters."""
+        return tuple(server for server in self.servers if server not in self.masters)
+
+    @property
+    def withdrawn(self) -> Withdrawn | None:
+        """The cluster that is built again, without the CNFs on it."""
+        if not self.is_whole or self.cluster_vim_id is None:
+            return super().withdrawn
+        return Withdrawn(Provided("cluster", (self.cluster_vim_id,)), is_forced=False, advice=HEAL_ADVICE)
+
+    @property
+    def is_scripted(self) -> bool:
+        """Whether a cluster that scripts of the package have built is built again by them."""
+        return self.is_whole and self.driver is None and self.cluster_vim_name is not None
+
+    @property
+    def registered_vim_name(self) -> str | None:
+        """The VIM that the cluster keeps."""
+        return self.cluster_vim_name if self.is_scripted else None
+
+    @property
+    def reads_admin(self) -> bool:
+        """Whether scripts have built the cluster again that additionalParams describe, and have left no VIM for it."""
+        return self.is_scripted and self.cluster_parameters is not None and not self.registers_vim
+
+    def with_script(self, answer: ScriptAnswer) -> Self:
+        """Return the draft with what a script has answered, and with the VIM that a driver class has created again."""
+        draft, vim = super().with_script(answer), answer.vim
+        if vim is None:
+            return draft
+        # Tacker's own driver has taken the entry out at heal_start; it comes back with the registration.
+        place = ("vimConnectionInfo", vim.name)
+        edits = tuple(edit for edit in draft.script_edits if edit.path[:2] != place)
+        name = self.cluster_vim_name if self.is_scripted else vim.name
+        return draft.model_copy(update={"script_edits": edits, "cluster_vim_name": name})
+
+    def after_phase(self, reply: PhaseDone) -> Self:
+        """Return the draft with what the driver's phase made known: the nodes, the master that has left, and the access."""
+        draft = super().after_phase(reply)
+        return draft.model_copy(update={"left": reply.left}) if reply.phase == "heal_start" else draft
+
+
+def healed_cluster(asked: RequestedHeal) -> HealVmDraft:
+    """Return the draft of a heal of a cluster, in part or as a whole; that of plain machines if no node is replaced.
+
     Raises: Unprocessable if the cluster would not survive the loss of the machines; InvalidInput, Unprocessable of
     `with_overrides`.
     """
+    vnf, plain, chosen = asked.vnf, asked.plain, asked.chosen
     internals = vnf.record.internals
-    driver = driver_of(internals.phases, "heal_end")
+    driver, present = driver_of(internals.phases, "heal_end"), internals.cluster
     if "instantiate_end" not in internals.phases and internals.cluster_vim_key is not None:
-        return _scripted_cluster(vnf, chosen)
-    if driver is None or driver in REGISTRY_DRIVERS or "instantiate_end" not in internals.phases:
-        return {}
-    present = read_cluster_parameters(internals.parameters)
+        return _scripted_cluster(asked)
+    if driver is None or present is None or driver in REGISTRY_DRIVERS or "instantiate_end" not in internals.phases:
+        return plain
     if chosen is None:
-        places = Places(vnf.flavour, base_hot, internals.instantiation_level_id)
+        places = Places(vnf.flavour, asked.base_hot, internals.instantiation_level_id)
         roles: tuple[Role, ...] = ("master", "worker")
-        name = internals.cluster_vim_key or present.vim_name or f"kubernetes_vim_{vnf.record.vnf.id}"
-        return {
-            **changed_cluster(vnf, driver, given),
-            "is_whole": True,
-            "masters": (),
-            "storage": None,
-            "cluster_vim_id": internals.cluster_vim_id,
-            "cluster_vim_name": name,
-            "has_old_nodes": not is_stack_missing(vnf.record) and has_nodes(vnf.resources, present),
-            "max_nodes": sum(places.group(present.group(role), role, needed=None).most for role in roles),
-        }
+        name = internals.cluster_vim_key or present.vim_name or f"kubernetes_vim_{plain.vnf_instance_id}"
+        return changed_cluster(HealClusterDraft, plain, vnf, driver, asked.given).model_copy(
+            update={
+                "is_whole": True,
+                "cluster_vim_id": internals.cluster_vim_id,
+                "cluster_vim_name": name,
+                "has_old_nodes": not is_stack_missing(vnf.record) and has_nodes(vnf.resources, present),
+                "max_nodes": sum(places.group(present.group(role), role, needed=None).most for role in roles),
+            }
+        )
     masters = {server.server_id for server in servers_of(vnf, present, "master")}
     workers = {server.server_id for server in servers_of(vnf, present, "worker")}
     if masters and masters.issubset(chosen):
@@ -88,96 +136,30 @@ def healed_cluster(
         raise Unprocessable(
             _FIELD, "a machine that is neither master, worker nor storage server is named: it cannot be healed"
         )
-    return {
-        **changed_cluster(vnf, driver, given),
-        "is_whole": False,
-        "masters": tuple(server for server in chosen if server in masters),
-        "storage": storage if storage in chosen else None,
-        "cluster_vim_id": None,
-        "cluster_vim_name": None,
-        "max_nodes": None,
-        "has_old_nodes": False,
-    }
+    return changed_cluster(HealClusterDraft, plain, vnf, driver, asked.given).model_copy(
+        update={
+            "masters": tuple(server for server in chosen if server in masters),
+            "storage": storage if storage in chosen else None,
+        }
+    )
 
 
-def _scripted_cluster(vnf: VnfUnderChange, chosen: Collection[str] | None) -> HealFields:
-    """Return the fields of a cluster that scripts of the package have built, if they build it again on other machines.
+def _scripted_cluster(asked: RequestedHeal) -> HealVmDraft:
+    """Return the draft of a heal of a cluster that scripts of the package have built, if they build it again.
 
     Nothing is known of its nodes, so only a heal of the whole VNF gives it other access data (sequences.md 6.7).
     """
-    internals = vnf.record.internals
-    if chosen is not None and not set(chosen).issuperset(server.server_id for server in vnf.resources.servers):
-        return {}
-    fields: HealFields = {
-        "is_whole": True,
-        "cluster_vim_id": internals.cluster_vim_id,
-        "cluster_vim_name": internals.cluster_vim_key,
-    }
-    try:
-        return {
-            **fields,
-            "parameters": internals.parameters,
-            "cluster_parameters": read_cluster_parameters(internals.parameters),
+    internals, servers = asked.vnf.record.internals, asked.vnf.resources.servers
+    if asked.chosen is not None and not set(asked.chosen).issuperset(server.server_id for server in servers):
+        return asked.plain
+    described = {} if internals.cluster is None else {"parameters": internals.parameters}
+    return HealClusterDraft(
+        **{
+            **vars(asked.plain),
+            **described,
+            "is_whole": True,
+            "cluster_parameters": internals.cluster,
+            "cluster_vim_id": internals.cluster_vim_id,
+            "cluster_vim_name": internals.cluster_vim_key,
         }
-    except (InvalidInput, Unprocessable):
-        # Parameters of the scripts' own under the same name: they say nothing about the nodes.
-        return fields
-
-
-def before_nodes(plan: Plan[HealVmDraft], draft: HealVmDraft) -> None:
-    """Add the steps before machines are replaced: masters one after another, with their replacement, then workers.
-
-    The persistent volumes of a storage server leave it first, and come back last (5.2).
-    """
-    cluster = draft.cluster_parameters
-    assert cluster is not None
-    if draft.masters:
-        if draft.storage is not None:
-            plan.then(ReleaseStorage(HEAL_START, drain_limit_s(cluster)), id=f"{HEAL_START}/storage")
-        _heal_masters(plan, draft, cluster)
-    if draft.leaving and not draft.is_whole:
-        plan.then(RunHealPhase(HEAL_START, drain_limit_s(cluster)), id=HEAL_START)
-    if draft.is_whole and cluster.kuryr_param is not None:
-        if draft.has_old_nodes:
-            plan.then(StopIllKuryr())
-        # Kuryr's ports would keep the old networks in use, and its load balancers the addresses of Services.
-        plan.then(RemoveKuryrResources())
-
-
-def after_nodes(plan: Plan[HealVmDraft], draft: HealVmDraft) -> None:
-    """Add the steps after machines were replaced. A cluster that is built again gives its VIM the new access data."""
-    cluster = draft.cluster_parameters
-    assert cluster is not None
-    if draft.is_whole and cluster.kuryr_param is not None:
-        plan.then(PrepareKuryrNetwork())
-    elif has_trunks(cluster):
-        plan.then(AwaitNewTrunks())
-    nodes = (draft.max_nodes if draft.is_whole else None) or len(draft.servers)
-    plan.then(RunHealPhase(HEAL_END, join_limit_s(cluster, nodes)), id=HEAL_END)
-    if draft.is_whole:
-        plan.then(RegisterClusterVim())
-
-
-def _heal_masters(plan: Plan[HealVmDraft], draft: HealVmDraft, cluster: ClusterParameters) -> None:
-    """Add the replacement of each master; the driver chooses the order, by what etcd can lose (sequences.md 5.3)."""
-    for turn in range(1, len(draft.masters) + 1):
-        plan.then(RunMasterHealPhase(HEAL_START, drain_limit_s(cluster), turn), id=f"{HEAL_START}/{turn}")
-        plan.then(HealMaster(turn), id=f"heal_resources/{turn}")
-        if has_trunks(cluster):
-            plan.then(AwaitNewTrunks(), id=f"await_new_trunks/{turn}")
-        plan.then(RunMasterHealPhase(HEAL_END, join_limit_s(cluster, 1, masters=2), turn), id=f"{HEAL_END}/{turn}")
-
-
-def has_trunks(cluster: ClusterParameters | None) -> bool:
-    """Return whether each node of the cluster gets a trunk, on which its pods' ports are."""
-    return cluster is not None and cluster.kuryr_param is not None and cluster.kuryr_param.has_trunks
-
-
-def drain_limit_s(cluster: ClusterParameters) -> float:
-    """Return how long nodes may take to leave."""
-    return max(INSTALL_TIMEOUT_S, cluster.drain_limit_s())
-
-
-def join_limit_s(cluster: ClusterParameters, nodes: int, *, masters: int = 1) -> float:
-    """Return how long nodes may take to join."""
-    return max(INSTALL_TIMEOUT_S, cluster.install_limit_s(nodes, masters=masters))
+    )

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_events import Command
 from kubevnfm_events.kuryr import (
     AwaitTrunks,
@@ -16,16 +15,16 @@ from kubevnfm_events.kuryr import (
     RemoveKuryr,
     TrunksReady,
 )
-from kubevnfm_events.mgmt import INSTANTIATE_END, KURYR_DRIVER, ForgetInstance, ManagedNode, PhaseDone, RunPhase
+from kubevnfm_events.mgmt import INSTANTIATE_END, KURYR_DRIVER, TERMINATE_START, ManagedNode, PhaseDone, RunPhase
 
+from kubevnfm_lcm_api.lifecycle.clusters.changing import ClusterChangeDraft
+from kubevnfm_lcm_api.lifecycle.clusters.healing import HealClusterDraft
 from kubevnfm_lcm_api.lifecycle.clusters.node_steps import cluster_phase, nodes_in
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import find_nodes
-from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import DriverPhase, RunDriverPhase
+from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import RunDriverPhase, phase_command
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.step import Step
-from kubevnfm_lcm_api.lifecycle.machines.cluster_drafts import ClusterChangeDraft
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
-from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 
 PREPARE_TIMEOUT_S = 600.0
 """Octavia takes minutes to make a load balancer, but the stack has waited for it already."""
@@ -39,7 +38,7 @@ def _with_trunks(nodes: Iterable[ManagedNode]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class PrepareKuryrNetwork(Step[InstantiateVmDraft | HealVmDraft, KuryrPrepared]):
+class PrepareKuryrNetwork(Step[InstantiateVmDraft | HealClusterDraft, KuryrPrepared]):
     """Find and check the network entities of the cluster, and wait for the nodes' trunks (sequences.md B5, 2).
 
     Adds: the network entities, and Kuryr's login.
@@ -52,7 +51,7 @@ class PrepareKuryrNetwork(Step[InstantiateVmDraft | HealVmDraft, KuryrPrepared])
     label: ClassVar[str] = "Prepare the network for Kuryr"
     base_timeout_s: ClassVar[float] = PREPARE_TIMEOUT_S
 
-    def ask(self, draft: InstantiateVmDraft | HealVmDraft) -> PrepareKuryr:
+    def ask(self, draft: InstantiateVmDraft | HealClusterDraft) -> PrepareKuryr:
         """Ask for the entities that the request names."""
         cluster = draft.cluster_parameters
         assert cluster is not None
@@ -68,40 +67,25 @@ class PrepareKuryrNetwork(Step[InstantiateVmDraft | HealVmDraft, KuryrPrepared])
             servers=_with_trunks(find_nodes(draft.resources, cluster).nodes),
         )
 
-    def fold(self, draft: InstantiateVmDraft | HealVmDraft, reply: KuryrPrepared) -> Draft:
-        """Keep the network."""
+    def fold(self, draft: InstantiateVmDraft | HealClusterDraft, reply: KuryrPrepared) -> Draft:
         return draft.with_kuryr_network(reply.network)
 
-    def undo(self, draft: InstantiateVmDraft | HealVmDraft) -> RemoveKuryr:
+    def undo(self, draft: InstantiateVmDraft | HealClusterDraft) -> RemoveKuryr:
         """Remove what Kuryr has made since, so that the networks of the stack can be deleted."""
         return RemoveKuryr(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim)
 
 
 @dataclass(frozen=True)
-class InstallKuryrCluster(DriverPhase[InstantiateVmDraft]):
-    """Install the cluster with Kuryr in place of a pod network (sequences.md B5).
-
-    Adds: the cluster's access data and node names.
-    Again: safe; continues from the journal.
-    Fails: as `RunDriverPhase`.
-    """
+class InstallKuryrCluster(RunDriverPhase):
+    """Install the cluster with Kuryr in place of a pod network (sequences.md B5)."""
 
     phase: str = INSTANTIATE_END
 
     kind: ClassVar[str] = "install_kuryr_cluster"
 
-    def ask(self, draft: InstantiateVmDraft) -> RunPhase:
-        """Ask for the phase, with the network entities."""
-        phase = RunDriverPhase(self.phase).ask(draft)
-        return phase.model_copy(update={"kuryr": draft.kuryr_network})
-
-    def fold(self, draft: InstantiateVmDraft, reply: PhaseDone) -> Draft:
-        """Keep the facts that the driver reported."""
-        return draft.after_phase(reply)
-
-    def undo(self, draft: InstantiateVmDraft) -> ForgetInstance:
-        """Purge the records of machines that are deleted with the stack."""
-        return ForgetInstance(vnf_instance_id=draft.vnf_instance_id)
+    def ask(self, draft: InstantiateVmDraft | TerminateVmDraft) -> RunPhase:
+        assert isinstance(draft, InstantiateVmDraft)
+        return super().ask(draft).model_copy(update={"kuryr": draft.kuryr_network})
 
 
 @dataclass(frozen=True)
@@ -118,29 +102,17 @@ class StopKuryr(Step[TerminateVmDraft, PhaseDone]):
     base_timeout_s: ClassVar[float] = 1800.0
 
     def ask(self, draft: TerminateVmDraft) -> RunPhase:
-        """Ask for the phase on the cluster's nodes."""
-        cluster = read_cluster_parameters(draft.parameters)
         assert draft.resources is not None
-        found = find_nodes(draft.resources, cluster)
-        return RunPhase(
-            vnf_instance_id=draft.vnf_instance_id,
-            driver=KURYR_DRIVER,
-            phase="terminate_start",
-            package=draft.package,
-            nodes=found.nodes,
-            parameters=draft.parameters,
-            cluster=cluster,
-            cluster_address=found.cluster_address,
-            cluster_public_address=found.cluster_public_address,
-            force=draft.is_forceful,
-        )
+        found = find_nodes(draft.resources, draft.cluster_parameters)
+        phase = phase_command(draft, KURYR_DRIVER, TERMINATE_START, found)
+        return phase.model_copy(update={"force": draft.is_forceful})
 
     def undo(self, draft: TerminateVmDraft) -> None:
         """Terminate has no rollback (api.md 4.3)."""
 
 
 @dataclass(frozen=True)
-class RemoveKuryrResources(Step[TerminateVmDraft | HealVmDraft, KuryrRemoved]):
+class RemoveKuryrResources(Step[TerminateVmDraft | HealClusterDraft, KuryrRemoved]):
     """Delete the load balancers and ports that Kuryr has made: they would keep the stack's networks in use (B5).
 
     Again: safe; what is deleted already is left alone.
@@ -151,11 +123,10 @@ class RemoveKuryrResources(Step[TerminateVmDraft | HealVmDraft, KuryrRemoved]):
     label: ClassVar[str] = "Delete the load balancers and ports of Kuryr"
     base_timeout_s: ClassVar[float] = REMOVE_TIMEOUT_S
 
-    def ask(self, draft: TerminateVmDraft | HealVmDraft) -> RemoveKuryr:
-        """Ask for the removal."""
+    def ask(self, draft: TerminateVmDraft | HealClusterDraft) -> RemoveKuryr:
         return RemoveKuryr(vnf_instance_id=draft.vnf_instance_id, vim=draft.vim)
 
-    def undo(self, draft: TerminateVmDraft | HealVmDraft) -> None:
+    def undo(self, draft: TerminateVmDraft | HealClusterDraft) -> None:
         """Terminate has no rollback (api.md 4.3)."""
 
 

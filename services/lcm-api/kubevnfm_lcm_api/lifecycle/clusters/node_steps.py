@@ -8,8 +8,9 @@ from dataclasses import replace
 from kubevnfm_events.mgmt import ManagedNode, Phase, RunPhase
 from kubevnfm_events.stacks import StackResources
 
+from kubevnfm_lcm_api.lifecycle.clusters.changing import ClusterChangeDraft
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import FoundNodes, find_nodes
-from kubevnfm_lcm_api.lifecycle.machines.cluster_drafts import ClusterChangeDraft
+from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import phase_command
 
 
 def nodes_in(draft: ClusterChangeDraft, stack: StackResources) -> FoundNodes:
@@ -42,17 +43,8 @@ def cluster_phase(
 ) -> RunPhase:
     """Return the command of a phase that works on the ``targets`` (VNFC ids); the other nodes are there for reference."""
     assert draft.driver is not None
-    return RunPhase(
-        vnf_instance_id=draft.vnf_instance_id,
-        driver=draft.driver,
-        phase=phase,
-        package=draft.package,
-        nodes=tuple(node.model_copy(update={"is_target": node.vnfc_id in targets}) for node in found.nodes),
-        gone=tuple(node.model_copy(update={"is_target": False}) for node in gone),
-        parameters=draft.parameters,
-        cluster=draft.cluster_parameters,
-        cluster_address=found.cluster_address,
-        cluster_public_address=found.cluster_public_address,
-        volumes=dict(found.volumes),
-        nfs_addresses=dict(found.nfs_addresses),
+    nodes = tuple(node.model_copy(update={"is_target": node.vnfc_id in targets}) for node in found.nodes)
+    command = phase_command(draft, draft.driver, phase, replace(found, nodes=nodes))
+    return command.model_copy(
+        update={"gone": tuple(node.model_copy(update={"is_target": False}) for node in gone), "max_nodes": None}
     )

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from kubevnfm_cluster.parameters import ClusterParameters, MasterGroup, NodeGroup, Role
 from kubevnfm_cluster.registry_vnf import REGISTRY_VNF
 from kubevnfm_cluster.rules import refuse_shared_addresses
 from kubevnfm_cluster.storage import StorageServer
 from kubevnfm_events.mgmt import ManagedNode
-from kubevnfm_events.stacks import ServerFacts, StackResources
+from kubevnfm_events.stacks import PortFacts, ServerFacts, StackResources
 from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_lcm_api.lifecycle.machines.addresses import (
@@ -130,22 +130,12 @@ def _storage(
         raise NodeNotFound(
             "storage_server.cinder_volume_setup_params", f"{elsewhere[0]} is not attached to {_label(server)}"
         )
-    section, label = "storage_server", _label(server)
-    ssh = _beside(server, resources, storage.ssh_cp_name, field=f"{section}.ssh_cp_name")
-    found = _other(server).model_copy(
-        update={"role": "storage", "ssh_address": _address(ssh, field=f"{section}.ssh_cp_name", of=label)}
-    )
+    ssh, ssh_address = _port(server, resources, storage.ssh_cp_name, "storage_server.ssh_cp_name")
     name = storage.nic_cp_name or (ssh.name if ssh.resource_type != FLOATING_IP else None)
     if name is None:
-        return server, found
-    field = f"{section}.nic_cp_name"
-    nic = _beside(server, resources, name, field=field)
-    return server, found.model_copy(
-        update={
-            "nic_address": _address(nic, field=field, of=label),
-            "subnet_cidr": nic.subnet_cidrs[0] if nic.subnet_cidrs else None,
-        }
-    )
+        return server, _other(server).model_copy(update={"role": "storage", "ssh_address": ssh_address})
+    nic, nic_address = _port(server, resources, name, "storage_server.nic_cp_name")
+    return server, _managed(server, "storage", ssh_address, nic_address, nic)
 
 
 def _nfs_addresses(resources: StackResources, cluster: ClusterParameters) -> Mapping[str, str]:
@@ -167,8 +157,7 @@ def find_registry(resources: StackResources, ssh_cp_name: str) -> ManagedNode:
             field, f"the stack has {len(resources.servers)} servers: one expected", within=_REGISTRY
         ) from error
     try:
-        ssh = _beside(server, resources, ssh_cp_name, field=field)
-        address = _address(ssh, field=field, of=_label(server))
+        _, address = _port(server, resources, ssh_cp_name, field)
     except NodeNotFound as error:
         raise NodeNotFound(field, error.reason, within=_REGISTRY) from error
     return _other(server).model_copy(update={"ssh_address": address})
@@ -183,21 +172,19 @@ def _zone(server: ServerFacts, zones: Mapping[str, Sequence[str]]) -> str | None
 
 def _group(resources: StackResources, nodes: NodeGroup, role: Role) -> Sequence[ServerFacts]:
     """Return the servers of a role, in order. Raises NodeNotFound with the names that would fit."""
-    choice, section = nodes.choice(role), f"{role}_node"
-    found = [server for server in resources.servers if choice.includes(server)]
+    choice, servers = nodes.choice(role), resources.servers
+    found = [server for server in servers if choice.includes(server)]
     if found:
         return _in_order(found)
     if choice.by == "aspect_id":
-        groups = sorted({server.group for server in resources.servers if server.group is not None})
-        reason = f"the stack has no servers in a group {choice.value}; groups: {_list(groups)}"
-        raise NodeNotFound(f"{section}.aspect_id", reason)
-    if choice.by == "vdu_id":
-        vdus = sorted({server.vdu_id for server in resources.servers})
-        reason = f"the stack has no server of VDU {choice.value}; VDUs: {_list(vdus)}"
-        raise NodeNotFound(f"{section}.vdu_id", reason)
-    names = sorted({server.name for server in resources.servers})
-    reason = f"the stack has no server whose name begins with {choice.value}; servers: {_list(names)}"
-    raise NodeNotFound(section, reason)
+        what, plural, names = f"servers in a group {choice.value}", "groups", {s.group for s in servers if s.group}
+    elif choice.by == "vdu_id":
+        what, plural, names = f"server of VDU {choice.value}", "VDUs", {s.vdu_id for s in servers}
+    else:
+        what, plural = f"server whose name begins with {choice.value}", "servers"
+        names = {s.name for s in servers}
+    field = f"{role}_node" if choice.by == "name" else f"{role}_node.{choice.by}"
+    raise NodeNotFound(field, f"the stack has no {what}; {plural}: {_list(sorted(names))}")
 
 
 def _in_order(servers: Iterable[ServerFacts]) -> Sequence[ServerFacts]:
@@ -209,35 +196,37 @@ def _in_order(servers: Iterable[ServerFacts]) -> Sequence[ServerFacts]:
 
 
 def _node(server: ServerFacts, resources: StackResources, group: NodeGroup, role: Role) -> ManagedNode:
-    section = f"{role}_node"
-    ssh = _beside(server, resources, group.ssh_cp_name, field=f"{section}.ssh_cp_name")
-    nic_field = f"{section}.nic_cp_name"
-    nic = _beside(server, resources, group.cluster_port, field=nic_field)
+    _, ssh_address = _port(server, resources, group.ssh_cp_name, f"{role}_node.ssh_cp_name")
+    field = f"{role}_node.nic_cp_name"
+    nic = _beside(server, resources, group.cluster_port, field=field)
     # Nodes of the cluster talk over their own network; a floating IP exists at the router only.
     if nic.resource_type == FLOATING_IP:
-        raise NodeNotFound(nic_field, f"{nic.name} is a floating IP; the port of the cluster's own network expected")
-    return ManagedNode(
-        vnfc_id=server.vnfc_id,
-        role=role,
-        ssh_address=_address(ssh, field=f"{section}.ssh_cp_name", of=_label(server)),
-        nic_address=_address(nic, field=nic_field, of=_label(server)),
-        subnet_cidr=nic.subnet_cidrs[0] if nic.subnet_cidrs else None,
-        host=server.host,
-        zone=server.zone,
-        server_id=server.server_id,
-    )
+        raise NodeNotFound(field, f"{nic.name} is a floating IP; the port of the cluster's own network expected")
+    return _managed(server, role, ssh_address, _address(nic, field=field, of=_label(server)), nic)
 
 
 def _other(server: ServerFacts) -> ManagedNode:
     port = next((port for port in server.ports if port.addresses), None)
     if port is None:
         raise NodeNotFound("", f"no port of {_label(server)} has an address")
+    return _managed(server, "other", port.addresses[0], port.addresses[0], port)
+
+
+def _port(server: ServerFacts, resources: StackResources, name: str, field: str) -> tuple[PortFacts, str]:
+    """Return a port of the server or a floating IP, and its address."""
+    port = _beside(server, resources, name, field=field)
+    return port, _address(port, field=field, of=_label(server))
+
+
+def _managed(
+    server: ServerFacts, role: Role | Literal["storage", "other"], ssh_address: str, nic_address: str, nic: PortFacts
+) -> ManagedNode:
     return ManagedNode(
         vnfc_id=server.vnfc_id,
-        role="other",
-        ssh_address=port.addresses[0],
-        nic_address=port.addresses[0],
-        subnet_cidr=port.subnet_cidrs[0] if port.subnet_cidrs else None,
+        role=role,
+        ssh_address=ssh_address,
+        nic_address=nic_address,
+        subnet_cidr=nic.subnet_cidrs[0] if nic.subnet_cidrs else None,
         host=server.host,
         zone=server.zone,
         server_id=server.server_id,

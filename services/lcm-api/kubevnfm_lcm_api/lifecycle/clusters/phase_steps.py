@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
-from kubevnfm_cluster.parameters import CLUSTER, ClusterParameters
-from kubevnfm_cluster.request import read_cluster_parameters
+from kubevnfm_cluster.parameters import ClusterParameters
 from kubevnfm_events import Command
 from kubevnfm_events.mgmt import (
     INSTANTIATE_END,
@@ -18,6 +17,7 @@ from kubevnfm_events.mgmt import (
     RunPhase,
 )
 
+from kubevnfm_lcm_api.lifecycle.clusters.changing import ClusterChangeDraft
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import FoundNodes, find_nodes
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.step import N, Step
@@ -29,6 +29,36 @@ _BEFORE_MACHINES: Final = frozenset({INSTANTIATE_START})
 """Phases that run before any machine exists."""
 _BUILDING: Final = frozenset({INSTANTIATE_END, READ_ADMIN})
 """Phases whose work a rollback removes: the machines go with the stack; journal, host keys and logs are purged."""
+
+
+def drain_limit_s(cluster: ClusterParameters) -> float:
+    """Return how long nodes may take to leave."""
+    return max(INSTALL_TIMEOUT_S, cluster.drain_limit_s())
+
+
+def join_limit_s(cluster: ClusterParameters, nodes: int, *, masters: int = 1) -> float:
+    """Return how long nodes may take to join."""
+    return max(INSTALL_TIMEOUT_S, cluster.install_limit_s(nodes, masters=masters))
+
+
+def phase_command(
+    draft: InstantiateVmDraft | TerminateVmDraft | ClusterChangeDraft, driver: str, phase: str, found: FoundNodes
+) -> RunPhase:
+    """Return the command of a phase that works on all nodes."""
+    return RunPhase(
+        vnf_instance_id=draft.vnf_instance_id,
+        driver=driver,
+        phase=phase,
+        package=draft.package,
+        nodes=found.nodes,
+        parameters=draft.parameters,
+        cluster=draft.cluster_parameters,
+        cluster_address=found.cluster_address,
+        cluster_public_address=found.cluster_public_address,
+        max_nodes=draft.max_nodes,
+        volumes=dict(found.volumes),
+        nfs_addresses=dict(found.nfs_addresses),
+    )
 
 
 @dataclass(frozen=True)
@@ -45,7 +75,6 @@ class DriverPhase(Step[N, PhaseDone]):
 
     @property
     def timeout_s(self) -> float:
-        """The limit that the plan gives it."""
         return self.limit_s
 
 
@@ -65,41 +94,19 @@ class RunDriverPhase(DriverPhase[InstantiateVmDraft | TerminateVmDraft]):
 
         Raises: NodeNotFound, SharedAddress of `nodes`.
         """
-        cluster = _cluster(draft)
         # Addresses are read at each attempt: machines that a retry created again have others.
         found = FoundNodes(nodes=())
         if self.phase not in _BEFORE_MACHINES:
             assert draft.resources is not None
-            found = find_nodes(draft.resources, cluster, draft.granted_zones)
-        is_built = self.phase == READ_ADMIN
-        return RunPhase(
-            vnf_instance_id=draft.vnf_instance_id,
-            driver=KUBERNETES_DRIVER if is_built else draft.phases[self.phase],
-            phase=self.phase,
-            package=draft.package,
-            nodes=tuple(node.model_copy(update={"is_target": not is_built}) for node in found.nodes),
-            parameters=draft.parameters,
-            cluster=cluster,
-            cluster_address=found.cluster_address,
-            cluster_public_address=found.cluster_public_address,
-            max_nodes=draft.max_nodes,
-            volumes=dict(found.volumes),
-            nfs_addresses=dict(found.nfs_addresses),
-        )
+            found = find_nodes(draft.resources, draft.cluster_parameters, draft.granted_zones)
+        if self.phase != READ_ADMIN:
+            return phase_command(draft, draft.phases[self.phase], self.phase, found)
+        nodes = tuple(node.model_copy(update={"is_target": False}) for node in found.nodes)
+        return phase_command(draft, KUBERNETES_DRIVER, self.phase, replace(found, nodes=nodes))
 
     def fold(self, draft: InstantiateVmDraft | TerminateVmDraft, reply: PhaseDone) -> Draft:
-        """Keep the facts that the driver reported."""
         return draft.after_phase(reply)
 
     def undo(self, draft: InstantiateVmDraft | TerminateVmDraft) -> ForgetInstance | None:
         """Purge the records of machines that are deleted with the stack; other phases leave no records."""
         return ForgetInstance(vnf_instance_id=draft.vnf_instance_id) if self.phase in _BUILDING else None
-
-
-def _cluster(draft: InstantiateVmDraft | TerminateVmDraft) -> ClusterParameters | None:
-    """Return the parameters of the cluster; None: the VNF is not a cluster."""
-    if draft.cluster_parameters is not None:
-        return draft.cluster_parameters
-    # Operations of version 0.1.0, and instances of every version, store additionalParams alone.
-    is_cluster = INSTANTIATE_END in draft.phases and draft.parameters.get(CLUSTER) is not None
-    return read_cluster_parameters(draft.parameters) if is_cluster else None

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
-from kubevnfm_events import Command, Event
+from kubevnfm_events import Command
 from kubevnfm_events.mgmt import PhaseDone, RunPhase
 from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_lcm_api.lifecycle.clusters.node_steps import added, cluster_phase, nodes_in, without
 from kubevnfm_lcm_api.lifecycle.clusters.phase_steps import INSTALL_TIMEOUT_S, DriverPhase
+from kubevnfm_lcm_api.lifecycle.clusters.scaling import ScaleClusterDraft
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.step import Step
-from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 
 SCALE_START: Final = "scale_start"
 SCALE_END: Final = "scale_end"
@@ -21,7 +21,7 @@ SCALE_ROLLBACK_END: Final = "scale_rollback_end"
 
 
 @dataclass(frozen=True)
-class RunScalePhase(DriverPhase[ScaleVmDraft]):
+class RunScalePhase(DriverPhase[ScaleClusterDraft]):
     """Run the driver before the stack shrinks, or after the change of the stack (sequences.md 1.11: C1, C2, C3).
 
     ``scale_start`` takes the workers that leave out of the cluster; ``scale_end`` joins the new ones, and removes what is
@@ -35,7 +35,7 @@ class RunScalePhase(DriverPhase[ScaleVmDraft]):
 
     kind: ClassVar[str] = "run_scale_phase"
 
-    def ask(self, draft: ScaleVmDraft) -> RunPhase:
+    def ask(self, draft: ScaleClusterDraft) -> RunPhase:
         """Ask for the phase. Raises: NodeNotFound, SharedAddress of `find_nodes`."""
         if self.phase == SCALE_START:
             leaving = [server.vnfc_id for server in draft.before.servers if server.server_id in draft.leaving]
@@ -44,11 +44,10 @@ class RunScalePhase(DriverPhase[ScaleVmDraft]):
         gone = without(nodes_in(draft, draft.before).nodes, now)
         return cluster_phase(draft, SCALE_END, nodes_in(draft, now), targets=added(draft, now), gone=gone)
 
-    def fold(self, draft: ScaleVmDraft, reply: PhaseDone) -> Draft:
-        """Keep the names of the nodes."""
-        return draft.with_node_names(reply.node_names)
+    def fold(self, draft: ScaleClusterDraft, reply: PhaseDone) -> Draft:
+        return draft.after_phase(reply)
 
-    def undo(self, draft: ScaleVmDraft) -> RunPhase | None:
+    def undo(self, draft: ScaleClusterDraft) -> RunPhase | None:
         """Take the new workers out of the cluster, before the stack shrinks to what it was."""
         if self.phase == SCALE_START or draft.grown is None:
             return None  # A scale in has no rollback: a machine that is deleted cannot be restored (api.md 4.3).
@@ -60,7 +59,7 @@ class RunScalePhase(DriverPhase[ScaleVmDraft]):
 
 
 @dataclass(frozen=True)
-class ForgetNewWorkers(Step[ScaleVmDraft, PhaseDone]):
+class ForgetNewWorkers(Step[ScaleClusterDraft, PhaseDone]):
     """In a rollback, after the stack is as before, remove what is left of the machines that were to be added.
 
     Again: safe. Forwards it does nothing.
@@ -72,13 +71,10 @@ class ForgetNewWorkers(Step[ScaleVmDraft, PhaseDone]):
     base_timeout_s: ClassVar[float] = INSTALL_TIMEOUT_S
     only_undo: ClassVar[bool] = True
 
-    def ask(self, draft: ScaleVmDraft) -> None:
+    def ask(self, draft: ScaleClusterDraft) -> None:
         """Nothing is to be done forwards."""
 
-    def undone(self, draft: ScaleVmDraft, reply: Event) -> None:
-        """Nothing to keep: the names are those of the nodes that were there before."""
-
-    def undo(self, draft: ScaleVmDraft) -> RunPhase | None:
+    def undo(self, draft: ScaleClusterDraft) -> RunPhase | None:
         """Ask for the phase; None if no machine was added, or none of them could be found."""
         if draft.grown is None:
             return None

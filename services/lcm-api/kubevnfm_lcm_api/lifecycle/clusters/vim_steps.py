@@ -11,12 +11,11 @@ from kubevnfm_sol.vim import KUBERNETES
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.step import Step
-from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft
-from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.cluster_drafts import ClusterBuildDraft
 
 
 @dataclass(frozen=True)
-class RegisterClusterVim(Step[InstantiateVmDraft | HealVmDraft, VimRegistered]):
+class RegisterClusterVim(Step[ClusterBuildDraft, VimRegistered]):
     """Register the finished cluster as a VIM (sequences.md M18, first half; the second is the draft's ``completed``).
 
     Adds: the VIM.
@@ -29,7 +28,7 @@ class RegisterClusterVim(Step[InstantiateVmDraft | HealVmDraft, VimRegistered]):
     label: ClassVar[str] = "Register the cluster as a VIM"
     base_timeout_s: ClassVar[float] = 600.0
 
-    def ask(self, draft: InstantiateVmDraft | HealVmDraft) -> RegisterVim:
+    def ask(self, draft: ClusterBuildDraft) -> RegisterVim:
         """Ask for the registration with the service account's token."""
         assert draft.cluster is not None
         assert draft.cluster_vim_name is not None
@@ -50,11 +49,10 @@ class RegisterClusterVim(Step[InstantiateVmDraft | HealVmDraft, VimRegistered]):
             vim_id=draft.wanted_vim_id,
         )
 
-    def fold(self, draft: InstantiateVmDraft | HealVmDraft, reply: VimRegistered) -> Draft:
-        """Keep the VIM's id."""
+    def fold(self, draft: ClusterBuildDraft, reply: VimRegistered) -> Draft:
         return draft.with_cluster_vim(reply)
 
-    def undo(self, draft: InstantiateVmDraft | HealVmDraft) -> DeregisterVim:
+    def undo(self, draft: ClusterBuildDraft) -> DeregisterVim:
         """Remove the VIM by owner and name, as its id is unknown if the registration was not answered."""
         # Forced, also if another instance uses the VIM: the machines of the cluster are deleted next.
         return DeregisterVim(vnf_instance_id=draft.vnf_instance_id, name=draft.cluster_vim_name, force=True)

@@ -37,6 +37,11 @@ class Draft(BaseModel):
         """Read what ``document`` of this or an earlier version wrote."""
         return cls.model_validate(document, extra="ignore")
 
+    @classmethod
+    def has_stored(cls, document: Mapping[str, Any]) -> bool:
+        """Return whether a document with the stored name of its sequence is one of this class."""
+        return True
+
     @property
     def is_reversible(self) -> bool:
         """Whether the operation can be rolled back, for operations where that depends on the request (api.md 4.3)."""

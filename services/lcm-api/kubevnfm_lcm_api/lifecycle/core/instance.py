@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
+from kubevnfm_cluster.parameters import ClusterParameters
 from kubevnfm_csar.capi_providers import CORE, is_definition_of_cluster_api
 from kubevnfm_events import ApiVersion, CapiProviders, ServiceFacts
 from kubevnfm_events.objects import ObjectFacts, ObjectsApplied, PodFacts
@@ -15,7 +16,7 @@ from kubevnfm_sol.lcm import InstantiationState, VnfInstance
 from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_lcm_api.event_chain import EventRef
-from kubevnfm_lcm_api.lifecycle.core.released import upgraded_internals
+from kubevnfm_lcm_api.lifecycle.core.released import upgraded_internals, with_cluster
 from kubevnfm_lcm_api.lifecycle.core.rotation import Rotation
 from kubevnfm_lcm_api.lifecycle.core.workload_cluster import WorkloadInternals
 
@@ -107,6 +108,8 @@ class InstanceInternals(SolType):
     """Whether its resources are on a VIM whose access data came with a request; absent unless true."""
     parameters: SecretParams = Field(default_factory=dict)
     """additionalParams of the instantiate request: the defaults of later operations."""
+    cluster: ClusterParameters | None = None
+    """The cluster that they describe; None: they describe none."""
     instantiation_level_id: str | None = None
     api_version: ApiVersion = "v2"
     """The API version of the instantiate request."""
@@ -172,7 +175,9 @@ class InstanceRecord(BaseModel):
             vnf=VnfInstance.model_validate(body),
             created_at=body["createdAt"],
             updated_at=body["updatedAt"],
-            internals=InstanceInternals.model_validate(upgraded_internals(body.get("internal", {}))),
+            internals=InstanceInternals.model_validate(
+                with_cluster(upgraded_internals(body.get("internal", {})), "cluster")
+            ),
         )
 
     @property

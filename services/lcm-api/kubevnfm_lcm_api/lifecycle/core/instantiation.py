@@ -91,18 +91,13 @@ class InstantiateDraft(OnVimDraft):
         instance: InstanceRecord,
         info: InstantiatedVnfInfo,
         deployment: Deployment,
-        *,
-        cluster_connections: Mapping[str, VimConnectionInfo] = {},
     ) -> InstanceRecord:
-        """Return the instance with the attributes common to both kinds.
-
-        ``cluster_connections``: the entry of vimConnectionInfo for the instance's own cluster.
-        """
+        """Return the instance with the attributes common to both kinds."""
         vnf: VnfInstance = instance.vnf.model_copy(
             update={
                 "instantiation_state": InstantiationState.INSTANTIATED,
                 "instantiated_vnf_info": info,
-                "vim_connection_info": {**self.vim_connections, **cluster_connections},
+                "vim_connection_info": self.vim_connections,
                 "extensions": {**instance.vnf.extensions, **self.extensions},
                 "vnf_configurable_properties": {
                     **instance.vnf.vnf_configurable_properties,

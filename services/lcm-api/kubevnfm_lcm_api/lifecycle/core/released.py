@@ -9,6 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from kubevnfm_cluster.parameters import CLUSTER
+from kubevnfm_cluster.request import read_cluster_parameters
+from kubevnfm_events.mgmt import INSTANTIATE_END
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
+
 _Json = Mapping[str, Any]
 
 _DEPLOYMENT: Final = ("kind", "vimKey", "stackName", "resources", "release")
@@ -41,6 +46,23 @@ def upgraded_internals(internals: _Json) -> _Json:
         deployment.update(kind="stack", stackName=internals["stackName"], resources=internals.get("resources"))
     others = {name: value for name, value in internals.items() if name not in _DEPLOYMENT}
     return {**others, "deployments": [deployment]}
+
+
+def with_cluster(document: _Json, attribute: str) -> _Json:
+    """Return an instance's ``internal`` object or a draft with the parsed cluster, which was stored in additionalParams alone.
+
+    ``attribute``: where the present form has it.
+    """
+    parameters = document.get("parameters") or {}
+    # A cluster that scripts of the package have built has no phases.
+    is_cluster = INSTANTIATE_END in (document.get("phases") or {}) or document.get("clusterVimKey") is not None
+    if attribute in document or not is_cluster or parameters.get(CLUSTER) is None:
+        return document
+    try:
+        return {**document, attribute: read_cluster_parameters(parameters)}
+    except (InvalidInput, Unprocessable):
+        # Parameters of the scripts' own under the same name: they say nothing about the nodes.
+        return document
 
 
 def upgraded_step(step: _Json, draft: _Json) -> _Json:

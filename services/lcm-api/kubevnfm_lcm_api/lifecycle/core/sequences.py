@@ -21,16 +21,20 @@ class Sequences:
     """All kinds of operations, and all kinds of steps, by the names that they are stored under."""
 
     def __init__(self, kinds: StepKinds = STEP_KINDS) -> None:
-        self._by_plan: dict[str, tuple[type[Draft], Callable[[Any], Plan[Any]]]] = {}
+        self._by_draft: dict[type[Draft], Callable[[Any], Plan[Any]]] = {}
         self._by_kind = kinds
 
     def sequence(self, draft: type[D]) -> Callable[[PlanFunction[D]], PlanFunction[D]]:
-        """Return the decorator of the function that makes the plan of the operation with this draft."""
+        """Return the decorator of the function that makes the plan of the operation with this draft.
+
+        A draft may share the stored name of its base class; `Draft.has_stored` says whose a document is.
+        """
 
         def register(plan: PlanFunction[D]) -> PlanFunction[D]:
-            if draft.plan in self._by_plan:
+            base = next((kind for kind in self._by_draft if kind.plan == draft.plan), None)
+            if base is not None and (draft in self._by_draft or not issubclass(draft, base)):
                 raise ValueError(f"two sequences are stored as {draft.plan!r}")
-            self._by_plan[draft.plan] = draft, plan
+            self._by_draft[draft] = plan
             return plan
 
         return register
@@ -38,7 +42,7 @@ class Sequences:
     @property
     def plans(self) -> frozenset[str]:
         """The stored names of the plans."""
-        return frozenset(self._by_plan)
+        return frozenset(kind.plan for kind in self._by_draft)
 
     @property
     def kinds(self) -> Mapping[str, type[Step[Any, Any]]]:
@@ -47,14 +51,14 @@ class Sequences:
 
     def planned(self, draft: Draft) -> tuple[PlannedStep, ...]:
         """Return the plan that is stored with a new operation. Raises PlanInvalid."""
-        _, plan = self._by_plan[draft.plan]
-        steps: tuple[PlannedStep, ...] = plan(draft).steps
+        steps: tuple[PlannedStep, ...] = self._by_draft[type(draft)](draft).steps
         return steps
 
     def draft(self, plan: str, document: Mapping[str, Any]) -> Draft:
         """Return the draft of a stored operation."""
-        kind, _ = self._by_plan[plan]
-        return kind.from_document(document)
+        # A base class is registered before those that share its name.
+        kinds = (kind for kind in reversed(self._by_draft) if kind.plan == plan)
+        return next(kind for kind in kinds if kind.has_stored(document)).from_document(document)
 
     def step(self, planned: PlannedStep) -> Step[Draft, Never]:
         """Return the step of a stored plan.

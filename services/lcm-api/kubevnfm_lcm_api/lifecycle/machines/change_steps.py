@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 
@@ -17,7 +16,6 @@ from kubevnfm_events.stacks import (
     ScaleResources,
     ServersOperated,
     StackCommand,
-    StackResources,
 )
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
@@ -27,7 +25,7 @@ from kubevnfm_lcm_api.lifecycle.machines.coordinate_steps import CoordinateNew
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.inventory import part_of
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
-from kubevnfm_lcm_api.lifecycle.machines.stack_steps import CHANGE_TIMEOUT_S, STACK_TIMEOUT_S
+from kubevnfm_lcm_api.lifecycle.machines.stack_steps import StackStep, stack_command
 from kubevnfm_lcm_api.lifecycle.scripts.steps import last_phases
 
 if TYPE_CHECKING:
@@ -36,36 +34,17 @@ if TYPE_CHECKING:
 V = TypeVar("V", bound=ChangeVmDraft, contravariant=True)
 
 
-def _wanted(draft: ChangeVmDraft) -> StackCommand:
-    """Return what all commands on an existing stack have in common."""
-    return StackCommand(
-        **vars(draft.order),
-        vnf_instance_id=draft.vnf_instance_id,
-        tag=draft.vnf_instance_id,
-        timeout_s=STACK_TIMEOUT_S,
-    )
-
-
 def _restored(draft: ChangeVmDraft) -> StackCommand:
     """Return the same without what the request asked for: a restore takes the stack back to its former state."""
     # No user data: a class would compute the state that the failed operation asked for.
-    return _wanted(draft).model_copy(update={"request": {}, "grant": {}, "grant_request": {}, "user_data": None})
+    return stack_command(StackCommand, draft).model_copy(
+        update={"request": {}, "grant": {}, "grant_request": {}, "user_data": None}
+    )
 
 
 @dataclass(frozen=True)
-class _StackStep(Step[V, ResourcesChanged]):
-    """The common part: the reply has the stack's resources, and a rollback restores the earlier ones."""
-
-    base_timeout_s: ClassVar[float] = CHANGE_TIMEOUT_S
-
-    def fold(self, draft: V, reply: ResourcesChanged) -> Draft:
-        """Keep what the stack holds."""
-        return draft.with_resources(reply.resources)
-
-    def fold_remains(self, draft: V, remains: Mapping[str, object]) -> Draft:
-        """Keep what the stack holds after a change that failed."""
-        # `resourceChanges` and a rollback need the real state, not the one from before the failure.
-        return draft.with_resources(StackResources.model_validate(remains))
+class ChangeStep(StackStep[V, ResourcesChanged]):
+    """The common part: a rollback restores the earlier resources."""
 
     def undone(self, draft: V, reply: Event) -> Draft:
         """Keep what the restored stack holds: a port that was created again has another id."""
@@ -79,7 +58,7 @@ class _StackStep(Step[V, ResourcesChanged]):
 
 
 @dataclass(frozen=True)
-class ScaleVnf(_StackStep[ScaleVmDraft]):
+class ScaleVnf(ChangeStep[ScaleVmDraft]):
     """Bring the VDUs' instances to their counts (sequences.md A2, A3).
 
     Again: safe; the counts are absolute, not relative.
@@ -90,12 +69,19 @@ class ScaleVnf(_StackStep[ScaleVmDraft]):
     label: ClassVar[str] = "Scale the virtual resources"
 
     def ask(self, draft: ScaleVmDraft) -> ScaleResources:
-        """Ask for the counts, and name the servers that are removed."""
-        return ScaleResources(**vars(_wanted(draft)), leaving=draft.leaving)
+        return stack_command(ScaleResources, draft).model_copy(update={"leaving": draft.leaving})
+
+
+def replacement(draft: HealVmDraft, servers: tuple[str, ...]) -> HealResources:
+    """Return the command that replaces servers, with the volumes that no other server of the heal uses."""
+    others = set(draft.servers).difference(servers)
+    used = {one.resource_id for one in draft.before.volumes if one.server_id in others}
+    volumes = tuple(volume for volume in draft.volumes if volume not in used)
+    return stack_command(HealResources, draft).model_copy(update={"servers": servers, "volumes": volumes})
 
 
 @dataclass(frozen=True)
-class HealVnfcs(_StackStep[HealVmDraft]):
+class HealVnfcs(ChangeStep[HealVmDraft]):
     """Replace machines (sequences.md A4); ports and addresses stay.
 
     Again: safe; a machine that was replaced already has another id and is left alone.
@@ -107,35 +93,14 @@ class HealVnfcs(_StackStep[HealVmDraft]):
 
     def ask(self, draft: HealVmDraft) -> HealResources:
         """Ask for the machines, and the volumes that are replaced with them."""
-        servers = tuple(server for server in draft.servers if server not in draft.masters)
-        return self._replace(draft, servers)
-
-    def _replace(self, draft: HealVmDraft, servers: tuple[str, ...]) -> HealResources:
-        others = set(draft.servers).difference(servers)
-        used = {one.resource_id for one in draft.before.volumes if one.server_id in others}
-        volumes = tuple(volume for volume in draft.volumes if volume not in used)
-        return HealResources(**vars(_wanted(draft)), servers=servers, volumes=volumes)
+        return replacement(draft, draft.replaced_together)
 
     def undo(self, draft: HealVmDraft) -> None:
         """A broken machine is not restored (api.md 4.3)."""
 
 
 @dataclass(frozen=True)
-class HealMaster(HealVnfcs):
-    """Replace the machine of the master that has left its cluster."""
-
-    turn: int
-
-    kind: ClassVar[str] = "heal_master_resources"
-    label: ClassVar[str] = "Replace the machine of a master, number {turn}"
-
-    def ask(self, draft: HealVmDraft) -> HealResources:
-        """Ask for the machine."""
-        return self._replace(draft, tuple(one.server_id for one in draft.before.servers if one.vnfc_id == draft.left))
-
-
-@dataclass(frozen=True)
-class RestoreScale(_StackStep[ChangeVmDraft]):
+class RestoreScale(ChangeStep[ChangeVmDraft]):
     """Bring a stack that was created again to its earlier number of machines, in case user data did not.
 
     Again: safe; the counts are absolute.
@@ -147,14 +112,14 @@ class RestoreScale(_StackStep[ChangeVmDraft]):
 
     def ask(self, draft: ChangeVmDraft) -> ScaleResources:
         """Ask for the counts by the built-in rules; the user data class was already used at the creation."""
-        return ScaleResources(**{**vars(_wanted(draft)), "user_data": None})
+        return stack_command(ScaleResources, draft).model_copy(update={"user_data": None})
 
     def undo(self, draft: ChangeVmDraft) -> None:
         """A heal cannot be rolled back (api.md 4.3)."""
 
 
 @dataclass(frozen=True)
-class ConnectVnf(_StackStep[ChangeVmDraft]):
+class ConnectVnf(ChangeStep[ChangeVmDraft]):
     """Move external connection points to other links.
 
     Again: safe; the links are absolute.
@@ -165,8 +130,7 @@ class ConnectVnf(_StackStep[ChangeVmDraft]):
     label: ClassVar[str] = "Change the external connectivity"
 
     def ask(self, draft: ChangeVmDraft) -> ChangeConnections:
-        """Ask for the links."""
-        return ChangeConnections(**vars(_wanted(draft)))
+        return stack_command(ChangeConnections, draft)
 
 
 def _of_earlier_package(draft: ReplaceVmDraft) -> StackCommand:
@@ -174,8 +138,13 @@ def _of_earlier_package(draft: ReplaceVmDraft) -> StackCommand:
     return _restored(draft).model_copy(update=earlier)
 
 
+def _new_template(draft: ReplaceVmDraft) -> ChangeTemplate:
+    update = {"changed_vdus": draft.changed_vdus, "instantiate_request": draft.instantiate_request}
+    return stack_command(ChangeTemplate, draft).model_copy(update=update)
+
+
 @dataclass(frozen=True)
-class ReplaceTemplate(_StackStep[ReplaceVmDraft]):
+class ReplaceTemplate(ChangeStep[ReplaceVmDraft]):
     """Give the stack the template of another flavour or package.
 
     Again: safe; resources that the template still names stay.
@@ -186,10 +155,7 @@ class ReplaceTemplate(_StackStep[ReplaceVmDraft]):
     label: ClassVar[str] = "Change to the other flavour or package"
 
     def ask(self, draft: ReplaceVmDraft) -> ChangeTemplate:
-        """Ask for the new template."""
-        return ChangeTemplate(
-            **vars(_wanted(draft)), changed_vdus=draft.changed_vdus, instantiate_request=draft.instantiate_request
-        )
+        return _new_template(draft)
 
     def extend(self, draft: ReplaceVmDraft, plan: Plan[ReplaceVmDraft]) -> None:
         """Coordinate each changed machine, one after the other, before the scripts at the operation's end."""
@@ -205,7 +171,7 @@ class ReplaceTemplate(_StackStep[ReplaceVmDraft]):
 
 
 @dataclass(frozen=True)
-class ChangeMachines(_StackStep[ReplaceVmDraft]):
+class ChangeMachines(ChangeStep[ReplaceVmDraft]):
     """A rolling update: change the machines of one resource of the top stack; those of later steps stay as they are.
 
     Again: safe; the command names all that is not changed yet.
@@ -219,12 +185,7 @@ class ChangeMachines(_StackStep[ReplaceVmDraft]):
 
     def ask(self, draft: ReplaceVmDraft) -> ChangeTemplate:
         """Ask for the new template with the earlier form of all parts of later steps."""
-        return ChangeTemplate(
-            **vars(_wanted(draft)),
-            changed_vdus=draft.changed_vdus,
-            instantiate_request=draft.instantiate_request,
-            unchanged=draft.rolling[self._place(draft) + 1 :],
-        )
+        return _new_template(draft).model_copy(update={"unchanged": draft.rolling[self._place(draft) + 1 :]})
 
     def undo(self, draft: ReplaceVmDraft) -> RestoreResources:
         """Restore the machines of this step; with the first, the whole stack, by the earlier descriptor."""
@@ -281,11 +242,9 @@ class OperateVnf(Step[OperateVmDraft, ServersOperated]):
         )
 
     def fold(self, draft: OperateVmDraft, reply: ServersOperated) -> Draft:
-        """The machines are in the wanted state."""
         return draft.operated(is_done=True)
 
     def forget(self, draft: OperateVmDraft) -> Draft:
-        """The machines are in their earlier state."""
         return draft.operated(is_done=False)
 
     def undo(self, draft: OperateVmDraft) -> OperateServers:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef
-from kubevnfm_events.stacks import ServerFacts, StackChangeOrder, StackResources
+from kubevnfm_events.stacks import ServerFacts, StackChangeOrder, StackOrder, StackResources
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.lcm import VnfInstance
@@ -45,25 +45,13 @@ Age = Literal["new", "old"]
 class ChangeVmDraft(StackChangeOrder, StackDraft):
     """The common part: the stack as it was, and as it will be."""
 
+    order_type: ClassVar[type[StackOrder]] = StackChangeOrder
+
     connections_before: SecretParams = Field(default_factory=dict)
-    external_cps: dict[str, str] = Field(default_factory=dict)
-    scale_status: tuple[ScaleInfo, ...] = ()
-    """The wanted scale levels."""
-    max_scale_levels: tuple[ScaleInfo, ...] = ()
     vim_connections: dict[str, VimConnectionInfo] = Field(default_factory=dict)
     """The wanted vimConnectionInfo; empty: unchanged."""
 
     before: StackResources
-
-    @property
-    def order(self) -> StackChangeOrder:
-        """The stack that is wanted."""
-        return StackChangeOrder.model_construct(**{name: getattr(self, name) for name in StackChangeOrder.model_fields})
-
-    @property
-    def reads_grant_request(self) -> bool:
-        """Always: user data get it."""
-        return True
 
     @property
     def flavour_for_package(self) -> str | None:
@@ -123,7 +111,6 @@ class ChangeVmDraft(StackChangeOrder, StackDraft):
         return tuple(server.server_id for server in self.before.servers)
 
     def with_resources(self, resources: StackResources | None) -> Self:
-        """Return the draft with what the stack holds now."""
         named = None if resources is None else _named(resources, self.connections)
         return self.model_copy(update={"resources": named})
 
@@ -140,12 +127,11 @@ class ChangeVmDraft(StackChangeOrder, StackDraft):
             self.before, self.resources, vnfd_id=self.package.vnfd_id, vim_key=self.vim_key
         )
         # Link ports follow from the links of the request, so the resources alone do not show their change.
-        old = self._facts(self.before, self.connections_before)
-        new = self._facts(self.resources, self.connections)
+        old = self.facts(self.before, self.connections_before)
+        new = self.facts(self.resources, self.connections)
         return found.model_copy(update={"affected_ext_link_ports": inventory.ext_link_ports(old, new)})
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
-        """INSTANTIATED, with what the stack holds now."""
         assert self.resources is not None
         info = self._info(instance, self.resources, self.connections, self.scale_status)
         changed = instance.with_resources(self.resources).with_internals(connections=self.connections)
@@ -157,40 +143,24 @@ class ChangeVmDraft(StackChangeOrder, StackDraft):
         # None: no command was sent or none reported, so the stack is as the instance has it.
         if self.resources is None:
             return instance
-        scale_status = scale_status_of(instance)
-        info = self._info(instance, self.resources, self.connections_before, scale_status, flavour_id=None)
-        return instance.with_resources(self.resources).with_vnf(instantiated_vnf_info=info)
+        return self._unchanged(instance, self.resources, scale_status_of(instance))
 
     def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
         """INSTANTIATED with the resources that exist, as far as that was reported (api.md 4.3)."""
         if self.resources is None:
             return instance
-        # The earlier flavour and links: a change that failed must not be shown as done.
-        scale_status = self.reached_scale_status(instance, self.resources)
-        info = self._info(instance, self.resources, self.connections_before, scale_status, flavour_id=None)
-        return instance.with_resources(self.resources).with_vnf(instantiated_vnf_info=info)
+        return self._unchanged(instance, self.resources, self.reached_scale_status(instance, self.resources))
+
+    def _unchanged(
+        self, instance: InstanceRecord, resources: StackResources, scale_status: tuple[ScaleInfo, ...]
+    ) -> InstanceRecord:
+        """Return the instance with the earlier flavour and links: a change that failed must not be shown as done."""
+        info = self._info(instance, resources, self.connections_before, scale_status, keeps_flavour=True)
+        return instance.with_resources(resources).with_vnf(instantiated_vnf_info=info)
 
     def reached_scale_status(self, instance: InstanceRecord, resources: StackResources) -> tuple[ScaleInfo, ...]:
         """Return the scale levels that the existing machines amount to."""
         return scale_status_of(instance)
-
-    def _node_names(self) -> Mapping[str, str]:
-        """Return the Kubernetes node by VNFC id, as far as the operation has learned it."""
-        return {}
-
-    def _facts(self, resources: StackResources, connections: SecretParams) -> InstantiatedVnfInfo:
-        return inventory.info_of_stack(
-            resources,
-            vnfd_id=self.package.vnfd_id,
-            vim_key=self.vim_key,
-            flavour_id=self.flavour_id,
-            scale_status=self.scale_status,
-            max_scale_levels=self.max_scale_levels,
-            external_cps=self.external_cps,
-            ext_virtual_links=connections.get("extVirtualLinks") or (),
-            ext_managed_links=connections.get("extManagedVirtualLinks") or (),
-            node_names=self._node_names(),
-        )
 
     def _info(
         self,
@@ -199,15 +169,14 @@ class ChangeVmDraft(StackChangeOrder, StackDraft):
         connections: SecretParams,
         scale_status: tuple[ScaleInfo, ...],
         *,
-        flavour_id: str | None = "",
+        keeps_flavour: bool = False,
     ) -> InstantiatedVnfInfo:
-        """Return the new facts, and the old ones that are still true. ``flavour_id``: None keeps the old one."""
+        """Return the new facts, and the old ones that are still true."""
         old = instance.vnf.instantiated_vnf_info
         assert old is not None
         # vnfcInfo has attributes that no infrastructure reports: the VNFC's state and its configurable properties.
         known = {one.id: one for one in old.vnfc_info}
-        new = self._facts(resources, connections)
-        keeps_flavour = flavour_id is None
+        new = self.facts(resources, connections)
         vnfcs = tuple(known.get(one.id, one) for one in new.vnfc_info)
         # Scripts may have left metadata of their own with a machine.
         left = {one.id: one.metadata for one in old.vnfc_resource_info}
@@ -248,11 +217,10 @@ class ConnectVmDraft(ChangeVmDraft):
         )
 
     def changed_connectivity(self) -> tuple[ExtVirtualLinkInfo, ...]:
-        """Return the links that differ from before."""
         if self.resources is None:
             return ()
-        old = self._facts(self.before, self.connections_before).ext_virtual_link_info or ()
-        new = self._facts(self.resources, self.connections).ext_virtual_link_info or ()
+        old = self.facts(self.before, self.connections_before).ext_virtual_link_info or ()
+        new = self.facts(self.resources, self.connections).ext_virtual_link_info or ()
         return tuple(link for link in new if link not in old)
 
 
@@ -335,11 +303,9 @@ class ReplaceVmDraft(ChangeVmDraft):
         return tuple(sorted(found, key=lambda server: place.get((server.member, server.name), len(place))))
 
     def changes_vdu(self, vdu_id: str) -> bool:
-        """Return whether the VDU's machines are changed."""
         return not self.changed_vdus or vdu_id in self.changed_vdus
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
-        """INSTANTIATED with the new flavour, or the new package."""
         done = super().completed(instance)
         info = done.vnf.instantiated_vnf_info
         assert info is not None
@@ -353,6 +319,8 @@ class ReplaceVmDraft(ChangeVmDraft):
         return done.with_internals(
             request=self.instantiate_request,
             parameters=self.parameters,
+            # Read from these parameters with the next request: scripts may have built another cluster.
+            cluster=None,
             instantiation_level_id=self.instantiation_level_id,
             external_cps=self.external_cps,
             user_data=self.user_data,
@@ -382,7 +350,6 @@ class OperateVmDraft(OnVimDraft):
 
     @property
     def stacks(self) -> tuple[StackResources, StackResources]:
-        """The stack stays."""
         return self.before, self.before
 
     def grant_resources(self, flavour: Flavour | None) -> Resources:
@@ -398,13 +365,7 @@ class OperateVmDraft(OnVimDraft):
         """Only the machines are changed."""
         if not self.is_done:
             return ResourceChanges()
-        touched = self.before.model_copy(
-            update={
-                "servers": tuple(s for s in self.before.servers if s.server_id in self.servers),
-                "networks": (),
-                "volumes": (),
-            }
-        )
+        touched = inventory.only_servers(self.before, lambda server: server.server_id in self.servers)
         return inventory.changes_of_stack(touched, vnfd_id=self.vnfd_id, vim_key=self.vim_key, change="MODIFIED")
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:

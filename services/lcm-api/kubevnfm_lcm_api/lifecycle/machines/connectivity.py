@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kubevnfm_csar.vnfd.model import Flavour
-from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_sol.lcm import ChangeExtVnfConnectivityRequest, ExtVirtualLinkData, OperationType
 
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.machines.changing import ConnectVmDraft
-from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_change
+from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_links, check_user_data
 from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
 
 Link = dict[str, Any]
@@ -26,27 +24,15 @@ async def connected_machines(
     asked: Asked[ChangeExtVnfConnectivityRequest],
 ) -> ConnectVmDraft:
     """Return the draft. Raises InvalidInput for a connection point that the VNFD does not have."""
-    check_points(asked.request.ext_virtual_links, vnf.flavour)
+    check_links(asked.request.ext_virtual_links, vnf.flavour, None)
     before = vnf.record.internals.connections
     links = merged_links(before.get("extVirtualLinks") or (), asked.request.ext_virtual_links)
     files = await packages.file_names(vnf.package.package_id)
     connected = await vnf.connections(vim_entries, asked.request.vim_connection_info, asked.version)
     parameters = asked.request.additional_params
     change = vnf.change(asked, OperationType.CHANGE_EXT_CONN, parameters, files, connected)
-    await check_change(packages, change)
+    await check_user_data(packages, change)
     return ConnectVmDraft(**{**vars(change), "connections": {**before, "extVirtualLinks": links}})
-
-
-def check_points(links: Sequence[ExtVirtualLinkData], flavour: Flavour) -> None:
-    """Raise InvalidInput for a connection point that is not one of the flavour's."""
-    for index, link in enumerate(links):
-        for number, cp in enumerate(link.ext_cps):
-            if cp.cpd_id not in flavour.cps:
-                known = ", ".join(name for name, one in flavour.cps.items() if one.is_external)
-                raise InvalidInput(
-                    f"extVirtualLinks[{index}]/extCps[{number}]/cpdId",
-                    f"the VNFD has no connection point {cp.cpd_id}; its external ones: {known or 'none'}",
-                )
 
 
 def merged_links(present: Sequence[Mapping[str, Any]], wanted: Sequence[ExtVirtualLinkData]) -> list[Link]:

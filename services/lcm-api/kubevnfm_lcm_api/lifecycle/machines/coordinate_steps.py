@@ -19,12 +19,8 @@ _OPERATION_ID: Final = "vnfLcmOpOccId"
 
 
 @dataclass(frozen=True)
-class CoordinateNew(Step[ReplaceVmDraft, ScriptDone]):
-    """Run ``lcm-operation-coordinate-new-vnf`` for one machine that the change has touched (sequences.md 6.5).
-
-    Again: the script runs again.
-    Fails: an exit status other than 0; a connection point that the machine does not have.
-    """
+class _Coordination(Step[ReplaceVmDraft, ScriptDone]):
+    """A script for one machine; it has no answer. Again: it runs again."""
 
     vdu_id: str
     number: int
@@ -32,44 +28,39 @@ class CoordinateNew(Step[ReplaceVmDraft, ScriptDone]):
     part: str = ""
     """A rolling update: the resource of the top stack that holds the machine."""
 
-    kind: ClassVar[str] = "coordinate_new"
     command: ClassVar[type[Command]] = RunScript
-    label: ClassVar[str] = "Coordinate a changed machine of {vdu_id}"
     base_timeout_s: ClassVar[float] = SCRIPT_TIMEOUT_S
 
-    def ask(self, draft: ReplaceVmDraft) -> RunScript:
-        """Ask for the script."""
-        return _coordination(draft, "new", self.vdu_id, self.number, self.part)
 
-    def fold(self, draft: ReplaceVmDraft, reply: ScriptDone) -> None:
-        """A coordination script has no answer."""
+@dataclass(frozen=True)
+class CoordinateNew(_Coordination):
+    """Run ``lcm-operation-coordinate-new-vnf`` for one machine that the change has touched (sequences.md 6.5).
+
+    Fails: an exit status other than 0; a connection point that the machine does not have.
+    """
+
+    kind: ClassVar[str] = "coordinate_new"
+    label: ClassVar[str] = "Coordinate a changed machine of {vdu_id}"
+
+    def ask(self, draft: ReplaceVmDraft) -> RunScript:
+        return _coordination(draft, "new", self.vdu_id, self.number, self.part)
 
     def undo(self, draft: ReplaceVmDraft) -> None:
         """The reversal of the change has a script of its own (`CoordinateOld`)."""
 
 
 @dataclass(frozen=True)
-class CoordinateOld(Step[ReplaceVmDraft, ScriptDone]):
+class CoordinateOld(_Coordination):
     """In a rollback, run ``lcm-operation-coordinate-old-vnf`` for one machine that is as before. Forwards it does nothing."""
 
-    vdu_id: str
-    number: int
-    part: str = ""
-
     kind: ClassVar[str] = "coordinate_old"
-    command: ClassVar[type[Command]] = RunScript
     label: ClassVar[str] = "In a rollback, coordinate a machine of {vdu_id}"
-    base_timeout_s: ClassVar[float] = SCRIPT_TIMEOUT_S
     only_undo: ClassVar[bool] = True
 
     def ask(self, draft: ReplaceVmDraft) -> None:
         """Nothing is to be done forwards."""
 
-    def fold(self, draft: ReplaceVmDraft, reply: ScriptDone) -> None:
-        """A coordination script has no answer."""
-
     def undo(self, draft: ReplaceVmDraft) -> RunScript:
-        """Ask for the script."""
         return _coordination(draft, "old", self.vdu_id, self.number, self.part)
 
 

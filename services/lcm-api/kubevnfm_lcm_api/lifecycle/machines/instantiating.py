@@ -31,77 +31,61 @@ from kubevnfm_lcm_api.lifecycle.scripts.asked import requested_instance, script_
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 
 
-class VmDrafts:
-    """Makes the drafts of VM-based VNFs."""
+async def instantiated_machines(
+    common: InstantiateDraft,
+    record: InstanceRecord,
+    flavour: Flavour,
+    asked: Asked[InstantiateVnfRequest],
+    *,
+    packages: PackageCatalogue,
+    vims: Vims,
+    is_granted_outside: bool,
+) -> InstantiateVmDraft:
+    """Return the draft; ``common``: what it has in common with the draft of a CNF.
 
-    def __init__(self, *, packages: PackageCatalogue, vims: Vims, is_granted_outside: bool) -> None:
-        """``is_granted_outside``: whether an NFVO grants the operations, and can add virtual links."""
-        self._packages, self._vims, self._is_granted_outside = packages, vims, is_granted_outside
-
-    async def draft(
-        self,
-        common: InstantiateDraft,
-        record: InstanceRecord,
-        flavour: Flavour,
-        asked: Asked[InstantiateVnfRequest],
-    ) -> InstantiateVmDraft:
-        """Return the draft; ``common``: what it has in common with the draft of a CNF.
-
-        For a flavour without Base HOT, infra-openstack translates the VNFD's topology, also for a cluster.
-        Raises: InvalidInput and Unprocessable naming the parameter; Conflict when the cluster's VIM name is taken.
-        """
-        package = common.package
-        request = asked.request
-        parameters = request.additional_params
-        pair = with_key_pair(parameters, comment=stack_name(record.vnf.id))
-        if pair is not None:
-            parameters = dict(pair.additional_params)
-            common = common.model_copy(update={"parameters": parameters})
-            # User data need the public key only.
-            named = {**asked.original["additionalParams"], pair.parameter: pair.public_key}
-            asked = replace(asked, original={**asked.original, "additionalParams": named})
-        names = await self._packages.file_names(package.package_id)
-        check_machine_drivers(flavour)
-        phases = machine_phases(flavour)
-        user_data = named_user_data(parameters, names)
-        base_hot = await self._packages.base_hot(package.package_id, flavour.flavour_id)
-        await check_user_data(self._packages, package, flavour.flavour_id, user_data)
-        check_links(request.ext_virtual_links, flavour, base_hot)
-        if base_hot is None:
-            check_placement(flavour, has_zones=self._is_granted_outside)
-        if base_hot is None and not self._is_granted_outside:
-            counts = flavour.initial_counts(request.instantiation_level_id)
-            check_linked(common.ext_virtual_links, flavour, counts)
-        scripts = scripts_of(flavour, OperationType.INSTANTIATE)
-        is_cluster = INSTANTIATE_END in phases or (INSTANTIATE_END in scripts and CLUSTER in parameters)
-        name: RoleName | None = "registry" if is_registry(flavour) else "cluster" if is_cluster else None
-        role = await ROLES[name].instantiated(
-            RequestedMachines(
-                self._packages,
-                self._vims,
-                common,
-                request.model_copy(update={"additional_params": parameters}),
-                flavour,
-                base_hot,
-                phases,
-                names,
-                user_data is not None,
-            )
-        )
-        requested = requested_instance(record.vnf, common)
-        return InstantiateVmDraft(
-            **{
-                **vars(common),
-                **script_fields(scripts, asked, requested),
-                "instance": requested.model_dump(by_alias=True, exclude_none=True),
-            },
-            **role,
-            stack_name=stack_name(record.vnf.id),
-            request=hide(asked.original),
-            user_data=user_data,
-            phases=phases,
-            registry=RegistryVnf.from_phases(phases, INSTANTIATE_END, parameters),
-        )
+    For a flavour without Base HOT, infra-openstack translates the VNFD's topology, also for a cluster.
+    ``is_granted_outside``: whether an NFVO grants the operations, and can add virtual links.
+    Raises: InvalidInput and Unprocessable naming the parameter; Conflict when the cluster's VIM name is taken.
+    """
+    package = common.package
+    request = asked.request
+    parameters = request.additional_params
+    pair = with_key_pair(parameters, comment=stack_name(record.vnf.id))
+    if pair is not None:
+        parameters = dict(pair.additional_params)
+        common = common.model_copy(update={"parameters": parameters})
+        # User data need the public key only.
+        named = {**asked.original["additionalParams"], pair.parameter: pair.public_key}
+        asked = replace(asked, original={**asked.original, "additionalParams": named})
+    names = await packages.file_names(package.package_id)
+    check_machine_drivers(flavour)
+    phases = machine_phases(flavour)
+    user_data = named_user_data(parameters, names)
+    base_hot = await packages.base_hot(package.package_id, flavour.flavour_id)
+    check_links(request.ext_virtual_links, flavour, base_hot)
+    if base_hot is None:
+        check_placement(flavour, has_zones=is_granted_outside)
+    if base_hot is None and not is_granted_outside:
+        counts = flavour.initial_counts(request.instantiation_level_id)
+        check_linked(common.ext_virtual_links, flavour, counts)
+    scripts = scripts_of(flavour, OperationType.INSTANTIATE)
+    is_cluster = INSTANTIATE_END in phases or (INSTANTIATE_END in scripts and CLUSTER in parameters)
+    name: RoleName | None = "registry" if is_registry(flavour) else "cluster" if is_cluster else None
+    requested = requested_instance(record.vnf, common)
+    draft = InstantiateVmDraft(
+        **{
+            **vars(common),
+            **script_fields(scripts, asked, requested),
+            "instance": requested.model_dump(by_alias=True, exclude_none=True),
+        },
+        stack_name=stack_name(record.vnf.id),
+        request=hide(asked.original),
+        user_data=user_data,
+        phases=phases,
+        registry=RegistryVnf.from_phases(phases, INSTANTIATE_END, parameters),
+    )
+    await check_user_data(packages, draft)
+    return await ROLES[name].instantiated(draft, RequestedMachines(packages, vims, flavour, base_hot, names))
 
 
 def stack_name(instance_id: str) -> str:

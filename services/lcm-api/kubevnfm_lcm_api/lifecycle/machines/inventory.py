@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any
 
@@ -362,31 +362,11 @@ def changes_of_stack(resources: StackResources, *, vnfd_id: str, vim_key: str, c
 
 def changes_between(before: StackResources, after: StackResources, *, vnfd_id: str, vim_key: str) -> ResourceChanges:
     """Return what an operation has removed, added and changed; a machine that was created again is a new VNFC."""
-    old, new = ({server.vnfc_id: server for server in one.servers} for one in (before, after))
-    removed = before.model_copy(
-        update={
-            "servers": tuple(server for server in before.servers if server.vnfc_id not in new),
-            "networks": tuple(one for one in before.networks if one not in after.networks),
-            "volumes": _without(before, after),
-        }
-    )
-    added = after.model_copy(
-        update={
-            "servers": tuple(server for server in after.servers if server.vnfc_id not in old),
-            "networks": tuple(one for one in after.networks if one not in before.networks),
-            "volumes": _without(after, before),
-        }
-    )
-    changed = after.model_copy(
-        update={
-            "servers": tuple(s for s in after.servers if s.vnfc_id in old and _differs(old[s.vnfc_id], s)),
-            "networks": (),
-            "volumes": (),
-        }
-    )
+    old = {server.vnfc_id: server for server in before.servers}
+    changed = only_servers(after, lambda one: one.vnfc_id in old and _differs(old[one.vnfc_id], one))
     kinds: tuple[tuple[StackResources, ChangeType], ...] = (
-        (removed, "REMOVED"),
-        (added, "ADDED"),
+        (_without(before, after), "REMOVED"),
+        (_without(after, before), "ADDED"),
         (changed, "MODIFIED"),
     )
     parts = [changes_of_stack(part, vnfd_id=vnfd_id, vim_key=vim_key, change=change) for part, change in kinds]
@@ -397,9 +377,21 @@ def changes_between(before: StackResources, after: StackResources, *, vnfd_id: s
     )
 
 
-def _without(one: StackResources, other: StackResources) -> tuple[StorageFacts, ...]:
-    known = {volume.resource_id for volume in other.volumes}
-    return tuple(volume for volume in one.volumes if volume.resource_id not in known)
+def only_servers(resources: StackResources, chosen: Callable[[ServerFacts], bool]) -> StackResources:
+    """Return the stack with the chosen servers, and without networks and volumes."""
+    servers = tuple(server for server in resources.servers if chosen(server))
+    return resources.model_copy(update={"servers": servers, "networks": (), "volumes": ()})
+
+
+def _without(one: StackResources, other: StackResources) -> StackResources:
+    servers, volumes = {each.vnfc_id for each in other.servers}, {each.resource_id for each in other.volumes}
+    return one.model_copy(
+        update={
+            "servers": tuple(each for each in one.servers if each.vnfc_id not in servers),
+            "networks": tuple(each for each in one.networks if each not in other.networks),
+            "volumes": tuple(each for each in one.volumes if each.resource_id not in volumes),
+        }
+    )
 
 
 def _differs(before: ServerFacts, after: ServerFacts) -> bool:
@@ -410,10 +402,8 @@ def _differs(before: ServerFacts, after: ServerFacts) -> bool:
 def ext_link_ports(before: InstantiatedVnfInfo, after: InstantiatedVnfInfo) -> tuple[AffectedExtLinkPort, ...]:
     """Return the added and removed ports of external links."""
     old, new = _link_ports(before), _link_ports(after)
-    kinds: tuple[tuple[Mapping[str, ExtLinkPortInfo], Mapping[str, ExtLinkPortInfo], ChangeType], ...] = (
-        (old, new, "REMOVED"),
-        (new, old, "ADDED"),
-    )
+    found: list[tuple[ChangeType, ExtLinkPortInfo]] = [("REMOVED", old[key]) for key in old if key not in new]
+    found += [("ADDED", new[key]) for key in new if key not in old]
     return tuple(
         AffectedExtLinkPort(
             id=port.id,
@@ -421,9 +411,7 @@ def ext_link_ports(before: InstantiatedVnfInfo, after: InstantiatedVnfInfo) -> t
             ext_cp_instance_id=port.cp_instance_id or "",
             resource_handle=port.resource_handle,
         )
-        for ports, others, change in kinds
-        for key, port in ports.items()
-        if key not in others
+        for change, port in found
     )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from kubevnfm_clients.ports import Vims
+from kubevnfm_cluster.parameters import CLUSTER
+from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
@@ -30,7 +33,7 @@ from kubevnfm_lcm_api.lifecycle.machines.changing import ConnectVmDraft, Operate
 from kubevnfm_lcm_api.lifecycle.machines.connectivity import connected_machines
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
-from kubevnfm_lcm_api.lifecycle.machines.instantiating import VmDrafts
+from kubevnfm_lcm_api.lifecycle.machines.instantiating import instantiated_machines
 from kubevnfm_lcm_api.lifecycle.machines.operating import operated_machines
 from kubevnfm_lcm_api.lifecycle.machines.requested_healing import healed_machines
 from kubevnfm_lcm_api.lifecycle.machines.requested_replacement import changed_flavour, changed_package
@@ -47,14 +50,12 @@ class Machines(VnfKind):
 
     def __init__(self, *, packages: PackageCatalogue, vims: Vims, is_granted_outside: bool) -> None:
         self._packages, self._vim_entries = packages, VimEntries(vims)
-        self._drafts = VmDrafts(packages=packages, vims=vims, is_granted_outside=is_granted_outside)
+        self._vims, self._is_granted_outside = vims, is_granted_outside
 
     def is_asked_for(self, parameters: Mapping[str, Any]) -> bool:
-        """Return True: every request for an OpenStack."""
         return True
 
     def includes(self, record: InstanceRecord) -> bool:
-        """Return whether the instance has a stack."""
         return record.stack is not None
 
     def tasks(self, vnfd: Vnfd, flavour: Flavour) -> tuple[str, ...]:
@@ -70,13 +71,25 @@ class Machines(VnfKind):
         flavour: Flavour,
         asked: Asked[InstantiateVnfRequest],
     ) -> InstantiateVmDraft:
-        return await self._drafts.draft(common, record, flavour, asked)
+        return await instantiated_machines(
+            common,
+            record,
+            flavour,
+            asked,
+            packages=self._packages,
+            vims=self._vims,
+            is_granted_outside=self._is_granted_outside,
+        )
 
     async def terminate(
         self, common: TerminateDraft, record: InstanceRecord, request: TerminateVnfRequest
     ) -> TerminateVmDraft:
         internals, stack = record.internals, record.stack
         assert stack is not None
+        given, cluster = request.additional_params, internals.cluster
+        if given.get(CLUSTER) is not None:
+            # In a thread, because a private key may have to be opened with its passphrase.
+            cluster = await asyncio.to_thread(read_cluster_parameters, given)
         return TerminateVmDraft(
             **vars(common),
             stack_name=stack.stack_name,
@@ -84,7 +97,8 @@ class Machines(VnfKind):
             is_stack_missing=is_stack_missing(record),
             phases=internals.phases,
             # The driver's terminate phases need the login data of the instantiate request.
-            parameters={**internals.parameters, **request.additional_params},
+            parameters={**internals.parameters, **given},
+            cluster_parameters=cluster,
             cluster_vim_key=internals.cluster_vim_key,
             cluster_vim_id=internals.cluster_vim_id,
             own_registry=internals.own_registry,

@@ -10,7 +10,6 @@ from kubevnfm_csar.errors import PlacementUnsupported
 from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_csar.vnfd.placement import placement_groups
-from kubevnfm_events import PackageRef
 from kubevnfm_events.stacks import StackOrder, UserData
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_sol.lcm import ExtVirtualLinkData
@@ -25,10 +24,9 @@ _DYNAMIC: Final = re.compile(r"\bimport\s*(?:\(\s*)?\*|\b(?:globals|setattr|exec
 """A module in which a class can have a name that is not written there."""
 
 
-async def check_user_data(
-    packages: PackageCatalogue, package: PackageRef, flavour_id: str, user_data: UserData | None
-) -> None:
+async def check_user_data(packages: PackageCatalogue, order: StackOrder) -> None:
     """Raise Unprocessable for user data that cannot run: the flavour has no Base HOT, or the module no such class."""
+    package, flavour_id, user_data = order.package, order.flavour_id, order.user_data
     if user_data is None:
         return
     if await packages.base_hot(package.package_id, flavour_id) is None:
@@ -104,8 +102,3 @@ def named_user_data(parameters: Mapping[str, Any], files: frozenset[str]) -> Use
     if not str(class_name).isidentifier():
         raise InvalidInput("additionalParams/lcm-operation-user-data-class", "a Python class name expected")
     return UserData(path=normal, class_name=str(class_name))
-
-
-async def check_change(packages: PackageCatalogue, order: StackOrder) -> None:
-    """Raise Unprocessable for user data that cannot run with the package and flavour of the change."""
-    await check_user_data(packages, order.package, order.flavour_id, order.user_data)

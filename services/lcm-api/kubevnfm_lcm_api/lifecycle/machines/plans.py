@@ -67,36 +67,33 @@ def terminate_vm(draft: TerminateVmDraft) -> Plan[TerminateVmDraft]:
 
 @SEQUENCES.sequence(ScaleVmDraft)
 def scale_vm(draft: ScaleVmDraft) -> Plan[ScaleVmDraft]:
-    """Scale a VNF of machines; workers of a cluster leave it before their machines go, and join after they came."""
-    plan, role = Plan[ScaleVmDraft](), ROLES[draft.role_name]
+    """Scale a VNF of plain machines."""
+    plan = Plan[ScaleVmDraft]()
     begin(plan, draft)
-    role.before_scaling(plan, draft)
     plan.then(ScaleVnf())
-    role.after_scaling(plan, draft)
     finish(plan, draft)
     return plan
 
 
 @SEQUENCES.sequence(HealVmDraft)
 def heal_vm(draft: HealVmDraft) -> Plan[HealVmDraft]:
-    """Heal a VNF of machines: replace some of them in place, or the whole stack.
-
-    Nodes of a cluster leave it before their machines are replaced, and the new machines join it.
-    """
-    plan, role = Plan[HealVmDraft](), ROLES[draft.role_name]
+    """Heal a VNF of plain machines."""
+    plan = Plan[HealVmDraft]()
     begin(plan, draft)
-    role.before_healing(plan, draft)
-    if not draft.is_in_turns:
-        if draft.is_recreated:
-            plan.then(DeleteVnfResources())
-            plan.then(RecreateVnf())
-            # The stack is created as instantiated; scalings since then are applied to it again.
-            plan.then(RestoreScale())
-        else:
-            plan.then(HealVnfcs())
-        role.after_healing(plan, draft)
+    replace_machines(plan, draft)
     finish(plan, draft)
     return plan
+
+
+def replace_machines(plan: Plan[HealVmDraft], draft: HealVmDraft) -> None:
+    """Add the replacement of some machines in place, or of the whole stack."""
+    if draft.is_recreated:
+        plan.then(DeleteVnfResources())
+        plan.then(RecreateVnf())
+        # The stack is created as instantiated; scalings since then are applied to it again.
+        plan.then(RestoreScale())
+    else:
+        plan.then(HealVnfcs())
 
 
 @SEQUENCES.sequence(OperateVmDraft)

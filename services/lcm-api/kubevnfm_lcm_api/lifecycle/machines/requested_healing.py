@@ -16,9 +16,8 @@ from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import ALL, REPAIR, flag
 from kubevnfm_lcm_api.lifecycle.core.vnfcs import resource_ids
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
-from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_change
-from kubevnfm_lcm_api.lifecycle.machines.registry_vnf import RegistryVnf
-from kubevnfm_lcm_api.lifecycle.machines.roles import ROLES
+from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_user_data
+from kubevnfm_lcm_api.lifecycle.machines.roles import ROLES, RequestedHeal
 from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
 
 _WITH_STORAGE: Final = "tacker_extension_heal_include_block_storage"
@@ -40,36 +39,29 @@ async def healed_machines(packages: PackageCatalogue, vnf: VnfUnderChange, asked
     # As Tacker: v1 recreates the stack if no VNFC is named; v2 only if `all` is true, which also means the storage.
     # A stack that was deleted by hand has no machines that could be replaced in place.
     is_recreated = chosen is None and (asked.version == "v1" or bool(is_all) or is_missing)
-    # In a thread, because a private key may have to be opened with its passphrase.
-    cluster = await asyncio.to_thread(
-        ROLES[vnf.role_name].healed,
-        vnf,
-        chosen,
-        asked.request.additional_params,
-        base_hot=await packages.base_hot(vnf.package.package_id, vnf.flavour.flavour_id)
-        if vnf.record.internals.phases
-        else None,
-    )
     servers = chosen if chosen is not None else [s.server_id for s in vnf.resources.servers]
     takes_storage = _takes_storage(asked.request.additional_params, asked.version, is_recreated=is_recreated)
     volumes = [v.resource_id for v in vnf.resources.volumes if takes_storage and v.server_id in servers]
     files = await packages.file_names(vnf.package.package_id)
     change = vnf.change(asked, OperationType.HEAL, asked.request.additional_params, files)
-    await check_change(packages, change)
+    await check_user_data(packages, change)
     # A heal that failed after the deletion has left no machines; their number is what the VNF was scaled to.
     counts = vnf.counts if any(vnf.counts.values()) else vnf.declared_counts
-    return HealVmDraft(
+    plain = HealVmDraft(
         **{**vars(change), "counts": counts},
-        **cluster,
         servers=tuple(servers),
         volumes=tuple(volumes),
         is_recreated=is_recreated,
         instantiate_request=vnf.record.internals.request,
-        registry=RegistryVnf.from_phases(vnf.record.internals.phases, "heal_end", vnf.record.internals.parameters),
         # A stack that was deleted by hand has taken the registry away already.
         lost_registry=vnf.record.internals.own_registry if is_recreated and not is_missing else (),
         instance_to_make=_not_instantiated(vnf),
     )
+    has_role = bool(vnf.record.internals.phases)
+    hot = await packages.base_hot(vnf.package.package_id, vnf.flavour.flavour_id) if has_role else None
+    requested = RequestedHeal(vnf, plain, chosen, asked.request.additional_params, hot)
+    # In a thread, because a private key may have to be opened with its passphrase.
+    return await asyncio.to_thread(ROLES[vnf.role_name].healed, requested)
 
 
 def _check_no_repair(request: HealVnfRequest) -> None:

@@ -16,7 +16,6 @@ from kubevnfm_events.stacks import StackResources
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, ChangeVnfFlavourRequest, OperationType
-from kubevnfm_sol.resources import ScaleInfo
 
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Replacement
 from kubevnfm_lcm_api.lifecycle.core.package_identity import identity
@@ -25,10 +24,10 @@ from kubevnfm_lcm_api.lifecycle.core.scale_levels import scale_status
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.machines.addresses import NodeNotFound, connection_address
 from kubevnfm_lcm_api.lifecycle.machines.changing import Age, ReplaceVmDraft
-from kubevnfm_lcm_api.lifecycle.machines.connectivity import check_points, merged_links
+from kubevnfm_lcm_api.lifecycle.machines.connectivity import merged_links
 from kubevnfm_lcm_api.lifecycle.machines.drivers import check_machine_drivers, machine_phases
 from kubevnfm_lcm_api.lifecycle.machines.inventory import part_of
-from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_change, check_placement
+from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_links, check_placement, check_user_data
 from kubevnfm_lcm_api.lifecycle.machines.tasks import supported_tasks
 from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
@@ -258,7 +257,7 @@ async def replaced(
             "", f"flavour {flavour.flavour_id} has a management driver: a change to it is not supported yet"
         )
     check_machine_drivers(flavour)
-    check_points(asked.request.ext_virtual_links, flavour)
+    check_links(asked.request.ext_virtual_links, flavour, None)
     internals, is_package = vnf.record.internals, operation is OperationType.CHANGE_VNFPKG
     connections = _wanted_links(internals.connections, asked.request)
     parameters = {**internals.parameters, **asked.request.additional_params}
@@ -290,7 +289,9 @@ async def replaced(
             "connections": connections,
             "external_cps": {name: name for name, cp in flavour.cps.items() if cp.is_external and cp.vdu_id},
             "scale_status": scale_status(levels),
-            "max_scale_levels": _max_levels(flavour),
+            "max_scale_levels": scale_status(
+                {name: aspect.max_scale_level for name, aspect in flavour.aspects.items()}
+            ),
         },
         before_package=vnf.package,
         before_flavour_id=vnf.flavour.flavour_id,
@@ -306,7 +307,7 @@ async def replaced(
         vnf_configurable_properties=asked.request.vnf_configurable_properties,
         vnf=identity(vnfd, package) if is_package else {},
     )
-    await check_change(packages, draft)
+    await check_user_data(packages, draft)
     return draft
 
 
@@ -319,7 +320,3 @@ def _wanted_links(present: Mapping[str, Any], request: Request) -> dict[str, Any
         _EXTERNAL: merged_links(present.get(_EXTERNAL) or (), request.ext_virtual_links),
         _MANAGED: managed or list(present.get(_MANAGED) or ()),
     }
-
-
-def _max_levels(flavour: Flavour) -> tuple[ScaleInfo, ...]:
-    return scale_status({name: aspect.max_scale_level for name, aspect in flavour.aspects.items()})

@@ -16,7 +16,7 @@ from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import level_steps, scale_status
 from kubevnfm_lcm_api.lifecycle.machines.group_sizes import check_group_sizes, stack_values
 from kubevnfm_lcm_api.lifecycle.machines.inventory import index_of
-from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_change
+from kubevnfm_lcm_api.lifecycle.machines.package_fit import check_user_data
 from kubevnfm_lcm_api.lifecycle.machines.roles import ROLES
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
@@ -31,21 +31,20 @@ async def scaled_machines(
     """Return the draft of a scaling to these levels. Raises InvalidInput, Unprocessable naming the attribute."""
     wanted = {**vnf.counts, **(levels.counts if levels.counts is not None else _counts(vnf, levels.by_aspect))}
     leaving = _leaving(vnf, wanted, is_newest_first=_newest_first(asked.request.additional_params, asked.version))
-    # In a thread, because a private key may have to be opened with its passphrase.
-    role = ROLES[vnf.role_name]
-    cluster = await asyncio.to_thread(role.scaled, vnf, wanted, asked.request.additional_params, levels.place)
     await _check_sizes(packages, vnf, wanted, levels.place)
     files = await packages.file_names(vnf.package.package_id)
     directed = replace(asked, original={**_direction(vnf.counts, wanted), **asked.original})
     change = vnf.change(directed, levels.operation, asked.request.additional_params, files)
-    await check_change(packages, change)
-    return ScaleVmDraft(
+    await check_user_data(packages, change)
+    plain = ScaleVmDraft(
         **{**vars(change), "counts": wanted, "scale_status": scale_status(levels.by_aspect)},
-        **cluster,
         leaving=tuple(server.server_id for servers in leaving.values() for server in servers),
         # Stored, so that the level that a failed scaling has reached is found without the package.
         steps_of=level_steps(vnf.flavour, vnf.scale_levels, levels.by_aspect),
     )
+    # In a thread, because a private key may have to be opened with its passphrase.
+    scaled = ROLES[vnf.role_name].scaled
+    return await asyncio.to_thread(scaled, vnf, plain, asked.request.additional_params, levels.place)
 
 
 async def _check_sizes(packages: PackageCatalogue, vnf: VnfUnderChange, wanted: Mapping[str, int], field: str) -> None:

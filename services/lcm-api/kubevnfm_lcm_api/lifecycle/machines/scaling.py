@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from kubevnfm_events.stacks import StackResources
 from kubevnfm_sol.resources import ScaleInfo
@@ -11,10 +11,10 @@ from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import reached_levels, scale_status_of
-from kubevnfm_lcm_api.lifecycle.machines.cluster_drafts import ClusterChangeDraft
+from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft
 
 
-class ScaleVmDraft(ClusterChangeDraft):
+class ScaleVmDraft(ChangeVmDraft):
     """SCALE, SCALE_TO_LEVEL."""
 
     plan: ClassVar[str] = "scale_vm"
@@ -23,21 +23,10 @@ class ScaleVmDraft(ClusterChangeDraft):
     """Nova ids of the servers that are removed."""
     steps_of: dict[str, tuple[dict[str, int], ...]] = Field(default_factory=dict)
     """By aspect: for each level, the instances by VDU in addition to those of level 0."""
-    grown: StackResources | None = None
-    """The stack when it had more machines than before; a rollback takes these out of the cluster."""
 
     @property
     def servers_leaving(self) -> tuple[str, ...]:
-        """Those that the request chose."""
         return self.leaving
-
-    def with_resources(self, resources: StackResources | None) -> Self:
-        """Return the draft with what the stack holds now."""
-        draft = super().with_resources(resources)
-        old = {server.vnfc_id for server in self.before.servers}
-        if resources is None or all(server.vnfc_id in old for server in resources.servers):
-            return draft
-        return draft.model_copy(update={"grown": draft.resources})
 
     @property
     def is_reversible(self) -> bool:
@@ -45,7 +34,6 @@ class ScaleVmDraft(ClusterChangeDraft):
         return not self.leaving
 
     def reached_scale_status(self, instance: InstanceRecord, resources: StackResources) -> tuple[ScaleInfo, ...]:
-        """Return for each aspect the highest level, from the old to the wanted one, whose machines all exist."""
         return reached_levels(
             self.scale_status,
             scale_status_of(instance),

@@ -4,24 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeVar
 
 from kubevnfm_events import Command
-from kubevnfm_events.stacks import CreateResources, DeleteResources, ResourcesCreated, ResourcesDeleted, StackResources
+from kubevnfm_events.stacks import (
+    CreateResources,
+    DeleteResources,
+    ResourcesChanged,
+    ResourcesCreated,
+    ResourcesDeleted,
+    StackCommand,
+    StackResources,
+)
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.step import Step
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
+from kubevnfm_lcm_api.lifecycle.machines.order import StackDraft
 
 STACK_TIMEOUT_S: Final = 1200.0
 """Heat's own deadline; Tacker's default of 20 minutes, on which existing packages rely."""
-CHANGE_TIMEOUT_S: Final = STACK_TIMEOUT_S + 300.0
-"""A step that creates or changes a stack: Heat's deadline, and time for images and user data before it."""
+
+C = TypeVar("C", bound=CreateResources | StackCommand)
+V = TypeVar("V", bound=StackDraft, contravariant=True)
+R = TypeVar("R", bound=ResourcesCreated | ResourcesChanged, contravariant=True)
+
+
+def stack_command(kind: type[C], draft: StackDraft) -> C:
+    """Return the command, with what all that make or change a stack have in common."""
+    return kind(
+        **vars(draft.order),
+        vnf_instance_id=draft.vnf_instance_id,
+        # A repeated command finds the stack by its tag and continues with it.
+        tag=draft.vnf_instance_id,
+        timeout_s=STACK_TIMEOUT_S,
+    )
 
 
 @dataclass(frozen=True)
-class CreateVnfResources(Step[InstantiateVmDraft | HealVmDraft, ResourcesCreated]):
+class StackStep(Step[V, R]):
+    """The common part of the steps that make or change a stack: the reply has its resources, also if it failed."""
+
+    base_timeout_s: ClassVar[float] = STACK_TIMEOUT_S + 300.0
+    """Heat's deadline, and time for images and user data before it."""
+
+    def fold(self, draft: V, reply: R) -> Draft:
+        return draft.with_resources(reply.resources)
+
+    def fold_remains(self, draft: V, remains: Mapping[str, object]) -> Draft:
+        """Keep what the stack holds after a failure."""
+        # `resourceChanges` and a rollback need the real state, not the one from before the failure.
+        return draft.with_resources(StackResources.model_validate(remains))
+
+
+@dataclass(frozen=True)
+class CreateVnfResources(StackStep[InstantiateVmDraft, ResourcesCreated]):
     """Create the virtual resources of a VNF (sequences.md A1).
 
     Adds: the stack's resources.
@@ -32,39 +70,22 @@ class CreateVnfResources(Step[InstantiateVmDraft | HealVmDraft, ResourcesCreated
     kind: ClassVar[str] = "create_resources"
     command: ClassVar[type[Command]] = CreateResources
     label: ClassVar[str] = "Create the virtual resources"
-    base_timeout_s: ClassVar[float] = CHANGE_TIMEOUT_S
 
-    def ask(self, draft: InstantiateVmDraft | HealVmDraft) -> CreateResources:
-        """Ask for the stack."""
-        return CreateResources(
-            **vars(draft.order),
-            vnf_instance_id=draft.vnf_instance_id,
-            # A repeated command finds the stack by its tag and continues with it.
-            tag=draft.vnf_instance_id,
-            timeout_s=STACK_TIMEOUT_S,
-        )
+    def ask(self, draft: InstantiateVmDraft) -> CreateResources:
+        return stack_command(CreateResources, draft)
 
-    def fold(self, draft: InstantiateVmDraft | HealVmDraft, reply: ResourcesCreated) -> Draft:
-        """Keep what the stack holds."""
-        return draft.with_resources(reply.resources)
-
-    def fold_remains(self, draft: InstantiateVmDraft | HealVmDraft, remains: Mapping[str, object]) -> Draft:
-        """Keep what the failed stack holds; a retry deletes it and creates another."""
-        return draft.with_resources(StackResources.model_validate(remains))
-
-    def forget(self, draft: InstantiateVmDraft | HealVmDraft) -> Draft:
-        """The stack is deleted."""
+    def forget(self, draft: InstantiateVmDraft) -> Draft:
         return draft.with_resources(None)
 
-    def undo(self, draft: InstantiateVmDraft | HealVmDraft) -> DeleteResources:
-        """Delete by tag, so that a stack is found whose id was never reported."""
+    def undo(self, draft: InstantiateVmDraft) -> DeleteResources:
+        """Delete by tag, so that a stack is found whose id was never reported; a retry creates another."""
         return DeleteResources(
             vnf_instance_id=draft.vnf_instance_id, tag=draft.vnf_instance_id, stack_name=draft.stack_name, vim=draft.vim
         )
 
 
 @dataclass(frozen=True)
-class RecreateVnf(Step[HealVmDraft, ResourcesCreated]):
+class RecreateVnf(StackStep[HealVmDraft, ResourcesCreated]):
     """Create the whole stack again after the old one was deleted (sequences.md A5).
 
     Again: safe; as the first creation.
@@ -73,20 +94,11 @@ class RecreateVnf(Step[HealVmDraft, ResourcesCreated]):
     kind: ClassVar[str] = "recreate_resources"
     command: ClassVar[type[Command]] = CreateResources
     label: ClassVar[str] = "Create the virtual resources again"
-    base_timeout_s: ClassVar[float] = CHANGE_TIMEOUT_S
 
     def ask(self, draft: HealVmDraft) -> CreateResources:
         """Ask for the stack of the instantiate request, at the present number of machines."""
         # The same command as for the first creation, so that infra-openstack has one way to create a stack.
-        return CreateVnfResources().ask(draft.creation)
-
-    def fold(self, draft: HealVmDraft, reply: ResourcesCreated) -> Draft:
-        """Keep what the stack holds."""
-        return draft.with_resources(reply.resources)
-
-    def fold_remains(self, draft: HealVmDraft, remains: Mapping[str, object]) -> Draft:
-        """Keep what the failed stack holds."""
-        return draft.with_resources(StackResources.model_validate(remains))
+        return stack_command(CreateResources, draft.creation)
 
     def undo(self, draft: HealVmDraft) -> None:
         """A heal cannot be rolled back (api.md 4.3)."""
@@ -123,7 +135,6 @@ class DeleteVnfResources(Step[TerminateVmDraft | HealVmDraft, ResourcesDeleted])
         )
 
     def fold(self, draft: TerminateVmDraft | HealVmDraft, reply: ResourcesDeleted) -> Draft:
-        """Nothing is left."""
         return draft.without_stack()
 
     def undo(self, draft: TerminateVmDraft | HealVmDraft) -> None:

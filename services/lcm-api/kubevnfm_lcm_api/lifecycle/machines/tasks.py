@@ -35,8 +35,7 @@ def supported_tasks(vnfd: Vnfd, flavour: Flavour) -> tuple[str, ...]:
     if phases:
         # A cluster's nodes need the driver's phases for each change; those of other changes do not exist yet.
         of_cluster = {
-            SCALE: scales and {"scale_start", "scale_end"} <= phases.keys(),
-            SCALE_TO_LEVEL: scales and {"scale_start", "scale_end"} <= phases.keys(),
+            **dict.fromkeys((SCALE, SCALE_TO_LEVEL), scales and {"scale_start", "scale_end"} <= phases.keys()),
             HEAL: {"heal_start", "heal_end"} <= phases.keys(),
         }
         return tuple(task for task, is_mapped in of_cluster.items() if is_mapped and "instantiate_end" in phases)

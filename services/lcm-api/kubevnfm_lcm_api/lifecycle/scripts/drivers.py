@@ -17,14 +17,7 @@ NOOP: Final = "vnflcm_noop"
 """Tacker's driver without work: a phase that is mapped to it is as one that is not mapped."""
 CONTAINER_UPDATE: Final = "mgmt-container-update"
 """Tacker's driver that changes a CNF's ConfigMaps, Secrets and images at ``modify_information_end``, and only there."""
-OPERATION_NAMES: Final[Mapping[OperationType, str]] = {
-    OperationType.INSTANTIATE: "instantiate",
-    OperationType.SCALE: "scale",
-    OperationType.SCALE_TO_LEVEL: "scale_to_level",
-    OperationType.CHANGE_FLAVOUR: "change_flavour",
-    OperationType.TERMINATE: "terminate",
-    OperationType.HEAL: "heal",
-    OperationType.OPERATE: "operate",
+OPERATION_NAMES: Final[Mapping[OperationType, str]] = {operation: operation.lower() for operation in OperationType} | {
     OperationType.CHANGE_EXT_CONN: "change_external_connectivity",
     OperationType.MODIFY_INFO: "modify_information",
     OperationType.CHANGE_VNFPKG: "change_current_package",

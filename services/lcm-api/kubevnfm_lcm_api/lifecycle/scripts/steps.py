@@ -26,7 +26,20 @@ _BUILDING: Final = ("instantiate_end", "heal_end")
 
 
 @dataclass(frozen=True)
-class RunScriptPhase(Step[ScriptedDraft, ScriptDone]):
+class _ScriptStep(Step[ScriptedDraft, ScriptDone]):
+    """The common part: the draft keeps what the script answers."""
+
+    phase: str
+
+    command: ClassVar[type[Command]] = RunScript
+    base_timeout_s: ClassVar[float] = SCRIPT_TIMEOUT_S
+
+    def fold(self, draft: ScriptedDraft, reply: ScriptDone) -> Draft:
+        return draft.with_script(reply.answer)
+
+
+@dataclass(frozen=True)
+class RunScriptPhase(_ScriptStep):
     """Run the script that the VNFD maps a phase to (sequences.md 6.5).
 
     Adds: what the script changes of the instance, and what it keeps for a run after a failure.
@@ -34,23 +47,14 @@ class RunScriptPhase(Step[ScriptedDraft, ScriptDone]):
     Fails: an exit status other than 0, with the last lines that the script wrote.
     """
 
-    phase: str
-
     kind: ClassVar[str] = "run_script"
-    command: ClassVar[type[Command]] = RunScript
     label: ClassVar[str] = "Script of the package: {phase}"
-    base_timeout_s: ClassVar[float] = SCRIPT_TIMEOUT_S
 
     def ask(self, draft: ScriptedDraft) -> RunScript:
         """Ask for the script; at the end of an operation it gets the instance as it will be."""
         return phase_command(draft, self.phase)
 
-    def fold(self, draft: ScriptedDraft, reply: ScriptDone) -> Draft:
-        """Keep what the script answered."""
-        return draft.with_script(reply.answer)
-
     def fold_remains(self, draft: ScriptedDraft, remains: Mapping[str, object]) -> Draft:
-        """Keep what a script that failed has answered."""
         return draft.with_script(ScriptAnswer.model_validate(remains))
 
     def extend(self, draft: ScriptedDraft, plan: Plan[ScriptedDraft]) -> None:
@@ -75,38 +79,27 @@ class RunScriptPhase(Step[ScriptedDraft, ScriptDone]):
 
 
 @dataclass(frozen=True)
-class RunRollbackScript(Step[ScriptedDraft, ScriptDone]):
+class RunRollbackScript(_ScriptStep):
     """In a rollback, run the script that the VNFD maps ``<operation>_rollback_start`` or ``_end`` to.
 
     The first of a rollback and the last. Forwards it does nothing.
     """
 
-    phase: str
-
     kind: ClassVar[str] = "run_rollback_script"
-    command: ClassVar[type[Command]] = RunScript
     label: ClassVar[str] = "In a rollback, script of the package: {phase}"
-    base_timeout_s: ClassVar[float] = SCRIPT_TIMEOUT_S
     only_undo: ClassVar[bool] = True
 
     @property
     def begins_rollback(self) -> bool:
-        """Whether it comes before all compensations."""
         return self.phase.endswith("_rollback_start")
 
     def ask(self, draft: ScriptedDraft) -> None:
         """Nothing is to be done forwards."""
 
-    def fold(self, draft: ScriptedDraft, reply: ScriptDone) -> Draft:
-        """Keep what the script answered."""
-        return draft.with_script(reply.answer)
-
     def undo(self, draft: ScriptedDraft) -> RunScript:
-        """Ask for the script."""
         return phase_command(draft, self.phase)
 
     def undone(self, draft: ScriptedDraft, reply: Event) -> Draft:
-        """Keep what the script answered."""
         assert isinstance(reply, ScriptDone)
         return self.fold(draft, reply)
 
