@@ -86,7 +86,7 @@ async def test_a_cnf_is_instantiated_and_terminated_over_two_connections(user: U
                 await user.do(instance_id, "terminate", GRACEFUL)
                 counted.append(relay.connections - before)
                 await user.delete(instance_id)
-                # The VIM's status and its drift are looked at now and then, over connections of their own.
+                # The VIM's status and its drift are checked now and then, over connections of their own.
                 if counted[-1] <= 2:
                     break
             (await user.call("DELETE", f"/v1.0/vims/{vim_id}")).must(204)
