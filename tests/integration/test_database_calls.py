@@ -47,6 +47,7 @@ SHARED_PER_S = 6
 WITHOUT_INDEX = {
     # The index finds them; they are few, and are sorted in memory.
     "inbox_lcm_api by parkedAt, sorted by _id",
+    "vnf_instances by id internal.rotation.id, sorted by _id",
     "vnf_instances by $nor instantiationState internal.isOnUnregisteredVim, sorted by _id",
     "vnf_instances by $nor instantiationState internal.workload.cluster.name, sorted by _id",
     "subscriptions by $nor callbackUri",  # once, at start
