@@ -54,7 +54,7 @@ async def two_more(lab: MgmtLab) -> list[ManagedNode]:
 
 
 async def test_only_new_workers_are_installed_and_join(lab: MgmtLab) -> None:
-    """SEQ-150, SEQ-161, SEQ-182: out; old nodes get the new names and nothing else."""
+    """SEQ-150, SEQ-161, SEQ-182, SEQ-192, W-20: out; old nodes get the new names and nothing else."""
     nodes, access = await a_named_cluster(lab, workers=1)
     before = {lab.name(node): dict(lab.machine(node).calls) for node in nodes}
     new = await two_more(lab)
@@ -72,7 +72,7 @@ async def test_only_new_workers_are_installed_and_join(lab: MgmtLab) -> None:
     tasks = {(news.task, news.node) for news in lab.news if news.state in ("finished", "skipped")}
     assert {("join", "worker21"), ("join", "worker22"), ("hosts", "worker20"), ("verify", "master10")} <= tasks
 
-    # SEQ-192, W-20: a name is unique, also if two subnets have the same last octet.
+    # A name is unique, also if two subnets have the same last octet.
     present = [node.model_copy(update={"name": done.node_names[node.vnfc_id]}) for node in [*nodes, *new]]
     lab.subnet += 1
     twin = [await lab.boot("worker", 20)]
