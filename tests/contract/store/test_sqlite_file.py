@@ -148,17 +148,57 @@ async def test_searches_over_arrays_follow_each_write(tmp_path: Path) -> None:
             assert connection.execute("SELECT count(*) FROM elements").fetchone() == (0,)
 
 
-async def test_arrays_in_a_file_of_an_earlier_version_are_indexed(tmp_path: Path) -> None:
+EARLIER = """
+CREATE TABLE IF NOT EXISTS indexed_paths (
+    collection TEXT NOT NULL, path TEXT NOT NULL, has_arrays INTEGER NOT NULL, PRIMARY KEY (collection, path)
+) WITHOUT ROWID;
+INSERT INTO indexed_paths VALUES ('things', 'vimIds', 1), ('things', 'vnfdId', 0), ('things', 'parts/name', 0);
+"""
+"""A version without the table of elements makes this when it opens a file, and notes what it finds there."""
+
+
+async def test_what_an_earlier_version_has_written_is_found(tmp_path: Path) -> None:
     file = tmp_path / "documents.db"
+
+    async def found(store: SqliteStore) -> list[list[str]]:
+        searches: list[Filter] = [
+            by(vimIds="v1"),
+            by(vimIds="v2"),
+            by(vnfdId="d1"),
+            Compare("parts/name", Op.EQ, ["p1"]),
+        ]
+        return [[each.id for each in await store.find("things", Query(search))] for search in searches]
+
     async with SqliteStore.open(file) as store:
         await store.ensure_indexes("things", OF_ARRAYS)
+        await store.insert("things", "a", {"vimIds": ["v1", "v2"], "vnfdId": "d1", "parts": [{"name": "p1"}]})
+        await store.insert("things", "b", {"vimIds": "v2"})
+        assert await found(store) == [["a"], ["a", "b"], ["a"], ["a"]]
+    with closing(sqlite3.connect(file)) as earlier:
+        # It lacks the index on parts/name, so it does not say what is there.
+        earlier.executescript(EARLIER + "DELETE FROM indexed_paths WHERE path = 'parts/name';")
+        change = "UPDATE documents_things SET body = ? WHERE id = 'a'"
+        earlier.execute(change, ('{"vimIds":["v2"],"vnfdId":"d1","parts":[{"name":"p2"}]}',))
+        earlier.execute("INSERT INTO documents_things VALUES ('c', 1, ?)", ('{"vimIds":["v1"],"vnfdId":"d1"}',))
+        earlier.execute("DELETE FROM documents_things WHERE id = 'b'")
+        earlier.commit()
+    for _ in range(2):
+        async with SqliteStore.open(file) as store:
+            assert await found(store) == [["c"], ["a"], ["a", "c"], []]
+            await store.ensure_indexes("things", OF_ARRAYS)
+            assert await found(store) == [["c"], ["a"], ["a", "c"], []]
+    async with SqliteStore.open(file) as store:
+        await store.delete("things", "c")
+        assert await found(store) == [[], ["a"], ["a"], []]
+
+
+async def test_a_file_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "documents.db"
+    async with SqliteStore.open(file) as store:
         await store.insert("things", "a", {"vimIds": ["v1", "v2"]})
         await store.insert("things", "b", {"vimIds": "v2"})
     with closing(sqlite3.connect(file)) as earlier:
-        earlier.executescript(
-            "DROP TRIGGER elements_of_things; DROP TABLE elements;"
-            "UPDATE indexed_paths SET has_arrays = 1 WHERE path = 'vimIds';"
-        )
+        earlier.executescript("DROP TABLE elements; DROP TABLE searched_paths;" + EARLIER)
     async with SqliteStore.open(file) as store:
         await store.ensure_indexes("things", OF_ARRAYS)
         assert [each.id for each in await store.find("things", Query(by(vimIds="v2")))] == ["a", "b"]

@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS outbox (
     message TEXT NOT NULL, content TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS outbox_pending ON outbox (collection, document, seq);
-CREATE TABLE IF NOT EXISTS indexed_paths (
+CREATE TABLE IF NOT EXISTS searched_paths (
     collection TEXT NOT NULL, path TEXT NOT NULL, has_arrays INTEGER NOT NULL, PRIMARY KEY (collection, path)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS elements (
@@ -41,8 +41,10 @@ CREATE TABLE IF NOT EXISTS elements (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS elements_of_documents ON elements (collection, document);
 """
-_SINGLE, _UNLISTED, _MANY = range(3)
-"""States of a path (``has_arrays``): without arrays; with arrays, in a file of 0.1.0; with its values in ``elements``."""
+_SINGLE, _MANY = range(2)
+"""States of a path (``has_arrays``): without arrays; with arrays, so that all its values are in ``elements``."""
+_EARLIER: Final = "SELECT 1 FROM sqlite_schema WHERE name = 'indexed_paths'"
+"""Versions without ``elements`` keep their paths in this table, and make it when they open a file."""
 _ELEMENT: Final = "INSERT OR IGNORE INTO elements (collection, document, path, type, value) VALUES (?, ?, ?, ?, ?)"
 
 
@@ -55,11 +57,11 @@ class Catalogue:
     def __init__(self, connection: sqlite3.Connection) -> None:
         connection.executescript(_TABLES)
         self._has_news = True
-        self.reread(connection)
-        unlisted = "SELECT collection, path FROM indexed_paths WHERE has_arrays = ?"
+        self._published: Mapping[str, Paths] = {}
         connection.execute("BEGIN IMMEDIATE")
-        for collection, path in connection.execute(unlisted, (_UNLISTED,)).fetchall():
-            self._list_elements(connection, collection, path)
+        if connection.execute(_EARLIER).fetchone():
+            self._list_again(connection)
+        self.reread(connection)
         connection.execute("COMMIT")
         self.publish()
 
@@ -67,8 +69,9 @@ class Catalogue:
         """Read the state from the file as the writer's transaction sees it: at the start and after a rollback."""
         if not self._has_news:
             return
-        tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'documents_*'")
+        # First: if reading fails too, `add` reads each collection when it is written.
         self._paths: dict[str, Paths] = {}
+        tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'documents_*'")
         for (name,) in tables.fetchall():
             self._read(connection, name.removeprefix("documents_"))
 
@@ -78,7 +81,7 @@ class Catalogue:
         Their connections do not see a table or its elements before that.
         """
         if self._has_news:
-            self._published = dict(self._paths)
+            self._published = {**self._published, **self._paths}
             self._has_news = False
 
     def published(self, collection: str) -> Paths | None:
@@ -135,19 +138,30 @@ class Catalogue:
                 raise AlreadyExists(f"{collection}: documents share values of {', '.join(index.fields)}") from error
         paths = self._paths[collection]
         for path in sorted({path for index in indexes for path in index.fields} - paths.single - paths.many):
-            connection.execute("INSERT INTO indexed_paths VALUES (?, ?, ?)", (collection, path, _SINGLE))
+            connection.execute("INSERT INTO searched_paths VALUES (?, ?, ?)", (collection, path, _SINGLE))
             # Read once, when the index is created; afterwards each body is seen before it is stored.
             if any(_has_array(connection, collection, prefix) for prefix in _prefixes(path)):
                 self._list_elements(connection, collection, path)
         self._read(connection, collection)
 
     def _read(self, connection: sqlite3.Connection, collection: str) -> Paths:
-        rows = connection.execute("SELECT has_arrays, path FROM indexed_paths WHERE collection = ?", (collection,))
+        rows = connection.execute("SELECT has_arrays, path FROM searched_paths WHERE collection = ?", (collection,))
         states = rows.fetchall()
         single, many = (frozenset(path for state, path in states if state == wanted) for wanted in (_SINGLE, _MANY))
         self._paths[collection] = paths = Paths(collection, single, many)
         self._has_news = True
         return paths
+
+    def _list_again(self, connection: sqlite3.Connection) -> None:
+        """Take over the paths of an earlier version, which may have written documents since their elements were listed."""
+        self._paths = {}
+        connection.execute("DELETE FROM elements")
+        connection.execute("DELETE FROM searched_paths")
+        connection.execute("INSERT INTO searched_paths SELECT collection, path, has_arrays FROM indexed_paths")
+        connection.execute("DROP TABLE indexed_paths")
+        many = connection.execute("SELECT collection, path FROM searched_paths WHERE has_arrays <> ?", (_SINGLE,))
+        for collection, path in many.fetchall():
+            self._list_elements(connection, collection, path)
 
     def _list_elements(self, connection: sqlite3.Connection, collection: str, path: str) -> None:
         """Fill ``elements`` with the values of a path that has its first array; documents that are deleted take theirs with them."""
@@ -158,7 +172,7 @@ class Catalogue:
         )
         for document, text in connection.execute(f"SELECT id, body FROM {table}"):
             connection.executemany(_ELEMENT, [(collection, document, *row) for row in _rows(path, loaded(text))])
-        state = "UPDATE indexed_paths SET has_arrays = ? WHERE collection = ? AND path = ?"
+        state = "UPDATE searched_paths SET has_arrays = ? WHERE collection = ? AND path = ?"
         connection.execute(state, (_MANY, collection, path))
         self._read(connection, collection)
 
