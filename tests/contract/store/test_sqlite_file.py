@@ -19,6 +19,7 @@ from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Filter, Index, O
 from kubevnfm_store.sqlite.catalogue import Catalogue
 from kubevnfm_store.sqlite.filters import Paths, Sql
 from kubevnfm_store.sqlite.queries import counting, selects
+from kubevnfm_store.sqlite.readers import Readers
 from kubevnfm_store.sqlite.store import PENDING, SqliteStore
 from kubevnfm_store.sqlite.writer import FileInUse, Writer
 
@@ -204,6 +205,30 @@ async def test_a_file_of_an_earlier_version_is_read(tmp_path: Path) -> None:
         assert [each.id for each in await store.find("things", Query(by(vimIds="v2")))] == ["a", "b"]
         await store.delete("things", "a")
         assert [each.id for each in await store.find("things", Query(by(vimIds="v2")))] == ["b"]
+
+
+async def test_after_a_full_disk_searches_find_what_is_on_it(tmp_path: Path) -> None:
+    """SQLite rolls such a transaction back by itself: what the store knows of the file must go back, too."""
+    file = tmp_path / "documents.db"
+    writer = Writer(file)
+    readers = Readers(file)
+    store = SqliteStore(writer, readers)
+
+    async def limit_pages(most: int) -> None:
+        await writer.do(lambda connection: connection.execute(f"PRAGMA max_page_count = {most}").fetchone())
+
+    try:
+        await store.ensure_indexes("things", OF_ARRAYS)
+        await store.insert("things", "a", {"vimIds": "v1"})
+        await limit_pages(1)  # as many as there are
+        with pytest.raises(StoreUnavailable, match="full"):
+            await store.insert("things", "b", {"vimIds": ["v1"], "text": "x" * 100_000})
+        await limit_pages(2**30)
+        await store.insert("things", "c", {"vimIds": "v1"})
+        assert [each.id for each in await store.find("things", Query(by(vimIds="v1")))] == ["a", "c"]
+    finally:
+        await readers.close()
+        await writer.close()
 
 
 async def test_a_reopened_file_holds_everything(tmp_path: Path) -> None:

@@ -91,8 +91,9 @@ class Writer:
             # Only after COMMIT: readers have connections of their own and do not see a new table earlier.
             self.catalogue.publish()
         except sqlite3.Error as error:  # the disk is full, for example: nothing of this transaction was stored
-            with suppress(sqlite3.Error):
+            with suppress(sqlite3.Error):  # SQLite may have rolled back by itself
                 self._connection.execute("ROLLBACK")
+            with suppress(sqlite3.Error):
                 self.catalogue.reread(self._connection)
             for job in jobs:
                 job.error = StoreUnavailable(f"the database file cannot be written: {error}")
