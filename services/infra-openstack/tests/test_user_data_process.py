@@ -276,6 +276,26 @@ async def test_the_ready_made_classes_can_be_inherited(run: Run, home: str) -> N
         assert "masterNode-0" in nfv["VDU"]
 
 
+async def test_the_standard_class_counts_the_machines_of_a_changed_flavour_from_0(run: Run) -> None:
+    source = """
+    from tacker.sol_refactored.infra_drivers.openstack.userdata_standard import StandardUserData
+    class Code(StandardUserData):
+        pass
+    """
+    present = {"vnfcResourceInfo": [{"id": f"c{n}", "vduId": "masterNode"} for n in range(2)]}
+    heat = await run(
+        source=source,
+        api_version="v2",
+        instance={"id": "inst-1", "vnfdId": "v", "instantiatedVnfInfo": present},
+        grant_request={"operation": "CHANGE_FLAVOUR", "addResources": GRANT_REQUEST["addResources"][:1]},
+    )
+    assert isinstance(heat.template, str)
+    made = {name for name in yaml.safe_load(heat.template)["resources"] if name.startswith("masterNode")}
+    assert "masterNode-0" in made
+    assert not {"masterNode-1", "masterNode-2"} & made
+    assert "masterNode-0" in heat.parameters["nfv"]["VDU"]
+
+
 async def test_a_class_without_a_known_base_is_called_by_the_api_version(run: Run) -> None:
     source = """
     class Code:

@@ -111,7 +111,8 @@ class StandardUserData(userdata_utils.AbstractUserData):
         vnfd, hot = base_hot_of(inst, req["flavourId"], tmp_csar_dir)
         top = hot["template"]
         taken = _take_vdus(vnfd, req["flavourId"], top)
-        added = _added(inst, grant_req)
+        # A change of flavour makes the whole stack too: its machines count from 0, whatever the instance has.
+        added = _added({}, grant_req)
         _clone(top, taken, added)
         nfv = StandardUserData._filled(top, req["flavourId"], vnfd, added, grant, requested(grant, req))
         script.apply_ext_managed_vls(top, req, grant)
