@@ -9,7 +9,7 @@ from kubevnfm_cluster.overrides import with_overrides
 from kubevnfm_cluster.parameters import CLUSTER, ClusterParameters
 from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
-from kubevnfm_secrets import Secret
+from kubevnfm_secrets import KeyRing, Secret, opened, sealed
 
 STORED: dict[str, Any] = {
     CLUSTER: {
@@ -34,8 +34,18 @@ def given(**section: Any) -> dict[str, Any]:
     return {CLUSTER: section}
 
 
+RING = KeyRing.from_text(KeyRing.new_key())
+
+
+def stored() -> dict[str, Any]:
+    """Return the additionalParams as a document has them: each one has seals of its own."""
+    read: dict[str, Any] = opened(sealed(STORED, RING))
+    return read
+
+
 def overridden(request: dict[str, Any]) -> ClusterParameters:
-    return with_overrides(read_cluster_parameters(STORED), STORED, request)
+    """Return the cluster, whose parsed form and additionalParams are stored apart."""
+    return with_overrides(read_cluster_parameters(stored()), stored(), request)
 
 
 def test_without_values_the_stored_ones_hold() -> None:
@@ -48,7 +58,7 @@ def test_without_values_the_stored_ones_hold() -> None:
 def test_the_same_parameters_again_are_accepted() -> None:
     """5.1: packages for Tacker's v2 API send all of them in every request."""
     again = {**STORED[CLUSTER], "master_node": {**STORED[CLUSTER]["master_node"], "pod_cidr": "192.168.3.0/16"}}
-    assert overridden({CLUSTER: again}) == overridden({})
+    assert overridden({CLUSTER: again}).model_dump(mode="json") == overridden({}).model_dump(mode="json")
 
 
 def test_attributes_that_a_request_may_change_are_changed_one_by_one() -> None:
