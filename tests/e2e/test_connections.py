@@ -64,30 +64,34 @@ async def a_cluster() -> AsyncIterator[LabCluster]:
         await labs.close()
 
 
+async def connections_of_a_life(user: User, cluster: LabCluster, vnfd_id: str) -> int:
+    """Return how many connections an instantiate and a terminate take on a VIM of their own, to which none is open."""
+    where = urlsplit(cluster.endpoint)
+    assert where.hostname is not None
+    assert where.port is not None
+    relay = Relay(where.hostname, where.port)
+    async with relay.serving() as url:
+        login = {"bearer_token": cluster.admin_token, "ssl_ca_cert": cluster.ca_pem}
+        vim = {"name": f"relayed-{uuid4()}", "type": "kubernetes", "auth_url": url, "auth_cred": login}
+        body = {"vim": {**vim, "vim_project": {"name": "default"}}}
+        vim_id = (await user.call("POST", "/v1.0/vims", body)).must(201).json["vim"]["id"]
+        named = {"vimId": vim_id, "vimType": "ETSINFV.KUBERNETES.V_1"}
+        before = relay.connections
+        instance_id = await user.create(vnfd_id)
+        await user.do(instance_id, "instantiate", user.on_vim(sample_body("cnf", "instantiate"), named))
+        await user.do(instance_id, "terminate", GRACEFUL)
+        found = relay.connections - before
+        await user.delete(instance_id)
+        (await user.call("DELETE", f"/v1.0/vims/{vim_id}")).must(204)
+    return found
+
+
 async def test_a_cnf_is_instantiated_and_terminated_over_two_connections(user: User) -> None:
     """One for all calls, and one for the watch of the Deployment, which ends with it."""
     async with a_cluster() as cluster:
-        where = urlsplit(cluster.endpoint)
-        assert where.hostname is not None
-        assert where.port is not None
-        relay = Relay(where.hostname, where.port)
-        async with relay.serving() as url:
-            login = {"bearer_token": cluster.admin_token, "ssl_ca_cert": cluster.ca_pem}
-            vim = {"name": f"relayed-{uuid4()}", "type": "kubernetes", "auth_url": url, "auth_cred": login}
-            body = {"vim": {**vim, "vim_project": {"name": "default"}}}
-            vim_id = (await user.call("POST", "/v1.0/vims", body)).must(201).json["vim"]["id"]
-            named = {"vimId": vim_id, "vimType": "ETSINFV.KUBERNETES.V_1"}
-            vnfd_id = await user.sample("cnf")
-            counted = []
-            for _ in range(_ATTEMPTS):
-                before = relay.connections
-                instance_id = await user.create(vnfd_id)
-                await user.do(instance_id, "instantiate", user.on_vim(sample_body("cnf", "instantiate"), named))
-                await user.do(instance_id, "terminate", GRACEFUL)
-                counted.append(relay.connections - before)
-                await user.delete(instance_id)
-                # The VIM's status and its drift are checked now and then, over connections of their own.
-                if counted[-1] <= 2:
-                    break
-            (await user.call("DELETE", f"/v1.0/vims/{vim_id}")).must(204)
+        vnfd_id = await user.sample("cnf")
+        counted: list[int] = []
+        # The VIM's status and its drift are checked now and then, over connections of their own.
+        while len(counted) < _ATTEMPTS and min(counted, default=3) > 2:
+            counted.append(await connections_of_a_life(user, cluster, vnfd_id))
     assert min(counted) <= 2, counted
