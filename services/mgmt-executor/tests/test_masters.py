@@ -168,7 +168,7 @@ async def test_a_member_of_etcd_that_is_left_over_is_removed_by_name_and_address
     new = await lab.boot("worker", 21)
     asked = command(lab, [*nodes, new], phase="scale_end", changes={"x_timeouts": {"ssh_ready": 1}})
     with pytest.raises(NodeUnreachable, match="node master10: no SSH session"):
-        await lab.run(asked)
+        await lab.run(asked, operation="op-3", message="m-3")
     assert lab.calls(new, "ssh connect") == 0
 
 

@@ -159,4 +159,4 @@ async def test_what_is_missing_is_named_before_the_first_login(lab: MgmtLab) -> 
         await lab.run(command(lab, node).model_copy(update={"parameters": {}}))
     with pytest.raises(Unprocessable, match=f"{REGISTRY_VNF}/image_path: the package has no file Files/other.tar"):
         await lab.run(command(lab, node, image_path="Files/other.tar"))
-    assert lab.machine(node).calls["ssh connection"] == 0
+    assert lab.machine(node).calls["ssh connect"] == 0

@@ -240,7 +240,7 @@ async def test_a_certificate_of_the_package_is_checked_before_the_first_login(la
         with pytest.raises(Unprocessable, match=reason) as caught:
             await lab.run(lab.command(nodes, changes=changes))
         assert caught.value.field.endswith("private_registry_connection_info/1/certificate_path")
-    assert lab.machine(nodes[0]).calls["ssh connection"] == 0
+    assert lab.machine(nodes[0]).calls["ssh connect"] == 0
 
 
 def test_the_files_of_a_registry_hold_any_login_literally() -> None:

@@ -228,6 +228,7 @@ async def a_pod_may_take_longer_to_end_than_one_call_of_kubectl(
     """Real pods may take their grace period, and kubectl then reports another reason (seen with 1.34)."""
     pod = f"/api/v1/namespaces/default/pods/{await web(lab, access, 'worker22')}"
     await lab.ask_api(access, pod, method="PATCH", body={"metadata": {"finalizers": ["example.com/busy"]}})
+    lab.news.clear()
     draining = asyncio.create_task(lab.run(of_phase(lab, "scale_start", nodes, leaving), message="busy"))
     waits = lab.until(lambda: any("(terminating)" in news.message for news in lab.news if news.state == "progressed"))
     await asyncio.wait({draining, asyncio.create_task(waits)}, return_when=asyncio.FIRST_COMPLETED)

@@ -289,7 +289,7 @@ async def test_manifests_are_checked_before_the_first_login(site: Site) -> None:
         with pytest.raises(Unprocessable, match=reason) as caught:
             await site.lab.run(site.command())
         assert caught.value.field.endswith("pv_registration_params/1/pv_manifest_file_path")
-    assert site.lab.machine(site.server).calls["ssh connection"] == 0
+    assert site.lab.machine(site.server).calls["ssh connect"] == 0
 
 
 async def test_a_worker_that_is_replaced_gets_the_client_before_it_joins(site: Site) -> None:
