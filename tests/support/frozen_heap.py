@@ -7,20 +7,18 @@ While tests are collected, nearly everything stays, so that collections of garba
 from __future__ import annotations
 
 import gc
+from collections.abc import Generator
+
+import pytest
 
 
-def pytest_configure() -> None:
-    """Collect no garbage until the tests are collected."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage while tests are collected, then put all objects aside. The process that leads workers collects none itself."""
     gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    """Put all objects aside."""
-    gc.collect()
-    gc.freeze()
-    gc.enable()
-
-
-def pytest_unconfigure() -> None:
-    """Collect garbage again, also after an error."""
-    gc.enable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
