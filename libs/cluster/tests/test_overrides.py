@@ -100,6 +100,22 @@ def test_a_stored_password_is_for_its_user_port_and_bastion_only(change: dict[st
     assert overridden(given(worker_node={**change, "password": "new"})).worker_node.password == Secret("new")
 
 
+def test_an_override_of_a_cluster_with_kuryr_is_no_change_of_its_login() -> None:
+    login = {"auth_url": "http://keystone/v3", "username": "u", "password": Secret("third")}
+    kuryr = {
+        "pod_security_group_ids": ["pods"],
+        "pod_subnet_ids": ["pod_subnet"],
+        "service_subnet_id": "service_subnet",
+        "lbaas_id": "api_balancer",
+        "worker_nodes_subnet_id": "node_subnet",
+        "neutron_auth": login,
+    }
+    parsed, kept_beside = ({CLUSTER: {**stored()[CLUSTER], "kuryr_param": opened(sealed(kuryr, RING))}} for _ in "ab")
+    present = read_cluster_parameters(parsed)
+    assert present.kuryr_param != read_cluster_parameters(kept_beside).kuryr_param, "two seals of one password"
+    assert with_overrides(present, kept_beside, given(x_max_parallel_nodes=3)).x_max_parallel_nodes == 3
+
+
 @pytest.mark.parametrize(
     ("asked", "field"),
     [

@@ -37,6 +37,7 @@ from package_variants import OTHER_CNF, SAMPLES, changed_package, variant
 from vm_packages import OTHER_IMAGE, TWO_FLAVOURS, other_image, two_flavours
 
 SCALE = "infra.openstack.scale_resources"
+CLUSTER = "k8s_cluster_installation_param"
 OUT = {"type": "SCALE_OUT", "aspectId": "VDU1_scale"}
 CHANGE = {"extVirtualLinks": [{"id": "external", "resourceId": "net1", "extCps": [{"cpdId": "VDU1_CP1"}]}]}
 WEB_OUT = {"type": "SCALE_OUT", "aspectId": "web_aspect"}
@@ -607,6 +608,18 @@ async def test_a_heal_that_a_cluster_does_not_survive_is_refused_before_anything
     assert len(world.twins.commands) == sent
     half = {"vnfcInstanceId": [worker], "additionalParams": {"worker_node_username": "ubuntu"}}
     assert "worker_node_password" in (await world.lcm("POST", f"{path}/heal", half)).problem(400)["detail"]
+
+
+async def test_a_stored_password_of_nodes_is_only_for_the_port_that_it_was_given_for(world: World) -> None:
+    """5.1: the instance has its cluster, and the parameters that this was read from, sealed apart from each other."""
+    await world.sample("cluster")
+    instance_id = await world.create("cluster")
+    await world.reached(await world.instantiate(instance_id, "cluster"), "COMPLETED")
+    workers = {"type": "SCALE_OUT", "aspectId": "worker_instance"}
+    moved = {**workers, "additionalParams": {CLUSTER: {"worker_node": {"ssh_port": 2022}}}}
+    problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/scale", moved)).problem(400)
+    assert "worker_node/password: required again, because ssh_port changes" in problem["detail"]
+    await world.ask(instance_id, "scale", {**workers, "additionalParams": {CLUSTER: {"x_max_parallel_nodes": 3}}})
 
 
 @pytest.mark.parametrize("state", ["PROCESSING", "FAILED_TEMP", "ROLLING_BACK", "COMPLETED", "FAILED", "ROLLED_BACK"])
