@@ -622,6 +622,25 @@ async def test_a_stored_password_of_nodes_is_only_for_the_port_that_it_was_given
     await world.ask(instance_id, "scale", {**workers, "additionalParams": {CLUSTER: {"x_max_parallel_nodes": 3}}})
 
 
+async def test_a_cluster_whose_stored_parameters_are_no_longer_accepted_is_no_vnf_of_plain_machines(
+    world: World,
+) -> None:
+    await world.sample("cluster")
+    instance_id = await world.create("cluster")
+    await world.reached(await world.instantiate(instance_id, "cluster"), "COMPLETED")
+    stored = await world.store.get("vnf_instances", instance_id)
+    assert stored is not None
+    internal = {name: value for name, value in stored.body["internal"].items() if name != "cluster"}
+    section = {**internal["parameters"][CLUSTER], "x_kubernetes_version": "1.99.0"}
+    body = {**stored.body, "internal": {**internal, "parameters": {**internal["parameters"], CLUSTER: section}}}
+    await world.store.replace("vnf_instances", instance_id, body, if_revision=stored.revision)
+    sent = len(world.twins.commands)
+    for task, request in (("scale", {"type": "SCALE_OUT", "aspectId": "worker_instance"}), ("heal", {"cause": "x"})):
+        problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", request)).problem(422)
+        assert f"additionalParams/{CLUSTER}/x_kubernetes_version" in problem["detail"]
+    assert len(world.twins.commands) == sent
+
+
 @pytest.mark.parametrize("state", ["PROCESSING", "FAILED_TEMP", "ROLLING_BACK", "COMPLETED", "FAILED", "ROLLED_BACK"])
 async def test_cancel_is_taken_and_linked_where_something_runs(world: World, state: str) -> None:
     """API-041, API-052, API-053."""

@@ -7,10 +7,12 @@ from typing import Any, Final, TypeVar
 
 from kubevnfm_cluster.overrides import with_overrides
 from kubevnfm_cluster.parameters import CLUSTER, ClusterParameters, Role
+from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_events.stacks import ServerFacts
 from kubevnfm_secrets import SecretParams
 from pydantic import Field
 
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceInternals
 from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.under_change import VnfUnderChange
 
@@ -35,6 +37,14 @@ class ClusterChangeDraft(ChangeVmDraft):
 D = TypeVar("D", bound=ClusterChangeDraft)
 
 
+def cluster_of(internals: InstanceInternals) -> ClusterParameters:
+    """Return the cluster of the instance.
+
+    Raises: InvalidInput, Unprocessable for parameters that an earlier version has accepted and this one does not.
+    """
+    return internals.cluster or read_cluster_parameters(internals.parameters)
+
+
 def changed_cluster(
     kind: type[D], plain: ChangeVmDraft, vnf: VnfUnderChange, driver: str, given: Mapping[str, Any]
 ) -> D:
@@ -42,15 +52,14 @@ def changed_cluster(
 
     Raises: InvalidInput, Unprocessable of `with_overrides`.
     """
-    stored, present = vnf.record.internals.parameters, vnf.record.internals.cluster
-    assert present is not None
+    stored = vnf.record.internals.parameters
     info = vnf.info.vnfc_resource_info
     return kind(
         **{
             **vars(plain),
             "driver": driver,
             "parameters": {**stored, **given, CLUSTER: stored[CLUSTER]},
-            "cluster_parameters": with_overrides(present, stored, given),
+            "cluster_parameters": with_overrides(cluster_of(vnf.record.internals), stored, given),
             "node_names": {
                 one.id: str(one.metadata[_NAME]) for one in info if one.metadata and one.metadata.get(_NAME)
             },

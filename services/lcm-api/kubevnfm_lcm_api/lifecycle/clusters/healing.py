@@ -9,7 +9,7 @@ from kubevnfm_cluster.parameters import Role
 from kubevnfm_events.mgmt import REGISTRY_DRIVERS, PhaseDone, ScriptAnswer
 from kubevnfm_kit.errors import Unprocessable
 
-from kubevnfm_lcm_api.lifecycle.clusters.changing import ClusterChangeDraft, changed_cluster, servers_of
+from kubevnfm_lcm_api.lifecycle.clusters.changing import ClusterChangeDraft, changed_cluster, cluster_of, servers_of
 from kubevnfm_lcm_api.lifecycle.clusters.kuryr import driver_of
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import has_nodes, storage_server
 from kubevnfm_lcm_api.lifecycle.clusters.places import Places
@@ -101,15 +101,16 @@ def healed_cluster(asked: RequestedHeal) -> HealVmDraft:
     """Return the draft of a heal of a cluster, in part or as a whole; that of plain machines if no node is replaced.
 
     Raises: Unprocessable if the cluster would not survive the loss of the machines; InvalidInput, Unprocessable of
-    `with_overrides`.
+    `cluster_of` and `with_overrides`.
     """
     vnf, plain, chosen = asked.vnf, asked.plain, asked.chosen
     internals = vnf.record.internals
-    driver, present = driver_of(internals.phases, "heal_end"), internals.cluster
+    driver = driver_of(internals.phases, "heal_end")
     if "instantiate_end" not in internals.phases and internals.cluster_vim_key is not None:
         return _scripted_cluster(asked)
-    if driver is None or present is None or driver in REGISTRY_DRIVERS or "instantiate_end" not in internals.phases:
+    if driver is None or driver in REGISTRY_DRIVERS or "instantiate_end" not in internals.phases:
         return plain
+    present = cluster_of(internals)
     if chosen is None:
         places = Places(vnf.flavour, asked.base_hot, internals.instantiation_level_id)
         roles: tuple[Role, ...] = ("master", "worker")

@@ -8,7 +8,7 @@ from typing import Any, Self
 from kubevnfm_events.stacks import StackResources
 from kubevnfm_kit.errors import Unprocessable
 
-from kubevnfm_lcm_api.lifecycle.clusters.changing import ClusterChangeDraft, changed_cluster, servers_of
+from kubevnfm_lcm_api.lifecycle.clusters.changing import ClusterChangeDraft, changed_cluster, cluster_of, servers_of
 from kubevnfm_lcm_api.lifecycle.clusters.kuryr import driver_of
 from kubevnfm_lcm_api.lifecycle.clusters.nodes import storage_server
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
@@ -33,12 +33,14 @@ def scaled_cluster(vnf: VnfUnderChange, plain: ScaleVmDraft, given: Mapping[str,
     """Return the draft of a scaling by which workers come or go; ``plain`` if none does.
 
     ``given``: additionalParams of the request; ``field``: what the request chose the machines by.
-    Raises: Unprocessable if masters or all workers are concerned; InvalidInput, Unprocessable of `with_overrides`.
+    Raises: Unprocessable if masters or all workers are concerned; InvalidInput, Unprocessable of
+    `cluster_of` and `with_overrides`.
     """
     internals, wanted = vnf.record.internals, plain.counts
-    driver, present = driver_of(internals.phases, "scale_end"), internals.cluster
-    if driver is None or present is None or "instantiate_end" not in internals.phases:
+    driver = driver_of(internals.phases, "scale_end")
+    if driver is None or "instantiate_end" not in internals.phases:
         return plain
+    present = cluster_of(internals)
     workers = {server.vdu_id for server in servers_of(vnf, present, "worker")}
     changed = {vdu_id for vdu_id, count in wanted.items() if vnf.counts.get(vdu_id, 0) != count}
     masters = sorted(changed.intersection(server.vdu_id for server in servers_of(vnf, present, "master")))
