@@ -344,6 +344,15 @@ async def test_terminate_says_how(world: World, body: dict[str, Any], status: in
         assert "vimConnectionInfo" not in shown
 
 
+async def test_parameters_of_scripts_under_the_name_of_a_cluster_do_not_hold_up_a_termination(world: World) -> None:
+    await world.sample()
+    operation_id = await world.an_operation_in("COMPLETED")
+    instance_id = (await world.operation(operation_id))["vnfInstanceId"]
+    own = {"k8s_cluster_installation_param": {"script_path": 7}}
+    ended = await world.ask(instance_id, "terminate", {"terminationType": "FORCEFUL", "additionalParams": own})
+    await world.reached(ended, "COMPLETED")
+
+
 async def test_terminate_needs_an_instantiated_instance(world: World) -> None:
     await world.sample()
     body = {"terminationType": "FORCEFUL"}

@@ -10,6 +10,7 @@ from kubevnfm_clients.ports import Vims
 from kubevnfm_cluster.parameters import CLUSTER
 from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
+from kubevnfm_events.mgmt import INSTANTIATE_END
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
     ChangeExtVnfConnectivityRequest,
@@ -87,7 +88,8 @@ class Machines(VnfKind):
         internals, stack = record.internals, record.stack
         assert stack is not None
         given, cluster = request.additional_params, internals.cluster
-        if given.get(CLUSTER) is not None:
+        # A driver's cluster alone: scripts may have parameters of their own under the same name.
+        if INSTANTIATE_END in internals.phases and given.get(CLUSTER) is not None:
             # In a thread, because a private key may have to be opened with its passphrase.
             cluster = await asyncio.to_thread(read_cluster_parameters, given)
         return TerminateVmDraft(
