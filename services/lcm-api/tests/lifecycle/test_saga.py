@@ -527,7 +527,7 @@ LEFT = RESOURCES.model_copy(update={"servers": RESOURCES.servers[:1]})
 def failed_with_remains(name: str) -> Move:
     move = granted(DRAFTS[name])
     command = commands_of(move)[0]
-    left = {"plain vm": LEFT, "cnf": ANSWERS["infra.k8s.apply_objects"]}[name]
+    left = LEFT if name == "plain vm" else ANSWERS["infra.k8s.apply_objects"]
     failed = CommandFailed(
         command=command.type,
         code="stack-failed",
@@ -539,7 +539,7 @@ def failed_with_remains(name: str) -> Move:
     return answered(move, command.follow_up(failed, source="/kubevnfm/twin"))
 
 
-@pytest.mark.parametrize("name", ["plain vm", "cnf"])
+@pytest.mark.parametrize("name", ["plain vm", "cnf", "workload"])
 def test_remains_of_a_failed_step_are_listed_until_they_are_rolled_back(name: str) -> None:
     move = failed_with_remains(name)
     assert move.record.occ.operation_state is OperationState.FAILED_TEMP
