@@ -23,7 +23,7 @@ ATTACKED := libs/clients/tests/test_cluster_login.py libs/clients/tests/test_vnf
     services/infra-k8s/tests/test_pod_security.py tests/conformance/test_deployment.py
 WORKERS ?= 4
 
-.PHONY: help setup lock servers demo run lab samples test test-unit test-e2e test-attack test-chaos test-openstack test-machines test-kubernetes cluster-api test-cluster-api test-clients test-etsi test-fuzz fuzz-readers lint audit format schemas stored-operations bench up down pin-images clean
+.PHONY: help setup lock servers demo run lab samples test record-passed test-unit test-e2e test-attack test-chaos test-openstack test-machines test-kubernetes cluster-api test-cluster-api test-clients test-etsi test-fuzz fuzz-readers lint audit format schemas stored-operations bench up down pin-images clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -72,6 +72,9 @@ down: .venv/.ready ## Stops what `make up` started
 
 test: samples servers ## Runs the tests except those marked `deep` (longer proofs of what shorter tests show), `clients` or `etsi`; ends with what was left out or skipped
 	@$(PYTEST) -rs --leave-out-unchanged -m "not deep and not clients and not etsi" -n $(WORKERS) --dist worksteal $(UNIT_TESTS) tests
+
+record-passed: samples servers ## Runs the tests of other programs (lab, sandbox, attacks, generated requests); `make test` leaves out what passes until it changes
+	@$(PYTEST) -rs --record-passed -m "not deep and not clients and not etsi" -n $(WORKERS) --dist worksteal deploy/lab/tests libs/sandbox/tests tests/attack tests/fuzz
 
 test-unit: samples ## Runs the tests of the services and libs, which need no server
 	@$(PYTEST) $(UNIT_TESTS)

@@ -1,17 +1,20 @@
-"""A pytest plugin: ``--leave-out-unchanged`` leaves out tests of other programs if nothing that they use has changed.
+"""A pytest plugin: ``--leave-out-unchanged`` leaves out tests of other programs that passed with all that they use as it is now.
 
-Other programs are those that are not the product itself, or attack it. Changed is what differs from the branch's base on ``origin/main``.
-In doubt a test runs: if git does not answer, on ``main`` itself, which does not say what was tested last, and after each change of a
-file that is neither a module nor a text for readers, or is gone. The summary names the files that were left out.
+Other programs are those that are not the product itself, or attack it. `RECORD` has, for each file whose tests all ran and passed, a
+digest of what they use; ``--record-passed`` writes it. In doubt a test runs: if git does not answer, and after each change of a file that
+is neither a module nor a text for readers. The summary names the files that were left out.
 """
 
 from __future__ import annotations
 
 import ast
+import hashlib
+import json
+import platform
 import re
 import subprocess
 import tomllib
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -22,6 +25,8 @@ from xdist.workermanage import WorkerController
 PROJECT: Final = Path(__file__).parents[2]
 OTHER_PROGRAMS: Final = ("deploy/lab/tests", "libs/sandbox/tests", "tests/attack", "tests/fuzz")
 """Folders of tests that are left out where unchanged."""
+RECORD: Final = PROJECT / "tests/passed.json"
+"""The digest of each file of tests that passed, by its path."""
 PRODUCT: Final = ("proto-events", "libs", "services", "deploy")
 _SUPPORT: Final = PROJECT / "tests/support"
 _MEMBERS: Final = tuple(sorted(one.parent for folder in PRODUCT for one in (PROJECT / folder).rglob("pyproject.toml")))
@@ -31,19 +36,22 @@ _STARTER: Final = _SUPPORT / "processes.py"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option."""
+    """Add the options."""
     parser.addoption("--leave-out-unchanged", action="store_true", help="leave out unchanged tests of other programs")
+    parser.addoption("--record-passed", action="store_true", help="record which tests of other programs have passed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Decide before tests are collected."""
-    if not config.getoption("--leave-out-unchanged"):
-        return
     decided = getattr(config, "workerinput", {}).get("left_out")
     if decided is not None:
         config.pluginmanager.register(LeftOut({PROJECT / name for name in decided}))
-    elif (changes := changed_files()) is not None:
-        config.pluginmanager.register(LeftOut(left_out(changes)))
+    elif hasattr(config, "workerinput") or (found := contents()) is None:
+        return
+    elif config.getoption("--record-passed"):
+        config.pluginmanager.register(Passed(found))
+    elif config.getoption("--leave-out-unchanged") and RECORD.exists():
+        config.pluginmanager.register(LeftOut(left_out(found, json.loads(RECORD.read_bytes()))))
 
 
 class LeftOut:
@@ -64,45 +72,69 @@ class LeftOut:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Name the files."""
         if self._files:
-            terminalreporter.section("LEFT OUT, because nothing that they use has changed; `deep` runs have them")
+            terminalreporter.section("LEFT OUT, because they passed with what they use; `deep` runs have them")
             for path in sorted(self._files):
                 terminalreporter.line(f"LEFT OUT {path.relative_to(PROJECT)}")
 
 
-def changed_files() -> Set[Path] | None:
-    """Return what has changed since the base, with files that git does not know yet; None if git does not say."""
+class Passed:
+    """The files whose tests have all passed; a skipped test has proven nothing."""
+
+    def __init__(self, found: Mapping[Path, str]) -> None:
+        self._found = found
+        self._outcomes: dict[str, set[str]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note the outcome of a part of a test."""
+        self._outcomes.setdefault(report.nodeid.split("::")[0], set()).add(report.outcome)
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Write the record, unless the run was ended before all tests had run."""
+        if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            RECORD.write_text(json.dumps(self.record(), indent=0, sort_keys=True) + "\n", encoding="utf-8")
+
+    def record(self) -> Mapping[str, str]:
+        """Return the digests of the files of other programs that passed whole."""
+        passed = {PROJECT / name for name, outcomes in self._outcomes.items() if outcomes == {"passed"}}
+        digests = digests_of(self._found)
+        return {name: digest for name, digest in digests.items() if PROJECT / name in passed}
+
+
+def contents() -> Mapping[Path, str] | None:
+    """Return the digest of each file of the project; None if git does not say which they are."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     try:
-        head, base = _git("rev-parse", "HEAD"), _git("merge-base", "HEAD", "origin/main")
-        if base == head:
-            return None
-        names = _git("diff", "--name-only", "--no-renames", base[0])
-        return {PROJECT / name for name in [*names, *_git("ls-files", "--others", "--exclude-standard")]}
+        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
+    paths = (PROJECT / name for name in done.stdout.splitlines())
+    return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()}
 
 
-def _git(*command: str) -> list[str]:
-    done = subprocess.run(["git", *command], cwd=PROJECT, capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()
+def left_out(found: Mapping[Path, str], recorded: Mapping[str, str]) -> Set[Path]:
+    """Return the files of tests that passed with these contents."""
+    return {PROJECT / name for name, digest in digests_of(found).items() if recorded.get(name) == digest}
 
 
-def left_out(changes: Set[Path]) -> Set[Path]:
-    """Return the test files of other programs that use nothing of the changes."""
-    relevant = {path for path in changes if path.suffix != ".md"}
-    if not all(_has_known_use(path) for path in relevant):
-        return frozenset()
-    is_product_changed = any(path.relative_to(PROJECT).parts[0] in PRODUCT for path in relevant)
-    return {
-        test
-        for folder in OTHER_PROGRAMS
-        for test in (PROJECT / folder).rglob("test_*.py")
-        if not (used := used_by(test)) & relevant and not (is_product_changed and _STARTER in used)
-    }
+def digests_of(found: Mapping[Path, str]) -> Mapping[str, str]:
+    """Return, for each file of tests of other programs, the digest of all that it uses."""
+    programs = {path: digest for path, digest in found.items() if path.suffix != ".md" and path != RECORD}
+    always = {path for path in programs if not _has_known_use(path)}
+    product = {path for path in programs if path.relative_to(PROJECT).parts[0] in PRODUCT}
+    digests = {}
+    for test in (test for folder in OTHER_PROGRAMS for test in (PROJECT / folder).rglob("test_*.py")):
+        used = always | (used_by(test) & programs.keys())
+        if _STARTER in used:
+            used |= product
+        text = [platform.python_version(), *(f"{path.relative_to(PROJECT)} {programs[path]}" for path in sorted(used))]
+        digests[str(test.relative_to(PROJECT))] = hashlib.sha256("\n".join(text).encode()).hexdigest()
+    return digests
 
 
+@cache
 def _has_known_use(path: Path) -> bool:
     """Return whether imports say which tests use the file. Python code is data too, for example in packages of VNFs."""
-    if path.suffix != ".py" or not path.exists():
+    if path.suffix != ".py":
         return False
     is_test = path.name == "conftest.py" or path.name.startswith("test_")
     return is_test or _SUPPORT in path.parents or not _PACKAGES.isdisjoint(path.parents)
