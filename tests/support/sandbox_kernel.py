@@ -35,14 +35,14 @@ class Kernel:
 
     def limits(self, **changes: Any) -> Limits:
         """Return limits for this kernel."""
-        if self.name == CONFINED or (self.name == ANY_KERNEL and not _refusal()):
+        if self.name == CONFINED or (self.name == ANY_KERNEL and not refusal()):
             return Limits(**changes)
         return Limits(trust_packages=True, without=frozenset({"namespaces"}), **changes)
 
 
 def needs_confinement() -> None:
     """Skip the test, loudly, if this machine refuses to confine a process; in CI (``CI`` is set) fail it."""
-    reason = _refusal()
+    reason = refusal()
     if reason and os.environ.get("CI"):
         pytest.fail(f"this machine cannot confine a process: {reason}")
     if reason:
@@ -50,7 +50,8 @@ def needs_confinement() -> None:
 
 
 @cache
-def _refusal() -> str:
+def refusal() -> str:
+    """Return why this machine cannot confine a process; empty if it can."""
     found: list[tuple[SandboxState, str]] = []
     # A thread, because the test's own loop runs.
     thread = threading.Thread(target=lambda: found.append(asyncio.run(Sandbox(Limits()).state())))

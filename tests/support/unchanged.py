@@ -49,6 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
     elif hasattr(config, "workerinput") or (found := contents()) is None:
         return
     elif config.getoption("--record-passed"):
+        if config.getoption("keyword"):
+            raise pytest.UsageError("--record-passed: without -k expected, which leaves out tests of a file")
         config.pluginmanager.register(Passed(found))
     elif config.getoption("--leave-out-unchanged") and RECORD.exists():
         config.pluginmanager.register(LeftOut(left_out(found, json.loads(RECORD.read_bytes()))))
@@ -126,9 +128,18 @@ def digests_of(found: Mapping[Path, str]) -> Mapping[str, str]:
         used = always | (used_by(test) & programs.keys())
         if _STARTER in used:
             used |= product
-        text = [platform.python_version(), *(f"{path.relative_to(PROJECT)} {programs[path]}" for path in sorted(used))]
+        text = [_machine(), *(f"{path.relative_to(PROJECT)} {programs[path]}" for path in sorted(used))]
         digests[str(test.relative_to(PROJECT))] = hashlib.sha256("\n".join(text).encode()).hexdigest()
     return digests
+
+
+@cache
+def _machine() -> str:
+    """Return what tests prove more or less on: the Python, and whether processes can be confined."""
+    # Not at the top: the modules of workers' tests are imported after their plugins, with rewritten assertions.
+    from sandbox_kernel import refusal
+
+    return f"{platform.python_version()} {refusal()}"
 
 
 @cache
