@@ -15,9 +15,11 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from mutated_lines import MUTATIONS, Mutation
-
 PROJECT: Final = Path(__file__).parents[2]
+sys.path[:0] = [str(PROJECT / "tests/support")]
+
+from mutated_lines import MUTATIONS, Mutation  # noqa: E402
+
 FOUND: Final = "found by"
 _FAILED: Final = 1
 """The exit code of pytest if tests ran and some failed. Others mean that the tests could not run."""
@@ -62,12 +64,7 @@ def judged(mutation: Mutation) -> str:
 
 def changed(package: Path, mutation: Mutation) -> bool:
     """Change the line in the copy; return whether the package has it exactly once."""
-    places = [
-        (path, number)
-        for path in package.rglob("*.py")
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines())
-        if line.strip() == mutation.line
-    ]
+    places = mutation.places(package)
     if len(places) != 1:
         return False
     ((path, number),) = places

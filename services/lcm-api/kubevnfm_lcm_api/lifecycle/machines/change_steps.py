@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from kubevnfm_events import Command, Event
 from kubevnfm_events.stacks import (
@@ -19,7 +19,7 @@ from kubevnfm_events.stacks import (
 )
 
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
-from kubevnfm_lcm_api.lifecycle.core.step import Step
+from kubevnfm_lcm_api.lifecycle.core.step import Plan, Step
 from kubevnfm_lcm_api.lifecycle.machines.changing import ChangeVmDraft, OperateVmDraft, ReplaceVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.coordinate_steps import CoordinateNew
 from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
@@ -27,9 +27,6 @@ from kubevnfm_lcm_api.lifecycle.machines.inventory import part_of
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.stack_steps import StackStep, stack_command
 from kubevnfm_lcm_api.lifecycle.scripts.steps import last_phases
-
-if TYPE_CHECKING:
-    from kubevnfm_lcm_api.lifecycle.core.step import Plan
 
 V = TypeVar("V", bound=ChangeVmDraft, contravariant=True)
 

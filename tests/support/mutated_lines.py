@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final, NamedTuple
 
 
@@ -13,6 +14,15 @@ class Mutation(NamedTuple):
     becomes: str
     tests: str
     """Paths of the tests of `make test` that have to find it."""
+
+    def places(self, package: Path) -> list[tuple[Path, int]]:
+        """Return the modules and the numbers, from 0, of the line in the package, or in a copy of it."""
+        return [
+            (path, number)
+            for path in package.rglob("*.py")
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines())
+            if line.strip() == self.line
+        ]
 
 
 _LCM: Final = "services/lcm-api/kubevnfm_lcm_api"
@@ -115,8 +125,8 @@ MUTATIONS: Final = (
     ),
     Mutation(
         _VIMS,
-        "return (self._clock.now() - since).total_seconds() < self._tolerated_s",
-        "return (self._clock.now() - since).total_seconds() > self._tolerated_s",
+        "if (self._clock.now() - since).total_seconds() >= self._tolerated_s or vim.owner is None:",
+        "if (self._clock.now() - since).total_seconds() <= self._tolerated_s or vim.owner is None:",
         "services/vim-registry/tests/test_monitor.py",
     ),
     Mutation("libs/worker/kubevnfm_worker", "if left_s > 0:", "if left_s > 1e9:", _INBOX),
@@ -183,8 +193,8 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "libs/cluster/kubevnfm_cluster",
-        'return value.removeprefix("v")',
-        "return value",
+        'Annotated[str, parsed("a version such as 1.31.4", lambda value: value.removeprefix("v"))] | None',
+        'Annotated[str, parsed("a version such as 1.31.4", lambda value: value)] | None',
         "libs/cluster/tests services/mgmt-executor/tests/test_cluster_request.py",
     ),
     Mutation(
