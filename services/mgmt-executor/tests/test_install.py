@@ -496,9 +496,9 @@ async def test_a_worker_that_lost_the_command_cannot_write_the_journal_of_its_su
     assert caught.value.code == "claim-lost"
 
 
-async def test_workers_join_side_by_side(lab: MgmtLab) -> None:
+async def test_ten_workers_join_side_by_side(lab: MgmtLab) -> None:
     """SEQ-181."""
-    nodes = await lab.boot_cluster(workers=5)
+    nodes = await lab.boot_cluster(workers=10)
     lab.faults.add(part="program", verb="kubeadm join", effect="hang")
     work = asyncio.create_task(lab.run(lab.command(nodes)))
     async with asyncio.timeout(300):
