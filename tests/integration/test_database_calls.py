@@ -18,7 +18,7 @@ from kubevnfm_lcm_api.lifecycle.core.dependencies import PATHS, Provided
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
 from kubevnfm_lcm_api.notifications import event_log
 from kubevnfm_lcm_api.notifications.delivery import ANNOUNCED
-from kubevnfm_store.query import AllOf, Filter, Query, Stored
+from kubevnfm_store.query import AllOf, Filter, Query, Sort, Stored
 from kubevnfm_store.sqlite.catalogue import Catalogue
 from kubevnfm_store.sqlite.queries import selects
 from lcm_world import RING, FragileStore, Storage, World, lcm_world
@@ -193,7 +193,7 @@ async def search_everything(world: World) -> None:
     for query in ("", "?filter=(eq,usageState,IN_USE)"):
         (await world.packages("GET", query)).must(200)
     (await world.call("GET", "/health/ready")).must(200)
-    [first, *_] = await world.store.find(event_log.COLLECTION, Query(limit=1))
+    [first, *_] = await world.store.find(event_log.COLLECTION, Query(sort=Sort("order"), limit=1))
     missed = await event_log.EventLog(world.store, SystemClock()).after(first.body["ids"][0])
     assert missed is not None
     assert [each async for each in missed]
