@@ -16,8 +16,9 @@ from kubevnfm_access.middleware import Proxies
 from kubevnfm_lcm_api.gateway import vims
 from kubevnfm_lcm_api.gateway.app import Subject, make_app
 from kubevnfm_lcm_api.gateway.openapi.document import make_document
-from kubevnfm_lcm_api.gateway.openapi.routes import ROOT
+from kubevnfm_lcm_api.http.documents import DOCUMENTS, document_of
 from kubevnfm_lcm_api.lifecycle.http import routes as lifecycle
+from kubevnfm_lcm_api.multicloud import routes as multicloud
 from kubevnfm_lcm_api.notifications.http import routes as notifications
 from kubevnfm_lcm_api.packages.http import routes as packages
 
@@ -86,20 +87,27 @@ def an_app(*more: Subject) -> web.Application:
         partial(packages.add_to, services=nothing),
         partial(notifications.add_to, services=nothing),
         partial(vims.add_to, vims=nothing),
+        partial(multicloud.add_to, services=nothing),
         *more,
     ]
     return make_app(subjects, nothing, ready, {}, gate=Gate([]), proxies=Proxies())
 
 
 @cache
-def our_document() -> Documented:
-    """Return the gateway's own document."""
-    return Documented(make_document(an_app(), ROOT, version="tested"))
+def our_documents() -> Mapping[str, Documented]:
+    """Return the gateway's own documents, by prefix."""
+    app = _our_app()
+    return {about.prefix: Documented(make_document(app, about, version="tested")) for about in app[DOCUMENTS]}
+
+
+@cache
+def _our_app() -> web.Application:
+    return an_app()
 
 
 def judge(method: str, path: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
-    """Raise AssertionError if a response differs from the gateway's document or, if available, from ETSI's files."""
-    our_document().check(method, path, status, headers, body)
+    """Raise AssertionError if a response differs from its document of the gateway or, if available, from ETSI's files."""
+    our_documents()[document_of(_our_app(), path.partition("?")[0]).prefix].check(method, path, status, headers, body)
     etsi = etsi_schemas()
     if etsi is not None:
         etsi.check(path, status, headers, body)

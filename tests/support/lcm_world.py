@@ -16,6 +16,8 @@ import aiohttp
 from documented import judge
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_clients.multicloud.regions import CloudRegion
+from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_csar.pack import pack
 from kubevnfm_events import CancelStep, Command, CommandFailed, Envelope, Event, Message
 from kubevnfm_events.contract import commands
@@ -23,6 +25,7 @@ from kubevnfm_events.lcm import OperationChanged
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.connections import DEFAULT_LIMITS
 from kubevnfm_kit.errors import NotFound
+from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.wiring import lcm_api
 from kubevnfm_secrets import KeyRing
@@ -222,6 +225,16 @@ class TwinVims:
 
     async def default(self) -> Mapping[str, Any] | None:
         return next((record for record in self.records.values() if record["is_default"]), None)
+
+
+class TwinRegions:
+    """A stand-in for the regions of vim-registry: there are none. The tests of the multi-cloud API have the service itself."""
+
+    async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[CloudRegion]:
+        return Page(())
+
+    async def get(self, owner: str, region: str) -> CloudRegion:
+        raise NotFound(f"cloud region {owner}/{region} does not exist")
 
 
 class TwinLogs:
@@ -444,6 +457,7 @@ async def lcm_world(
                     Backends(bus, store, storage.ring, clock or SystemClock()),
                     vims=vims,
                     node_logs=TwinLogs(),
+                    multicloud=MultiCloudServices(regions=TwinRegions()),
                     limits=limits,
                 ) as running,
                 aiohttp.ClientSession() as session,

@@ -14,6 +14,7 @@ from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_clients.callback import PATH as CALLBACK_PATH
 from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_clients.logs import HttpCredentials, HttpNodeLogs
+from kubevnfm_clients.multicloud.regions import HttpCloudRegions
 from kubevnfm_clients.outbound_settings import OutboundSettings
 from kubevnfm_clients.packages import HttpPackages
 from kubevnfm_clients.session import internal_session
@@ -28,6 +29,7 @@ from kubevnfm_infra_openstack.settings import Settings as InfraOpenstackSettings
 from kubevnfm_infra_openstack.wiring import infra_openstack
 from kubevnfm_kit.http import bound_socket
 from kubevnfm_kit.settings import ListenerTls
+from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
 from kubevnfm_lcm_api.settings import Settings as LcmApiSettings
 from kubevnfm_lcm_api.settings import SubjectSettings
 from kubevnfm_lcm_api.wiring import lcm_api
@@ -76,11 +78,10 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
         # The services need one another's addresses before they listen, so port 0 of the gateway is resolved here too.
         vims_port, machines_port, credentials_port, gateway_port, *_ = [*(port for _, port in sockets), settings.port]
         gateway_url = f"{scheme}://{_host_for_calls(settings.host)}:{gateway_port}"
-        vims_url, machines_url = f"http://127.0.0.1:{vims_port}", f"http://127.0.0.1:{machines_port}"
+        vims_url, machines_url, credentials_url = map(_on_loopback, (vims_port, machines_port, credentials_port))
         backends = Backends(bus, store, ring, sockets=sockets)
         packages = HttpPackages(gateway_url, token, session, cache_dir=settings.data_dir / "cache")
         directory = HttpVimDirectory(vims_url, token, session)
-        credentials_url = f"http://127.0.0.1:{credentials_port}"
         credentials_token = keys.credentials_token(settings.data_dir)
         own_token: Any = {"credentials_token": SecretStr(credentials_token)}
         networks = VnfNetworks.from_settings(settings, gateway_url, vims_url, machines_url, credentials_url)
@@ -132,6 +133,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 backends,
                 vims=HttpVims(vims_url, token, session),
                 node_logs=HttpNodeLogs(machines_url, token, session),
+                multicloud=MultiCloudServices(HttpCloudRegions(vims_url, token, session)),
             ),
         ):
             await starting.aclose()
@@ -178,6 +180,10 @@ def _lcm_api_settings(settings: Settings, port: int, shared: dict[str, Any]) -> 
         **{name: getattr(settings, name) for part in parts for name in part.model_fields},
         **shared,
     )
+
+
+def _on_loopback(port: int) -> str:
+    return f"http://127.0.0.1:{port}"
 
 
 def _host_for_calls(host: str) -> str:

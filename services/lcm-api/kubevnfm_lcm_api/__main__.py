@@ -5,11 +5,13 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 
 from kubevnfm_clients.logs import HttpNodeLogs
+from kubevnfm_clients.multicloud.regions import HttpCloudRegions
 from kubevnfm_clients.session import Peers
 from kubevnfm_clients.vims import HttpVims
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.service import run_service
 
+from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.wiring import SERVICE, LcmApi, lcm_api
 
@@ -22,6 +24,9 @@ def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncC
         backends,
         vims=vims,
         node_logs=HttpNodeLogs(settings.mgmt_executor_url, *peers.credentials("mgmt-executor")),
+        multicloud=MultiCloudServices(
+            regions=HttpCloudRegions(settings.vim_registry_url, *peers.credentials("vim-registry"))
+        ),
     )
 
 

@@ -24,6 +24,8 @@ from kubevnfm_lcm_api.http.context import HttpContext
 from kubevnfm_lcm_api.lifecycle import wiring as lifecycle
 from kubevnfm_lcm_api.lifecycle.core.package_users import PackageUsers
 from kubevnfm_lcm_api.lifecycle.foreseen import foreseen
+from kubevnfm_lcm_api.multicloud.routes import add_to as add_multicloud
+from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
 from kubevnfm_lcm_api.notifications import wiring as notifications
 from kubevnfm_lcm_api.notifications.http.events import stream_operation
 from kubevnfm_lcm_api.packages import wiring as packages
@@ -48,7 +50,13 @@ _Subjects = tuple[lifecycle.LifecycleParts, packages.PackageParts, notifications
 
 @asynccontextmanager
 async def lcm_api(
-    settings: Settings, backends: Backends, *, vims: Vims, node_logs: NodeLogs, limits: Limits = DEFAULT_LIMITS
+    settings: Settings,
+    backends: Backends,
+    *,
+    vims: Vims,
+    node_logs: NodeLogs,
+    multicloud: MultiCloudServices,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> AsyncIterator[LcmApi]:
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
     warn_of_clear_text(settings, settings.host, is_tls=bool(settings.server_tls))
@@ -78,7 +86,11 @@ async def lcm_api(
             page_size=settings.page_size,
         )
         way = proxies(settings, settings.public_url, settings.host)
-        apis: list[Subject] = [*(subject.add_to for subject in subjects), partial(add_vims, vims=vims)]
+        apis: list[Subject] = [
+            *(subject.add_to for subject in subjects),
+            partial(add_vims, vims=vims),
+            partial(add_multicloud, services=multicloud),
+        ]
         app = make_app(apis, context, backends.is_ready, backends.states, gate=gate, proxies=way)
         # The gateway opens last and closes first: every request finds its services running.
         bound = backends.sockets.get((settings.host, settings.port))

@@ -10,7 +10,7 @@ from kubevnfm_events import Envelope, Event
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
-from kubevnfm_store.query import AllOf, AnyOf, Compare, Filter, Index, Op, Query, Stored, by
+from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Filter, Index, Op, Query, Sort, Stored, by
 from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_vim_registry.domain.errors import NameTaken, SecondDefault, VimUnknown
@@ -23,6 +23,8 @@ _INDEXES: Final = (
     Index(["tenant_id", "name"], unique=True),
     Index(["default_of"], unique=True),
     Index(["owner"]),
+    Index(["region/id"], unique=True),
+    Index(["region/cloud_region"], sparse=True),
 )
 
 
@@ -81,6 +83,19 @@ class VimRecords:
         """Return the records of an instance's clusters."""
         wanted = by(owner=owner) if name is None else by(owner=owner, name=name)
         return [_read(stored) for stored in await self._store.find(COLLECTION, Query(wanted))]
+
+    async def region(self, region_id: str) -> StoredVim | None:
+        """Return the cloud region with this id."""
+        found = await self._store.find(COLLECTION, Query(Compare("region/id", Op.EQ, [region_id]), limit=1))
+        return _read(found[0]) if found else None
+
+    async def regions(self, wanted: Mapping[str, str], *, limit: int, after: str | None) -> Sequence[StoredVim]:
+        """Return cloud regions by id, those behind ``after``; ``wanted``: values by path."""
+        conditions: list[Filter] = [Compare(path, Op.EQ, [value]) for path, value in wanted.items()]
+        if after is not None:
+            conditions.append(Compare("region/id", Op.GT, [after]))
+        query = Query(AllOf([Exists("region/id"), *conditions]), sort=Sort("region/id"), limit=limit)
+        return [_read(stored) for stored in await self._store.find(COLLECTION, query)]
 
     async def insert(self, vim: VimRecord, events: Sequence[Event] = ()) -> None:
         """Store a new record. Raises NameTaken, SecondDefault, AlreadyExists (the id)."""

@@ -28,6 +28,7 @@ from kubevnfm_vim_registry.domain.ports import Probes
 from kubevnfm_vim_registry.handlers import VimHandlers
 from kubevnfm_vim_registry.monitor import VimMonitor
 from kubevnfm_vim_registry.records import COLLECTION, VimRecords
+from kubevnfm_vim_registry.regions import Regions
 from kubevnfm_vim_registry.registry import VimRegistry
 from kubevnfm_vim_registry.settings import Settings
 
@@ -89,7 +90,8 @@ async def vim_registry(
         await worker.start()
         await bus.consume_events(CREDENTIALS.name, CREDENTIALS.patterns, handlers.handle_credentials)
 
-        app = internal_api(registry, identities, key_ring, token=settings.internal_token.get_secret_value())
+        token = settings.internal_token.get_secret_value()
+        app = internal_api(registry, Regions(records), identities, key_ring, token=token)
         monitor = VimMonitor(
             records,
             probes,

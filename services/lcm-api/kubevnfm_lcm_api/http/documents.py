@@ -15,7 +15,7 @@ from pydantic import Field
 
 @dataclass(frozen=True)
 class Document:
-    """One document, served at ``<prefix>/openapi.json``, and as a page at ``<prefix>/docs``."""
+    """One document, served at ``<prefix>/openapi.json`` and ``.yaml``, and as a page at ``<prefix>/docs``."""
 
     title: str
     summary: str

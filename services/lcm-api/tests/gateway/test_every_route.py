@@ -18,7 +18,13 @@ OPEN_TO_ALL = ("/", "/health/live", "/health/ready")
 
 
 def real(path: str) -> str:
-    return path.replace("{id}", UNKNOWN).replace("{vnfdId}", UNKNOWN).replace("{path}", "any/file")
+    return (
+        path.replace("{id}", UNKNOWN)
+        .replace("{vnfdId}", UNKNOWN)
+        .replace("{path}", "any/file")
+        .replace("{owner}", "op")
+        .replace("{region}", "edge")
+    )
 
 
 def headers_for(path: str, **more: str) -> dict[str, str]:

@@ -10,11 +10,15 @@ from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.internal import internal_app
 from kubevnfm_secrets import KeyRing, sealing
 
+from kubevnfm_vim_registry.adapters.http_regions import region_routes
 from kubevnfm_vim_registry.cloud_identities import CloudIdentities
+from kubevnfm_vim_registry.regions import Regions
 from kubevnfm_vim_registry.registry import VimRegistry
 
 
-def internal_api(registry: VimRegistry, identities: CloudIdentities, ring: KeyRing, *, token: str) -> web.Application:
+def internal_api(
+    registry: VimRegistry, regions: Regions, identities: CloudIdentities, ring: KeyRing, *, token: str
+) -> web.Application:
     """Return the application; all its paths require the internal token."""
     routes = web.RouteTableDef()
 
@@ -60,7 +64,7 @@ def internal_api(registry: VimRegistry, identities: CloudIdentities, ring: KeyRi
         deleted = await identities.take_back(request.match_info["id"], request.match_info["instance"])
         return web.json_response({"deleted": deleted})
 
-    return internal_app(routes, token=token)
+    return internal_app([*routes, *region_routes(regions)], token=token)
 
 
 async def _body(request: web.Request) -> Mapping[str, object]:

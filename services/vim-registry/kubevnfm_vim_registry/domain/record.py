@@ -13,6 +13,7 @@ from kubevnfm_sol.vim import KUBERNETES, OPENSTACK
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from kubevnfm_vim_registry.domain.providers import CAPI, shown_providers
+from kubevnfm_vim_registry.domain.region import RegionFacts
 
 VimType = Literal["openstack", "kubernetes"]
 
@@ -22,7 +23,7 @@ JsonObject = dict[str, Any]
 _LONG_TYPE: Final[dict[VimType, str]] = {"openstack": OPENSTACK, "kubernetes": KUBERNETES}
 _INTERNAL: Final = {
     *("owner", "default_of", "cluster_uid", "credentials_id", "content_sha256", "kubernetes_version"),
-    *("expiry_reported_days", "capi_providers", "awaited_cluster", "former_cluster_uid"),
+    *("expiry_reported_days", "capi_providers", "awaited_cluster", "former_cluster_uid", "region"),
 }
 """Stored attributes that Tacker's record does not have, so they are not shown."""
 _OPENSTACK_ATTRIBUTES: Final = {
@@ -85,6 +86,8 @@ class VimRecord(BaseModel):
     """The threshold of `domain.expiry` that was published last, for the present access data."""
     capi_providers: dict[str, CapiProviders] = Field(default_factory=dict)
     """The providers of Cluster API in the cluster, by the VNF instance that has installed them; shown in ``extra``."""
+    region: RegionFacts | None = None
+    """Its key and facts as a cloud region of the multi-cloud API; None: it is not one."""
     status_reason: str = ""
     """The reason why it is UNREACHABLE or in ERROR; shown to clients while there is one."""
 

@@ -1,11 +1,15 @@
-"""``openapi.json`` and ``docs`` of each document."""
+"""``openapi.json``, ``openapi.yaml`` and ``docs`` of each document."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 from importlib.metadata import version
 from typing import Final
 
 from aiohttp import web
+from kubevnfm_kit.foreign_json import read_foreign
+from kubevnfm_kit.foreign_yaml.writing import write_yaml
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_lcm_api.gateway.openapi.document import make_document
@@ -30,6 +34,7 @@ ROOT: Final = Document(
     ),
 )
 _HTML: Final = "text/html"
+_YAML: Final = "application/yaml"
 
 
 class _Served:
@@ -38,6 +43,7 @@ class _Served:
     def __init__(self, about: Document) -> None:
         self._about = about
         self._document: JsonObject | None = None
+        self._yaml: str | None = None
         self._page: str | None = None
 
     def document(self, app: web.Application) -> JsonObject:
@@ -49,6 +55,11 @@ class _Served:
     async def show(self, request: web.Request) -> web.Response:
         return web.json_response(self.document(request.app))
 
+    async def show_yaml(self, request: web.Request) -> web.Response:
+        if self._yaml is None:
+            self._yaml = await asyncio.to_thread(_in_yaml, self.document(request.app))
+        return web.Response(text=self._yaml, content_type=_YAML)
+
     async def read(self, request: web.Request) -> web.Response:
         """GET docs: 200, one page that needs nothing else."""
         if self._page is None:
@@ -56,12 +67,19 @@ class _Served:
         return web.Response(text=self._page, content_type=_HTML, headers={"Content-Security-Policy": POLICY})
 
 
+def _in_yaml(document: JsonObject) -> str:
+    # Through JSON, in which no two parts are one object: YAML would write the second as an alias.
+    return write_yaml(read_foreign(json.dumps(document)))
+
+
 def routes(about: Document) -> list[Route]:
     """Return the routes of one document, under its last heading but those of other services."""
     served, base = _Served(about), about.prefix
     tag = TAG if TAG in about.tags else about.tags[-1]
     document, page = Answer("OpenAPI 3.1", is_any_object=True), Answer("A page to read", media_types=(_HTML,))
+    in_yaml = Answer("OpenAPI 3.1", media_types=(_YAML,))
     return [
         Route(tag, "GET", f"{base}/openapi.json", served.show, "This document", {200: document}),
+        Route(tag, "GET", f"{base}/openapi.yaml", served.show_yaml, "This document in YAML", {200: in_yaml}),
         Route(tag, "GET", f"{base}/docs", served.read, "This document for people", {200: page}),
     ]

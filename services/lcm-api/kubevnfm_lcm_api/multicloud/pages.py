@@ -1,0 +1,80 @@
+"""Pages of lists of other services (multicloud.md MC-007): ``limit``, and a marker that names where the next page begins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+from urllib.parse import urlencode
+
+from aiohttp import web
+from kubevnfm_clients.multicloud.types import Page
+from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.foreign_json import read_foreign
+from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_secrets import UnknownKey
+
+from kubevnfm_lcm_api.http.context import api_root, context
+from kubevnfm_lcm_api.http.routes import Parameter
+
+T = TypeVar("T")
+
+_MARKER: Final = "nextpage_opaque_marker"
+_LIMIT: Final = "limit"
+_USUAL: Final = 100
+_MOST: Final = 1000
+PARAMETERS: Final = (
+    Parameter(_LIMIT, f"The largest number of entries of a page: 1 to {_MOST}, {_USUAL} unless given"),
+    Parameter(_MARKER, "Where the next page begins: from the Link header of the page before"),
+)
+
+
+@dataclass(frozen=True)
+class PageRequest:
+    """Which part of a list is asked for."""
+
+    filters: dict[str, str]
+    limit: int
+    after: str | None
+
+
+def read_page(request: web.Request, filters: Sequence[Parameter]) -> PageRequest:
+    """Return what a list request asks for. Raises InvalidInput naming the parameter."""
+    given = {one.name: request.query[one.name] for one in filters if one.name in request.query}
+    limit = _limit(request.query.get(_LIMIT))
+    marker = request.query.get(_MARKER)
+    if marker is None:
+        return PageRequest(given, limit or _USUAL, None)
+    try:
+        carried = read_foreign(context(request).ring.open(marker, bound_to=_bound_to(request)))
+    except (UnknownKey, ValueError) as error:
+        raise InvalidInput(_MARKER, "not a marker of this resource") from error
+    if any(carried["filters"].get(name) != value for name, value in given.items()):
+        raise InvalidInput(_MARKER, "the other parameters differ from those of the previous page")
+    return PageRequest(carried["filters"], limit or carried["limit"], carried["after"])
+
+
+def page_answer(
+    request: web.Request, asked: PageRequest, page: Page[T], shown: Callable[[T], JsonObject]
+) -> web.Response:
+    """Return a page; its Link header has the next one."""
+    headers = {}
+    if page.next_after is not None:
+        text = json.dumps({"filters": asked.filters, "limit": asked.limit, "after": page.next_after})
+        # Sealed, because a caller must not use it for another list.
+        marker = context(request).ring.seal(text, bound_to=_bound_to(request))
+        headers["Link"] = f'<{api_root(request)}{request.path}?{urlencode({_MARKER: marker})}>; rel="next"'
+    return web.json_response([shown(item) for item in page.items], headers=headers)
+
+
+def _bound_to(request: web.Request) -> str:
+    return f"marker:{request.path}"
+
+
+def _limit(given: str | None) -> int | None:
+    if given is None:
+        return None
+    if not (given.isascii() and given.isdigit() and len(given) <= 4 and 1 <= int(given) <= _MOST):
+        raise InvalidInput(_LIMIT, f"a number from 1 to {_MOST} expected")
+    return int(given)
