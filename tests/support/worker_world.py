@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -11,8 +11,9 @@ import pytest
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Command, Envelope, Event, Message
+from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_secrets import KeyRing
-from kubevnfm_store.port import PendingOutbox, StoreUnavailable
+from kubevnfm_store.port import Outgoing, PendingOutbox, StoreUnavailable
 from watched_store import WatchedStore
 
 SERVICE = "testing"
@@ -41,10 +42,16 @@ class MoodyStore(WatchedStore):
 
     writes = 0
     is_down = False
+    on_state: Callable[[str], None] | None = None
+    """Gets the state of each record of a command when it was written."""
 
     def before_write(self) -> None:
         self._check()
         self.writes += 1
+
+    def after_write(self, collection: str, id: str, body: JsonMapping | None, outbox: Sequence[Outgoing]) -> None:
+        if self.on_state is not None and collection == INBOX and body is not None:
+            self.on_state(str(body["state"]))
 
     async def pending_outbox(self, collection: str, *, limit: int = 100) -> Sequence[PendingOutbox]:
         self._check()

@@ -71,7 +71,7 @@ async def test_the_worker_handles_the_commands_of_its_service(store: MoodyStore)
 
     async with (
         InProcessBus(RING) as bus,
-        Backends(bus, store, RING).worker(SERVICE, layer="Tests", lease_s=1.0) as worker,
+        Backends(bus, store, RING).worker(SERVICE, layer="Tests", lease_s=60.0) as worker,
     ):
         worker.handle(Work, work)
         await worker.start()

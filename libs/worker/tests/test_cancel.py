@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_events import CancelStep, CommandFailed, Envelope, Facts, Message
+from kubevnfm_kit.clock import Clock
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 from kubevnfm_worker.worker import CommandWorker
+from set_clock import SetClock
 from worker_world import RING, SERVICE, Heard, MoodyStore, Publisher, Work, Worked, a_command
 
 
@@ -48,9 +51,11 @@ class Handler:
 
 @asynccontextmanager
 async def a_worker(
-    store: MoodyStore, bus: InProcessBus, handler: Handler, *, lease_s: float = 5.0
+    store: MoodyStore, bus: InProcessBus, handler: Handler, *, lease_s: float = 60.0, clock: Clock | None = None
 ) -> AsyncIterator[CommandWorker]:
-    async with CommandWorker(service=SERVICE, bus=bus, store=store, key_ring=RING, lease_s=lease_s) as worker:
+    async with CommandWorker(
+        service=SERVICE, bus=bus, store=store, key_ring=RING, lease_s=lease_s, clock=clock
+    ) as worker:
         worker.handle(Work, handler.work, abort=handler.abort)
         await worker.start()
         yield worker
@@ -88,10 +93,12 @@ async def test_work_that_runs_in_another_process_is_ended_at_its_next_renewal(
     store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
 ) -> None:
     here, there, command = Handler(), Handler(), a_command()
-    async with a_worker(store, bus, there, lease_s=0.3):
+    # A third of the lease passes before the renewal. By this clock the lease never runs out before it, however late it is.
+    clock = SetClock(datetime.now(UTC))
+    async with a_worker(store, bus, there, lease_s=3.0, clock=clock):
         publish(command)
         await there.begun.wait()
-        elsewhere = CommandWorker(service=SERVICE, bus=bus, store=store, key_ring=RING, lease_s=0.3)
+        elsewhere = CommandWorker(service=SERVICE, bus=bus, store=store, key_ring=RING, lease_s=3.0, clock=clock)
         elsewhere.handle(Work, here.work, abort=here.abort)
         await elsewhere._cancel(the_cancel(command).data)  # type: ignore[arg-type]  # as a delivery there would
         await heard.has(1)

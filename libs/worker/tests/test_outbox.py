@@ -16,6 +16,7 @@ from kubevnfm_store.port import AlreadyExists, Outgoing, PendingOutbox, Revision
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay, outgoing
 from patience import until_true
+from set_clock import SetClock
 from worker_world import RING, Heard, MoodyStore, Work, Worked, a_command
 
 THINGS = "things"
@@ -97,11 +98,14 @@ async def test_what_a_crash_left_unpublished_is_published_in_order(
 async def test_young_messages_are_left_to_the_replica_that_wrote_them(
     store: MoodyStore, bus: InProcessBus, heard: Heard
 ) -> None:
-    await store.insert(THINGS, "a", {}, outbox=[outgoing(an_event(1), RING)])
-    async with OutboxRelay(store, bus, collections=[THINGS], sweep_s=0.05, settle_s=0.5) as relay:
+    event = an_event(1)
+    clock = SetClock(event.time)
+    await store.insert(THINGS, "a", {}, outbox=[outgoing(event, RING)])
+    async with OutboxRelay(store, bus, collections=[THINGS], sweep_s=0.05, settle_s=60.0, clock=clock) as relay:
         await relay.sweep()
         await relay.idle()
         assert not heard.envelopes
+        clock.advance(60.0)
         await heard.has(1)  # it is left no longer when it has lain there for a while
 
 

@@ -107,9 +107,10 @@ async def test_a_silence_of_ten_minutes_fails_the_command_with_the_last_error(
 async def test_the_silence_is_measured_from_its_first_failure(
     store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
 ) -> None:
-    handler = Handler([OutsideUnavailable(text) for text in ("first", "second", "third", "fourth")])
-    async with a_worker(store, bus, handler, unavailable_limit_s=1.2):
-        publish(a_long_command())  # tried at 0, 0.5 and 1.5 s
+    errors = [OutsideUnavailable(text) for text in ("first", "second", "third", "fourth")]
+    handler = Handler(errors, call_s=100.0)
+    async with a_worker(store, bus, handler, unavailable_limit_s=150.0):
+        publish(a_long_command())  # fails at 100, 200 and 300 s by its clock, and a pause later each
         await heard.has(1)
 
     failure = heard.envelopes[0].data

@@ -13,14 +13,15 @@ import pytest
 import structlog
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_events import CommandFailed, Envelope, Message
-from kubevnfm_kit.clock import SystemClock
+from kubevnfm_kit.clock import Clock, SystemClock
 from kubevnfm_kit.errors import Conflict, OutsideUnavailable, VnfmError
 from kubevnfm_store.query import by
-from kubevnfm_worker.inbox import Claim, Finished, Inbox, LeaseLost
+from kubevnfm_worker.inbox import Claim, Finished, Inbox, LeaseLost, Taken
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 from kubevnfm_worker.relay import OutboxRelay
 from kubevnfm_worker.worker import CommandWorker
 from patience import until_true
+from set_clock import SetClock
 from worker_world import (
     INBOX,
     RING,
@@ -82,23 +83,33 @@ async def a_worker(
     bus: InProcessBus,
     handler: Handler,
     *,
-    lease_s: float = 5.0,
+    lease_s: float = 60.0,
     hold_s: float = 30.0,
     drain_s: float = 0.5,
+    clock: Clock | None = None,
 ) -> AsyncIterator[CommandWorker]:
     """A running worker."""
     async with CommandWorker(
-        service=SERVICE, bus=bus, store=store, key_ring=RING, lease_s=lease_s, hold_s=hold_s, drain_s=drain_s
+        service=SERVICE,
+        bus=bus,
+        store=store,
+        key_ring=RING,
+        lease_s=lease_s,
+        hold_s=hold_s,
+        drain_s=drain_s,
+        clock=clock,
     ) as worker:
         worker.handle(Work, handler)
         await worker.start()
         yield worker
 
 
-def an_inbox(store: MoodyStore, bus: InProcessBus, *, owner: str, lease_s: float = 0.4) -> Inbox:
+def an_inbox(
+    store: MoodyStore, bus: InProcessBus, *, owner: str, lease_s: float = 60.0, clock: Clock | None = None
+) -> Inbox:
     """The view of another worker on the records."""
     relay = OutboxRelay(store, bus, collections=[INBOX])
-    return Inbox(store, relay, RING, collection=INBOX, owner=owner, lease_s=lease_s, clock=SystemClock())
+    return Inbox(store, relay, RING, collection=INBOX, owner=owner, lease_s=lease_s, clock=clock or SystemClock())
 
 
 async def state_of(store: MoodyStore, command: Envelope[Message]) -> str | None:
@@ -234,11 +245,26 @@ async def test_two_workers_do_not_work_on_one_command(
     store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
 ) -> None:
     first, second = Handler(gate=asyncio.Event()), Handler(gate=asyncio.Event())
-    command = a_command()
-    # The lease is shorter than the work, so it holds only because it is renewed.
-    async with a_worker(store, bus, first, lease_s=0.3), a_worker(store, bus, second, lease_s=0.3):
+    command, clock = a_command(), SetClock(datetime.now(UTC).replace(microsecond=0))
+    third = an_inbox(store, bus, owner="third", clock=clock)
+    # The lease is shorter than the work, so it holds only because it is renewed. The clock moves on after each renewal.
+    async with (
+        a_worker(store, bus, first, lease_s=1.5, clock=clock),
+        a_worker(store, bus, second, lease_s=1.5, clock=clock),
+    ):
         publish(command, command)
-        await asyncio.sleep(1.0)
+        begun = [asyncio.create_task(handler.begun.wait()) for handler in (first, second)]
+        _, waiting = await asyncio.wait(begun, timeout=300, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+
+        async def is_renewed() -> bool:
+            claim = await third.claim(command)
+            return isinstance(claim, Taken) and claim.for_s == 1.5
+
+        for _ in range(3):
+            await until_true(is_renewed)
+            clock.advance(1.0)
         for handler in (first, second):
             assert handler.gate is not None
             handler.gate.set()
@@ -251,17 +277,18 @@ async def test_a_dead_workers_command_is_taken_over_when_its_lease_runs_out(
     store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
 ) -> None:
     command = a_command()
+    claimed_at = asyncio.get_running_loop().time()
     dead = await an_inbox(store, bus, owner="dead", lease_s=0.5).claim(command)
     assert isinstance(dead, Claim)
-    claimed_at = asyncio.get_running_loop().time()
     handler = Handler()
 
-    async with a_worker(store, bus, handler):
+    # If the worker waited for a lease of its own, the outcome would not be heard in time.
+    async with a_worker(store, bus, handler, lease_s=3600.0):
         publish(command)
         await heard.has(1)
         taken_after_s = asyncio.get_running_loop().time() - claimed_at
 
-    assert 0.45 <= taken_after_s < 1.5
+    assert taken_after_s >= 0.45
     assert [context.fencing for context in handler.contexts] == [2]
 
 
@@ -270,7 +297,7 @@ async def test_who_lost_the_lease_is_stopped_and_stores_nothing(
 ) -> None:
     handler = Handler(gate=asyncio.Event())
     command = a_command()
-    async with a_worker(store, bus, handler, lease_s=0.3):
+    async with a_worker(store, bus, handler, lease_s=3.0):
         publish(command)
         await handler.begun.wait()
         await store.update(
@@ -404,16 +431,17 @@ async def test_not_yet_lets_go_and_is_called_again(
     store: MoodyStore, bus: InProcessBus, heard: Heard, publish: Publisher
 ) -> None:
     handler = Handler(answers=[NotYet(again_in_s=0.3), NotYet(again_in_s=0.0)])
-    command = a_command()
+    command, calls = a_command(), list[int]()
+
+    def look(state: str) -> None:
+        if state == "resting":
+            calls.append(handler.calls)
+
+    store.on_state = look
     async with a_worker(store, bus, handler):
         publish(command)
-
-        async def is_resting() -> bool:
-            return await state_of(store, command) == "resting"
-
-        await until_true(is_resting)
-        assert handler.calls == 1
         await heard.has(1)
+    assert calls == [1, 2]
 
     assert [context.fencing for context in handler.contexts] == [1, 2, 3]
 
