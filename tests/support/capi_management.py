@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -259,16 +260,22 @@ class Management:
         return [str(each.message) for each in self.site.progress]
 
 
-@asynccontextmanager
-async def managed(site: Any, lab: LabCluster) -> AsyncIterator[Management]:
-    """Yield the management cluster: the definitions of Cluster API are applied to the lab cluster."""
-    definitions: dict[str, str] = {}
+@cache
+def _definitions() -> Mapping[str, str]:
+    """Return the definitions of the sample by file. They are some thousand lines, which takes a while to read."""
+    found: dict[str, str] = {}
     for name, text in files_of("capi-management").items():
         documents = [each for each in yaml.safe_load_all(text) if each["kind"] == "CustomResourceDefinition"]
         for each in documents:
             # Its certificate is not installed here; the lab converts without a webhook.
             each["spec"].pop("conversion", None)
-        definitions[name] = yaml.safe_dump_all(documents)
-    await site.apply(definitions, instance="mgmt", operation="op0")
+        found[name] = yaml.safe_dump_all(documents)
+    return found
+
+
+@asynccontextmanager
+async def managed(site: Any, lab: LabCluster) -> AsyncIterator[Management]:
+    """Yield the management cluster: the definitions of Cluster API are applied to the lab cluster."""
+    await site.apply(_definitions(), instance="mgmt", operation="op0")
     async with ClusterWatches.open(site.clusters) as watches:
         yield Management(site, CapiHandlers(**vars(site.handlers), watches=watches), lab)
