@@ -57,7 +57,7 @@ async def test_the_time_limit_names_what_the_webhook_answered(site: Any, faults:
     """CR-041: until the denial comes, the CNF is not ready; the same operation can be retried."""
     faults.add(part="kubernetes", verb=PROBE, status=500, message=NOT_YET)
     with pytest.raises(ObjectsNotReady, match=r"webhook of Cluster API does not work yet.*connection refused") as late:
-        await install(site, wait_timeout_s=3.0)
+        await install(site.timed_out_once_said("connection refused"), wait_timeout_s=600.0)
     assert late.value.remains is not None
     faults.clear()
     await install(site, attempt=2)
@@ -86,7 +86,7 @@ async def test_a_webhook_without_its_certificate_is_awaited(site: Any) -> None:
     ]
     files = {**SAMPLE, "Files/kubernetes/core.yaml": yaml.safe_dump_all(documents)}
     with pytest.raises(ObjectsNotReady) as late:
-        await install(site, files, wait_timeout_s=3.0)
+        await install(site.timed_out_once_said("no CA bundle yet"), files, wait_timeout_s=600.0)
     for name in ("validation.cluster.cluster.x-k8s.io", "conversion"):
         assert f"no CA bundle yet for webhook {name}" in str(late.value)
 

@@ -113,7 +113,7 @@ async def test_nothing_is_pruned_before_the_new_objects_are_ready(
     """CR-022."""
     await site.apply(old_files(make, workload), vdus=vdus(2))
     faults.add(part="program", verb="image nginx:2", effect="hang")
-    impatient = site.with_changes(ready_timeout_s=2.0)
+    impatient = site.timed_out_once_said("1 of 2 updated")
     with pytest.raises(ObjectsNotReady, match="Deployment default/web") as caught:
         await impatient.replace(new_files(make, workload), vdus=vdus(2))
     assert await found(cluster, "ConfigMap", "extra") is not None
