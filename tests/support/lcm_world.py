@@ -16,7 +16,7 @@ import aiohttp
 from documented import judge
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
-from kubevnfm_clients.multicloud.regions import CloudRegion
+from kubevnfm_clients.multicloud.regions import CloudRegion, Kubeconfig, RegionRequest
 from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_csar.pack import pack
 from kubevnfm_events import CancelStep, Command, CommandFailed, Envelope, Event, Message
@@ -24,7 +24,7 @@ from kubevnfm_events.contract import commands
 from kubevnfm_events.lcm import OperationChanged
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.connections import DEFAULT_LIMITS
-from kubevnfm_kit.errors import NotFound
+from kubevnfm_kit.errors import NotFound, Unprocessable
 from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.wiring import lcm_api
@@ -229,6 +229,15 @@ class TwinVims:
 
 class TwinRegions:
     """A stand-in for the regions of vim-registry: there are none. The tests of the multi-cloud API have the service itself."""
+
+    async def register(self, wanted: RegionRequest) -> tuple[CloudRegion, bool]:
+        raise Unprocessable("kubeconfig", "no cluster answers")
+
+    async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int) -> CloudRegion:
+        return await self.get(owner, region)
+
+    async def delete(self, owner: str, region: str, *, if_revision: int) -> None:
+        await self.get(owner, region)
 
     async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[CloudRegion]:
         return Page(())

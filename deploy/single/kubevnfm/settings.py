@@ -13,11 +13,14 @@ from kubevnfm_kit.settings import ListenerTls, ServiceSettings
 from kubevnfm_kit.tls import ClientTls
 from kubevnfm_lcm_api.settings import SubjectSettings
 from kubevnfm_mgmt_executor.settings import ReceiverSettings
+from kubevnfm_vim_registry.region_settings import RegionSettings
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 
-class Settings(ServiceSettings, ListenerTls, AccessSettings, SubjectSettings, ReceiverSettings, PolicySettings):
+class Settings(
+    ServiceSettings, ListenerTls, AccessSettings, SubjectSettings, ReceiverSettings, PolicySettings, RegionSettings
+):
     """The environment has precedence over the file ``$KUBEVNFM_CONFIG`` (default ``kubevnfm.toml``). Unknown names are errors."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_", extra="forbid")

@@ -37,6 +37,7 @@ from kubevnfm_mgmt_executor.settings import ReceiverSettings
 from kubevnfm_mgmt_executor.settings import Settings as MgmtExecutorSettings
 from kubevnfm_mgmt_executor.wiring import mgmt_executor
 from kubevnfm_store.sqlite.store import SqliteStore
+from kubevnfm_vim_registry.region_settings import RegionSettings
 from kubevnfm_vim_registry.settings import Settings as VimRegistrySettings
 from kubevnfm_vim_registry.wiring import vim_registry
 from kubevnfm_worker.backends import Backends
@@ -97,7 +98,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 access=settings,
             ),
             vim_registry(
-                VimRegistrySettings(port=vims_port, lease_s=settings.lease_s, **own_token, **shared),
+                _vim_registry_settings(settings, vims_port, {**own_token, **shared}),
                 backends,
                 users=HttpVimUsers(gateway_url, token, session),
                 credentials=HttpCredentials(credentials_url, credentials_token, session),
@@ -133,12 +134,18 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 backends,
                 vims=HttpVims(vims_url, token, session),
                 node_logs=HttpNodeLogs(machines_url, token, session),
-                multicloud=MultiCloudServices(HttpCloudRegions(vims_url, token, session)),
+                multicloud=MultiCloudServices(HttpCloudRegions(vims_url, token, session, ring)),
             ),
         ):
             await starting.aclose()
             log.info("kubevnfm_started", url=gateway_url, receiver=credentials_url, data_dir=str(settings.data_dir))
             yield SingleNode(gateway_url, credentials_url)
+
+
+def _vim_registry_settings(settings: Settings, port: int, shared: dict[str, Any]) -> VimRegistrySettings:
+    """Return the settings of vim-registry."""
+    parts = {name: getattr(settings, name) for name in RegionSettings.model_fields}
+    return VimRegistrySettings(port=port, lease_s=settings.lease_s, **parts, **shared)
 
 
 def _mgmt_executor_settings(

@@ -7,7 +7,16 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import aiohttp
-from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, OutsideUnavailable, TimedOut, Unprocessable, VnfmError
+from kubevnfm_kit.errors import (
+    Conflict,
+    InUse,
+    InvalidInput,
+    NotFound,
+    OutsideUnavailable,
+    TimedOut,
+    Unprocessable,
+    VnfmError,
+)
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.json_types import JsonMapping
 
@@ -99,5 +108,7 @@ def _error_of(service: str, status: int, text: str) -> VnfmError:
         named = problem.get("invalidParams") or [{}]
         (field, reason), *more = ((str(one.get("name", "")), str(one.get("reason", detail))) for one in named)
         return _MISTAKES[status](field, reason, *more)
+    if problem.get("type") == InUse.code:
+        return InUse(detail)
     plain: dict[int, type[VnfmError]] = {404: NotFound, 409: Conflict, 503: ServiceUnavailable, 504: TimedOut}
     return plain[status](detail) if status in plain else OtherServiceError(detail, status=status)

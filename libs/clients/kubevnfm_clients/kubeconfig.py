@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.cluster_trust import NOT_VERIFIED
@@ -55,6 +56,55 @@ def self_contained_connection(text: str, *, field: str = "kubeconfig") -> VimCon
     connection = _connection(config, field)
     _check_self_contained(config, field)
     return connection
+
+
+@dataclass(frozen=True)
+class ContextAccess:
+    """One context of a kubeconfig."""
+
+    context: str
+    connection: VimConnection
+
+
+def context_access(
+    text: str, *, context: str | None = None, may_skip_verification: bool = False, field: str = "kubeconfig"
+) -> ContextAccess:
+    """Return a context, the current one unless another is named, of a kubeconfig that an operator gives (multicloud.md MC-074).
+
+    Raises: Unprocessable naming ``context``, or ``field`` with the place in its text; also for files, programs, proxies, and
+    certificates that are not verified unless ``may_skip_verification``: none of them is ignored.
+    """
+    try:
+        config = _read(text, "")
+        name = config.get("current-context") if context is None else context
+        if context is not None and not _has_context(config, context):
+            raise Unprocessable("context", "the name of a context of the kubeconfig expected")
+        used = _named(config, "context", name, "")
+        _check_entry(_named(config, "cluster", used.get("cluster"), ""), ".clusters[].cluster", may_skip_verification)
+        _check_entry(_named(config, "user", used.get("user"), ""), ".users[].user", may_skip_verification)
+        connection = _connection({**config, "current-context": name}, "")
+    except Unprocessable as error:
+        if error.field == "context":
+            raise
+        place = error.field.removeprefix(".")
+        raise Unprocessable(field, f"{place}: {error.reason}" if place else error.reason) from None
+    return ContextAccess(str(name), connection.model_copy(update={"of_vnf": False}))
+
+
+def _has_context(config: JsonMapping, name: str) -> bool:
+    entries = config.get("contexts")
+    return isinstance(entries, list) and any(isinstance(one, Mapping) and one.get("name") == name for one in entries)
+
+
+def _check_entry(holder: JsonMapping, place: str, may_skip_verification: bool) -> None:
+    _check_is_here(holder, place)
+    for name in _NOT_DONE:
+        if holder.get(name):
+            raise Unprocessable(f"{place}.{name}", "not supported: no value expected")
+    # False is the default of kubectl.
+    if holder.get("insecure-skip-tls-verify") not in (None, False) and not may_skip_verification:
+        wanted = "certificate-authority-data expected: the setting region_insecure does not allow it"
+        raise Unprocessable(f"{place}.insecure-skip-tls-verify", wanted)
 
 
 def _connection(config: JsonMapping, field: str) -> VimConnection:

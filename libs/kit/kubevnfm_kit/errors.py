@@ -63,6 +63,10 @@ class Conflict(VnfmError, code="conflict", title="Conflict", status=409):
     """The request does not fit the present state."""
 
 
+class InUse(Conflict, code="in-use", title="In use"):
+    """Other objects depend on what is to be removed; the text names them."""
+
+
 class InvalidInput(VnfmError, code="invalid-input", title="Invalid input", status=400):
     """The caller's input is malformed: ``field`` (a JSON path) says where, ``reason`` what was expected; ``more``: so elsewhere too."""
 

@@ -16,6 +16,8 @@ from kubevnfm_kit.json_types import JsonMapping
 log = structlog.get_logger()
 
 PREFIX = "/internal/"
+_LARGEST = 8 * 2**20
+"""Bytes of a body, as at the gateway."""
 
 
 def has_token(request: web.Request, token: str) -> bool:
@@ -53,7 +55,7 @@ def internal_app(
             log.exception("request_failed", method=request.method, path=request.path)
             return _problem(500, "internal-error", "Internal error", "unexpected error")
 
-    app = web.Application(middlewares=[guard])
+    app = web.Application(middlewares=[guard], client_max_size=_LARGEST)
     app.add_routes(routes)
     return app
 

@@ -25,7 +25,9 @@ def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncC
         vims=vims,
         node_logs=HttpNodeLogs(settings.mgmt_executor_url, *peers.credentials("mgmt-executor")),
         multicloud=MultiCloudServices(
-            regions=HttpCloudRegions(settings.vim_registry_url, *peers.credentials("vim-registry"))
+            regions=HttpCloudRegions(
+                settings.vim_registry_url, *peers.credentials("vim-registry"), ring=backends.key_ring
+            )
         ),
     )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Final, TypeVar
 
 from kubevnfm_clients.ports import VimUsers
 from kubevnfm_events import VimConnection
@@ -19,6 +19,8 @@ from kubevnfm_vim_registry.domain.errors import VimInUse, VimTooSlow
 from kubevnfm_vim_registry.domain.ports import Probes, Verified
 from kubevnfm_vim_registry.domain.record import VimRecord, field_of
 from kubevnfm_vim_registry.records import StoredVim, VimRecords
+
+T = TypeVar("T")
 
 DEFAULT_TENANT: Final = "default"
 """The tenant of VIMs that name none. Callers are not distinguished by tenant, so usually it is the only one."""
@@ -153,9 +155,13 @@ class VimRegistry:
 
     async def verified(self, vim: VimRecord) -> Verified:
         """Log in to the VIM within the time limit for a registration. Raises what VimProbe raises, and VimTooSlow."""
+        return await self.in_time(vim, self._probes[vim.type].verify(vim))
+
+    async def in_time(self, vim: VimRecord, work: Awaitable[T]) -> T:
+        """Return the result of calls of the VIM within the time limit for a registration. Raises VimTooSlow."""
         try:
             async with asyncio.timeout(self._verify_timeout_s):
-                return await self._probes[vim.type].verify(vim)
+                return await work
         except TimeoutError as error:
             raise VimTooSlow(f"VIM {vim.auth_url} did not answer within {self._verify_timeout_s:g} s") from error
 

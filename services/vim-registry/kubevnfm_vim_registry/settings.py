@@ -8,8 +8,10 @@ from kubevnfm_kit.settings import ProcessSettings
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
+from kubevnfm_vim_registry.region_settings import RegionSettings
 
-class Settings(ProcessSettings, CredentialsTokenSettings, VnfNetworkSettings):
+
+class Settings(ProcessSettings, CredentialsTokenSettings, VnfNetworkSettings, RegionSettings):
     """Environment variables ``KUBEVNFM_VIM_REGISTRY_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_VIM_REGISTRY_")

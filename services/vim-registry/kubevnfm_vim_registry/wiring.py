@@ -21,6 +21,7 @@ from kubevnfm_worker.relay import OutboxRelay
 from kubevnfm_vim_registry.adapters.cloud_logins import OpenstackLogins
 from kubevnfm_vim_registry.adapters.http import internal_api
 from kubevnfm_vim_registry.adapters.kubernetes import KubernetesProbe
+from kubevnfm_vim_registry.adapters.kubernetes_regions import KubernetesRegions
 from kubevnfm_vim_registry.adapters.openstack import OpenstackProbe
 from kubevnfm_vim_registry.cloud_identities import CloudIdentities
 from kubevnfm_vim_registry.clusters import ClusterVims
@@ -67,8 +68,9 @@ async def vim_registry(
         OutboxRelay(store, bus, collections=[COLLECTION]) as relay,
         backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s) as worker,
     ):
+        clusters = KubernetesProbe(session, vnf_session, key_ring, timeout_s=settings.verify_timeout_s)
         probes: Probes = {
-            "kubernetes": KubernetesProbe(session, vnf_session, key_ring, timeout_s=settings.verify_timeout_s),
+            "kubernetes": clusters,
             "openstack": OpenstackProbe(key_ring, threads, timeout_s=settings.verify_timeout_s),
         }
         records = VimRecords(store, Outbox(store, relay, key_ring), key_ring, clock)
@@ -91,7 +93,14 @@ async def vim_registry(
         await bus.consume_events(CREDENTIALS.name, CREDENTIALS.patterns, handlers.handle_credentials)
 
         token = settings.internal_token.get_secret_value()
-        app = internal_api(registry, Regions(records), identities, key_ring, token=token)
+        regions = Regions(
+            records,
+            registry,
+            KubernetesRegions(clusters),
+            key_ring,
+            may_skip_verification=settings.region_insecure,
+        )
+        app = internal_api(registry, regions, identities, key_ring, token=token)
         monitor = VimMonitor(
             records,
             probes,

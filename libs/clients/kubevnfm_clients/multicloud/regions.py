@@ -2,16 +2,62 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import Annotated, Final, Literal, Protocol
 
 import aiohttp
 from kubevnfm_events.vim import VimStatus
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_secrets import KeyRing, Secret, SecretParams, sealing
+from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
 from kubevnfm_clients.http import InternalApi
-from kubevnfm_clients.multicloud.types import MultiCloudType, Page
+from kubevnfm_clients.multicloud.types import Labels, MultiCloudRequest, MultiCloudType, NamespaceName, Page
 
 RegionAuth = Literal["token", "client-certificate", "oidc"]
+KUBECONFIG_BYTES: Final = 2**20
+"""The largest kubeconfig."""
+_KEPT_BYTES: Final = 64 * 1024
+_CONNECTIVITY: Final = "other-connectivity-list"
+
+
+def _is_small(value: JsonObject) -> JsonObject:
+    # Secrets are texts without a size of their own here; the gateway bounds the whole body.
+    if len(json.dumps(value, default=str)) > _KEPT_BYTES:
+        raise ValueError(f"at most {_KEPT_BYTES} bytes of JSON expected")
+    return value
+
+
+RegionKeyPart = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+"""An owner, or the name of a region: a segment of paths."""
+
+
+class Kubeconfig(MultiCloudRequest):
+    """New access data of a region."""
+
+    kubeconfig: Annotated[Secret, WithJsonSchema({"type": "string", "contentEncoding": "base64"})]
+    context: str | None = Field(default=None, min_length=1, max_length=253)
+    """None: the current context of the kubeconfig."""
+
+
+class RegionRequest(Kubeconfig):
+    """A region to register."""
+
+    cloud_owner: RegionKeyPart
+    cloud_region: RegionKeyPart
+    labels: Labels = Field(default_factory=dict, max_length=64)
+    kv: Annotated[SecretParams, AfterValidator(_is_small)] = Field(default_factory=dict)
+    default_namespace_labels: Labels = Field(default_factory=dict, max_length=64)
+    """Labels of the namespaces that are created there."""
+    protected_namespaces: tuple[NamespaceName, ...] = Field(default=(), max_length=1000)
+    """Namespaces in which nothing is created."""
+    links_namespace: NamespaceName = "default"
+    sriov_namespace: NamespaceName = "sriov-network-operator"
+    other_connectivity: Annotated[SecretParams, AfterValidator(_is_small)] = Field(
+        default_factory=dict, alias=_CONNECTIVITY
+    )
+    """Kept as it is, for clients of ONAP; its secrets are sealed."""
 
 
 class CloudRegion(MultiCloudType):
@@ -22,7 +68,28 @@ class CloudRegion(MultiCloudType):
     vim_id: str
     cloud_owner: str
     cloud_region: str
+    endpoint: str
+    server_version: str
+    auth: RegionAuth
+    not_after: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """When the first part of the access data expires; absent: nothing says when."""
+    kubeconfig: Literal["***"] = "***"
+    sha256: str
+    """The hash of the kubeconfig; empty after the VIM got other access data."""
+    context: str
     status: VimStatus
+    status_reason: str
+    capabilities: tuple[str, ...]
+    missing_permissions: tuple[str, ...]
+    """The permissions that some resources of this API need, and the user of the kubeconfig lacks."""
+    labels: dict[str, str]
+    kv: JsonObject
+    default_namespace_labels: dict[str, str]
+    protected_namespaces: tuple[str, ...]
+    links_namespace: str
+    sriov_namespace: str
+    other_connectivity: JsonObject = Field(alias=_CONNECTIVITY)
+    """Its secrets are ``***``."""
     created_at: str
     updated_at: str
     revision: int = 0
@@ -32,6 +99,13 @@ class CloudRegion(MultiCloudType):
 class CloudRegions(Protocol):
     """Served by vim-registry: ``/internal/v1/cloud-regions``."""
 
+    async def register(self, wanted: RegionRequest) -> tuple[CloudRegion, bool]:
+        """Verify and register; return the region, and whether it is new.
+
+        Raises Unprocessable (the kubeconfig, or the cluster), Conflict (the region has another endpoint).
+        """
+        ...
+
     async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[CloudRegion]:
         """Return regions by id; ``filters``: values by attribute; ``after``: the id behind which the page begins."""
         ...
@@ -40,19 +114,41 @@ class CloudRegions(Protocol):
         """Return a region. Raises NotFound."""
         ...
 
+    async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int) -> CloudRegion:
+        """Verify other access data of the same cluster and use them. Raises NotFound, Unprocessable, Conflict."""
+        ...
+
+    async def delete(self, owner: str, region: str, *, if_revision: int) -> None:
+        """Remove the registration. Raises NotFound, Conflict, InUse."""
+        ...
+
 
 class HttpCloudRegions:
     """`CloudRegions` over HTTP."""
 
-    def __init__(self, base_url: str, token: str, session: aiohttp.ClientSession) -> None:
+    def __init__(self, base_url: str, token: str, session: aiohttp.ClientSession, ring: KeyRing) -> None:
         self._api = InternalApi("vim-registry", base_url, token, session)
+        self._ring = ring
+
+    async def register(self, wanted: RegionRequest) -> tuple[CloudRegion, bool]:
+        answer = await self._api.call("POST", "cloud-regions", body=self._sealed(wanted))
+        return CloudRegion.model_validate(answer["region"]), bool(answer["is_new"])
 
     async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[CloudRegion]:
-        query = {**filters, "limit": str(limit)}
-        answer = await self._api.call(
-            "GET", "cloud-regions", query=query if after is None else {**query, "after": after}
-        )
+        query: JsonMapping = {**filters, "limit": str(limit), **({} if after is None else {"after": after})}
+        answer = await self._api.call("GET", "cloud-regions", query=query)
         return Page([CloudRegion.model_validate(one) for one in answer["regions"]], answer["next_after"])
 
     async def get(self, owner: str, region: str) -> CloudRegion:
         return CloudRegion.model_validate(await self._api.call("GET", "cloud-regions", owner, region))
+
+    async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int) -> CloudRegion:
+        path, query = ("cloud-regions", owner, region, "kubeconfig"), {"revision": str(if_revision)}
+        answer = await self._api.call("PUT", *path, body=self._sealed(access), query=query)
+        return CloudRegion.model_validate(answer)
+
+    async def delete(self, owner: str, region: str, *, if_revision: int) -> None:
+        await self._api.call("DELETE", "cloud-regions", owner, region, query={"revision": str(if_revision)})
+
+    def _sealed(self, request: MultiCloudRequest) -> JsonObject:
+        return request.model_dump(mode="json", by_alias=True, exclude_none=True, context=sealing(self._ring))

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 from kubevnfm_sol.base import SolRequest, SolType
-from pydantic import ConfigDict
+from pydantic import ConfigDict, StringConstraints
 
 T = TypeVar("T")
+
+NamespaceName = Annotated[str, StringConstraints(max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")]
+"""An RFC 1123 label (multicloud.md MC-008)."""
+LabelKey = Annotated[
+    str,
+    StringConstraints(
+        max_length=317,
+        pattern=r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$",
+    ),
+]
+LabelValue = Annotated[
+    str, StringConstraints(max_length=63, pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$")
+]
+Labels = dict[LabelKey, LabelValue]
 
 
 class MultiCloudType(SolType):
@@ -19,7 +33,7 @@ class MultiCloudType(SolType):
 
 
 class MultiCloudRequest(SolRequest, MultiCloudType):
-    """Base of what the API takes: null means absent, and an unknown attribute is refused (multicloud.md chapter 6)."""
+    """Base of what the API takes: null means absent, and an unknown attribute is refused (multicloud.md chapter 3)."""
 
     model_config = ConfigDict(alias_generator=None, extra="forbid")
 

@@ -18,6 +18,7 @@ from kubevnfm_lcm_api.http.spelling import check_spelling
 
 JSON = ("application/json",)
 PATCH = ("application/merge-patch+json", "application/json")
+FORM = "multipart/form-data"
 EVENT_STREAM = "text/event-stream"
 BODY_LIMIT = 8 * 1024 * 1024
 """The limit of lists too (api.md 5.3)."""
@@ -77,6 +78,11 @@ async def read_json(request: web.Request, media_types: Collection[str] = JSON, *
         return {}
     if request.content_type not in media_types:
         raise UnsupportedMediaType(f"Content-Type: {' or '.join(media_types)} expected, got {request.content_type}")
+    return json_of(raw)
+
+
+def json_of(raw: bytes) -> Any:
+    """Return the JSON value of a body, or of a part of one. Raises InvalidInput (400: no JSON, too deep, a reserved name)."""
     try:
         document = read_foreign(raw)
     except json.JSONDecodeError as error:

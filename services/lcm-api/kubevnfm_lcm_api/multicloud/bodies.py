@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TypeVar
+from base64 import b64encode
+from collections.abc import Collection, Mapping
+from typing import Final, TypeVar
 
-from aiohttp import web
+import aiohttp
+from aiohttp import BodyPartReader, web
 from kubevnfm_clients.multicloud.types import MultiCloudRequest
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_kit.json_types import JsonObject
 
-from kubevnfm_lcm_api.http.bodies import JSON, parse, read_json
+from kubevnfm_lcm_api.http.bodies import JSON, json_of, parse, read_json
+from kubevnfm_lcm_api.http.errors import BodyTooLarge
+
+_PARTS: Final = ("metadata", "file")
+_CHUNK: Final = 64 * 1024
 
 R = TypeVar("R", bound=MultiCloudRequest)
 
@@ -19,8 +26,45 @@ async def read(request: web.Request, model: type[R], media_types: Collection[str
     return parsed(model, await read_json(request, media_types))
 
 
+async def read_form(request: web.Request, file_name: str, *, limit_bytes: int) -> JsonObject:
+    """Return the JSON of the part ``metadata`` with the part ``file`` in it, in base64 under ``file_name``.
+
+    Raises: BodyTooLarge (413), InvalidInput (400: no form, no JSON), Unprocessable (other parts).
+    """
+    parts: dict[str, bytes] = {}
+    try:
+        async for part in await request.multipart():
+            name = part.name if isinstance(part, BodyPartReader) else None
+            if not isinstance(part, BodyPartReader) or name not in _PARTS or name in parts:
+                raise Unprocessable(str(name or ""), "one part metadata and one part file expected")
+            parts[name] = await _part(part, limit_bytes)
+    # aiohttp raises these for what is no form, and for one that ends in the middle.
+    except (ValueError, AssertionError, aiohttp.ClientError, web.HTTPException) as error:
+        raise InvalidInput("", "the body is not multipart/form-data") from error
+    for name in _PARTS:
+        if name not in parts:
+            raise Unprocessable(name, "one part of this name expected")
+    document = json_of(parts["metadata"])
+    if not isinstance(document, dict):
+        raise InvalidInput("metadata", "a JSON object expected")
+    if file_name in document:
+        raise Unprocessable(file_name, "no value expected beside the part file")
+    return {**document, file_name: b64encode(parts["file"]).decode()}
+
+
+async def _part(part: BodyPartReader, limit_bytes: int) -> bytes:
+    content = bytearray()
+    while chunk := await part.read_chunk(_CHUNK):
+        content += chunk
+        if len(content) > limit_bytes:
+            raise BodyTooLarge(f"a part of the form may have up to {limit_bytes} bytes")
+    return bytes(content)
+
+
 def parsed(model: type[R], document: object) -> R:
-    """Return a document as the type. Raises Unprocessable with the wrong attributes."""
+    """Return a document as the type. Raises InvalidInput (400) if it is no object; Unprocessable with the wrong attributes."""
+    if not isinstance(document, Mapping):
+        raise InvalidInput("", "a JSON object expected")
     try:
         return parse(model, document)
     except InvalidInput as error:

@@ -3,25 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, TypeVar
 
 from aiohttp import web
-from kubevnfm_clients.multicloud.regions import CloudRegion
+from kubevnfm_clients.multicloud.regions import KUBECONFIG_BYTES, CloudRegion, Kubeconfig, RegionRequest
 from kubevnfm_kit.json_types import JsonObject
 
-from kubevnfm_lcm_api.http.conditions import answer, entity_tag
-from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route, page_of
+from kubevnfm_lcm_api.http.bodies import FORM, JSON
+from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag
+from kubevnfm_lcm_api.http.context import api_root, context
+from kubevnfm_lcm_api.http.errors import BodyTooLarge
+from kubevnfm_lcm_api.http.routes import DELETED, Answer, Parameter, Route, page_of
+from kubevnfm_lcm_api.multicloud.bodies import parsed, read, read_form
 from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
 from kubevnfm_lcm_api.multicloud.services import PREFIX, services
 
 _MANY: Final = f"{PREFIX}/cloud-regions"
 _ONE: Final = f"{_MANY}/{{owner}}/{{region}}"
+_VARIANT: Final = "cloud-regions"
+_TYPES: Final = (*JSON, FORM)
 _FILTERS: Final = (
     Parameter("cloud_region_id", "The id, or the name of the region alone"),
     Parameter("cloud_owner", "Equal to this"),
     Parameter("cloud_region", "Equal to this"),
     Parameter("status", "Equal to this", values=("ACTIVE", "UNREACHABLE", "ERROR")),
 )
+
+
+K = TypeVar("K", bound=Kubeconfig)
+
+
+async def register(request: web.Request) -> web.Response:
+    """POST cloud-regions: 201 after the cluster has answered, 200 if the region is registered with this endpoint."""
+    region, is_new = await services(request).regions.register(await _read(request, RegionRequest))
+    location = f"{api_root(request)}{_MANY}/{region.id}"
+    tag = entity_tag(_VARIANT, region)
+    if is_new:
+        return web.json_response(_shown(region), status=201, headers={"Location": location, "ETag": tag})
+    return web.json_response(_shown(region), headers={"ETag": tag})
+
+
+async def rotate(request: web.Request) -> web.Response:
+    """PUT cloud-regions/{owner}/{region}/kubeconfig: 200 after the cluster has answered with it."""
+    access = await _read(request, Kubeconfig)
+    region = await _unchanged(request)
+    owner, name = region.cloud_owner, region.cloud_region
+    changed = await services(request).regions.rotate(owner, name, access, if_revision=region.revision)
+    return web.json_response(_shown(changed), headers={"ETag": entity_tag(_VARIANT, changed)})
+
+
+async def delete(request: web.Request) -> web.Response:
+    """DELETE cloud-regions/{owner}/{region}: 204, or 409 with the instances that use it."""
+    region = await _unchanged(request)
+    owner, name = region.cloud_owner, region.cloud_region
+    await services(request).regions.delete(owner, name, if_revision=region.revision)
+    return web.Response(status=204)
+
+
+async def _read(request: web.Request, model: type[K]) -> K:
+    """Return a request with a kubeconfig in it, or beside it in a form. Raises BodyTooLarge (413) for a larger one."""
+    if request.content_type == FORM:
+        wanted = parsed(model, await read_form(request, "kubeconfig", limit_bytes=KUBECONFIG_BYTES))
+    else:
+        wanted = await read(request, model)
+    encoded = wanted.kubeconfig.reveal(context(request).ring)
+    if len(encoded) // 4 * 3 - encoded[-2:].count("=") > KUBECONFIG_BYTES:
+        raise BodyTooLarge(f"a kubeconfig may have up to {KUBECONFIG_BYTES} bytes")
+    return wanted
 
 
 async def list_all(request: web.Request) -> web.Response:
@@ -34,7 +82,13 @@ async def list_all(request: web.Request) -> web.Response:
 async def show(request: web.Request) -> web.Response:
     """GET cloud-regions/{owner}/{region}: 200 with ETag, or 304."""
     region = await _region(request)
-    return answer(request, _shown(region), entity_tag("cloud-regions", region), region.updated_at)
+    return answer(request, _shown(region), entity_tag(_VARIANT, region), region.updated_at)
+
+
+async def _unchanged(request: web.Request) -> CloudRegion:
+    region = await _region(request)
+    check_unchanged(request, entity_tag(_VARIANT, region), region.updated_at)
+    return region
 
 
 async def _region(request: web.Request) -> CloudRegion:
@@ -49,5 +103,30 @@ def routes() -> Iterator[Route]:
     """Yield the routes of cloud regions."""
     tag = "Cloud regions"
     shown = {200: Answer("The region", CloudRegion, has_etag=True)}
-    yield Route(tag, "GET", _MANY, list_all, "List regions", page_of(CloudRegion), query=(*_FILTERS, *PARAMETERS))
+    made = {
+        201: Answer("Registered", CloudRegion, has_location=True, has_etag=True),
+        200: Answer("It is registered with this endpoint", CloudRegion, has_etag=True),
+    }
+    wrong = {422: "The kubeconfig or its cluster cannot be used, or an attribute is not as expected"}
+    race = {409: "Changed by another request at the same time"}
+    taken = {409: "It is registered with another endpoint, or a VIM has its name"}
+    used = {409: "VNF instances use it; or it was changed by another request at the same time"}
+    page = page_of(CloudRegion)
+    yield Route(
+        tag, "POST", _MANY, register, "Register a region", made, RegionRequest, _TYPES, refusals={**wrong, **taken}
+    )
+    yield Route(tag, "GET", _MANY, list_all, "List regions", page, query=(*_FILTERS, *PARAMETERS))
     yield Route(tag, "GET", _ONE, show, "Show a region", shown)
+    yield Route(tag, "DELETE", _ONE, delete, "Remove a region", DELETED, conditions=True, refusals=used)
+    yield Route(
+        tag,
+        "PUT",
+        f"{_ONE}/kubeconfig",
+        rotate,
+        "Use other access data of the same cluster",
+        shown,
+        Kubeconfig,
+        _TYPES,
+        conditions=True,
+        refusals={**wrong, **race},
+    )

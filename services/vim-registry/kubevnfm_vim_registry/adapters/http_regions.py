@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from aiohttp import web
-from kubevnfm_clients.multicloud.regions import CloudRegion
+from kubevnfm_clients.multicloud.regions import CloudRegion, Kubeconfig, RegionRequest
+from kubevnfm_kit.foreign_json import read_foreign
+from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_vim_registry.regions import Regions
+
+K = TypeVar("K", bound=Kubeconfig)
 
 
 def region_routes(regions: Regions) -> web.RouteTableDef:
     """Return the routes of cloud regions."""
     routes = web.RouteTableDef()
     many = "/internal/v1/cloud-regions"
+    one = f"{many}/{{owner}}/{{region}}"
+
+    @routes.post(many)
+    async def register(request: web.Request) -> web.Response:
+        region, is_new = await regions.register(await _read(request, RegionRequest))
+        return web.json_response({"region": _document(region), "is_new": is_new})
 
     @routes.get(many)
     async def find(request: web.Request) -> web.Response:
@@ -20,16 +32,31 @@ def region_routes(regions: Regions) -> web.RouteTableDef:
         items = [_document(region) for region in page.items]
         return web.json_response({"regions": items, "next_after": page.next_after})
 
-    @routes.get(f"{many}/{{owner}}/{{region}}")
+    @routes.get(one)
     async def show(request: web.Request) -> web.Response:
-        return _answer(await regions.get(request.match_info["owner"], request.match_info["region"]))
+        return web.json_response(_document(await regions.get(*_key(request))))
+
+    @routes.put(f"{one}/kubeconfig")
+    async def rotate(request: web.Request) -> web.Response:
+        access = await _read(request, Kubeconfig)
+        changed = await regions.rotate(*_key(request), access, if_revision=int(request.query["revision"]))
+        return web.json_response(_document(changed))
+
+    @routes.delete(one)
+    async def delete(request: web.Request) -> web.Response:
+        await regions.delete(*_key(request), if_revision=int(request.query["revision"]))
+        return web.Response(status=204)
 
     return routes
 
 
-def _document(region: CloudRegion) -> dict[str, object]:
+def _key(request: web.Request) -> tuple[str, str]:
+    return request.match_info["owner"], request.match_info["region"]
+
+
+async def _read(request: web.Request, model: type[K]) -> K:
+    return model.model_validate(read_foreign(await request.read()))
+
+
+def _document(region: CloudRegion) -> JsonObject:
     return region.model_dump(mode="json", by_alias=True)
-
-
-def _answer(region: CloudRegion) -> web.Response:
-    return web.json_response(_document(region))

@@ -40,8 +40,8 @@ class KubernetesProbe:
 
     async def verify(self, vim: VimRecord) -> Verified:
         """Access data that are limited to one namespace are accepted."""
-        with _translated():
-            api = self._api(vim)
+        with translated_api_errors():
+            api = self.api(vim)
             version = _supported(api, await api.get("/version"), may_lack=vim.cluster_uid is not None)
             # The limit protects against huge clusters; the list is only shown to clients.
             path = f"/api/v1/namespaces?limit={_NAMESPACES}"
@@ -49,20 +49,21 @@ class KubernetesProbe:
             if listed.status == 403:
                 return Verified((str(vim.vim_project.get("name") or "default"),), version)
             try:
-                names = sorted(str(item["metadata"]["name"]) for item in _found(api, path, listed).get("items") or ())
+                names = sorted(str(item["metadata"]["name"]) for item in found_in(api, path, listed).get("items") or ())
             except (KeyError, TypeError) as error:
                 raise VimRefused(vim.auth_url, "its list of namespaces is not that of a Kubernetes API") from error
             return Verified(tuple(names[:_NAMESPACES]), version)
 
     async def check(self, vim: VimRecord) -> None:
-        with _translated():
-            api = self._api(vim)
+        with translated_api_errors():
+            api = self.api(vim)
             # Not /version, which answers without valid credentials too.
             answer = await api.get("/api")
             if answer.status != 403:
-                _found(api, "/api", answer)
+                found_in(api, "/api", answer)
 
-    def _api(self, vim: VimRecord) -> ClusterApi:
+    def api(self, vim: VimRecord) -> ClusterApi:
+        """Return the client of a cluster. Raises VimRefused."""
         connection = vim.connection
         session = self._vnf_session if connection.of_vnf else self._session
         try:
@@ -78,7 +79,7 @@ def _supported(api: ClusterApi, answer: ApiAnswer, *, may_lack: bool) -> str:
     """
     if may_lack and answer.status == 404:
         return ""
-    version = str(_found(api, "/version", answer).get("gitVersion", ""))
+    version = str(found_in(api, "/version", answer).get("gitVersion", ""))
     numbers = re.match(r"v([0-9]{1,9})\.([0-9]{1,9})", version)
     if numbers is None:
         raise VimRefused(api.endpoint, "the server is not a Kubernetes API")
@@ -87,16 +88,18 @@ def _supported(api: ClusterApi, answer: ApiAnswer, *, may_lack: bool) -> str:
     return version
 
 
-def _found(api: ClusterApi, path: str, answer: ApiAnswer) -> JsonObject:
+def found_in(api: ClusterApi, path: str, answer: ApiAnswer) -> JsonObject:
+    """Return the body of a successful answer. Raises VimUnauthorized, VimRefused."""
     if answer.status == 403:
-        raise VimUnauthorized(api.endpoint, "the API server forbids reading its version")
+        raise VimUnauthorized(api.endpoint, f"the API server forbids reading {path}")
     if not answer.is_success:
         raise VimRefused(api.endpoint, f"{path} answered {answer.status}, so it is not a Kubernetes API")
     return answer.body
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def translated_api_errors() -> Iterator[None]:
+    """Raise this service's errors for those of the client."""
     try:
         yield
     except ApiUnauthorized as error:

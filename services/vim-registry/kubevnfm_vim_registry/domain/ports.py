@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from kubevnfm_clients.cloud_identity import CloudIdentity
 
 from kubevnfm_vim_registry.domain.record import VimRecord, VimType
+from kubevnfm_vim_registry.domain.region import Inspected, Permission
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,14 @@ class CloudLogins(Protocol):
 
     async def take_back(self, vim: VimRecord, name: str) -> int:
         """Delete the application credentials of this name; return how many there were."""
+        ...
+
+
+class RegionProbe(Protocol):
+    """Reads the clusters of regions. Each method raises VimUnauthorized, VimRefused, VimUnreachable."""
+
+    async def inspect(self, vim: VimRecord, permissions: Iterable[Permission]) -> Inspected:
+        """Return which cluster it is, what it serves, and which of the permissions its user lacks."""
         ...
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
 from kubevnfm_clients.multicloud.regions import RegionAuth
-from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import SecretParams
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,13 +20,15 @@ class RegionFacts(BaseModel):
     """``<owner>/<region>``; a unique index on it decides races between two registrations."""
     cloud_owner: str
     cloud_region: str
-    auth: RegionAuth
+    auth: RegionAuth = "token"
     context: str = ""
     """The context of the kubeconfig that was used."""
     labels: dict[str, str] = Field(default_factory=dict)
-    kv: JsonObject = Field(default_factory=dict)
+    kv: SecretParams = Field(default_factory=dict)
     default_namespace_labels: dict[str, str] = Field(default_factory=dict)
     protected_namespaces: tuple[str, ...] = ()
+    links_namespace: str = "default"
+    sriov_namespace: str = "sriov-network-operator"
     other_connectivity: SecretParams = Field(default_factory=dict)
     """``other-connectivity-list``: kept for the clients that sent it."""
     cluster_uid: str = ""
@@ -33,3 +38,75 @@ class RegionFacts(BaseModel):
     """The permissions that the user of the kubeconfig lacks, although some resources of the API need them."""
     not_after: str | None = None
     """When the first part of the access data expires; None: nothing says when."""
+
+
+FOUND: Final = ("cluster_uid", "capabilities", "missing_permissions", "not_after")
+"""The attributes that the cluster and its access data decide."""
+
+
+@dataclass(frozen=True)
+class Permission:
+    """One kind of action on one kind of objects, in all namespaces."""
+
+    verb: str
+    resource: str
+    group: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}.{self.group}" if self.group else f"{self.verb} {self.resource}"
+
+
+_OBJECTS: Final = (
+    *(("", name) for name in ("namespaces", "pods", "services", "configmaps", "secrets")),
+    ("apps", "deployments"),
+)
+"""The kinds that nearly every VNF has. Others are checked when a VNF has them."""
+NEEDED: Final = tuple(
+    Permission(verb, resource, group)
+    for group, resource in _OBJECTS
+    for verb in ("get", "list", "watch", "create", "patch", "delete")
+)
+"""Without these no VNF can be brought up."""
+USEFUL: Final = tuple(
+    Permission(verb, resource, group)
+    for group, resource in (
+        ("", "nodes"),
+        ("", "persistentvolumes"),
+        ("apiextensions.k8s.io", "customresourcedefinitions"),
+        ("resource.k8s.io", "resourceslices"),
+    )
+    for verb in ("list", "watch")
+)
+"""Features, volumes and capabilities need these."""
+
+_CAPABILITIES: Final[Mapping[str, str]] = {
+    "k8s.cni.cncf.io": "multus",
+    "kubeovn.io": "kube-ovn",
+    "k8s.ovn.org": "ovn-kubernetes",
+    "k8s.plugin.opnfv.org": "ovn4nfv",
+    "sriovnetwork.openshift.io": "sriov-operator",
+    "network.kubevirt.io": "ovs",
+    "kubevirt.io": "kubevirt",
+    "cdi.kubevirt.io": "cdi",
+    "nfd.k8s-sigs.io": "nfd",
+    "nfd.kubernetes.io": "nfd",
+    "resource.k8s.io": "dra",
+    "cluster.x-k8s.io": "cluster-api",
+    "multicluster.x-k8s.io": "cluster-inventory",
+}
+"""The capability that an API group stands for."""
+
+
+def capabilities_of(groups: Iterable[str]) -> tuple[str, ...]:
+    """Return the capabilities of a cluster that serves these API groups (multicloud.md MC-073)."""
+    return tuple(sorted({_CAPABILITIES[group] for group in groups if group in _CAPABILITIES}))
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """The facts that were found in a cluster with the access data of a region."""
+
+    cluster_uid: str
+    """Empty: the namespace ``kube-system`` may not be read."""
+    groups: tuple[str, ...]
+    missing: frozenset[Permission]

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from kubevnfm_lcm_api.gateway import models
 from kubevnfm_lcm_api.gateway.openapi.schemas import component_schemas, reference, sol_schemas, used_by
 from kubevnfm_lcm_api.gateway.versions import api_of
-from kubevnfm_lcm_api.http.bodies import JSON
+from kubevnfm_lcm_api.http.bodies import FORM, JSON
 from kubevnfm_lcm_api.http.documents import Document, PointedProblem, document_of
 from kubevnfm_lcm_api.http.models import Link
 from kubevnfm_lcm_api.http.routes import ROUTES, Answer, Parameter, Route, is_for_probes
@@ -166,7 +166,15 @@ def _body(route: Route, name_in_v1: Mapping[str, str]) -> JsonObject | None:
         content = {"schema": {"type": "string", "contentMediaType": route.body_types[0]}}
     else:
         return None
-    return {"required": route.is_body_required, "content": dict.fromkeys(route.body_types, content)}
+    by_type = {media_type: _with_file(content) if media_type == FORM else content for media_type in route.body_types}
+    return {"required": route.is_body_required, "content": by_type}
+
+
+def _with_file(content: JsonObject) -> JsonObject:
+    """Return the content of a form: the JSON text, and the file that is not in it."""
+    file = {"type": "string", "contentMediaType": "application/octet-stream"}
+    properties = {"metadata": content["schema"], "file": file}
+    return {"schema": {"type": "object", "properties": properties, "required": ["metadata", "file"]}}
 
 
 def _schema_of(model: type[BaseModel], name_in_v1: Mapping[str, str]) -> JsonObject:

@@ -1,0 +1,316 @@
+"""``/multicloud/v1/cloud-regions`` over HTTP: registered, listed, shown, rotated and removed (multicloud.md chapter 11)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from kubevnfm_events.vim import VimDeregistered, VimRegistered
+from kubevnfm_lab.kubernetes.cluster import LabCluster
+from kubevnfm_lab.lab import Lab
+from kubevnfm_vim_registry.settings import Settings
+from lcm_world import Answer
+from region_world import REGIONS, RegionWorld, a_kubeconfig, encoded, region_world
+from vim_world import cluster, lab, make_cluster, settings
+
+__all__ = ["cluster", "lab", "make_cluster", "settings"]
+
+MakeCluster = Callable[..., Awaitable[LabCluster]]
+OP_EDGE = f"{REGIONS}/op/edge"
+
+
+@pytest.fixture
+async def world(lab: Lab, settings: Settings, tmp_path: Path) -> AsyncIterator[RegionWorld]:
+    async with region_world(lab, settings, tmp_path) as running:
+        yield running
+
+
+def pointers(answer: Answer) -> list[str]:
+    """Return the pointers of a 422."""
+    return [error["pointer"] for error in answer.problem(422)["errors"]]
+
+
+def message(answer: Answer) -> str:
+    return str(answer.problem(422)["errors"][0]["message"])
+
+
+def form(metadata: dict[str, Any], file: bytes) -> aiohttp.FormData:
+    data = aiohttp.FormData()
+    data.add_field("metadata", json.dumps(metadata), content_type="application/json")
+    data.add_field("file", file, filename="kubeconfig", content_type="application/octet-stream")
+    return data
+
+
+async def test_a_region_is_registered_shown_and_removed(world: RegionWorld, cluster: LabCluster) -> None:
+    """MC-071, MC-073, MC-075."""
+    connectivity = {
+        "connectivity-records": [{"connectivity-record-name": "sdn", "user-name": "u", "password": "pass-of-sdn"}]
+    }
+    body: dict[str, Any] = {
+        "labels": {"zone": "west"},
+        "kv": {"site": {"rack": 4}},
+        "default_namespace_labels": {"pod-security.kubernetes.io/enforce": "baseline"},
+        "protected_namespaces": ["monitoring"],
+        "other-connectivity-list": connectivity,
+    }
+    made = (await world.region(cluster, **body)).must(201)
+    region = made.json
+    assert made.headers["Location"] == f"{world.url}{OP_EDGE}"
+    assert (region["id"], region["status"], region["auth"]) == ("op/edge", "ACTIVE", "token")
+    assert (region["endpoint"], region["server_version"]) == (cluster.endpoint, "v1.31.4")
+    assert (region["context"], region["kubeconfig"]) == ("there", "***")
+    assert re.fullmatch(r"[0-9a-f]{64}", region["sha256"])
+    assert region["not_after"] is not None  # of the CA
+    assert region["other-connectivity-list"]["connectivity-records"][0]["password"] == "***"
+    for name in ("labels", "kv", "default_namespace_labels", "protected_namespaces"):
+        assert region[name] == body[name]
+    assert (await world.call("GET", OP_EDGE)).must(200).json == region
+    assert (await world.call("GET", REGIONS)).must(200).json == [region]
+
+    shown = await world.registry.vims.get(region["vim_id"])
+    assert (shown["name"], shown["type"], shown["auth_url"]) == ("op/edge", "kubernetes", cluster.endpoint)
+    assert await world.registry.events.first(VimRegistered)
+    for secret in (cluster.admin_token, "pass-of-sdn"):
+        for event in world.registry.events.envelopes:
+            assert secret not in repr(event)
+        assert secret not in json.dumps(region)
+        assert secret.encode() not in (await world.call("GET", REGIONS)).raw
+
+    (await world.call("DELETE", OP_EDGE)).must(204)
+    (await world.call("GET", OP_EDGE)).problem(404)
+    assert (await world.registry.events.first(VimDeregistered)).vim_ids == (region["vim_id"],)
+
+
+async def test_a_form_registers_the_same_as_json(world: RegionWorld, cluster: LabCluster) -> None:
+    file = a_kubeconfig(cluster).encode()
+    metadata = {"cloud_owner": "op", "cloud_region": "edge", "labels": {"a": "b"}}
+    made = (await world.call("POST", REGIONS, data=form(metadata, file))).must(201).json
+    again = (await world.region(cluster, labels={"a": "b"})).must(200).json
+    assert again == made
+
+
+async def test_a_second_registration_with_the_same_endpoint_is_200_and_with_another_409(
+    world: RegionWorld, cluster: LabCluster, make_cluster: MakeCluster
+) -> None:
+    """MC-073; it may bring other access data and labels."""
+    first = (await world.region(cluster)).must(201)
+    again = (await world.region(cluster)).must(200)
+    assert again.json == first.json
+    assert again.headers["ETag"] == first.headers["ETag"]
+
+    by_certificate = encoded(cluster.kubeconfig_admin())
+    changed = (await world.region(cluster, kubeconfig=by_certificate, labels={"zone": "west"})).must(200).json
+    assert (changed["auth"], changed["labels"]) == ("client-certificate", {"zone": "west"})
+    assert changed["vim_id"] == first.json["vim_id"]
+    assert changed["sha256"] != first.json["sha256"]
+
+    other = await world.region(await make_cluster())
+    assert cluster.endpoint in other.problem(409)["detail"]
+
+
+async def test_two_registrations_at_once_make_one_region(world: RegionWorld, cluster: LabCluster) -> None:
+    answers = await asyncio.gather(*(world.region(cluster) for _ in range(4)))
+    assert sorted(answer.status for answer in answers) == [200, 200, 200, 201]
+    assert len({answer.json["vim_id"] for answer in answers}) == 1
+
+
+async def test_the_key_is_owner_and_region(world: RegionWorld, cluster: LabCluster) -> None:
+    """MC-072, MC-007."""
+    for owner, name in (("a", "one"), ("b", "one"), ("a", "two")):
+        (await world.region(cluster, name, cloud_owner=owner)).must(201)
+
+    async def ids(query: str = "") -> list[str]:
+        return [one["id"] for one in (await world.call("GET", f"{REGIONS}{query}")).must(200).json]
+
+    assert await ids() == ["a/one", "a/two", "b/one"]
+    assert await ids("?cloud_region_id=one") == ["a/one", "b/one"]
+    assert await ids("?cloud_region_id=b/one") == ["b/one"]
+    assert await ids("?cloud_owner=a") == ["a/one", "a/two"]
+    assert await ids("?status=UNREACHABLE") == []
+
+    first = (await world.call("GET", f"{REGIONS}?limit=2")).must(200)
+    assert [one["id"] for one in first.json] == ["a/one", "a/two"]
+    link = re.fullmatch(r'<(.+)>; rel="next"', first.headers["Link"])
+    assert link is not None
+    following = link[1].removeprefix(world.url)
+    last = (await world.call("GET", following)).must(200)
+    assert [one["id"] for one in last.json] == ["b/one"]
+    assert "Link" not in last.headers
+    for query in ("limit=0", "limit=1001", "limit=x", "nextpage_opaque_marker=x", "colour=blue"):
+        (await world.call("GET", f"{REGIONS}?{query}")).problem(400)
+    (await world.call("GET", f"{following}&cloud_owner=b")).problem(400)
+
+
+async def test_another_kubeconfig_is_verified_before_it_is_used(
+    world: RegionWorld, cluster: LabCluster, make_cluster: MakeCluster
+) -> None:
+    """MC-076, MC-009."""
+    made = (await world.region(cluster)).must(201)
+    path = f"{OP_EDGE}/kubeconfig"
+    wrong = await world.call("PUT", path, {"kubeconfig": encoded(a_kubeconfig(cluster, user={"token": "wrong"}))})
+    assert pointers(wrong) == ["/kubeconfig"]
+    elsewhere = await world.call("PUT", path, {"kubeconfig": encoded(a_kubeconfig(await make_cluster()))})
+    assert "another cluster" in message(elsewhere)
+    assert (await world.call("GET", OP_EDGE)).json == made.json
+
+    by_certificate = {"kubeconfig": encoded(cluster.kubeconfig_admin())}
+    stale = {"If-Match": '"0"'}
+    (await world.call("PUT", path, by_certificate, stale)).problem(412)
+    changed = (await world.call("PUT", path, by_certificate, {"If-Match": made.headers["ETag"]})).must(200)
+    assert changed.json["auth"] == "client-certificate"
+    assert changed.json["sha256"] != made.json["sha256"]
+    (await world.call("DELETE", OP_EDGE, headers={"If-Match": made.headers["ETag"]})).problem(412)
+    back = (await world.call("PUT", path, data=form({}, a_kubeconfig(cluster).encode()))).must(200).json
+    assert (back["auth"], back["sha256"]) == ("token", made.json["sha256"])
+
+
+async def test_a_region_that_instances_use_is_not_removed(world: RegionWorld, cluster: LabCluster) -> None:
+    """MC-077."""
+    vim_id = (await world.region(cluster)).must(201).json["vim_id"]
+    world.registry.users.by_vim[vim_id] = ["vnf-1", "vnf-2"]
+    refused = (await world.call("DELETE", OP_EDGE)).problem(409)
+    assert refused["type"] == "in-use"
+    assert "vnf-1, vnf-2" in refused["detail"]
+    world.registry.users.by_vim.clear()
+    (await world.call("DELETE", OP_EDGE)).must(204)
+
+
+PROGRAMS: list[tuple[str, dict[str, Any]]] = [
+    ("exec", {"exec": {"command": "aws"}}),
+    ("auth-provider", {"auth-provider": {"name": "gcp"}}),
+    ("tokenFile", {"tokenFile": "/token"}),
+    ("client-certificate", {"client-certificate": "/crt", "client-key": "/key"}),
+    ("username", {"username": "u", "password": "swordfish"}),
+    ("as", {"as": "root"}),
+]
+
+
+@pytest.mark.parametrize(("name", "user"), PROGRAMS, ids=[name for name, _ in PROGRAMS])
+async def test_what_works_on_the_authors_machine_only_is_refused(
+    world: RegionWorld, cluster: LabCluster, name: str, user: dict[str, Any]
+) -> None:
+    """MC-074: also beside a token."""
+    for given in (user, {**user, "token": cluster.admin_token}):
+        refused = await world.region(cluster, kubeconfig=encoded(a_kubeconfig(cluster, user=given)))
+        assert pointers(refused) == ["/kubeconfig"]
+        assert f"users[].user.{name}" in message(refused)
+        assert b"swordfish" not in refused.raw
+    assert (await world.call("GET", REGIONS)).json == []
+
+
+@pytest.mark.parametrize("name", ["certificate-authority", "insecure-skip-tls-verify", "proxy-url", "tls-server-name"])
+async def test_a_cluster_whose_certificate_is_not_verified_is_refused(
+    world: RegionWorld, cluster: LabCluster, name: str
+) -> None:
+    """MC-074."""
+    value = True if name == "insecure-skip-tls-verify" else "http://127.0.0.1:3128"
+    entry = {"server": cluster.endpoint, name: value}
+    refused = await world.region(cluster, kubeconfig=encoded(a_kubeconfig(cluster, entry=entry)))
+    assert pointers(refused) == ["/kubeconfig"]
+    assert f"clusters[].cluster.{name}" in message(refused)
+
+
+async def test_an_operator_may_allow_certificates_that_are_not_verified(
+    lab: Lab, settings: Settings, tmp_path: Path, cluster: LabCluster
+) -> None:
+    """MC-074."""
+    allowed = settings.model_copy(update={"region_insecure": True})
+    entry = {"server": cluster.endpoint, "insecure-skip-tls-verify": True}
+    async with region_world(lab, allowed, tmp_path) as world:
+        (await world.region(cluster, kubeconfig=encoded(a_kubeconfig(cluster, entry=entry)))).must(201)
+
+
+BAD: list[tuple[str, dict[str, Any], str]] = [
+    ("no base64", {"kubeconfig": "%%%"}, "/kubeconfig"),
+    ("not UTF-8", {"kubeconfig": "gICA"}, "/kubeconfig"),
+    ("not YAML", {"kubeconfig": encoded("a: [")}, "/kubeconfig"),
+    ("no clusters", {"kubeconfig": encoded("apiVersion: v1\nkind: Config\n")}, "/kubeconfig"),
+    ("a list", {"kubeconfig": encoded("[]")}, "/kubeconfig"),
+    ("no kubeconfig", {"kubeconfig": None}, "/kubeconfig"),
+    ("an object", {"kubeconfig": {"token": "x"}}, "/kubeconfig"),
+    ("unknown context", {"context": "elsewhere"}, "/context"),
+    ("empty owner", {"cloud_owner": ""}, "/cloud_owner"),
+    ("owner with a slash", {"cloud_owner": "a/b"}, "/cloud_owner"),
+    ("owner with a bar", {"cloud_owner": "a|b"}, "/cloud_owner"),
+    ("owner with a line break", {"cloud_owner": "a\n"}, "/cloud_owner"),
+    ("long region", {"cloud_region": "a" * 65}, "/cloud_region"),
+    ("region of dots", {"cloud_region": ".."}, "/cloud_region"),
+    ("unknown member", {"colour": "blue"}, "/colour"),
+    ("label value", {"labels": {"zone": "w" * 64}}, "/labels/zone"),
+    ("namespace", {"protected_namespaces": ["ok", "Not_Ok"]}, "/protected_namespaces/1"),
+    ("links_namespace", {"links_namespace": "a.b"}, "/links_namespace"),
+    ("sriov_namespace", {"sriov_namespace": "-"}, "/sriov_namespace"),
+    ("large kv", {"kv": {"a": "x" * 70_000}}, "/kv"),
+]
+
+
+@pytest.mark.parametrize(("_", "changes", "pointer"), BAD, ids=[name for name, _, _ in BAD])
+async def test_bad_input_is_refused_with_a_pointer(
+    world: RegionWorld, cluster: LabCluster, _: str, changes: dict[str, Any], pointer: str
+) -> None:
+    """MC-006, chapter 11."""
+    assert pointers(await world.region(cluster, **changes)) == [pointer]
+    assert (await world.call("GET", REGIONS)).json == []
+
+
+async def test_all_wrong_attributes_are_in_one_answer(world: RegionWorld, cluster: LabCluster) -> None:
+    """MC-006."""
+    refused = await world.region(cluster, cloud_owner="a/b", sriov_namespace="-", colour="blue")
+    assert sorted(pointers(refused)) == ["/cloud_owner", "/colour", "/sriov_namespace"]
+
+
+async def test_a_large_file_is_413(world: RegionWorld, cluster: LabCluster) -> None:
+    large = b"#" * (2**20 + 1)
+    metadata = {"cloud_owner": "op", "cloud_region": "edge"}
+    (await world.call("POST", REGIONS, data=form(metadata, large))).problem(413)
+    (await world.region(cluster, kubeconfig=encoded(large.decode()))).problem(413)
+    padded = a_kubeconfig(cluster) + "#" * (2**20 - len(a_kubeconfig(cluster)))
+    (await world.region(cluster, kubeconfig=encoded(padded))).must(201)
+
+
+async def test_forms_have_two_parts(world: RegionWorld, cluster: LabCluster) -> None:
+    metadata = {"cloud_owner": "op", "cloud_region": "edge"}
+    lone = aiohttp.FormData()
+    lone.add_field("metadata", json.dumps(metadata), content_type="application/json")
+    assert pointers(await world.call("POST", REGIONS, data=lone)) == ["/file"]
+    third = form(metadata, b"x")
+    third.add_field("other", b"x", filename="y")
+    assert pointers(await world.call("POST", REGIONS, data=third)) == ["/other"]
+    twice = {**metadata, "kubeconfig": "eA=="}
+    assert pointers(await world.call("POST", REGIONS, data=form(twice, b"x"))) == ["/kubeconfig"]
+    broken = {"Content-Type": "multipart/form-data; boundary=b"}
+    for data in (b'--b\r\nContent-Disposition: form-data; name="metadata"\r\n\r\n{', b"nothing", b"--b--"):
+        assert (await world.call("POST", REGIONS, headers=broken, data=data)).status in {400, 422}
+    without = {"Content-Type": "multipart/form-data"}
+    (await world.call("POST", REGIONS, headers=without, data=b"x")).problem(400)
+    (await world.call("POST", REGIONS, headers={"Content-Type": "text/plain"}, data=b"x")).problem(415)
+    (await world.call("POST", REGIONS, headers={"Content-Type": "application/json"}, data=b"{")).problem(400)
+    (await world.call("POST", REGIONS)).problem(400)
+
+
+async def test_a_cluster_that_cannot_be_used_is_refused_with_the_reason(
+    world: RegionWorld, cluster: LabCluster, make_cluster: MakeCluster
+) -> None:
+    """MC-073."""
+    other = await make_cluster()
+    foreign = encoded(a_kubeconfig(other, entry={"server": cluster.endpoint, **_ca(other)}))
+    refused = await world.region(cluster, kubeconfig=foreign)
+    assert pointers(refused) == ["/kubeconfig"]
+    assert "certificate" in message(refused)
+    wrong = await world.region(cluster, kubeconfig=encoded(a_kubeconfig(cluster, user={"token": "swordfish"})))
+    assert "rejects the token" in message(wrong)
+    assert b"swordfish" not in wrong.raw
+    nobody = {"server": "https://127.0.0.1:1", **_ca(cluster)}
+    away = await world.region(cluster, kubeconfig=encoded(a_kubeconfig(cluster, entry=nobody)))
+    assert "does not answer" in message(away)
+    assert (await world.call("GET", REGIONS)).json == []
+
+
+def _ca(cluster: LabCluster) -> dict[str, str]:
+    return {"certificate-authority-data": encoded(cluster.ca_pem)}

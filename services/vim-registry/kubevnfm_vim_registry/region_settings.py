@@ -1,0 +1,15 @@
+"""The settings of cloud regions; a part of the settings of the processes that register some."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class RegionSettings(BaseModel):
+    """What the kubeconfigs of regions may say."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    region_insecure: bool = False
+    """Whether a kubeconfig may leave the certificate of its API server unverified (``insecure-skip-tls-verify``); off, because anybody
+    between could then read its credentials."""
