@@ -31,7 +31,7 @@ class BasicUsers:
 
     def __init__(self, users: UsersFile) -> None:
         self._users = users
-        self._dummy = PasswordHash.from_password(secrets.token_urlsafe(16))
+        self._dummy = PasswordHash.unmatched()
         self._checking = asyncio.Semaphore(_AT_A_TIME)
         self._waiting = 0
         self._secret = secrets.token_bytes(32)

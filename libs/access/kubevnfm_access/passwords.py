@@ -13,6 +13,7 @@ _LOG_N: Final = 15
 _R: Final = 8
 _P: Final = 3
 """32 MiB and some tenths of a second for each guess; the values of OWASP's cheat sheet for scrypt."""
+_LENGTH: Final = 32
 _LARGEST_LOG_N: Final = 20
 _LARGEST_R: Final = 32
 _LARGEST_P: Final = 16
@@ -33,6 +34,11 @@ class PasswordHash:
         """Hash a password with a new salt."""
         salt = secrets.token_bytes(16)
         return cls(_LOG_N, _R, _P, salt, _scrypt(password, salt, _LOG_N, _R, _P))
+
+    @classmethod
+    def unmatched(cls) -> Self:
+        """Return a hash that no password has. A check of it takes as long as one of `from_password`; making it takes no time."""
+        return cls(_LOG_N, _R, _P, secrets.token_bytes(16), secrets.token_bytes(_LENGTH))
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -58,4 +64,4 @@ class PasswordHash:
 def _scrypt(password: str, salt: bytes, log_n: int, r: int, p: int) -> bytes:
     n = 1 << log_n
     # scrypt needs 128 * n * r bytes and a little; OpenSSL refuses more than 32 MiB unless maxmem says otherwise.
-    return hashlib.scrypt(password.encode(), salt=salt, n=n, r=r, p=p, maxmem=2 * 128 * n * r + 2**20, dklen=32)
+    return hashlib.scrypt(password.encode(), salt=salt, n=n, r=r, p=p, maxmem=2 * 128 * n * r + 2**20, dklen=_LENGTH)

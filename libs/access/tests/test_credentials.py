@@ -159,6 +159,14 @@ def test_a_hash_is_read_back_as_it_was_written_and_shows_nothing() -> None:
     assert str(made) not in repr(made)
 
 
+def test_the_hash_of_no_password_is_as_slow_as_one_and_fits_none() -> None:
+    """Otherwise the time of an answer shows which users exist."""
+    unmatched, made = PasswordHash.unmatched(), PasswordHash.from_password("password")
+    assert (unmatched.log_n, unmatched.r, unmatched.p) == (made.log_n, made.r, made.p)
+    assert (len(unmatched.salt), len(unmatched.digest)) == (len(made.salt), len(made.digest))
+    assert not unmatched.fits("")
+
+
 async def test_a_crowd_of_wrong_passwords_is_sent_away_and_who_was_right_before_gets_in(tmp_path: Path) -> None:
     file = tmp_path / "users.toml"
     file.write_text(f'[users.a]\nroles = ["reader"]\npassword = "{PasswordHash.from_password("right")}"\n')
