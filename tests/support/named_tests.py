@@ -21,7 +21,15 @@ def docstrings() -> Mapping[str, str]:
 
 def _tests() -> Iterator[tuple[str, str]]:
     for path in chain.from_iterable(_PROJECT.glob(f"{folder}/**/test_*.py") for folder in _FOLDERS):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-                yield f"{path.relative_to(_PROJECT)}::{node.name}", ast.get_docstring(node) or ""
+        name = path.relative_to(_PROJECT)
+        for test in _functions(ast.parse(path.read_bytes())):
+            yield f"{name}::{test.name}", ast.get_docstring(test) or ""
+
+
+def _functions(scope: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yield the test functions of a module or class. Statements inside of functions are not visited."""
+    for node in scope.body:
+        if isinstance(node, ast.ClassDef):
+            yield from _functions(node)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            yield node

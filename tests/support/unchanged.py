@@ -123,12 +123,14 @@ def digests_of(found: Mapping[Path, str]) -> Mapping[str, str]:
     programs = {path: digest for path, digest in found.items() if path.suffix != ".md" and path != RECORD}
     always = {path for path in programs if not _has_known_use(path)}
     product = {path for path in programs if path.relative_to(PROJECT).parts[0] in PRODUCT}
+    # Sorted and written once for all tests, as most of them use most of the files.
+    lines = [(path, f"{path.relative_to(PROJECT)} {programs[path]}") for path in sorted(programs)]
     digests = {}
     for test in (test for folder in OTHER_PROGRAMS for test in (PROJECT / folder).rglob("test_*.py")):
         used = always | (used_by(test) & programs.keys())
         if _STARTER in used:
             used |= product
-        text = [_machine(), *(f"{path.relative_to(PROJECT)} {programs[path]}" for path in sorted(used))]
+        text = [_machine(), *(line for path, line in lines if path in used)]
         digests[str(test.relative_to(PROJECT))] = hashlib.sha256("\n".join(text).encode()).hexdigest()
     return digests
 
