@@ -135,6 +135,7 @@ class Living:
     life: Life
     store: MortalStore
     bus: MortalBus
+    relay: OutboxRelay
     engine: Engine
     instances: Instances
 
@@ -176,6 +177,8 @@ class Living:
         """Return when no message waits in a document or on the bus."""
 
         async def is_settled() -> bool:
+            # Otherwise published messages stay in their documents for a second.
+            await self.relay.idle()
             collections = (*COLLECTIONS, "inbox_lcm_api")
             return not any([await self.store.pending_outbox(collection) for collection in collections])
 
@@ -231,7 +234,7 @@ class EngineWorld:
             all_instances = Instances(
                 store=store, outbox=outbox, engine=engine, packages=cast("Any", None), ring=RING, clock=self.clock
             )
-            living = Living(life, store, bus, engine, all_instances)
+            living = Living(life, store, bus, relay, engine, all_instances)
             with suppress(asyncio.CancelledError) if ends_at is not None else nullcontext():
                 await self._start(living, relay, worker)
                 life.ends_at = None if ends_at is None else life.moments + ends_at
