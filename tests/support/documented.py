@@ -13,6 +13,7 @@ from etsi import etsi_schemas, misfit
 from jsonschema_rs import Draft202012, Draft202012Validator, Registry
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
+from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_lcm_api.gateway import vims
 from kubevnfm_lcm_api.gateway.app import Subject, make_app
 from kubevnfm_lcm_api.gateway.openapi.document import make_document
@@ -96,8 +97,17 @@ def an_app(*more: Subject) -> web.Application:
 @cache
 def our_documents() -> Mapping[str, Documented]:
     """Return the gateway's own documents, by prefix."""
+    return {prefix: Documented(document) for prefix, document in documents().items()}
+
+
+@cache
+def documents() -> Mapping[str, JsonObject]:
+    """Return the documents themselves, by prefix. They are made once in each process, which takes some tenths of a second.
+
+    Nothing may change them.
+    """
     app = _our_app()
-    return {about.prefix: Documented(make_document(app, about, version="tested")) for about in app[DOCUMENTS]}
+    return {about.prefix: make_document(app, about, version="tested") for about in app[DOCUMENTS]}
 
 
 @cache

@@ -10,6 +10,7 @@ from typing import Final
 
 import yaml
 from kubevnfm_csar.pack import pack
+from made_once import made_once
 
 OTHER_CNF: Final = "8a7c3c6d-0e22-4b74-9a1f-4c2d8e6f3ba1"
 """A VNFD id for another version of the sample `cnf`."""
@@ -34,7 +35,8 @@ _KEY_PAIR: Final[Mapping[str, object]] = {
 }
 
 
-def keyed_cluster(folder: Path, **declaration: str) -> bytes:
+@made_once
+def keyed_cluster(folder: Path, /, **declaration: str) -> bytes:
     """Return ``cluster`` with machines that refuse passwords, and accept the key of the parameter ``ssh_public_key``.
 
     ``declaration``: more attributes of the parameter.
@@ -67,6 +69,7 @@ def keyed_cluster(folder: Path, **declaration: str) -> bytes:
     return archive.read_bytes()
 
 
+@made_once
 def changed_package(folder: Path, sample: str, files: Mapping[str, str | None]) -> bytes:
     """Return a sample package with other files; None: without that file."""
     root = Path(mkdtemp(dir=folder)) / "package"
@@ -81,6 +84,7 @@ def changed_package(folder: Path, sample: str, files: Mapping[str, str | None]) 
     return archive.read_bytes()
 
 
+@made_once
 def scripted_cluster(folder: Path, script: str = "print('a cluster')\n", *, vnfd_id: str = _CLUSTER) -> bytes:
     """Return ``cluster`` with a script of its own in the place of the driver."""
     root = Path(mkdtemp(dir=folder)) / "package"
@@ -94,6 +98,7 @@ def scripted_cluster(folder: Path, script: str = "print('a cluster')\n", *, vnfd
     return archive.read_bytes()
 
 
+@made_once
 def variant(
     folder: Path,
     sample: str = "cnf",

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import yaml
 from kubevnfm_csar.pack import pack
+from made_once import made_once
 
 SAMPLE: Final = Path(__file__).parents[2] / "deploy/samples/vm"
 TWO_FLAVOURS: Final = "2b38d01b-7d90-4f54-84e2-3f5b73c20ab4"
@@ -18,6 +19,7 @@ MISSING_IMAGE: Final = "5e6b034e-0ac3-4287-b715-628ea6f37de7"
 _VNFD: Final = "Definitions/vm.vnfd.yaml"
 
 
+@made_once
 def two_flavours(folder: Path) -> bytes:
     """Return a package with the flavours ``simple`` and ``large``, which has a larger Nova flavor and two machines."""
     root = folder / "two-flavours"
@@ -59,11 +61,13 @@ def _enlarge(topology: dict[str, Any]) -> None:
                 levels["three"]["number_of_instances"] = 2
 
 
+@made_once
 def other_image(folder: Path) -> bytes:
     """Return the sample with another descriptor and another image: what S3 lets a modification change to."""
     return _with_image(folder / "other-image", OTHER_IMAGE, "dummy")
 
 
+@made_once
 def missing_image(folder: Path) -> bytes:
     """Return the sample with another descriptor and an image that no cloud has."""
     return _with_image(folder / "missing-image", MISSING_IMAGE, "no-such-image")
@@ -79,6 +83,7 @@ def _with_image(root: Path, vnfd_id: str, image: str) -> bytes:
     return _packed(root)
 
 
+@made_once
 def two_machines(folder: Path, link_port: str) -> bytes:
     """Return a package with two VDUs in one stack, which get their ports in three ways, and a router with a port.
 

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
-from documented import Documented
+from documented import Documented, an_app
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
 from kubevnfm_kit.http import serving
@@ -52,6 +52,13 @@ class PoolWorld:
             return Answer(response.status, response.headers, raw)
 
 
+@cache
+def _document() -> Documented:
+    nothing: Any = None
+    app = an_app(partial(api.add_to, pools=nothing))
+    return Documented(make_document(app, api.DOCUMENT, version="tested"))
+
+
 @asynccontextmanager
 async def pool_world(folder: Path) -> AsyncIterator[PoolWorld]:
     """Yield the services, each with its own place for what it stores."""
@@ -69,6 +76,5 @@ async def pool_world(folder: Path) -> AsyncIterator[PoolWorld]:
             )
             subjects = [partial(api.add_to, pools=client)]
             app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
-            document = Documented(make_document(app, api.DOCUMENT, version="tested"))
             async with serving(app, host="127.0.0.1", port=0) as port:
-                yield PoolWorld(f"http://127.0.0.1:{port}", session, pools, router, clock, document)
+                yield PoolWorld(f"http://127.0.0.1:{port}", session, pools, router, clock, _document())
