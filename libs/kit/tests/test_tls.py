@@ -124,7 +124,7 @@ async def test_a_replaced_certificate_is_shown_without_a_restart(tmp_path: Path)
                 serial = await shown(port, ca.file)
                 return serial if serial != than else None
 
-            first = await until(is_another, timeout_s=20)
+            first = await until(is_another)
         async with session.get(f"https://127.0.0.1:{port}/") as response:  # on the connection from before
             assert response.status == 200
 
@@ -143,7 +143,7 @@ async def test_half_a_pair_changes_nothing_until_it_is_whole(tmp_path: Path) -> 
         async def is_another() -> bool | None:
             return await shown(port, ca.file) != first or None
 
-        assert await until(is_another, timeout_s=20)
+        assert await until(is_another)
 
 
 async def test_callers_of_an_authority_that_was_taken_out_are_refused(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ async def test_callers_of_an_authority_that_was_taken_out_are_refused(tmp_path: 
                 return True
             return None
 
-        assert await until(is_refused, timeout_s=20)
+        assert await until(is_refused)
 
 
 async def test_our_own_calls_show_a_replaced_certificate(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ async def test_our_own_calls_show_a_replaced_certificate(tmp_path: Path) -> None
             except (aiohttp.ClientError, ConnectionError):
                 return None
 
-        assert await until(is_served, timeout_s=20)
+        assert await until(is_served)
 
 
 def test_the_cas_of_the_machine_are_read_from_its_file_or_its_folder(

@@ -315,7 +315,7 @@ time.sleep(3600)
 
 async def test_what_a_script_said_before_its_time_was_over_is_returned(run: Run) -> None:
     """Also what Python has not flushed: the buffer of a killed process is lost."""
-    ended = await run(HANGS, timeout_s=2)
+    ended = await run(HANGS, timeout_s=5)
     assert ended.timed_out
     assert (ended.stderr, ended.stdout) == (b"waiting\n", b"printed\n")
 

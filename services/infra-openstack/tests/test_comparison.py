@@ -126,7 +126,7 @@ async def bus() -> AsyncIterator[InProcessBus]:
 async def test_many_stacks_cost_the_cloud_three_list_calls(bus: InProcessBus) -> None:
     async with (
         Lab.start(LabSettings(cloud=CloudSettings(create_retries=0))) as lab,
-        OpenStackClouds(RING, threads=16, call_timeout_s=5) as clouds,
+        OpenStackClouds(RING, threads=16, call_timeout_s=60) as clouds,
     ):
         comparison = Comparison(bus, clouds)
         await comparison.start()

@@ -82,7 +82,7 @@ async def site(tmp_path: Path, quotas: dict[str, int]) -> AsyncIterator[Site]:
     settings = LabSettings(cloud=CloudSettings(quotas=quotas, create_retries=0))
     async with (
         Lab.start(settings) as lab,
-        OpenStackClouds(RING, threads=16, call_timeout_s=5) as clouds,
+        OpenStackClouds(RING, threads=16, call_timeout_s=60) as clouds,
         SqliteStore.open(tmp_path / "store.db") as store,
     ):
         yield Site(lab, clouds, store, FolderPackages())
@@ -272,7 +272,7 @@ resources:
 async def test_a_floating_ip_is_reported_by_itself_and_with_its_port(site: Site) -> None:
     cloud = site.clouds.cloud(openstack_vim(site.lab.auth_url))
     stack = await cloud.stacks.create(StackOrder("fip", FLOATING, {}, {}, ("t",), 60))
-    made = await cloud.stacks.settle(stack, until=SETTLED, within_s=10)
+    made = await cloud.stacks.settle(stack, until=SETTLED, within_s=60)
     assert made is not None
     assert made.state is StackState.READY, made.reason
     ports = {p.name: p for p in stack_resources(made, await cloud.stacks.contents(made), {}).ports}

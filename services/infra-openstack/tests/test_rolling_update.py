@@ -209,7 +209,7 @@ class Site:
 async def site(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Site]:
     async with (
         Lab.start(LabSettings(cloud=CloudSettings(create_retries=0))) as lab,
-        OpenStackClouds(RING, threads=16, call_timeout_s=5) as clouds,
+        OpenStackClouds(RING, threads=16, call_timeout_s=60) as clouds,
         SqliteStore.open(tmp_path / "store.db") as store,
     ):
         yield Site(lab, clouds, store, tmp_path, request.param)

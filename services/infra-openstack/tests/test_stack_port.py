@@ -25,7 +25,7 @@ def an_order(name: str = "vnf-1", *, tag: str = "inst-1") -> StackOrder:
 
 
 async def made(stacks: StackPort, order: StackOrder) -> None:
-    stack = await stacks.settle(await stacks.create(order), until=SETTLED, within_s=10)
+    stack = await stacks.settle(await stacks.create(order), until=SETTLED, within_s=60)
     assert stack is not None
     assert stack.state is StackState.READY
 
@@ -58,7 +58,7 @@ class StackPortSuite:
         found = await stacks.find("vnf-1", tag="inst-1")
         assert found is not None
         await stacks.delete(found)
-        assert await stacks.settle(found, until=frozenset({StackState.STUCK}), within_s=10) is None
+        assert await stacks.settle(found, until=frozenset({StackState.STUCK}), within_s=60) is None
         assert await stacks.find("vnf-1", tag="inst-1") is None
         await stacks.delete(found)
         await made(stacks, an_order())
@@ -71,7 +71,7 @@ class StackPortSuite:
         begun = await stacks.find("vnf-1", tag="inst-1")
         assert begun is not None
         assert set(begun.tags) == {"inst-1", "op-2/scale/1"}
-        settled = await stacks.settle(begun, until=SETTLED, within_s=10)
+        settled = await stacks.settle(begun, until=SETTLED, within_s=60)
         assert settled is not None
         assert (settled.state, settled.id) == (StackState.READY, found.id)
 
@@ -101,7 +101,7 @@ async def lab() -> AsyncIterator[Lab]:
 
 @pytest.fixture
 async def cloud(lab: Lab) -> AsyncIterator[Cloud]:
-    async with OpenStackClouds(KeyRing.from_text(KeyRing.new_key()), threads=16, call_timeout_s=10) as clouds:
+    async with OpenStackClouds(KeyRing.from_text(KeyRing.new_key()), threads=16, call_timeout_s=60) as clouds:
         yield clouds.cloud(openstack_vim(lab.auth_url))
 
 
@@ -117,7 +117,7 @@ class TestHeat(StackPortSuite):
         found = await stacks.find("vnf-1", tag="inst-1")
         assert found is not None
         await stacks.delete(found)
-        assert await stacks.settle(found, until=frozenset({StackState.STUCK}), within_s=10) is None
+        assert await stacks.settle(found, until=frozenset({StackState.STUCK}), within_s=60) is None
         await made(stacks, an_order())
 
     async def test_many_stacks_are_watched_with_few_calls(self, stacks: StackPort, lab: Lab) -> None:

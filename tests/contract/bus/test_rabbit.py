@@ -104,7 +104,7 @@ class TestRabbit(MessageBusSuite):
         async with open_bus(drain_s=0.0) as first:
             await first.consume_commands(words.service, dies)
             await first.publish(words.command(1))
-            await asyncio.wait_for(begun.wait(), timeout=20)
+            await asyncio.wait_for(begun.wait(), timeout=300)
         async with open_bus() as second:
             await second.consume_commands(words.service, inbox)
             await inbox.has(1)
