@@ -51,6 +51,9 @@ COMMAND_S: Final = 60.0
 """For the adapter's own small commands and file transfers."""
 LONGEST_REASON: Final = 1000
 TRANSFER_CHUNK: Final = 256 * 1024
+FIRST_READ: Final = 32 * 1024
+"""Bytes that are read of a file at first. The library asks at once for all that a read may return, in blocks of the server's
+size: 64 requests for 16 MiB from OpenSSH, and results of tasks have a few hundred bytes."""
 KILL_GRACE_S: Final = 10
 """timeout(1) on the machine sends KILL this long after TERM."""
 TIMED_OUT: Final = 124
@@ -417,7 +420,11 @@ class SshMachine:
         async def content() -> bytes:
             try:
                 async with sftp.open(path, "rb") as file:
-                    return await file.read(limit)
+                    first: bytes = await file.read(min(limit, FIRST_READ))
+                    if len(first) < FIRST_READ:
+                        return first
+                    rest: bytes = await file.read(limit - len(first))
+                    return first + rest
             except asyncssh.SFTPNoSuchFile:
                 return b""
 
