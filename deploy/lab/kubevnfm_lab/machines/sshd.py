@@ -14,6 +14,8 @@ from functools import partial
 from typing import Any
 
 import asyncssh
+from asyncssh.constants import MSG_IGNORE
+from asyncssh.packet import SSHPacketLogger
 
 from kubevnfm_lab.machines.cloud_init import Account
 from kubevnfm_lab.machines.machine import Machine
@@ -89,11 +91,23 @@ class Sshd:
                 accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 accepted.close()
                 return
-            await asyncssh.run_server(accepted, config=None, options=self._options_for(refuse_all=refuse_all))
+            await self._log_in(accepted, refuse_all=refuse_all)
         except (OSError, asyncssh.Error) as error:
             log.debug("ssh login on %s ended: %s", machine.name, error)
         except asyncio.CancelledError:
             accepted.close()
+            raise
+
+    async def _log_in(self, accepted: socket.socket, *, refuse_all: bool) -> None:
+        loop, options = asyncio.get_running_loop(), self._options_for(refuse_all=refuse_all)
+        # The connection takes the future from its options, which other connections of the machine share.
+        options.waiter = waiter = loop.create_future()
+        connection = _Connection(loop, options, wait="auth")
+        try:
+            await loop.connect_accepted_socket(lambda: connection, accepted)
+            await waiter
+        except (Exception, asyncio.CancelledError):
+            connection.abort()
             raise
 
     def _options_for(self, *, refuse_all: bool) -> asyncssh.SSHServerConnectionOptions:
@@ -248,6 +262,14 @@ async def _end_group(machine: Machine, shell: asyncio.subprocess.Process) -> Non
     finally:
         machine.processes.signal(shell.pid, signal.SIGKILL)
     await shell.wait()
+
+
+class _Connection(asyncssh.SSHServerConnection):
+    """Sends no empty message before each packet: the library does, against an attack on CBC; OpenSSH has none of it with AES-GCM."""
+
+    def send_packet(self, pkttype: int, *args: bytes, handler: SSHPacketLogger | None = None) -> None:
+        if pkttype != MSG_IGNORE:
+            super().send_packet(pkttype, *args, handler=handler)
 
 
 class _Login(asyncssh.SSHServer):
