@@ -116,8 +116,28 @@ class VimStatusChanged(Event, kind="vim.status.changed", by="vim-registry"):
     reason: ErrorText = ""
 
 
+class VimWentUnreachable(Event, kind="vim.unreachable", by="vim-registry"):
+    """A cloud region has not answered three probes in a row; other VIMs have ``vim.status.changed`` alone."""
+
+    vim_id: str
+    region: str
+    """``<owner>/<region>``."""
+    reason: ErrorText = ""
+
+
+class VimBecameReachable(Event, kind="vim.reachable", by="vim-registry"):
+    """A cloud region answers again."""
+
+    vim_id: str
+    region: str
+    """``<owner>/<region>``."""
+
+
 class VimCredentialsExpiring(Event, kind="vim.credentials.expiring", by="vim-registry"):
-    """Access data of a VIM expire soon, or have expired. Published once for each of 30, 14, 7, 3, 1 and 0 days."""
+    """Access data of a VIM expire soon, or have expired.
+
+    Published once for each of 30, 14, 7, 3, 1 and 0 days; of a cloud region once a day in the last 14.
+    """
 
     vim_id: str
     name: str

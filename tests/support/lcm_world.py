@@ -16,7 +16,8 @@ import aiohttp
 from documented import judge
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
-from kubevnfm_clients.multicloud.regions import CloudRegion, Kubeconfig, RegionRequest
+from kubevnfm_clients.multicloud.region_views import KubernetesObject, RegionFeatures, RegionHealth
+from kubevnfm_clients.multicloud.regions import CloudRegion, Kubeconfig, ObjectsWanted, RegionRequest
 from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_csar.pack import pack
 from kubevnfm_events import CancelStep, Command, CommandFailed, Envelope, Event, Message
@@ -233,17 +234,31 @@ class TwinRegions:
     async def register(self, wanted: RegionRequest) -> tuple[CloudRegion, bool]:
         raise Unprocessable("kubeconfig", "no cluster answers")
 
+    async def health(self, owner: str, region: str) -> RegionHealth:
+        raise self._missing(owner, region)
+
+    async def features(self, owner: str, region: str) -> RegionFeatures:
+        raise self._missing(owner, region)
+
+    async def resources(
+        self, owner: str, region: str, wanted: ObjectsWanted, *, limit: int, after: str | None = None
+    ) -> Page[KubernetesObject]:
+        raise self._missing(owner, region)
+
     async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int) -> CloudRegion:
-        return await self.get(owner, region)
+        raise self._missing(owner, region)
 
     async def delete(self, owner: str, region: str, *, if_revision: int) -> None:
-        await self.get(owner, region)
+        raise self._missing(owner, region)
 
     async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[CloudRegion]:
         return Page(())
 
     async def get(self, owner: str, region: str) -> CloudRegion:
-        raise NotFound(f"cloud region {owner}/{region} does not exist")
+        raise self._missing(owner, region)
+
+    def _missing(self, owner: str, region: str) -> NotFound:
+        return NotFound(f"cloud region {owner}/{region} does not exist")
 
 
 class TwinLogs:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import yaml
 from documented import Documented
+from kubeconfigs import a_kubeconfig, encoded
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
 from kubevnfm_clients.multicloud.regions import HttpCloudRegions
@@ -60,39 +59,6 @@ class RegionWorld:
     async def region(self, cluster: LabCluster, region: str = "edge", **changes: Any) -> Answer:
         """Register a cluster."""
         return await self.call("POST", REGIONS, a_region(cluster, region, **changes))
-
-
-def a_kubeconfig(
-    cluster: LabCluster,
-    *,
-    user: Mapping[str, Any] | None = None,
-    entry: Mapping[str, Any] | None = None,
-    context: str = "there",
-) -> str:
-    """Return the text of a kubeconfig with the administrator's token; ``user``, ``entry``: in place of what it has."""
-    ca = base64.b64encode(cluster.ca_pem.encode()).decode()
-    return str(
-        yaml.safe_dump(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "current-context": context,
-                "contexts": [{"name": context, "context": {"cluster": "c", "user": "u"}}],
-                "clusters": [
-                    {
-                        "name": "c",
-                        "cluster": entry or {"server": cluster.endpoint, "certificate-authority-data": ca},
-                    }
-                ],
-                "users": [{"name": "u", "user": user or {"token": cluster.admin_token}}],
-            }
-        )
-    )
-
-
-def encoded(kubeconfig: str) -> str:
-    """Return the base64 of a kubeconfig."""
-    return base64.b64encode(kubeconfig.encode()).decode()
 
 
 def a_region(cluster: LabCluster, region: str = "edge", **changes: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from kubevnfm_kit.errors import (
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.json_types import JsonMapping
 
+from kubevnfm_clients.multicloud.errors import RegionUnavailable, UnknownKind
 from kubevnfm_clients.paths import quoted
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=60.0, sock_connect=5.0)
@@ -93,6 +94,8 @@ class OtherServiceError(VnfmError):
 
 
 _MISTAKES: Final[Mapping[int, type[InvalidInput]]] = {400: InvalidInput, 422: Unprocessable}
+_BY_CODE: Final[Mapping[str, type[VnfmError]]] = {one.code: one for one in (InUse, RegionUnavailable)}
+_MISTAKES_BY_CODE: Final[Mapping[str, type[InvalidInput]]] = {UnknownKind.code: UnknownKind}
 
 
 def _error_of(service: str, status: int, text: str) -> VnfmError:
@@ -104,11 +107,12 @@ def _error_of(service: str, status: int, text: str) -> VnfmError:
     if not isinstance(problem, dict):
         problem = {}
     detail = str(problem.get("detail") or f"{service} answered {status}")
+    code = str(problem.get("type"))
     if status in _MISTAKES:
         named = problem.get("invalidParams") or [{}]
         (field, reason), *more = ((str(one.get("name", "")), str(one.get("reason", detail))) for one in named)
-        return _MISTAKES[status](field, reason, *more)
-    if problem.get("type") == InUse.code:
-        return InUse(detail)
+        return _MISTAKES_BY_CODE.get(code, _MISTAKES[status])(field, reason, *more)
+    if code in _BY_CODE:
+        return _BY_CODE[code](detail)
     plain: dict[int, type[VnfmError]] = {404: NotFound, 409: Conflict, 503: ServiceUnavailable, 504: TimedOut}
     return plain[status](detail) if status in plain else OtherServiceError(detail, status=status)

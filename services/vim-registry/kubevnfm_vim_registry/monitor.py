@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
+from typing import Final
 
 import structlog
 from kubevnfm_clients.ports import InstanceOperations
@@ -16,13 +18,16 @@ from kubevnfm_kit.errors import OutsideUnavailable, VnfmError
 from kubevnfm_secrets import KeyRing, revealed
 from kubevnfm_store.port import RevisionConflict
 
-from kubevnfm_vim_registry.domain.expiry import first_expiry
+from kubevnfm_vim_registry.domain.expiry import DAILY, THRESHOLDS_DAYS, first_expiry
 from kubevnfm_vim_registry.domain.ports import Probes
 from kubevnfm_vim_registry.domain.record import VimRecord
 from kubevnfm_vim_registry.records import StoredVim, VimRecords
 from kubevnfm_vim_registry.registry import status_events
 
 log = structlog.get_logger()
+
+_SILENT_PROBES: Final = 3
+"""So many probes in a row a region must not answer until it is UNREACHABLE (multicloud.md MC-080)."""
 
 
 class VimMonitor:
@@ -48,6 +53,8 @@ class VimMonitor:
         self._tolerated_s = tolerated_s
         self._silent_since: dict[str, datetime] = {}
         """In memory, as each replica makes its own calls."""
+        self._silent_probes: Counter[str] = Counter()
+        """The probes in a row that a region has not answered."""
         self._timeout_s = timeout_s
         self._places = asyncio.Semaphore(at_a_time)
         self._unverified: AbstractSet[str] = frozenset()
@@ -57,6 +64,8 @@ class VimMonitor:
         found = await self._records.all()
         for deleted in self._silent_since.keys() - {stored.vim.id for stored in found}:
             del self._silent_since[deleted]
+        for deleted in self._silent_probes.keys() - {stored.vim.id for stored in found}:
+            del self._silent_probes[deleted]
         self._report_unverified([stored.vim for stored in found if stored.vim.is_tls_unverified])
         await asyncio.gather(*(self._check(stored) for stored in found))
 
@@ -72,6 +81,7 @@ class VimMonitor:
             status, reason = await self._status(stored.vim)
         if status != "UNREACHABLE":
             self._silent_since.pop(stored.vim.id, None)
+            self._silent_probes.pop(stored.vim.id, None)
         elif stored.vim.status == "ACTIVE" and await self._is_tolerated(stored.vim):
             status, reason = stored.vim.status, stored.vim.status_reason
         vim, events = stored.vim, list[Event]()
@@ -92,7 +102,10 @@ class VimMonitor:
             log.warning("vim_credentials_expire", vim_id=vim.id, part=event.part, expires_at=event.expires_at)
 
     async def _is_tolerated(self, vim: VimRecord) -> bool:
-        """Return whether the silence may be that of a control plane which an operation replaces (capi.md CR-101)."""
+        """Return whether the silence is too short to count, or that of a control plane which an operation replaces (capi.md CR-101)."""
+        if vim.region is not None:
+            self._silent_probes[vim.id] += 1
+            return self._silent_probes[vim.id] < _SILENT_PROBES
         # Noted in any case: the silence may have begun before the operation.
         since = self._silent_since.setdefault(vim.id, self._clock.now())
         if (self._clock.now() - since).total_seconds() >= self._tolerated_s or vim.owner is None:
@@ -105,7 +118,8 @@ class VimMonitor:
     def _expiring(self, vim: VimRecord) -> tuple[VimRecord, list[VimCredentialsExpiring]]:
         """Return the record and the event, if a further threshold is reached."""
         expiry = first_expiry(revealed(vim.auth_cred, self._ring)) if vim.type == "kubernetes" else None
-        threshold = expiry.threshold(self._clock.now()) if expiry is not None else None
+        thresholds = THRESHOLDS_DAYS if vim.region is None else DAILY
+        threshold = expiry.threshold(self._clock.now(), thresholds) if expiry is not None else None
         if expiry is None or threshold is None:
             return vim, []
         if vim.expiry_reported_days is not None and vim.expiry_reported_days <= threshold:

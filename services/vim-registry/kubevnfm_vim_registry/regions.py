@@ -30,6 +30,7 @@ from kubevnfm_vim_registry.domain.errors import (
     VimUnreachable,
 )
 from kubevnfm_vim_registry.domain.expiry import first_expiry
+from kubevnfm_vim_registry.domain.features import node_capabilities
 from kubevnfm_vim_registry.domain.ports import RegionProbe
 from kubevnfm_vim_registry.domain.record import VimRecord, auth_cred_of
 from kubevnfm_vim_registry.domain.region import FOUND, NEEDED, USEFUL, RegionFacts, capabilities_of
@@ -188,6 +189,7 @@ class Regions:
         try:
             vim = with_facts(vim, await self._registry.verified(vim))
             found = await self._registry.in_time(vim, self._probe.inspect(vim, (*NEEDED, *USEFUL)))
+            nodes = await self._registry.in_time(vim, self._probe.listed(vim, "v1", "Node"))
         except _NOT_USABLE as error:
             raise Unprocessable("kubeconfig", str(error)) from error
         lacking = [str(each) for each in NEEDED if each in found.missing]
@@ -196,7 +198,7 @@ class Regions:
         expiry = first_expiry(revealed(vim.auth_cred, self._ring))
         news = {
             "cluster_uid": found.cluster_uid,
-            "capabilities": capabilities_of(found.groups),
+            "capabilities": tuple(sorted({*capabilities_of(found.groups), *node_capabilities(nodes)})),
             "missing_permissions": tuple(str(each) for each in USEFUL if each in found.missing),
             "not_after": rfc3339(expiry.at) if expiry is not None else None,
         }

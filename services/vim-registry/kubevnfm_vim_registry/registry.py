@@ -7,8 +7,14 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from kubevnfm_clients.ports import VimUsers
-from kubevnfm_events import VimConnection
-from kubevnfm_events.vim import VimDeregistered, VimRegistered, VimStatusChanged
+from kubevnfm_events import Event, VimConnection
+from kubevnfm_events.vim import (
+    VimBecameReachable,
+    VimDeregistered,
+    VimRegistered,
+    VimStatusChanged,
+    VimWentUnreachable,
+)
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import hide
@@ -196,12 +202,15 @@ def registered(vim: VimRecord) -> VimRegistered:
     )
 
 
-def status_events(old: VimRecord, new: VimRecord) -> Sequence[VimStatusChanged]:
-    """Return the event for a changed status; empty if it has not changed."""
+def status_events(old: VimRecord, new: VimRecord) -> Sequence[Event]:
+    """Return the events for a changed status; empty if it has not changed."""
     if old.status == new.status:
         return []
-    return [
-        VimStatusChanged(
-            vim_id=new.id, name=new.name, old_status=old.status, status=new.status, reason=new.status_reason
-        )
-    ]
+    changed = VimStatusChanged(
+        vim_id=new.id, name=new.name, old_status=old.status, status=new.status, reason=new.status_reason
+    )
+    if new.region is None or "UNREACHABLE" not in (old.status, new.status):
+        return [changed]
+    if new.status == "UNREACHABLE":
+        return [changed, VimWentUnreachable(vim_id=new.id, region=new.region.id, reason=new.status_reason)]
+    return [changed, VimBecameReachable(vim_id=new.id, region=new.region.id)]

@@ -20,6 +20,7 @@ from kubevnfm_worker.relay import OutboxRelay
 
 from kubevnfm_vim_registry.adapters.cloud_logins import OpenstackLogins
 from kubevnfm_vim_registry.adapters.http import internal_api
+from kubevnfm_vim_registry.adapters.http_regions import region_routes
 from kubevnfm_vim_registry.adapters.kubernetes import KubernetesProbe
 from kubevnfm_vim_registry.adapters.kubernetes_regions import KubernetesRegions
 from kubevnfm_vim_registry.adapters.openstack import OpenstackProbe
@@ -29,6 +30,7 @@ from kubevnfm_vim_registry.domain.ports import Probes
 from kubevnfm_vim_registry.handlers import VimHandlers
 from kubevnfm_vim_registry.monitor import VimMonitor
 from kubevnfm_vim_registry.records import COLLECTION, VimRecords
+from kubevnfm_vim_registry.region_reading import RegionReading
 from kubevnfm_vim_registry.regions import Regions
 from kubevnfm_vim_registry.registry import VimRegistry
 from kubevnfm_vim_registry.settings import Settings
@@ -93,14 +95,16 @@ async def vim_registry(
         await bus.consume_events(CREDENTIALS.name, CREDENTIALS.patterns, handlers.handle_credentials)
 
         token = settings.internal_token.get_secret_value()
+        region_probe = KubernetesRegions(clusters)
         regions = Regions(
             records,
             registry,
-            KubernetesRegions(clusters),
+            region_probe,
             key_ring,
             may_skip_verification=settings.region_insecure,
         )
-        app = internal_api(registry, regions, identities, key_ring, token=token)
+        reading = RegionReading(region_probe, clock, timeout_s=settings.monitor_timeout_s)
+        app = internal_api(registry, region_routes(regions, reading), identities, key_ring, token=token)
         monitor = VimMonitor(
             records,
             probes,

@@ -9,15 +9,24 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from kubeconfigs import a_kubeconfig, encoded
+from kubevnfm_clients.multicloud.regions import HttpCloudRegions, RegionRequest
 from kubevnfm_events import VimConnection
-from kubevnfm_events.vim import RegisterVim, VimCredentialsExpiring, VimRegistered, VimStatusChanged
+from kubevnfm_events.vim import (
+    RegisterVim,
+    VimBecameReachable,
+    VimCredentialsExpiring,
+    VimRegistered,
+    VimStatusChanged,
+    VimWentUnreachable,
+)
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import Secret
 from kubevnfm_vim_registry.domain.expiry import first_expiry
 from kubevnfm_vim_registry.settings import Settings
 from set_clock import SetClock
-from vim_world import World, running
+from vim_world import RING, TOKEN, World, running
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -154,3 +163,65 @@ async def test_access_data_that_expire_are_published_once_for_each_threshold(
     await world.vims.update(vim_id, {"auth_cred": {"bearer_token": cluster.admin_token}})
     await world.events.has(5)
     assert isinstance(world.events.data[-1], VimCredentialsExpiring)
+
+
+def a_region(cluster: LabCluster, **user: str) -> RegionRequest:
+    kubeconfig = a_kubeconfig(cluster, user=user or None)
+    return RegionRequest(cloud_owner="op", cloud_region="edge", kubeconfig=Secret(encoded(kubeconfig)))
+
+
+def regions(world: World) -> HttpCloudRegions:
+    return HttpCloudRegions(world.url, TOKEN, world.session, RING)
+
+
+async def test_a_region_is_unreachable_after_three_silent_probes(world: World, cluster: LabCluster) -> None:
+    """MC-080."""
+    region, _ = await regions(world).register(a_region(cluster))
+    before = calls(world)
+    world.lab.faults.add(part="kubernetes", effect="fail", status=503)
+    away = await world.events.first(VimWentUnreachable)
+    assert calls(world) >= before + 3
+    assert (away.vim_id, away.region) == (region.vim_id, "op/edge")
+    assert "answered 503" in away.reason
+    await rounds(world, 4)
+    world.lab.faults.clear()
+    back = await world.events.first(VimBecameReachable)
+    assert (back.vim_id, back.region) == (region.vim_id, "op/edge")
+    kinds = [event.type for event in world.events.data]
+    assert kinds == [
+        VimRegistered.type,
+        VimStatusChanged.type,
+        VimWentUnreachable.type,
+        VimStatusChanged.type,
+        VimBecameReachable.type,
+    ]
+    assert (await regions(world).get("op", "edge")).status == "ACTIVE"
+
+
+async def test_fewer_silent_probes_are_not_published(world: World, cluster: LabCluster) -> None:
+    """MC-080: they count in a row only."""
+    await regions(world).register(a_region(cluster))
+    for _ in range(3):
+        world.lab.faults.add(part="kubernetes", effect="fail", status=503, times=2)
+        await rounds(world, 4)
+    assert [event.type for event in world.events.data] == [VimRegistered.type]
+
+
+async def test_a_regions_access_data_that_expire_are_published_once_a_day(
+    world: World, cluster: LabCluster, clock: SetClock
+) -> None:
+    """MC-081."""
+    region, _ = await regions(world).register(a_region(cluster))
+    end = first_expiry({"ssl_ca_cert": cluster.ca_pem})
+    assert end is not None
+    clock.at = end.at - timedelta(days=20)
+    await rounds(world, 3)
+    assert len(world.events.data) == 1
+    for number, days_before in enumerate((13.5, 12.5, 1.5), start=2):
+        clock.at = end.at - timedelta(days=days_before)
+        await world.events.has(number)
+        await rounds(world, 3)
+        assert len(world.events.data) == number
+        event = world.events.data[-1]
+        assert isinstance(event, VimCredentialsExpiring)
+        assert (event.vim_id, event.name, event.days_left) == (region.vim_id, "op/edge", int(days_before))

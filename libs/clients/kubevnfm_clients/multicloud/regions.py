@@ -13,6 +13,7 @@ from kubevnfm_secrets import KeyRing, Secret, SecretParams, sealing
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
 from kubevnfm_clients.http import InternalApi
+from kubevnfm_clients.multicloud.region_views import KubernetesObject, RegionFeatures, RegionHealth
 from kubevnfm_clients.multicloud.types import Labels, MultiCloudRequest, MultiCloudType, NamespaceName, Page
 
 RegionAuth = Literal["token", "client-certificate", "oidc"]
@@ -20,6 +21,14 @@ KUBECONFIG_BYTES: Final = 2**20
 """The largest kubeconfig."""
 _KEPT_BYTES: Final = 64 * 1024
 _CONNECTIVITY: Final = "other-connectivity-list"
+
+
+_API_VERSION: Final = r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?v[0-9]{1,3}((alpha|beta)[0-9]{1,3})?$"
+_KEY: Final = r"[A-Za-z0-9]([A-Za-z0-9./_-]*[A-Za-z0-9])?"
+_VALUE: Final = r"([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?"
+_REQUIREMENT: Final = rf"(!?{_KEY}|{_KEY} ?(=|==|!=) ?{_VALUE}|{_KEY} (in|notin) \({_VALUE}(, ?{_VALUE})*\))"
+_SELECTOR: Final = rf"^{_REQUIREMENT}(, ?{_REQUIREMENT})*$"
+"""The grammar of selectors; the API server would answer 400 for another text."""
 
 
 def _is_small(value: JsonObject) -> JsonObject:
@@ -58,6 +67,19 @@ class RegionRequest(Kubeconfig):
         default_factory=dict, alias=_CONNECTIVITY
     )
     """Kept as it is, for clients of ONAP; its secrets are sealed."""
+
+
+class ObjectsWanted(MultiCloudRequest):
+    """Which objects are read, spelled as in the query of ``.../resources``."""
+
+    apiVersion: Annotated[str, StringConstraints(max_length=317, pattern=_API_VERSION)]  # noqa: N815  # as it is on the wire
+    kind: Annotated[str, StringConstraints(max_length=63, pattern=r"^[A-Za-z][A-Za-z0-9]*$")]
+    namespace: NamespaceName | None = None
+    name: (
+        Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9][A-Za-z0-9.:_-]*$")] | None
+    ) = None
+    labels: Annotated[str, StringConstraints(max_length=4096, pattern=_SELECTOR)] | None = None
+    """A label selector, as kubectl has it."""
 
 
 class CloudRegion(MultiCloudType):
@@ -114,6 +136,20 @@ class CloudRegions(Protocol):
         """Return a region. Raises NotFound."""
         ...
 
+    async def health(self, owner: str, region: str) -> RegionHealth:
+        """Call the cluster once. Raises NotFound."""
+        ...
+
+    async def features(self, owner: str, region: str) -> RegionFeatures:
+        """Read what the nodes have. Raises NotFound, Unprocessable, RegionUnavailable."""
+        ...
+
+    async def resources(
+        self, owner: str, region: str, wanted: ObjectsWanted, *, limit: int, after: str | None = None
+    ) -> Page[KubernetesObject]:
+        """Read objects of one kind. Raises NotFound, Unprocessable, UnknownKind, RegionUnavailable."""
+        ...
+
     async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int) -> CloudRegion:
         """Verify other access data of the same cluster and use them. Raises NotFound, Unprocessable, Conflict."""
         ...
@@ -141,6 +177,23 @@ class HttpCloudRegions:
 
     async def get(self, owner: str, region: str) -> CloudRegion:
         return CloudRegion.model_validate(await self._api.call("GET", "cloud-regions", owner, region))
+
+    async def health(self, owner: str, region: str) -> RegionHealth:
+        return RegionHealth.model_validate(await self._api.call("GET", "cloud-regions", owner, region, "health"))
+
+    async def features(self, owner: str, region: str) -> RegionFeatures:
+        return RegionFeatures.model_validate(await self._api.call("GET", "cloud-regions", owner, region, "features"))
+
+    async def resources(
+        self, owner: str, region: str, wanted: ObjectsWanted, *, limit: int, after: str | None = None
+    ) -> Page[KubernetesObject]:
+        query = {
+            **wanted.model_dump(exclude_none=True),
+            "limit": str(limit),
+            **({} if after is None else {"after": after}),
+        }
+        answer = await self._api.call("GET", "cloud-regions", owner, region, "resources", query=query)
+        return Page([KubernetesObject.model_validate(one) for one in answer["items"]], answer["next_after"])
 
     async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int) -> CloudRegion:
         path, query = ("cloud-regions", owner, region, "kubeconfig"), {"revision": str(if_revision)}

@@ -6,10 +6,18 @@ from collections.abc import Iterator
 from typing import Final, TypeVar
 
 from aiohttp import web
-from kubevnfm_clients.multicloud.regions import KUBECONFIG_BYTES, CloudRegion, Kubeconfig, RegionRequest
+from kubevnfm_clients.multicloud.region_views import KubernetesObject, RegionFeatures, RegionHealth
+from kubevnfm_clients.multicloud.regions import (
+    KUBECONFIG_BYTES,
+    CloudRegion,
+    Kubeconfig,
+    ObjectsWanted,
+    RegionRequest,
+)
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonObject
 
-from kubevnfm_lcm_api.http.bodies import FORM, JSON
+from kubevnfm_lcm_api.http.bodies import FORM, JSON, parse
 from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.errors import BodyTooLarge
@@ -30,6 +38,14 @@ _FILTERS: Final = (
 )
 
 
+_QUERY: Final = (
+    Parameter("apiVersion", "Group and version: v1, apps/v1; required"),
+    Parameter("kind", "Such as Deployment; required"),
+    Parameter("namespace", "Those of this namespace"),
+    Parameter("name", "Those of this name"),
+    Parameter("labels", "A label selector: app=a,tier in (b,c)"),
+)
+
 K = TypeVar("K", bound=Kubeconfig)
 
 
@@ -41,6 +57,29 @@ async def register(request: web.Request) -> web.Response:
     if is_new:
         return web.json_response(_shown(region), status=201, headers={"Location": location, "ETag": tag})
     return web.json_response(_shown(region), headers={"ETag": tag})
+
+
+async def health(request: web.Request) -> web.Response:
+    """GET cloud-regions/{owner}/{region}/health: 200, also if the cluster does not answer."""
+    return web.json_response((await services(request).regions.health(*_key(request))).model_dump(mode="json"))
+
+
+async def features(request: web.Request) -> web.Response:
+    """GET cloud-regions/{owner}/{region}/features: as the cluster has them now."""
+    return web.json_response((await services(request).regions.features(*_key(request))).model_dump(mode="json"))
+
+
+async def resources(request: web.Request) -> web.Response:
+    """GET cloud-regions/{owner}/{region}/resources: a page of objects of one kind, as the cluster has them now."""
+    await _region(request)  # 404 comes before what is wrong in the query
+    asked = read_page(request, _QUERY)
+    for name in ("apiVersion", "kind"):
+        if name not in asked.filters:
+            raise InvalidInput(name, "the query parameter is required")
+    # A query, so what is wrong in it is 400.
+    wanted = parse(ObjectsWanted, asked.filters)
+    page = await services(request).regions.resources(*_key(request), wanted, limit=asked.limit, after=asked.after)
+    return page_answer(request, asked, page, lambda item: item.model_dump(mode="json"))
 
 
 async def rotate(request: web.Request) -> web.Response:
@@ -92,7 +131,11 @@ async def _unchanged(request: web.Request) -> CloudRegion:
 
 
 async def _region(request: web.Request) -> CloudRegion:
-    return await services(request).regions.get(request.match_info["owner"], request.match_info["region"])
+    return await services(request).regions.get(*_key(request))
+
+
+def _key(request: web.Request) -> tuple[str, str]:
+    return request.match_info["owner"], request.match_info["region"]
 
 
 def _shown(region: CloudRegion) -> JsonObject:
@@ -129,4 +172,14 @@ def routes() -> Iterator[Route]:
         _TYPES,
         conditions=True,
         refusals={**wrong, **race},
+    )
+    away = {503: "The cluster does not answer", 422: "The cluster refuses the access data"}
+    states = {200: Answer("Whether it answers", RegionHealth)}
+    has = {200: Answer("The features", RegionFeatures)}
+    objects, query = page_of(KubernetesObject), (*_QUERY, *PARAMETERS)
+    unknown = {**away, 422: f"{away[422]}; or does not serve the kind"}
+    yield Route(tag, "GET", f"{_ONE}/health", health, "Call the cluster of a region", states)
+    yield Route(tag, "GET", f"{_ONE}/features", features, "Show the features of its nodes", has, refusals=away)
+    yield Route(
+        tag, "GET", f"{_ONE}/resources", resources, "Read objects of a kind", objects, query=query, refusals=unknown
     )

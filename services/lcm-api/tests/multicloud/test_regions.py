@@ -5,30 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from kubeconfigs import a_kubeconfig, encoded
 from kubevnfm_events.vim import VimDeregistered, VimRegistered
 from kubevnfm_lab.kubernetes.cluster import LabCluster
+from kubevnfm_lab.kubernetes.objects import Key
 from kubevnfm_lab.lab import Lab
 from kubevnfm_vim_registry.settings import Settings
 from lcm_world import Answer
-from region_world import REGIONS, RegionWorld, a_kubeconfig, encoded, region_world
-from vim_world import cluster, lab, make_cluster, settings
-
-__all__ = ["cluster", "lab", "make_cluster", "settings"]
+from region_world import REGIONS, RegionWorld, region_world
 
 MakeCluster = Callable[..., Awaitable[LabCluster]]
 OP_EDGE = f"{REGIONS}/op/edge"
-
-
-@pytest.fixture
-async def world(lab: Lab, settings: Settings, tmp_path: Path) -> AsyncIterator[RegionWorld]:
-    async with region_world(lab, settings, tmp_path) as running:
-        yield running
 
 
 def pointers(answer: Answer) -> list[str]:
@@ -306,11 +299,50 @@ async def test_a_cluster_that_cannot_be_used_is_refused_with_the_reason(
     wrong = await world.region(cluster, kubeconfig=encoded(a_kubeconfig(cluster, user={"token": "swordfish"})))
     assert "rejects the token" in message(wrong)
     assert b"swordfish" not in wrong.raw
-    nobody = {"server": "https://127.0.0.1:1", **_ca(cluster)}
-    away = await world.region(cluster, kubeconfig=encoded(a_kubeconfig(cluster, entry=nobody)))
+    unused = {"server": "https://127.0.0.1:1", **_ca(cluster)}
+    away = await world.region(cluster, kubeconfig=encoded(a_kubeconfig(cluster, entry=unused)))
     assert "does not answer" in message(away)
     assert (await world.call("GET", REGIONS)).json == []
 
 
 def _ca(cluster: LabCluster) -> dict[str, str]:
     return {"certificate-authority-data": encoded(cluster.ca_pem)}
+
+
+async def a_token(world: RegionWorld, cluster: LabCluster, *rules: dict[str, Any]) -> str:
+    """Return the token of a new service account to which these rules apply in the whole cluster."""
+    account = {"kind": "ServiceAccount", "name": "limited", "namespace": "default"}
+    cluster.plane.create("serviceaccounts", {"metadata": {"name": "limited", "namespace": "default"}})
+    group = "rbac.authorization.k8s.io"
+    role = {"apiGroup": group, "kind": "ClusterRole", "name": "limited"}
+    cluster.plane.create(f"clusterroles.{group}", {"metadata": {"name": "limited"}, "rules": list(rules)})
+    cluster.plane.create(
+        f"clusterrolebindings.{group}", {"metadata": {"name": "limited"}, "roleRef": role, "subjects": [account]}
+    )
+    path = f"{cluster.endpoint}/api/v1/namespaces/default/serviceaccounts/limited/token"
+    headers = {"Authorization": f"Bearer {cluster.admin_token}"}
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    async with world.session.post(path, json=request, headers=headers, ssl=False) as response:
+        return str((await response.json())["status"]["token"])
+
+
+async def test_missing_permissions_are_named(world: RegionWorld, cluster: LabCluster) -> None:
+    """MC-073: those that every VNF needs refuse the registration, others are shown."""
+    objects = ["namespaces", "pods", "services", "configmaps", "secrets", "deployments"]
+    verbs = ["get", "list", "watch", "create", "patch", "delete"]
+    rule = {"apiGroups": ["", "apps"], "resources": objects, "verbs": verbs[:-1]}
+    token = await a_token(world, cluster, rule)
+    limited = {"kubeconfig": encoded(a_kubeconfig(cluster, user={"token": token}))}
+    refused = await world.region(cluster, **limited)
+    assert pointers(refused) == ["/kubeconfig"]
+    wanted = ", ".join(f"delete {name}" for name in [*objects[:-1], "deployments.apps"])
+    assert message(refused) == f"its user lacks permissions: {wanted}"
+
+    key = Key("", "limited")
+    rule = {**rule, "verbs": verbs}
+    cluster.registry.change("clusterroles.rbac.authorization.k8s.io", key, lambda role: role.update(rules=[rule]))
+    region = (await world.region(cluster, **limited)).must(201).json
+    assert {"list nodes", "watch nodes", "list persistentvolumes"} <= set(region["missing_permissions"])
+    assert (await world.registry.vims.get(region["vim_id"]))["status"] == "ACTIVE"
+    problem = (await world.call("GET", f"{OP_EDGE}/features")).problem(422)
+    assert "nodes is forbidden" in problem["detail"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
@@ -10,16 +10,19 @@ from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.internal import internal_app
 from kubevnfm_secrets import KeyRing, sealing
 
-from kubevnfm_vim_registry.adapters.http_regions import region_routes
 from kubevnfm_vim_registry.cloud_identities import CloudIdentities
-from kubevnfm_vim_registry.regions import Regions
 from kubevnfm_vim_registry.registry import VimRegistry
 
 
 def internal_api(
-    registry: VimRegistry, regions: Regions, identities: CloudIdentities, ring: KeyRing, *, token: str
+    registry: VimRegistry,
+    regions: Iterable[web.AbstractRouteDef],
+    identities: CloudIdentities,
+    ring: KeyRing,
+    *,
+    token: str,
 ) -> web.Application:
-    """Return the application; all its paths require the internal token."""
+    """Return the application; all its paths require the internal token. ``regions``: the routes of cloud regions."""
     routes = web.RouteTableDef()
 
     @routes.post("/internal/v1/vims")
@@ -64,7 +67,7 @@ def internal_api(
         deleted = await identities.take_back(request.match_info["id"], request.match_info["instance"])
         return web.json_response({"deleted": deleted})
 
-    return internal_app([*routes, *region_routes(regions)], token=token)
+    return internal_app([*routes, *regions], token=token)
 
 
 async def _body(request: web.Request) -> Mapping[str, object]:

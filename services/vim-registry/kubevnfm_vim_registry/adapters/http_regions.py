@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TypeVar
 
 from aiohttp import web
-from kubevnfm_clients.multicloud.regions import CloudRegion, Kubeconfig, RegionRequest
+from kubevnfm_clients.multicloud.regions import CloudRegion, Kubeconfig, ObjectsWanted, RegionRequest
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.json_types import JsonObject
 
+from kubevnfm_vim_registry.region_reading import RegionReading
 from kubevnfm_vim_registry.regions import Regions
 
 K = TypeVar("K", bound=Kubeconfig)
 
 
-def region_routes(regions: Regions) -> web.RouteTableDef:
+def region_routes(regions: Regions, reading: RegionReading) -> web.RouteTableDef:
     """Return the routes of cloud regions."""
     routes = web.RouteTableDef()
     many = "/internal/v1/cloud-regions"
@@ -35,6 +36,26 @@ def region_routes(regions: Regions) -> web.RouteTableDef:
     @routes.get(one)
     async def show(request: web.Request) -> web.Response:
         return web.json_response(_document(await regions.get(*_key(request))))
+
+    @routes.get(f"{one}/health")
+    async def health(request: web.Request) -> web.Response:
+        stored = await regions.stored(*_key(request))
+        return web.json_response((await reading.health(stored.vim)).model_dump(mode="json"))
+
+    @routes.get(f"{one}/features")
+    async def features(request: web.Request) -> web.Response:
+        stored = await regions.stored(*_key(request))
+        return web.json_response((await reading.features(stored.vim)).model_dump(mode="json"))
+
+    @routes.get(f"{one}/resources")
+    async def resources(request: web.Request) -> web.Response:
+        stored = await regions.stored(*_key(request))
+        query = dict(request.query)
+        limit, after = int(query.pop("limit")), query.pop("after", None)
+        wanted = ObjectsWanted.model_validate(query)
+        page = await reading.resources(stored.vim, wanted, limit=limit, after=after)
+        items = [item.model_dump(mode="json") for item in page.items]
+        return web.json_response({"items": items, "next_after": page.next_after})
 
     @routes.put(f"{one}/kubeconfig")
     async def rotate(request: web.Request) -> web.Response:

@@ -3,16 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote, urlencode
 
-from kubevnfm_clients.cluster_api import ClusterApi
+from kubevnfm_clients.cluster_api import ApiAnswer, ClusterApi
+from kubevnfm_clients.multicloud.errors import UnknownKind
+from kubevnfm_clients.multicloud.regions import ObjectsWanted
+from kubevnfm_clients.multicloud.types import Page
+from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_vim_registry.adapters.kubernetes import KubernetesProbe, found_in, translated_api_errors
+from kubevnfm_vim_registry.domain.errors import VimForbids
 from kubevnfm_vim_registry.domain.record import VimRecord
 from kubevnfm_vim_registry.domain.region import Inspected, Permission
 
-_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-_AT_A_TIME = 8
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_AT_A_TIME: Final = 8
+_PAGE: Final = 50
+"""Objects of one answer: a node with many images has 60 KiB, and an answer may have 4 MiB."""
+_MOST: Final = 10_000
+"""Objects that are read of one kind: Kubernetes supports 5,000 nodes."""
+
+
+@dataclass(frozen=True)
+class _Served:
+    """A kind as discovery describes it."""
+
+    base: str
+    plural: str
+    is_namespaced: bool
+
+    def path(self, namespace: str | None) -> str:
+        """Return the path of its objects; None: in all namespaces."""
+        within = f"namespaces/{quote(namespace, safe='')}/" if namespace and self.is_namespaced else ""
+        return f"{self.base}/{within}{self.plural}"
 
 
 class KubernetesRegions:
@@ -32,12 +58,89 @@ class KubernetesRegions:
                 async with places:
                     return None if await _is_allowed(api, permission) else permission
 
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(reviewed(each)) for each in permissions]
-            missing = frozenset(found for task in tasks if (found := task.result()) is not None)
+            # Not a TaskGroup, whose group of errors would hide which error of the API it was.
+            reviews = await asyncio.gather(*(reviewed(each) for each in permissions))
             metadata = system.body.get("metadata") if system.is_success else None
             uid = str(metadata.get("uid", "")) if isinstance(metadata, Mapping) else ""
-            return Inspected(uid[:128], _group_names(listed.get("groups")), missing)
+            return Inspected(uid[:128], _group_names(listed.get("groups")), frozenset(filter(None, reviews)))
+
+    async def version(self, vim: VimRecord) -> str:
+        # The call of the probe needs valid credentials, that of the version does not.
+        await self._clusters.check(vim)
+        with translated_api_errors():
+            api = self._clusters.api(vim)
+            return str(found_in(api, "/version", await api.get("/version")).get("gitVersion", ""))[:64]
+
+    async def nodes(self, vim: VimRecord) -> Sequence[JsonObject]:
+        with translated_api_errors():
+            return await _all(self._clusters.api(vim), "/api/v1/nodes")
+
+    async def listed(self, vim: VimRecord, api_version: str, kind: str) -> Sequence[JsonObject]:
+        with translated_api_errors():
+            api = self._clusters.api(vim)
+            try:
+                return await _all(api, (await _served(api, api_version, kind)).path(None))
+            except (UnknownKind, VimForbids):
+                return ()
+
+    async def objects(
+        self, vim: VimRecord, wanted: ObjectsWanted, *, limit: int, after: str | None
+    ) -> Page[JsonObject]:
+        with translated_api_errors():
+            api = self._clusters.api(vim)
+            served = await _served(api, wanted.apiVersion, wanted.kind)
+            if not served.is_namespaced and wanted.namespace is not None:
+                return Page(())
+            query = {"limit": str(limit)}
+            if wanted.name is not None:
+                query["fieldSelector"] = f"metadata.name={wanted.name}"
+            if wanted.labels is not None:
+                query["labelSelector"] = wanted.labels
+            items, following = await _page(api, served.path(wanted.namespace), query, after)
+            head = {"apiVersion": wanted.apiVersion, "kind": wanted.kind}
+            return Page([{**head, **item} for item in items], following)
+
+
+async def _served(api: ClusterApi, api_version: str, kind: str) -> _Served:
+    base = "/api/v1" if api_version == "v1" else f"/apis/{api_version}"
+    answer = await api.get(base)
+    listed = answer.body.get("resources") if answer.is_success else None
+    for one in listed if isinstance(listed, list) else ():
+        name = str(one.get("name", "")) if isinstance(one, Mapping) else ""
+        # Subresources have the kind of their object, or one of their own.
+        if name and "/" not in name and one.get("kind") == kind:
+            return _Served(base, name, one.get("namespaced") is True)
+    raise UnknownKind("kind", f"the region does not serve {kind} of {api_version}")
+
+
+async def _all(api: ClusterApi, path: str) -> Sequence[JsonObject]:
+    found: list[JsonObject] = []
+    following: str | None = None
+    while len(found) < _MOST:
+        items, following = await _page(api, path, {"limit": str(_PAGE)}, following)
+        found.extend(items)
+        if following is None:
+            break
+    return found
+
+
+async def _page(
+    api: ClusterApi, path: str, query: Mapping[str, str], after: str | None
+) -> tuple[Sequence[JsonObject], str | None]:
+    """Return the objects of one answer, and where the next begins."""
+    more = {} if after is None else {"continue": after}
+    answer = await api.get(f"{path}?{urlencode({**query, **more})}")
+    body = _allowed(api, path, answer)
+    items, metadata = body.get("items"), body.get("metadata")
+    objects = [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []
+    following = metadata.get("continue") if isinstance(metadata, Mapping) else None
+    return objects, str(following) if following else None
+
+
+def _allowed(api: ClusterApi, path: str, answer: ApiAnswer) -> JsonObject:
+    if answer.status == 403:
+        raise VimForbids(api.endpoint, answer.message)
+    return found_in(api, path, answer)
 
 
 async def _is_allowed(api: ClusterApi, permission: Permission) -> bool:

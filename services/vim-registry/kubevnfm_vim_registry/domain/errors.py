@@ -39,6 +39,10 @@ class VimTooSlow(TimedOut, code="vim-too-slow", title="VIM unavailable", retryab
     """The VIM did not answer within the time limit for a registration."""
 
 
+class VimForbids(PlacedError, code="vim-forbids", title="VIM refused", status=422, template="VIM {place}: {reason}"):
+    """The user of the access data lacks a permission."""
+
+
 class NotOpenstack(Unprocessable, code="vim-not-openstack", title="OpenStack expected"):
     """The VIM is no OpenStack."""
 

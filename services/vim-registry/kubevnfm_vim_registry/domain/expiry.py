@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal
@@ -16,6 +16,8 @@ Part = Literal["bearer_token", "client_certificate", "ssl_ca_cert"]
 
 THRESHOLDS_DAYS: Final = (30, 14, 7, 3, 1, 0)
 """Days before the end at which it is published. Cluster API renews its certificates six months ahead, so 30 days are late."""
+DAILY: Final = tuple(range(14, -1, -1))
+"""The thresholds of cloud regions (multicloud.md MC-081)."""
 _DAY_S: Final = 86_400
 _CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
 """Without a dash in between: otherwise the time for many certificates without an end grows with the square of their number."""
@@ -32,10 +34,10 @@ class Expiry:
         """Return the whole days that are left; 0 also after the end."""
         return max(int((self.at - now).total_seconds() // _DAY_S), 0)
 
-    def threshold(self, now: datetime) -> int | None:
+    def threshold(self, now: datetime, thresholds: Sequence[int] = THRESHOLDS_DAYS) -> int | None:
         """Return the smallest threshold that is reached; None if the end is further away than all."""
         left_s = (self.at - now).total_seconds()
-        return min((days for days in THRESHOLDS_DAYS if left_s <= days * _DAY_S), default=None)
+        return min((days for days in thresholds if left_s <= days * _DAY_S), default=None)
 
 
 def first_expiry(access: Mapping[str, object]) -> Expiry | None:

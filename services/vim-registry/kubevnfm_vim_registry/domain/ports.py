@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kubevnfm_clients.cloud_identity import CloudIdentity
+from kubevnfm_clients.multicloud.regions import ObjectsWanted
+from kubevnfm_clients.multicloud.types import Page
+from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_vim_registry.domain.record import VimRecord, VimType
 from kubevnfm_vim_registry.domain.region import Inspected, Permission
@@ -54,6 +57,24 @@ class RegionProbe(Protocol):
 
     async def inspect(self, vim: VimRecord, permissions: Iterable[Permission]) -> Inspected:
         """Return which cluster it is, what it serves, and which of the permissions its user lacks."""
+        ...
+
+    async def version(self, vim: VimRecord) -> str:
+        """Make one authenticated call; return the version of the server."""
+        ...
+
+    async def nodes(self, vim: VimRecord) -> Sequence[JsonObject]:
+        """Return all nodes. Raises also VimForbids."""
+        ...
+
+    async def listed(self, vim: VimRecord, api_version: str, kind: str) -> Sequence[JsonObject]:
+        """Return all objects of a kind, none if the cluster does not serve it or forbids it."""
+        ...
+
+    async def objects(
+        self, vim: VimRecord, wanted: ObjectsWanted, *, limit: int, after: str | None
+    ) -> Page[JsonObject]:
+        """Return some objects. Raises also UnknownKind, VimForbids."""
         ...
 
 

@@ -85,7 +85,6 @@ _CAPABILITIES: Final[Mapping[str, str]] = {
     "k8s.ovn.org": "ovn-kubernetes",
     "k8s.plugin.opnfv.org": "ovn4nfv",
     "sriovnetwork.openshift.io": "sriov-operator",
-    "network.kubevirt.io": "ovs",
     "kubevirt.io": "kubevirt",
     "cdi.kubevirt.io": "cdi",
     "nfd.k8s-sigs.io": "nfd",
@@ -97,9 +96,9 @@ _CAPABILITIES: Final[Mapping[str, str]] = {
 """The capability that an API group stands for."""
 
 
-def capabilities_of(groups: Iterable[str]) -> tuple[str, ...]:
+def capabilities_of(groups: Iterable[str]) -> frozenset[str]:
     """Return the capabilities of a cluster that serves these API groups (multicloud.md MC-073)."""
-    return tuple(sorted({_CAPABILITIES[group] for group in groups if group in _CAPABILITIES}))
+    return frozenset(_CAPABILITIES[group] for group in groups if group in _CAPABILITIES)
 
 
 @dataclass(frozen=True)
