@@ -219,6 +219,8 @@ class ObjectCount(Facts):
     topology: str | None = None
     """A Cluster of Cluster API: the part of its ``spec.topology`` that has the number: ``controlPlane``, or the name of a
     MachineDeployment or MachinePool there. None: the object itself has it."""
+    is_change: bool = True
+    """Whether the request gives the object another number than its scale levels so far. If not, an autoscaler's number stays."""
 
 
 class ObjectsScaled(ObjectsApplied, kind="infra.resources.scaled"):

@@ -9,12 +9,25 @@ from uuid import uuid4
 from lab_process import LabControl
 from masters import kubectl
 from package_variants import variant
+from patience import until_true
 from user import DRIFT, FORCEFUL, SAMPLES, User, sample_body
 
 OUT = {"type": "SCALE_OUT", "aspectId": "web_aspect"}
 DEPLOYMENT, MORE = "Files/kubernetes/deployment.yaml", "Files/kubernetes/more.yaml"
 SAMPLE_OBJECTS = {"ConfigMap/web-pages", "Deployment/web", "Service/web", "PodDisruptionBudget/web"}
 NEW_OBJECTS = {"ConfigMap/web-pages", "Deployment/web", "ConfigMap/more"}
+SAMPLE_FILES = [
+    f"Files/kubernetes/{name}.yaml" for name in ("configmap", "deployment", "service", "poddisruptionbudget")
+]
+AUTOSCALER = """\
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 1
+  maxReplicas: 9
+"""
 IN = {"type": "SCALE_IN", "aspectId": "web_aspect"}
 
 
@@ -216,6 +229,48 @@ async def is_replaced(user: User, lab: LabControl, cluster_id: str, cnf_id: str,
     )
 
 
+async def is_autoscaled(user: User, lab: LabControl, cluster_id: str, folder: Path) -> None:
+    """MC-114: instantiate, the autoscaler scales, a change of package, a scale out that is refused and rolled back."""
+    scaler = "Files/kubernetes/autoscaler.yaml"
+    files = [*SAMPLE_FILES, scaler]
+    master = await lab.master_of(cluster_id)
+
+    async def package(image: str) -> str:
+        vnfd_id = str(uuid4())
+        text = (SAMPLES / "cnf" / DEPLOYMENT).read_text(encoding="utf-8").replace("nginx:1.27-alpine", image)
+        await user.upload(variant(folder, vnfd_id=vnfd_id, files={DEPLOYMENT: text, scaler: AUTOSCALER}))
+        return vnfd_id
+
+    cnf_id = await user.create(await package("nginx:1.27-alpine"))
+    body = sample_body("cnf", "instantiate")
+    body["additionalParams"] = {**body["additionalParams"], "lcm-kubernetes-def-files": files}
+    await user.do(cnf_id, "instantiate", user.on_vim(body, await user.vim_of_cluster(cluster_id)))
+    raised = """patch horizontalpodautoscaler web --type merge -p '{"spec":{"minReplicas":5}}'"""
+    await kubectl(user.installation.lab, master, raised)
+
+    async def pods() -> int:
+        there = (await lab.cluster_of(cluster_id))["pods"]
+        return sum(cnf_id in pod["labels"].values() for pod in there)
+
+    async def is_raised() -> bool:
+        return await pods() == 5
+
+    await until_true(is_raised)
+    newer = await package("nginx:1.28-alpine")
+    parameters = {"upgrade_type": "RollingUpdate", "lcm-kubernetes-def-files": files}
+    await user.do(cnf_id, "change_vnfpkg", {"vnfdId": newer, "additionalParams": parameters})
+    assert (len(await pods_of(user, lab, cluster_id, cnf_id)), await level_of(user, cnf_id)) == (5, 0)
+    operation = await user.start(cnf_id, "scale", OUT)
+    assert (await user.rest(operation))["state"] == "FAILED_TEMP"
+    error = (await user.occurrence(operation))["error"]
+    assert (error["status"], "HorizontalPodAutoscaler default/web (1 to 9)" in error["detail"]) == (422, True)
+    assert (await user.act(operation, "rollback"))["state"] == "ROLLED_BACK"
+    assert (len(await pods_of(user, lab, cluster_id, cnf_id)), await level_of(user, cnf_id)) == (5, 0)
+    assert DRIFT not in (await user.instance(cnf_id)).get("metadata", {})
+    await user.do(cnf_id, "terminate", FORCEFUL)
+    await user.delete(cnf_id)
+
+
 async def findings_are_shown(user: User, cluster_id: str, folder: Path) -> None:
     """CR-126: by default a CNF gets the network of the nodes, and the operation's view says so."""
     text = (SAMPLES / "cnf" / DEPLOYMENT).read_text(encoding="utf-8")
@@ -234,7 +289,7 @@ async def findings_are_shown(user: User, cluster_id: str, folder: Path) -> None:
 async def test_a_cnf_is_changed_and_shows_the_pods_that_run(
     user: User, v1: User, lab: LabControl, tmp_path: Path
 ) -> None:
-    """CR-022, CR-033, CR-034, CR-035, CR-087, CR-093, CR-121, API-055, API-056, API-154."""
+    """CR-022, CR-033, CR-034, CR-035, CR-087, CR-093, CR-121, MC-114, API-055, API-056, API-154."""
     cluster_id = await user.create(await user.sample("cluster"))
     await user.do(cluster_id, "instantiate", user.cluster())
     cnf_id = await a_cnf(user, cluster_id)
@@ -245,4 +300,5 @@ async def test_a_cnf_is_changed_and_shows_the_pods_that_run(
     await user.do(cnf_id, "terminate", FORCEFUL)
     await user.delete(cnf_id)
     await findings_are_shown(user, cluster_id, tmp_path)
+    await is_autoscaled(user, lab, cluster_id, tmp_path)
     await user.terminate(cluster_id)

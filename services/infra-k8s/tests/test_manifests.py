@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from kubevnfm_events.objects import VduTarget
-from kubevnfm_infra_k8s.domain.capi.autoscaling import Limits
+from kubevnfm_infra_k8s.domain.autoscalers import Limits
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, Wanted
 from kubevnfm_infra_k8s.domain.planning.preparing import prepared
 from kubevnfm_infra_k8s.domain.reading.claims import asks_for

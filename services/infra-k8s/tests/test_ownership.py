@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubevnfm_infra_k8s.domain.ownership import is_scaled_apart, owned_fields, present_fields
+from kubevnfm_infra_k8s.domain.ownership import (
+    has_owner,
+    is_applied,
+    is_kept,
+    is_ours_alone,
+    is_scaled_apart,
+    owned_fields,
+    present_fields,
+    with_scaled_fields,
+)
 
 APPLIED: dict[str, Any] = {
     "f:metadata": {"f:labels": {"f:app": {}}},
@@ -119,8 +128,33 @@ def test_owners_of_another_form_are_no_error(fields: Any) -> None:
     assert present_fields({"metadata": {"managedFields": fields}})
 
 
-def test_replicas_that_were_scaled_are_known() -> None:
+def test_replicas_that_we_have_scaled_are_known() -> None:
     assert not is_scaled_apart(OURS)
     assert is_scaled_apart(body(entry(WITHOUT_REPLICAS), scaled_by("kubevnfm")))
-    assert is_scaled_apart(body(entry(WITHOUT_REPLICAS), scaled_by("kube-controller-manager")))
-    assert not is_scaled_apart(body(entry(WITHOUT_REPLICAS), scaled_by("kubectl")))
+    for manager in ("kube-controller-manager", "kubectl"):
+        assert not is_scaled_apart(body(entry(WITHOUT_REPLICAS), scaled_by(manager)))
+
+
+def test_the_owners_of_a_number_are_known() -> None:
+    """MC-114: dropping a number resets it only if nothing but our apply owns it."""
+    path, second = ("spec", "replicas"), entry(REPLICAS, "kubevnfm-handover")
+    assert is_ours_alone(OURS, path)
+    for other in (second, scaled_by("kube-controller-manager"), entry(REPLICAS, "kubectl", "Update")):
+        assert is_applied(body(entry(APPLIED), other), path)
+        assert not is_ours_alone(body(entry(APPLIED), other), path)
+    for apart in (body(entry(WITHOUT_REPLICAS), second), body(entry(WITHOUT_REPLICAS), scaled_by("kubevnfm"))):
+        assert has_owner(apart, path)
+        assert not is_applied(apart, path)
+        assert not is_ours_alone(apart, path)
+    assert not has_owner(body(entry(WITHOUT_REPLICAS)), path)
+    assert is_kept(body(second))
+    assert not is_kept(OURS)
+
+
+def test_our_own_number_that_no_manager_owns_is_not_compared_any_more() -> None:
+    """CR-121, MC-114: after a scaling to 0; but not if another party has changed more than that."""
+    owned, zero = owned_fields(OURS), body(entry(WITHOUT_REPLICAS))
+    assert with_scaled_fields(owned, zero) == owned_fields(zero)
+    changed = body(entry({"f:spec": {"f:template": {}}}))
+    assert with_scaled_fields(owned, changed) == owned
+    assert with_scaled_fields(owned, body(entry(WITHOUT_REPLICAS), scaled_by("kubectl"))) == owned

@@ -28,6 +28,7 @@ from kubevnfm_lab.kubernetes.shapes import Shape, find_item, merged, shape_of
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
+SCALE: Final = "scale"
 
 
 @dataclass(frozen=True)
@@ -98,10 +99,21 @@ def record_update(old: Obj | None, new: Obj, resource: Resource, *, manager: str
         return
     me = Owner(manager, UPDATE, resource.api_version, frozenset(), now(), subresource)
     mine = next((owner for owner in owners if owner.identity == me.identity), me)
+    is_recorded = subresource != SCALE or _is_scale_recorded(after, owners, changed)
+    recorded = changed if is_recorded else frozenset()
     # An update takes a changed field from every other manager.
     rest = [replace(owner, fields=owner.fields - changed - gone) for owner in owners if owner.identity != me.identity]
-    mine = replace(mine, fields=(mine.fields | changed) - gone, time=me.time, api_version=me.api_version)
+    mine = replace(mine, fields=((mine.fields - changed) | recorded) - gone, time=me.time, api_version=me.api_version)
     _write_owners(new, [*rest, mine])
+
+
+def _is_scale_recorded(after: Mapping[Path, Any], owners: Sequence[Owner], changed: FieldSet) -> bool:
+    """Return whether the one who sets a Scale gets the number of replicas.
+
+    Kubernetes records an owner of a Scale only in place of another one; and 0 is left out of its JSON, so that the number has
+    no owner afterwards.
+    """
+    return any(owner.fields & changed for owner in owners) and all(after.get(path) != 0 for path in changed)
 
 
 def apply(

@@ -92,6 +92,42 @@ async def test_scaling_takes_replicas_from_the_applier(api: Any, a_deployment: C
     assert '"scaler"' in answer.body["message"]
 
 
+async def test_a_number_that_its_only_owner_drops_is_reset(api: Any, a_deployment: Callable[..., Any]) -> None:
+    """Seen on Kubernetes 1.34.10: 3 replicas become 1, unless a second manager owns them too."""
+    without = a_deployment()
+    del without["spec"]["replicas"]
+    await api.apply(f"{DEPLOYMENTS}/web", a_deployment(replicas=3), manager="kubevnfm")
+    dropped = await api.apply(f"{DEPLOYMENTS}/web", without, manager="kubevnfm")
+    assert dropped.body["spec"]["replicas"] == 1
+    await api.apply(f"{DEPLOYMENTS}/web", a_deployment(replicas=3), manager="kubevnfm")
+    part = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 3}}
+    await api.apply(f"{DEPLOYMENTS}/web", part, manager="second")
+    shared = await api.apply(f"{DEPLOYMENTS}/web", without, manager="kubevnfm")
+    assert shared.body["spec"]["replicas"] == 3
+
+
+async def test_a_scale_records_an_owner_only_in_place_of_another_one(
+    api: Any, a_deployment: Callable[..., Any]
+) -> None:
+    """Seen on Kubernetes 1.34.10: a number without an owner keeps none, and 0 loses its owners."""
+
+    async def scaled(count: int) -> set[str]:
+        await api.patch(f"{DEPLOYMENTS}/web/scale?fieldManager=scaler", {"spec": {"replicas": count}})
+        found = await api.get(f"{DEPLOYMENTS}/web")
+        assert found["spec"]["replicas"] == count
+        entries = found["metadata"]["managedFields"]
+        return {each["manager"] for each in entries if "f:replicas" in each["fieldsV1"].get("f:spec", {})}
+
+    without = a_deployment()
+    del without["spec"]["replicas"]
+    await api.apply(f"{DEPLOYMENTS}/web", without, manager="kubevnfm")
+    assert await scaled(4) == set()
+    await api.apply(f"{DEPLOYMENTS}/web", a_deployment(replicas=2), manager="kubevnfm")
+    assert await scaled(4) == {"scaler"}
+    assert await scaled(0) == set()
+    assert await scaled(3) == set()
+
+
 async def test_containers_env_and_ports_merge_by_their_keys(api: Any, a_deployment: Callable[..., Any]) -> None:
     body = a_deployment()
     body["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": "1"}]

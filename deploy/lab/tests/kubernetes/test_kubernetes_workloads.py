@@ -346,13 +346,15 @@ async def test_an_eviction_respects_the_disruption_budget(api: Any, a_deployment
 
 
 async def test_an_autoscaler_keeps_replicas_inside_its_bounds(api: Any, a_deployment: Callable[..., Any]) -> None:
-    await api.post(f"{APPS}/deployments", a_deployment(replicas=1))
+    await api.post(f"{APPS}/deployments?fieldManager=someone", a_deployment(replicas=1))
     ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     scalers = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
     spec = {"scaleTargetRef": ref, "minReplicas": 2, "maxReplicas": 4}
     await api.post(scalers, {"metadata": {"name": "h"}, "spec": spec})
     scaled = await api.until(scalers, "h", lambda h: (h.get("status") or {}).get("currentReplicas") == 2)
     assert conditions(scaled)["AbleToScale"][0] == "True"
+    owners = (await api.get(f"{APPS}/deployments/web"))["metadata"]["managedFields"]
+    assert ("kube-controller-manager", "scale") in {(each["manager"], each.get("subresource")) for each in owners}
 
 
 async def test_an_api_service_is_available_when_its_service_is(api: Any, a_deployment: Callable[..., Any]) -> None:

@@ -31,6 +31,10 @@ class Discovery:
         """Have the next unknown or known kind read from the cluster."""
         self._is_fresh = False
 
+    def known_resource(self, api_version: str, kind: str) -> Resource | None:
+        """Return how the kind was served when kinds were read last."""
+        return self._kinds.get((api_version, kind))
+
     async def resource(self, api_version: str, kind: str) -> Resource | None:
         """Return how the kind is served, None if it is not. Unknown kinds are read from the cluster."""
         found = self._kinds.get((api_version, kind)) if self._is_fresh else None

@@ -19,7 +19,7 @@ from kubevnfm_infra_k8s.adapters.discovery import Discovery
 from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, named, version_of
 from kubevnfm_infra_k8s.adapters.transport import JSON, LARGEST_ANSWER, Answer, AnswerTooLong, Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectRefused, WebhookUnavailable
-from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, Body, ObjectKey, Resource, field_at
+from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, KEEPING_MANAGER, Body, ObjectKey, Resource, field_at
 from kubevnfm_infra_k8s.domain.ports import Propagation, Seen
 
 log = structlog.get_logger()
@@ -96,6 +96,9 @@ class KubernetesCluster:
 
     async def kinds(self) -> Sequence[Resource]:
         return await self._discovery.kinds()
+
+    def known_resource(self, api_version: str, kind: str) -> Resource | None:
+        return self._discovery.known_resource(api_version, kind)
 
     def forget_kinds(self) -> None:
         self._discovery.forget()
@@ -319,6 +322,15 @@ class KubernetesCluster:
             # Discovery has shown the kind. So either one of several API servers is behind, or it was just removed.
             self._discovery.forget()
             raise ClusterUnavailable(f"{key}: {key.api_version} does not serve {key.kind} at present")
+
+    async def keep(self, resource: Resource, key: ObjectKey, part: Body) -> None:
+        named = {**part, "apiVersion": key.api_version, "kind": key.kind}
+        named["metadata"] = {**(part.get("metadata") or {}), "name": key.name}
+        path, query = _path(resource, key), {"fieldManager": KEEPING_MANAGER}
+        answer = await self._write("PATCH", path, key, query, named, content_type=_APPLY)
+        # 409: the part, or the object, is another one by now. 405, 415: a server that has no owners of fields.
+        if answer.status not in (404, 405, 409, 415):
+            self._object(answer, key)
 
     async def patch(self, resource: Resource, key: ObjectKey, change: Body) -> Body | None:
         query = {"fieldManager": FIELD_MANAGER}

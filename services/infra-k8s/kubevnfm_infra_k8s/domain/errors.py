@@ -9,6 +9,7 @@ from kubevnfm_csar.capi_providers import ContractLoss
 from kubevnfm_events.objects import ObjectsApplied
 from kubevnfm_kit.errors import Conflict, NotFound, OutsideUnavailable, TimedOut, VnfmError
 
+from kubevnfm_infra_k8s.domain.autoscalers import Autoscaler
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 
 
@@ -81,6 +82,16 @@ class OutsideAutoscaler(
 
     def __init__(self, key: ObjectKey, count: int, limits: str) -> None:
         super().__init__(f"{key}: {count} replicas wanted, {limits} expected by the annotations of its autoscaler")
+
+
+class Autoscaled(VnfmError, code="replicas-autoscaled", title="Number of replicas belongs to an autoscaler"):
+    """An autoscaler calculates the number and would take another one back (multicloud.md MC-114); nothing was changed."""
+
+    def __init__(self, key: ObjectKey, count: int, owner: Autoscaler) -> None:
+        limits = f" ({owner.limits.in_words})" if owner.limits.in_words else ""
+        super().__init__(
+            f"{key}: {count} replicas wanted, but {owner.name}{limits} chooses the number: {owner.way_out}"
+        )
 
 
 class ObjectMissing(WithRemains, code="object-missing", title="Kubernetes object does not exist"):

@@ -16,6 +16,8 @@ Body = Mapping[str, Any]
 
 FIELD_MANAGER: Final = "kubevnfm"
 """The name under which the API server records the fields that we have applied."""
+KEEPING_MANAGER: Final = f"{FIELD_MANAGER}-handover"
+"""The name for numbers of replicas that we no longer apply, until their autoscaler has set another one."""
 INSTANCE_LABEL: Final = "kubevnfm.io/vnf-instance-id"
 TACKER_LABEL: Final = "tacker_vnf_instance_id"
 """The label by which existing tools select a VNF's objects; it has the same value."""
@@ -147,6 +149,8 @@ class Wanted:
     """The name in the manifest, if the object has another one (capi.md CR-095)."""
     topology_vdus: tuple[str, ...] = ()
     """A Cluster: the ids of the VDUs for which parts of its topology stand."""
+    autoscaled_at: tuple[str, ...] = ()
+    """The path of the number of replicas that an autoscaler chooses, which ``body`` therefore lacks; empty: the number is ours."""
 
     @property
     def is_kept_on_delete(self) -> bool:

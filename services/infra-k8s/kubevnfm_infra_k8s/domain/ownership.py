@@ -11,17 +11,13 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, RESTART_ANNOTATION, Body, annotations_of, field_at
+from kubevnfm_infra_k8s.domain.autoscalers import REPLICAS, SCALE, is_managed_outside, is_of_autoscaler
+from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, KEEPING_MANAGER, RESTART_ANNOTATION, Body, field_at
 
 Path = tuple[str, ...]
 """The elements of a path as ``fieldsV1`` writes them: ``f:spec``, ``k:{"name":"web"}``."""
 
-_SCALE: Final = "scale"
 _REPLICAS: Final[Path] = ("f:spec", "f:replicas")
-_AUTOSCALERS: Final = frozenset({"kube-controller-manager", "cluster-autoscaler"})
-"""The managers that set numbers of replicas by the subresource ``scale``; the first one is the HorizontalPodAutoscaler's."""
-_REPLICAS_MANAGED_BY: Final = "cluster.x-k8s.io/replicas-managed-by"
-"""The annotation of a MachinePool whose number of replicas belongs to a service of the cloud."""
 _OWN_MARKS: Final = frozenset({f"f:{RESTART_ANNOTATION}", "f:rolloutAfter"})
 """Fields that our own changes of a running object add to what was applied; for Cluster API's v1beta2 see `_counts`."""
 _OF_CONTROLLERS: Final = frozenset({"f:caBundle", "f:controlPlaneEndpoint"})
@@ -40,9 +36,13 @@ def owned_fields(body: Body) -> str:
 
 
 def with_scaled_fields(owned: str, body: Body) -> str:
-    """Return ``owned`` with the number of replicas that we have set by ``scale``, if our last write did not have it."""
+    """Return ``owned`` with the number of replicas that we have set by ``scale``, if our last write did not have it.
+
+    Without the number if that is 0: the API server then records no owner of it.
+    """
     ours, scaled, _ = _fields(body)
-    return _hash(ours | scaled) if owned == _hash(ours) else owned
+    is_lost = owned == with_number(body) and not has_owner(body, REPLICAS)
+    return _hash(ours | scaled) if owned == _hash(ours) or is_lost else owned
 
 
 def present_fields(body: Body) -> Sequence[str]:
@@ -55,10 +55,50 @@ def present_fields(body: Body) -> Sequence[str]:
     return tuple(dict.fromkeys([_hash(ours | scaled | autoscaled), _hash(ours)]))
 
 
+def with_number(body: Body) -> str:
+    """Return the hash of our present fields as if the number of replicas were ours: that of an object that lacks it alone."""
+    ours, scaled, _ = _fields(body)
+    return _hash(ours | scaled | {_REPLICAS})
+
+
 def is_scaled_apart(body: Body) -> bool:
-    """Return whether ``spec.replicas`` was set by ``scale``, by us or by an autoscaler: an apply without it keeps it."""
-    ours, scaled, autoscaled = _fields(body)
-    return _REPLICAS in (scaled | autoscaled) and _REPLICAS not in ours
+    """Return whether we have set ``spec.replicas`` by ``scale`` since our last apply: one without it keeps it."""
+    ours, scaled, _ = _fields(body)
+    return _REPLICAS in scaled and _REPLICAS not in ours
+
+
+def is_ours_alone(body: Body, path: Sequence[str]) -> bool:
+    """Return whether nothing but our own apply owns a field: an apply without it resets it to its default."""
+    wanted = tuple(f"f:{name}" for name in path)
+    owners = [each for each in _entries(body) if wanted in set(_paths(field_at(each, "fieldsV1")))]
+    return bool(owners) and all(_is_applied(each) for each in owners)
+
+
+def is_applied(body: Body, path: Sequence[str]) -> bool:
+    """Return whether our own apply owns a field."""
+    wanted = tuple(f"f:{name}" for name in path)
+    return any(_is_applied(each) and wanted in set(_paths(field_at(each, "fieldsV1"))) for each in _entries(body))
+
+
+def has_owner(body: Body, path: Sequence[str]) -> bool:
+    """Return whether any manager owns a field."""
+    wanted = tuple(f"f:{name}" for name in path)
+    return any(wanted in set(_paths(field_at(each, "fieldsV1"))) for each in _entries(body))
+
+
+def is_kept(body: Body) -> bool:
+    """Return whether our second field manager owns a part of an object."""
+    return any(field_at(each, "manager") == KEEPING_MANAGER for each in _entries(body))
+
+
+def _is_applied(entry: Any) -> bool:
+    parts = (field_at(entry, "manager"), field_at(entry, "operation"), field_at(entry, "subresource") or "")
+    return parts == (FIELD_MANAGER, "Apply", "")
+
+
+def _entries(body: Body) -> Sequence[Any]:
+    entries = field_at(body, "metadata", "managedFields")
+    return entries if isinstance(entries, list) else []
 
 
 def _fields(body: Body) -> tuple[frozenset[Path], frozenset[Path], frozenset[Path]]:
@@ -66,15 +106,14 @@ def _fields(body: Body) -> tuple[frozenset[Path], frozenset[Path], frozenset[Pat
     ours: set[Path] = set()
     scaled: set[Path] = set()
     autoscaled: set[Path] = set()
-    entries = field_at(body, "metadata", "managedFields")
-    for entry in entries if isinstance(entries, list) else []:
-        manager, subresource = field_at(entry, "manager"), field_at(entry, "subresource") or ""
+    for entry in _entries(body):
         paths = _paths(field_at(entry, "fieldsV1"))
-        if manager == FIELD_MANAGER:
-            (scaled if subresource == _SCALE else ours).update(each for each in paths if _counts(each))
-        elif manager in _AUTOSCALERS and subresource == _SCALE:
+        if field_at(entry, "manager") == FIELD_MANAGER:
+            is_scale = field_at(entry, "subresource") == SCALE
+            (scaled if is_scale else ours).update(each for each in paths if _counts(each))
+        elif is_of_autoscaler(entry):
             autoscaled.update(paths)
-        elif _REPLICAS_MANAGED_BY in annotations_of(body):
+        elif is_managed_outside(body):
             autoscaled.update(each for each in paths if each == _REPLICAS)
     return frozenset(ours), frozenset(scaled), frozenset(autoscaled)
 

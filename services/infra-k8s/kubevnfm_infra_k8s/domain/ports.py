@@ -60,6 +60,10 @@ class Cluster(Protocol):
         """Return all kinds that the cluster serves, each in the version that it prefers."""
         ...
 
+    def known_resource(self, api_version: str, kind: str) -> Resource | None:
+        """Return what `resource` would, from the cache alone: None also for a kind that the cluster serves since lately."""
+        ...
+
     def forget_kinds(self) -> None:
         """Clear the cache of kinds."""
         ...
@@ -119,6 +123,14 @@ class Cluster(Protocol):
         """Create or change the object (server-side apply as ``kubevnfm``, forced); return the server's version of it.
 
         Raises WebhookUnavailable while an admission webhook does not answer.
+        """
+        ...
+
+    async def keep(self, resource: Resource, key: ObjectKey, part: Body) -> None:
+        """Own a part of the object also as a second field manager, so that `apply` leaves it as it is if it lacks it.
+
+        ``part`` has the present values, and the uid of the object in its metadata. Does nothing if another party has changed
+        one of them, or the object is another one: then others own the part, or there is nothing to keep.
         """
         ...
 

@@ -11,6 +11,7 @@ from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_
 
 from kubevnfm_infra_k8s.domain.capi.topology import workload_cluster
 from kubevnfm_infra_k8s.domain.changing.repairing import RepairRun
+from kubevnfm_infra_k8s.domain.changing.taking_back import autoscalers_in, freed
 from kubevnfm_infra_k8s.domain.errors import ContractGoesBack, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.planning.plan import Plan
 from kubevnfm_infra_k8s.domain.reading.instance_facts import providers_in
@@ -69,9 +70,16 @@ class ApplyHandlers(Handling):
                 await _check_contracts(step, planned)
                 await step.apply(planned, step.applying(wait, progress, rehearses=True))
             # Until the new objects are ready, the old ones serve.
-            if not await step.until_ready(wait, planned, progress) or not await step.prune(
-                step.pruning(wait), {each.key for each in planned.objects}
-            ):
+            wanted = {each.key for each in planned.objects}
+            before = autoscalers_in(step.release)
+            if not await step.until_ready(wait, planned, progress) or not await step.prune(step.pruning(wait), wanted):
+                return NotYet(AGAIN_S)
+            # An autoscaler owns the numbers until it is gone; what is planned then has ours.
+            if autoscalers_in(step.release) != before:
+                return NotYet(AGAIN_S)
+            if ours := await freed(step.cluster, planned.objects):
+                run = replace(step.applying(wait, progress), only=ours)
+                step.release = await run.apply(planned, step.release, applied_by=step.attempt)
                 return NotYet(AGAIN_S)
         await progress.finished("all objects are ready, and others are gone", total=len(step.release.entries))
         return Done(ObjectsReplaced(**dict(await step.facts())))

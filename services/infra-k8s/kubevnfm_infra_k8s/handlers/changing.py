@@ -13,7 +13,7 @@ from kubevnfm_events.objects import (
     ScaleObjects,
     UpdateObjects,
 )
-from kubevnfm_worker.outcome import Done, NotYet, Outcome
+from kubevnfm_worker.outcome import Done, NotYet, Outcome, nothing_made
 
 from kubevnfm_infra_k8s.domain.changing.healing import BARE, HealRun
 from kubevnfm_infra_k8s.domain.changing.scaling import Scaled, ScaleRun
@@ -73,7 +73,8 @@ class ChangeHandlers(Handling):
         """Set the objects' numbers of replicas, and wait until they are reached; a repeated call only waits."""
         wait, progress = await step.wait(command.wait_timeout_s), step.progress("scale")
         run = ScaleRun(wait, progress)
-        objects = await run.find(command.objects, step.release)
+        with nothing_made():
+            objects = await run.find(command.objects, step.release)
         async with step.showing_remains():
             # Before pods leave, which may be all that connects a claim with its StatefulSet.
             await step.store_seen(wait)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -139,20 +139,8 @@ class Ground:
         )
 
     async def autoscale(self, name: str, *, least: int) -> None:
-        """Have a HorizontalPodAutoscaler raise the number of a Deployment; the lab has no controller for it."""
-        if REAL is None:
-            await self.scale_as_other(name, least, manager="kube-controller-manager")
-            return
-        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-        spec = {"scaleTargetRef": target, "minReplicas": least, "maxReplicas": least + 1}
-        await self.create(
-            {
-                "apiVersion": "autoscaling/v2",
-                "kind": "HorizontalPodAutoscaler",
-                "metadata": {"name": name, "namespace": self.namespace},
-                "spec": spec,
-            }
-        )
+        """Have a HorizontalPodAutoscaler of others raise the number of a Deployment."""
+        await self.create(an_autoscaler(name, least=least, most=least + 1, namespace=self.namespace))
 
         async def is_raised() -> bool:
             found = await self.shown("apps/v1", "Deployment", name)
@@ -171,13 +159,15 @@ class Ground:
         )
         return {"stage": name}
 
-    async def limited(self, *, verbs: Sequence[str] = (), resources: Sequence[str] = ()) -> Ground:
+    async def limited(
+        self, *, verbs: Sequence[str] = (), resources: Sequence[str] = (), groups: Sequence[str] = ("",)
+    ) -> Ground:
         """Return the same with credentials that are limited to the namespace: ClusterRole ``admin``, or only these verbs."""
         name = {"name": "limited"}
         account = await self.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": name})
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"}
         if verbs:
-            rules = [{"apiGroups": [""], "resources": list(resources), "verbs": list(verbs)}]
+            rules = [{"apiGroups": list(groups), "resources": list(resources), "verbs": list(verbs)}]
             await self.create({"apiVersion": _RBAC, "kind": "Role", "metadata": name, "rules": rules})
             role |= {"kind": "Role", "name": "limited"}
         subject = {"kind": "ServiceAccount", "name": "limited", "namespace": self.namespace}
@@ -205,6 +195,22 @@ class Ground:
         text = base64.b64decode(found["data"]["token"]).decode()
         vim = self.site.vim.model_copy(update={"access_info": {"bearer_token": Secret(text)}})
         return replace(self, site=replace(self.site, vim=vim))
+
+
+def an_autoscaler(name: str, *, least: int = 1, most: int = 9, kind: str = "Deployment", namespace: str = "") -> Body:
+    """Return a HorizontalPodAutoscaler for the workload of its name; without metrics it holds the limits alone."""
+    target = {"apiVersion": "apps/v1", "kind": kind, "name": name}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
+        "spec": {"scaleTargetRef": target, "minReplicas": least, "maxReplicas": most},
+    }
+
+
+@pytest.fixture
+def autoscaler() -> Callable[..., Body]:
+    return an_autoscaler
 
 
 @pytest.fixture

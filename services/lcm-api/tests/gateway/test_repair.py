@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from cnf_world import deployed, of_pods
 from kubevnfm_events.capi import AwaitCluster
-from kubevnfm_events.objects import ObjectsRepaired, ObjectsScaled, RepairObjects
+from kubevnfm_events.objects import ObjectsRepaired, ObjectsScaled, RepairObjects, ScaleObjects
 from lcm_world import World
 from workload_world import AWAIT, applied, built, machines, sent, shown
 
@@ -43,6 +43,22 @@ async def test_a_cnf_is_repaired_at_its_present_scale(world: World, version: str
     info = (await shown(world, instance_id))["instantiatedVnfInfo"]
     assert [one["id"] for one in info["vnfcResourceInfo"]] == ["web-1", "web-2", "web-3"]
     assert info["scaleStatus"] == [{"aspectId": "web_aspect", "scaleLevel": 1}]
+
+
+async def test_a_scaling_says_which_objects_get_another_number(world: World) -> None:
+    """MC-114: those that do not keep the number of their autoscaler; the way back has the same ones."""
+    instance_id = await deployed(world)
+    world.twins.answers[SCALE] = of_pods(ObjectsScaled, 2)
+    level = {"scaleInfo": [{"aspectId": "web_aspect", "scaleLevel": 0}]}
+    await world.reached(await world.ask(instance_id, "scale_to_level", level), "COMPLETED")
+    world.twins.failing = {SCALE}
+    operation_id = await world.ask(instance_id, "scale", OUT)
+    await world.reached(operation_id, "FAILED_TEMP")
+    world.twins.failing = set()
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)
+    await world.reached(operation_id, "ROLLED_BACK")
+    scalings = [[(one.count, one.is_change) for one in each.objects] for each in sent(world, ScaleObjects)]
+    assert scalings == [[(2, False)], [(3, True)], [(2, True)]]
 
 
 async def test_a_failed_repair_shows_what_exists_and_is_retried(world: World) -> None:

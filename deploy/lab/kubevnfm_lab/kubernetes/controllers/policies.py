@@ -8,12 +8,22 @@ from typing import Final
 
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane, Keys, itself
 from kubevnfm_lab.kubernetes.controllers.pods import is_active, is_ready
-from kubevnfm_lab.kubernetes.objects import Key, Obj, controller_of, key_of, labels_of, value_at, with_condition
+from kubevnfm_lab.kubernetes.objects import (
+    Key,
+    Obj,
+    controller_of,
+    copy_of,
+    key_of,
+    labels_of,
+    value_at,
+    with_condition,
+)
 from kubevnfm_lab.kubernetes.selectors import matches_selector
 from kubevnfm_lab.kubernetes.store import Change
 
 _BUDGETS: Final = "poddisruptionbudgets.policy"
 _AUTOSCALERS: Final = "horizontalpodautoscalers.autoscaling"
+_MANAGER: Final = "kube-controller-manager"
 _API_SERVICES: Final = "apiservices.apiregistration.k8s.io"
 
 
@@ -123,7 +133,7 @@ class Autoscalers:
             return
         spec = autoscaler["spec"]
         ref = spec["scaleTargetRef"]
-        resource = self._plane.registry.table.by_kind(ref.get("apiVersion", "apps/v1"), ref["kind"])
+        resource = self._plane.registry.table.by_kind(ref.get("apiVersion", ""), ref["kind"])
         place = Key(key.namespace, ref["name"])
         target = self._plane.store.get(resource.store_name, place) if resource is not None else None
         conditions = value_at(autoscaler, "status", "conditions") or []
@@ -140,7 +150,10 @@ class Autoscalers:
         # Zero replicas switch an autoscaler off.
         wanted = min(max(replicas, spec["minReplicas"]), spec["maxReplicas"]) if replicas else 0
         if wanted != replicas:
-            self._plane.registry.change(resource.store_name, place, lambda obj: obj["spec"].update(replicas=wanted))
+            scaled: Obj = copy_of(self._plane.registry.get(resource, place))
+            scaled["spec"]["replicas"] = wanted
+            # It writes through the subresource, as its owner of the field shows.
+            self._plane.registry.replace(resource, scaled, subresource="scale", manager=_MANAGER)
         conditions = with_condition(
             conditions,
             "AbleToScale",

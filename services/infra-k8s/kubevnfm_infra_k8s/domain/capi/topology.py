@@ -15,7 +15,7 @@ from kubevnfm_events.credentials import WorkloadCluster
 from kubevnfm_events.objects import VduTarget
 from kubevnfm_kit.errors import InvalidInput
 
-from kubevnfm_infra_k8s.domain.capi.autoscaling import Limits
+from kubevnfm_infra_k8s.domain.autoscalers import Limits
 from kubevnfm_infra_k8s.domain.capi.contract import NAME_LABEL, is_cluster
 from kubevnfm_infra_k8s.domain.capi.machines import (
     CONTROL_PLANE_VDU,

@@ -126,7 +126,7 @@ def _without_obsolete(release: Release, found: Mapping[ObjectKey, Difference], k
 
 
 def _keeping_scale(wanted: Wanted, found: Mapping[ObjectKey, Difference]) -> Wanted:
-    """Return the object without its number of replicas if an autoscaler, or our own scaling, has set it since."""
+    """Return the object without its number of replicas if our own scaling has set it since."""
     difference = found.get(wanted.key)
     if difference is None or difference.what != "changed" or not is_scaled_apart(difference.there or {}):
         return wanted

@@ -14,12 +14,13 @@ import structlog
 from kubevnfm_events.objects import ObjectCount, ObjectFacts
 from kubevnfm_kit.errors import Unprocessable
 
-from kubevnfm_infra_k8s.domain.capi.autoscaling import Limits
+from kubevnfm_infra_k8s.domain.autoscalers import Autoscalers, Limits
 from kubevnfm_infra_k8s.domain.capi.topology import limits_of_part, owner_of_part, part_of, with_part_count
 from kubevnfm_infra_k8s.domain.changing.applied_fields import applied_part, applied_version
 from kubevnfm_infra_k8s.domain.changing.relabelling import is_ours
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import (
+    Autoscaled,
     ForeignObjects,
     MachinesMissing,
     NotScalable,
@@ -29,6 +30,7 @@ from kubevnfm_infra_k8s.domain.errors import (
 )
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at, uid_of
 from kubevnfm_infra_k8s.domain.progress import Progress
+from kubevnfm_infra_k8s.domain.reading.autoscaling import autoscalers_of
 from kubevnfm_infra_k8s.domain.reading.instance_facts import instance_pods
 from kubevnfm_infra_k8s.domain.reading.vdus import owned_pods
 from kubevnfm_infra_k8s.domain.release import Release
@@ -65,12 +67,16 @@ class ScaleRun:
     async def find(self, counts: Sequence[ObjectCount], release: Release) -> Sequence[Scaled]:
         """Return the objects to scale; nothing is changed.
 
-        Raises: NotScalable, UnknownKinds, ObjectMissing, ForeignObjects, OutsideAutoscaler naming the object; Unprocessable for a
-        part that the topology of a Cluster does not have.
+        Those of an autoscaler whose number the request does not change are left out. Raises: NotScalable, UnknownKinds,
+        ObjectMissing, ForeignObjects, Autoscaled, OutsideAutoscaler naming the object; Unprocessable for a part that the topology
+        of a Cluster does not have.
         """
-        return await each_of(counts, lambda each: self._find(each, release))
+        namespaces = {each.namespace for each in counts if each.namespace and each.topology is None}
+        autoscalers = await autoscalers_of(self.wait.cluster, namespaces)
+        found = await each_of(counts, lambda each: self._find(each, release, autoscalers))
+        return [each for each in found if each is not None]
 
-    async def _find(self, wanted: ObjectCount, release: Release) -> Scaled:
+    async def _find(self, wanted: ObjectCount, release: Release, autoscalers: Autoscalers) -> Scaled | None:
         key = ObjectKey(wanted.api_version, wanted.kind, wanted.namespace or "", wanted.name)
         resource = await self._resource(*key.api_kind)
         if wanted.topology is None and not resource.is_scalable:
@@ -81,17 +87,25 @@ class ScaleRun:
         if not await is_ours(self.wait.cluster, resource, key, body, release):
             raise ForeignObjects([key])
         if wanted.topology is not None:
-            return await self._find_in_topology(key, resource, body, wanted.topology, wanted.count)
-        limits = Limits.from_object(body)
+            return await self._find_in_topology(key, resource, body, wanted.topology, wanted)
+        owner, limits = autoscalers.owner_of(key, body, body), Limits.from_object(body)
+        if owner is not None and not wanted.is_change:
+            return None
+        if owner is not None and not owner.keeps_given_numbers:
+            raise Autoscaled(key, wanted.count, owner)
         if not limits.allow(wanted.count):
             raise OutsideAutoscaler(key, wanted.count, limits.in_words)
         return Scaled(key, resource, uid_of(body), wanted.count)
 
-    async def _find_in_topology(self, key: ObjectKey, resource: Resource, body: Body, name: str, count: int) -> Scaled:
+    async def _find_in_topology(
+        self, key: ObjectKey, resource: Resource, body: Body, name: str, wanted: ObjectCount
+    ) -> Scaled | None:
         part = part_of(body, name)
         if part is None:
             raise Unprocessable("spec.topology", f"{key} has no {name} there, whose number is to change")
-        limits = limits_of_part(part)
+        limits, count = limits_of_part(part), wanted.count
+        if limits.are_complete and not wanted.is_change:
+            return None
         if not limits.allow(count):
             raise OutsideAutoscaler(key, count, limits.in_words)
         if not limits.are_complete:

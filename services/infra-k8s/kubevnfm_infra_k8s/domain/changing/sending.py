@@ -12,6 +12,7 @@ from kubevnfm_kit.clock import rfc3339
 
 from kubevnfm_infra_k8s.domain.changing.applied_fields import applied_version
 from kubevnfm_infra_k8s.domain.changing.dry_run import may_be_cured
+from kubevnfm_infra_k8s.domain.changing.handing_over import hand_over
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotReady, ObjectsRefused, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, field_at, labels_of
@@ -122,6 +123,8 @@ class Sender:
         tries, since = 0, self.wait.clock.now()
         while True:
             try:
+                if there is not None and wanted.autoscaled_at:
+                    await hand_over(self.wait.cluster, wanted, there)
                 applied = await self.wait.cluster.apply(wanted.resource, wanted.key, body)
                 if there is not None and applied_version(there) not in (None, wanted.key.api_version):
                     # The API server has compared the two sets of our fields by conversions, which can lose some. Now both

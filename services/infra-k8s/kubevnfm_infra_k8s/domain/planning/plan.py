@@ -12,6 +12,7 @@ from kubevnfm_infra_k8s.domain.capi.topology import topology_vdus, with_topology
 from kubevnfm_infra_k8s.domain.errors import UnknownKinds
 from kubevnfm_infra_k8s.domain.objects import Body, Resource, Wanted, digest_of
 from kubevnfm_infra_k8s.domain.planning.preparing import placed, prepared
+from kubevnfm_infra_k8s.domain.planning.replicas import without_autoscaled_replicas
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reading.claims import with_present_marks
 from kubevnfm_infra_k8s.domain.reading.existing import served_kinds
@@ -96,7 +97,7 @@ async def plan(
         )
     return Plan(
         namespace,
-        await with_present_marks(cluster, objects),
+        await without_autoscaled_replicas(cluster, await with_present_marks(cluster, objects)),
         all_served=all(served.values()),
         without_workload=vdus_without_workload(implemented, order.vdus),
     )

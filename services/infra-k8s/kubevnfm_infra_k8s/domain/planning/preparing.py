@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from kubevnfm_infra_k8s.domain.capi.autoscaling import Limits
 from kubevnfm_infra_k8s.domain.objects import (
     CLAIM_OF_ANNOTATION,
     INSTANCE_LABEL,
@@ -46,10 +45,7 @@ def prepared(
         template["metadata"] = {**inner, "labels": {**(inner.get("labels") or {}), **own}}
     if (manifest.api_version.rpartition("/")[0], manifest.kind) == ("apps", "StatefulSet"):
         _mark_claims(body, own)
-    if Limits.from_object(body).are_complete:
-        # Otherwise each apply would take the number back that the autoscaler has chosen.
-        body["spec"] = {name: value for name, value in (body.get("spec") or {}).items() if name != "replicas"}
-    elif replicas is not None:
+    if replicas is not None:
         body["spec"] = {**(body.get("spec") or {}), "replicas": replicas}
     return without_others_bundles(body)
 

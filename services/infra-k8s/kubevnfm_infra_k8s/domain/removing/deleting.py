@@ -28,6 +28,7 @@ from kubevnfm_infra_k8s.domain.objects import (
     FIELD_MANAGER,
     INSTANCE_LABEL,
     KEEP_ANNOTATION,
+    KEEPING_MANAGER,
     MANAGED_BY,
     OPERATION_ANNOTATION,
     PODS,
@@ -427,7 +428,7 @@ def propagation_of(key: ObjectKey, body: Body) -> Propagation:
     if not key.is_custom:
         return Propagation.FOREGROUND if key.kind in _OWNERS else Propagation.BACKGROUND
     writers = {each.get("manager") for each in field_at(body, "metadata", "managedFields") or []}
-    is_touched = bool(writers - {FIELD_MANAGER}) or bool(field_at(body, "metadata", "finalizers"))
+    is_touched = bool(writers - {FIELD_MANAGER, KEEPING_MANAGER}) or bool(field_at(body, "metadata", "finalizers"))
     return Propagation.FOREGROUND if is_touched else Propagation.BACKGROUND
 
 

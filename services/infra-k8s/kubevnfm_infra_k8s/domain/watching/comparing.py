@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from kubevnfm_infra_k8s.domain.errors import Forbidden
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.ownership import with_number
 from kubevnfm_infra_k8s.domain.ports import Cluster, SharedObjects
+from kubevnfm_infra_k8s.domain.reading.autoscaling import autoscalers_of
 from kubevnfm_infra_k8s.domain.reading.existing import find_all, served_kinds
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.watching.drift import Deviation, Sighting, judge
@@ -51,7 +53,29 @@ async def differences(
             what = judge(entry, Sighting(entry.uid, seen.fields, seen.instance, seen.is_going))
         if what is not None:
             found[entry.key] = Difference(what, body)
-    return found
+    return await _without_autoscaled(cluster, entries, found)
+
+
+async def _without_autoscaled(
+    cluster: Cluster, entries: Sequence[Entry], found: Mapping[ObjectKey, Difference]
+) -> Mapping[ObjectKey, Difference]:
+    """Return the differences without the objects of which nothing but the number was changed, and that have an autoscaler.
+
+    Not every number of an autoscaler has a field manager: the API server records none for 0, and some have names of their own.
+    """
+    bodies = {
+        entry.key: each.there
+        for entry in entries
+        if (each := found.get(entry.key)) is not None
+        and each.what == "changed"
+        and each.there is not None
+        and entry.owned == with_number(each.there)
+    }
+    if not bodies:
+        return found
+    autoscalers = await autoscalers_of(cluster, {key.namespace for key in bodies})
+    scaled = {key for key, body in bodies.items() if autoscalers.owner_of(key, body, body) is not None}
+    return {key: each for key, each in found.items() if key not in scaled}
 
 
 async def _is_of_a_holder(shared: SharedObjects, release: Release, entry: Entry, seen: Sighting) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kubevnfm_events.objects import ObjectCount, ObjectFacts
@@ -62,10 +62,17 @@ def scaling(
         why = f"none of the VDUs {', '.join(sorted(vdu_ids)) or '(none)'} has an object to scale"
         raise Unprocessable(levels.place, why)
     check_objects_exist(vnf.record, (one for one, _ in objects), "scale")
+    is_change = {vdu_id: wanted[vdu_id] != present[vdu_id] for _, vdu_id in objects}
+
+    def numbered(counts: Mapping[str, int]) -> tuple[ObjectCount, ...]:
+        return tuple(
+            one.model_copy(update={"count": counts[vdu_id], "is_change": is_change[vdu_id]}) for one, vdu_id in objects
+        )
+
     return ScaleCnfDraft(
         **vars(vnf.change(asked, levels.operation)),
-        counts=tuple(one.model_copy(update={"count": wanted[vdu_id]}) for one, vdu_id in objects),
-        counts_before=tuple(one.model_copy(update={"count": present[vdu_id]}) for one, vdu_id in objects),
+        counts=numbered(wanted),
+        counts_before=numbered(present),
         vdu_counts={vdu_id: wanted[vdu_id] - present[vdu_id] for _, vdu_id in objects},
         scale_status=scale_status(levels.by_aspect),
         instantiation_level_id=None

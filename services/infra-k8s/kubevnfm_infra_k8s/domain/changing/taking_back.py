@@ -1,0 +1,38 @@
+"""Finds the numbers of replicas that are ours again, because a change of package has removed their autoscaler (MC-114)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubevnfm_infra_k8s.domain.autoscalers import is_autoscaled, is_autoscaler
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted, field_at
+from kubevnfm_infra_k8s.domain.ownership import has_owner, is_applied, is_kept
+from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.reading.autoscaling import path_of_replicas
+from kubevnfm_infra_k8s.domain.reading.existing import find_all
+from kubevnfm_infra_k8s.domain.release import Release
+
+
+def autoscalers_in(release: Release) -> frozenset[ObjectKey]:
+    """Return the autoscalers of the inventory."""
+    return frozenset(entry.key for entry in release.entries if is_autoscaler(entry.key))
+
+
+async def freed(cluster: Cluster, objects: Sequence[Wanted]) -> frozenset[ObjectKey]:
+    """Return the objects that are to have our number and still have the one of an autoscaler.
+
+    Our apply has left the number out as long as the autoscaler existed, so the owners of the field show it: also after a crash.
+    A number of another manager is none of them.
+    """
+    counted = [each for each in objects if each.resource.is_scalable and not each.autoscaled_at]
+    there = await find_all(cluster, [(each.resource, each.key) for each in counted], cluster.get_metadata)
+    found: set[ObjectKey] = set()
+    for each in counted:
+        body = there.get(each.key)
+        if body is None:
+            continue
+        path = await path_of_replicas(cluster, each.resource, objects)
+        is_left = not has_owner(body, path) or is_autoscaled(body) or is_kept(body)
+        if field_at(each.body, *path) is not None and not is_applied(body, path) and is_left:
+            found.add(each.key)
+    return frozenset(found)
