@@ -1,4 +1,4 @@
-"""What is read from the cluster of a region when it is asked for (multicloud.md MC-053, MC-080, MC-118)."""
+"""Health, features and objects of a region, read from its cluster when they are asked for (multicloud.md MC-053, MC-080, MC-118)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class RegionHealth(MultiCloudType):
     server_version: str
     """The last one that was read, if it does not answer."""
     latency_ms: float | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Of one authenticated call."""
+    """The time of one authenticated call."""
     not_after: str | None = Field(default=None, exclude_if=lambda value: value is None)
     days_left: int | None = Field(default=None, exclude_if=lambda value: value is None)
     """Whole days until the first part of the access data expires."""
@@ -56,7 +56,7 @@ class DevicePool(MultiCloudType):
 
 
 class RegionFeatures(MultiCloudType):
-    """What the nodes of a region have."""
+    """The features of the nodes of a region."""
 
     nodes: tuple[NodeFeatures, ...]
     labels: dict[str, dict[str, int]]

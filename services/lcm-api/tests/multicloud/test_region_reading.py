@@ -1,4 +1,4 @@
-"""What the API reads from the cluster of a region: health, features, objects of any kind."""
+"""Health, features and objects of any kind, which the API reads from the cluster of a region."""
 
 from __future__ import annotations
 

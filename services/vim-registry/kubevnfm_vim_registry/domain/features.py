@@ -1,4 +1,4 @@
-"""What the nodes of a region have, from what its API server lists (multicloud.md MC-118). Pure functions over foreign objects."""
+"""The features of the nodes of a region, from the lists of its API server (multicloud.md MC-118). Pure functions over foreign objects."""
 
 from __future__ import annotations
 
