@@ -193,3 +193,30 @@ async def test_an_image_that_does_not_start_names_the_workload_and_shows_what_ru
         await impatient.update(a_cnf(make, workload, image="nginx:2"), def_files=DEF_FILES, vdus=VDUS)
     assert caught.value.remains is not None
     assert {pod.vdu_id for pod in caught.value.remains.pods} >= {"ENV", "VOLUME", "SET", "BARE"}
+
+
+async def test_a_modification_leaves_the_number_of_an_autoscaler(
+    site: Any, cluster: Cluster, make: Make, workload: Make
+) -> None:
+    """MC-114: the workload is restarted with the number that it has; one that was deleted is created without ours."""
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "env"}
+    scaler = make(
+        "HorizontalPodAutoscaler", "env", api_version="autoscaling/v2",
+        spec={"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9},
+    )  # fmt: skip
+    before = a_cnf(make, workload)
+    before["work.yaml"].append(scaler)
+    await site.apply(before, def_files=DEF_FILES, vdus=VDUS)
+    resource, key = (
+        await cluster.resource("apps/v1", "Deployment"),
+        ObjectKey("apps/v1", "Deployment", "default", "env"),
+    )
+    assert resource is not None
+    await cluster.scale(resource, key, replicas=3)
+    after = a_cnf(make, workload, value="new")
+    after["work.yaml"].append(scaler)
+    done = await site.update(after, def_files=DEF_FILES, config_files=["config.yaml"], vdus=VDUS)
+    assert len(pods(done)["ENV"]) == 3
+    await cluster.delete(resource, key)
+    done = await site.update(after, def_files=DEF_FILES, config_files=["config.yaml"], vdus=VDUS, operation="op3")
+    assert len(pods(done)["ENV"]) == 1
