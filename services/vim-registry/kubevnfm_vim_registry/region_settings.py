@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class RegionSettings(BaseModel):
-    """What the kubeconfigs of regions may say."""
+    """The settings that decide which kubeconfigs of regions are accepted."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 

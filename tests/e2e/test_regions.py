@@ -1,0 +1,59 @@
+"""A cluster as a cloud region of the multi-cloud API: registered by its kubeconfig, used by a CNF, read, removed."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+from lab_process import LabControl
+from masters import kubectl
+from user import GRACEFUL, User, sample_body
+from wirings import in_six
+
+REGIONS = "/multicloud/v1/cloud-regions"
+
+
+async def a_kubeconfig(user: User, lab: LabControl, cluster_id: str) -> str:
+    """Return a kubeconfig of the cluster's administrator, in base64."""
+    get = "get secret -n kubevnfm-system vnfm-admin-token -o jsonpath={.data.token}"
+    token = await kubectl(user.installation.lab, await lab.master_of(cluster_id), get)
+    access = (await user.vim_of_cluster(cluster_id))["interfaceInfo"]
+    ca = base64.b64encode(access["ssl_ca_cert"].encode()).decode()
+    config = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": access["endpoint"], "certificate-authority-data": ca}}],
+        "users": [{"name": "u", "user": {"token": base64.b64decode(token).decode()}}],
+    }
+    return base64.b64encode(json.dumps(config).encode()).decode()
+
+
+@in_six
+async def test_a_cluster_is_registered_as_a_region_carries_a_cnf_and_is_removed(user: User, lab: LabControl) -> None:
+    """MC-053, MC-071, MC-073, MC-077, MC-118."""
+    cluster_id = await user.create(await user.sample("cluster"))
+    await user.do(cluster_id, "instantiate", user.cluster())
+    kubernetes = await lab.cluster_of(cluster_id)
+    encoded = await a_kubeconfig(user, lab, cluster_id)
+    wanted = {"cloud_owner": "op", "cloud_region": "edge", "kubeconfig": encoded}
+    region = (await user.call("POST", REGIONS, wanted)).must(201).json
+    one = f"{REGIONS}/op/edge"
+    assert (region["endpoint"], region["auth"]) == (kubernetes["endpoint"], "token")
+    assert (await user.vims())["op/edge"]["id"] == region["vim_id"]
+    features = (await user.call("GET", f"{one}/features")).must(200).json
+    assert {node["name"] for node in features["nodes"]} == {node["name"] for node in kubernetes["nodes"]}
+
+    cnf_id = await user.create(await user.sample("cnf"))
+    on_it = {"region": {"vimId": region["vim_id"], "vimType": "ETSINFV.KUBERNETES.V_1"}}
+    await user.do(cnf_id, "instantiate", {**sample_body("cnf", "instantiate"), "vimConnectionInfo": on_it})
+    query = "apiVersion=apps/v1&kind=Deployment&namespace=default&name=web"
+    (found,) = (await user.call("GET", f"{one}/resources?{query}")).must(200).json
+    assert cnf_id in found["metadata"]["labels"].values()
+    assert cnf_id in (await user.call("DELETE", one)).must(409).json["detail"]
+
+    (await user.call("PUT", f"{one}/kubeconfig", {"kubeconfig": encoded})).must(200)
+    await user.terminate(cnf_id)
+    (await user.call("DELETE", one)).must(204)
+    assert "op/edge" not in await user.vims()
+    await user.do(cluster_id, "terminate", GRACEFUL)
+    await user.delete(cluster_id)
