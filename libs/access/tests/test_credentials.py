@@ -209,6 +209,9 @@ def test_a_role_includes_the_ones_before_it_and_unknown_names_give_none() -> Non
         ("PUT", "/v1.0/vims/x", Role.ADMIN),
         ("PATCH", "/vnfpkgm/v1/vnf_packages/x", Role.ADMIN),
         ("DELETE", "/something/new", Role.ADMIN),
+        ("GET", "/multicloud/v1/cloud-regions/op/edge/resources", Role.READER),
+        ("POST", "/multicloud/v1/cloud-regions", Role.ADMIN),
+        ("PUT", "/multicloud/v1/cloud-regions/op/edge/kubeconfig", Role.ADMIN),
     ],
 )
 def test_an_unlisted_path_needs_the_highest_role(method: str, path: str, role: Role) -> None:

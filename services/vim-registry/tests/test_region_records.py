@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from kubevnfm_secrets import Secret
 from kubevnfm_vim_registry.domain.record import VimRecord
 from kubevnfm_vim_registry.records import COLLECTION
-from vim_world import World
+from vim_world import RING, World
 
 EARLIER = {
     "name": "cluster",
@@ -12,7 +13,7 @@ EARLIER = {
     "type": "kubernetes",
     "status": "ACTIVE",
     "auth_url": "https://192.0.2.1:6443",
-    "auth_cred": {"bearer_token": "swordfish"},
+    "auth_cred": {"bearer_token": Secret("swordfish").document(RING)},
     "created_at": "2026-01-01T00:00:00.000Z",
     "updated_at": "2026-01-01T00:00:00.000Z",
 }
