@@ -1,6 +1,6 @@
 """The contract: every command and event of kubevnfm, as pydantic models carried by CloudEvents."""
 
-from kubevnfm_events import capi, credentials, kuryr, lcm, mgmt, objects, stacks, vim
+from kubevnfm_events import capi, credentials, kuryr, lcm, links, mgmt, objects, stacks, vim
 from kubevnfm_events.base import (
     MESSAGES,
     Command,
@@ -49,6 +49,7 @@ __all__ = [
     "from_document",
     "kuryr",
     "lcm",
+    "links",
     "mgmt",
     "objects",
     "stacks",

@@ -67,7 +67,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
     shared: Any = {"internal_token": SecretStr(token), "keys": SecretStr("unused: the ring is a parameter")}
     scheme = "http" if settings.server_tls is None else "https"
     async with (
-        _bound("127.0.0.1", "127.0.0.1", "127.0.0.1", *([] if settings.port else [settings.host])) as sockets,
+        _bound(*["127.0.0.1"] * 4, *([] if settings.port else [settings.host])) as sockets,
         SqliteStore.open(settings.data_dir / "kubevnfm.db") as store,
         InProcessBus(ring) as bus,
         internal_session(settings.internal_tls) as session,
@@ -77,12 +77,15 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
         # published before its consumers have declared their queues, which end with the process here.
         starting.enter_context(bus.holding())
         # The services need one another's addresses before they listen, so port 0 of the gateway is resolved here too.
-        vims_port, machines_port, credentials_port, gateway_port, *_ = [*(port for _, port in sockets), settings.port]
+        ports = [*(port for _, port in sockets), settings.port]
+        vims_port, machines_port, credentials_port, objects_port, gateway_port, *_ = ports
         gateway_url = f"{scheme}://{_host_for_calls(settings.host)}:{gateway_port}"
         vims_url, machines_url, credentials_url = map(_on_loopback, (vims_port, machines_port, credentials_port))
         backends = Backends(bus, store, ring, sockets=sockets)
         packages = HttpPackages(gateway_url, token, session, cache_dir=settings.data_dir / "cache")
         directory = HttpVimDirectory(vims_url, token, session)
+        regions = HttpCloudRegions(vims_url, token, session, ring)
+        stacks = InfraOpenstackSettings(lease_s=settings.lease_s, trust_packages=settings.trust_packages, **shared)
         credentials_token = keys.credentials_token(settings.data_dir)
         own_token: Any = {"credentials_token": SecretStr(credentials_token)}
         networks = VnfNetworks.from_settings(settings, gateway_url, vims_url, machines_url, credentials_url)
@@ -114,18 +117,14 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 vims=directory,
                 networks=networks,
             ),
-            infra_openstack(
-                InfraOpenstackSettings(lease_s=settings.lease_s, trust_packages=settings.trust_packages, **shared),
-                backends,
-                packages=packages,
-                vims=directory,
-            ),
+            infra_openstack(stacks, backends, packages=packages, vims=directory),
             infra_k8s(
-                _infra_k8s_settings(settings, shared),
+                _infra_k8s_settings(settings, objects_port, shared),
                 backends,
                 packages=packages,
                 vims=directory,
                 identities=HttpCloudIdentities(vims_url, token, session),
+                regions=regions,
                 networks=networks,
             ),
             # Last, so it stops first: the gateway takes no request whose commands would have no consumer.
@@ -134,7 +133,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 backends,
                 vims=HttpVims(vims_url, token, session),
                 node_logs=HttpNodeLogs(machines_url, token, session),
-                multicloud=MultiCloudServices(HttpCloudRegions(vims_url, token, session, ring)),
+                multicloud=MultiCloudServices(regions),
             ),
         ):
             await starting.aclose()
@@ -163,10 +162,11 @@ def _mgmt_executor_settings(
     )
 
 
-def _infra_k8s_settings(settings: Settings, shared: dict[str, Any]) -> InfraK8sSettings:
+def _infra_k8s_settings(settings: Settings, port: int, shared: dict[str, Any]) -> InfraK8sSettings:
     """Return the settings of infra-k8s."""
     parts = (OutboundSettings, PolicySettings)
     return InfraK8sSettings(
+        port=port,
         lease_s=settings.lease_s,
         trust_packages=settings.trust_packages,
         **{name: getattr(settings, name) for part in parts for name in part.model_fields},

@@ -8,11 +8,14 @@ from typing import Any, Final
 
 import aiohttp
 from kubevnfm_kit.errors import (
+    BeingRemoved,
     Conflict,
+    ConflictingInput,
     InUse,
     InvalidInput,
     NotFound,
     OutsideUnavailable,
+    RegionLacks,
     TimedOut,
     Unprocessable,
     VnfmError,
@@ -94,8 +97,10 @@ class OtherServiceError(VnfmError):
 
 
 _MISTAKES: Final[Mapping[int, type[InvalidInput]]] = {400: InvalidInput, 422: Unprocessable}
-_BY_CODE: Final[Mapping[str, type[VnfmError]]] = {one.code: one for one in (InUse, RegionUnavailable)}
-_MISTAKES_BY_CODE: Final[Mapping[str, type[InvalidInput]]] = {UnknownKind.code: UnknownKind}
+_BY_CODE: Final[Mapping[str, type[VnfmError]]] = {one.code: one for one in (BeingRemoved, RegionUnavailable)}
+_MISTAKES_BY_CODE: Final[Mapping[str, type[InvalidInput]]] = {
+    one.code: one for one in (ConflictingInput, RegionLacks, UnknownKind)
+}
 
 
 def _error_of(service: str, status: int, text: str) -> VnfmError:
@@ -108,10 +113,13 @@ def _error_of(service: str, status: int, text: str) -> VnfmError:
         problem = {}
     detail = str(problem.get("detail") or f"{service} answered {status}")
     code = str(problem.get("type"))
-    if status in _MISTAKES:
+    # A conflict has places only if the input is the reason.
+    if status in _MISTAKES or (code == ConflictingInput.code and problem.get("invalidParams")):
         named = problem.get("invalidParams") or [{}]
         (field, reason), *more = ((str(one.get("name", "")), str(one.get("reason", detail))) for one in named)
-        return _MISTAKES_BY_CODE.get(code, _MISTAKES[status])(field, reason, *more)
+        return _MISTAKES_BY_CODE.get(code, _MISTAKES.get(status, InvalidInput))(field, reason, *more)
+    if code == InUse.code:
+        return InUse(detail, [str(each) for each in problem.get("holders", [])], problem.get("holder_count"))
     if code in _BY_CODE:
         return _BY_CODE[code](detail)
     plain: dict[int, type[VnfmError]] = {404: NotFound, 409: Conflict, 503: ServiceUnavailable, 504: TimedOut}

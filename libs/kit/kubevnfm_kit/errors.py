@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from kubevnfm_kit.error_text import bounded
@@ -63,8 +64,17 @@ class Conflict(VnfmError, code="conflict", title="Conflict", status=409):
     """The request does not fit the present state."""
 
 
+class BeingRemoved(Conflict, code="being-removed", title="Being removed", retryable=True):
+    """The object is being removed; once it is gone, another one of its name can be created."""
+
+
 class InUse(Conflict, code="in-use", title="In use"):
-    """Other objects depend on what is to be removed; the text names them."""
+    """Other objects depend on what is to be removed; ``holders``: at most 100 of its ``holder_count`` users."""
+
+    def __init__(self, detail: str, holders: Sequence[str] = (), holder_count: int | None = None) -> None:
+        super().__init__(detail)
+        self.holders = tuple(holders[:100])
+        self.holder_count = len(holders) if holder_count is None else holder_count
 
 
 class InvalidInput(VnfmError, code="invalid-input", title="Invalid input", status=400):
@@ -77,6 +87,14 @@ class InvalidInput(VnfmError, code="invalid-input", title="Invalid input", statu
 
 class Unprocessable(InvalidInput, code="unprocessable", title="Unprocessable request", status=422):
     """The input is well-formed but cannot work here: it contradicts the package, the VIM or another value."""
+
+
+class ConflictingInput(InvalidInput, code="conflict", title="Conflict", status=409):
+    """The input contradicts what exists: ``field`` says where."""
+
+
+class RegionLacks(Unprocessable, code="region-lacks", title="Not served by the cloud region"):
+    """The cluster of a cloud region does not serve what the request needs."""
 
 
 class OutsideUnavailable(

@@ -43,8 +43,9 @@ def add_health(app: web.Application, ready: Ready, states: Mapping[str, object] 
     app.router.add_get("/health/ready", readiness)
 
 
-_NAMES_IN_PACKAGES: Final = frozenset({"path", "vnfdId"})
-"""Variable parts of a path that the maker of a package chooses: handlers compare them with what the packages have."""
+_CHOSEN_NAMES: Final = frozenset({"path", "vnfdId", "reference"})
+"""Variable parts of a path that others choose: the maker of a package, whose names handlers compare with what the packages have; and
+users of what is shared, whose references are compared with those that are stored."""
 
 
 def check_ids(request: web.Request) -> None:
@@ -53,7 +54,7 @@ def check_ids(request: web.Request) -> None:
     Such a resource cannot exist, and its name must not reach a URL, a file name or a query.
     """
     for name, value in request.match_info.items():
-        if name not in _NAMES_IN_PACKAGES and not is_id(value):
+        if name not in _CHOSEN_NAMES and not is_id(value):
             raise NotFound("no such resource: an id has letters, digits, '.', '_' and '-', at most 128 of them")
 
 

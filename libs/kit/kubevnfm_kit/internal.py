@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable, Sequence
+from types import MappingProxyType
 
 import structlog
 from aiohttp import web
 
 from kubevnfm_kit.connections import Handler
-from kubevnfm_kit.errors import InvalidInput, VnfmError
+from kubevnfm_kit.errors import InUse, InvalidInput, VnfmError
 from kubevnfm_kit.http import check_ids
-from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 
 log = structlog.get_logger()
 
@@ -48,7 +49,8 @@ def internal_app(
         except VnfmError as error:
             places = error.places if isinstance(error, InvalidInput) else ()
             named = [{"name": name, "reason": reason} for name, reason in places]
-            return _problem(error.status, error.code, error.title, str(error), named)
+            users = {"holders": error.holders, "holder_count": error.holder_count} if isinstance(error, InUse) else {}
+            return _problem(error.status, error.code, error.title, str(error), named, users)
         except web.HTTPException as refusal:
             return _problem(refusal.status, "about:blank", refusal.reason, refusal.reason)
         except Exception:  # the edge: the log gets the whole error, the caller none of it
@@ -60,8 +62,15 @@ def internal_app(
     return app
 
 
-def _problem(status: int, code: str, title: str, detail: str, places: Sequence[JsonMapping] = ()) -> web.Response:
-    body = {"type": code, "title": title, "status": status, "detail": detail}
+def _problem(
+    status: int,
+    code: str,
+    title: str,
+    detail: str,
+    places: Sequence[JsonMapping] = (),
+    more: JsonMapping = MappingProxyType({}),
+) -> web.Response:
+    body: JsonObject = {"type": code, "title": title, "status": status, "detail": detail, **more}
     if places:
         body["invalidParams"] = list(places)
     return web.json_response(body, status=status, content_type="application/problem+json")

@@ -1,11 +1,11 @@
-"""Runs infra-k8s as a process of its own, with an HTTP listener for its health."""
+"""Runs infra-k8s as a process of its own."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from aiohttp import web
+from kubevnfm_clients.multicloud.regions import HttpCloudRegions
 from kubevnfm_clients.packages import HttpPackages
 from kubevnfm_clients.session import Peers
 from kubevnfm_clients.vims import HttpCloudIdentities, HttpVimDirectory
@@ -19,17 +19,16 @@ from kubevnfm_infra_k8s.wiring import SERVICE, infra_k8s
 
 @asynccontextmanager
 async def wire(settings: Settings, backends: Backends, peers: Peers) -> AsyncIterator[int]:
-    """Enter the service with its clients of other services; yield the port of its health endpoints."""
+    """Enter the service with its clients of other services; yield its port."""
     packages = HttpPackages(settings.lcm_api_url, *peers.credentials("lcm-api"), cache_dir=settings.cache_dir)
     vims = HttpVimDirectory(settings.vim_registry_url, *peers.credentials("vim-registry"))
     identities = HttpCloudIdentities(settings.vim_registry_url, *peers.credentials("vim-registry"))
+    regions = HttpCloudRegions(settings.vim_registry_url, *peers.credentials("vim-registry"), backends.key_ring)
     networks = VnfNetworks.from_settings(settings)
-    host, port = settings.health_host, settings.health_port
-    async with (
-        infra_k8s(settings, backends, packages=packages, vims=vims, identities=identities, networks=networks),
-        backends.serving(web.Application(), host=host, port=port, tls=settings.server_tls) as listening,
-    ):
-        yield listening
+    async with infra_k8s(
+        settings, backends, packages=packages, vims=vims, identities=identities, regions=regions, networks=networks
+    ) as running:
+        yield running.port
 
 
 if __name__ == "__main__":

@@ -27,9 +27,9 @@ class Settings(ProcessSettings, OutboundSettings, VnfNetworkSettings, PolicySett
     """vim-registry, which serves the access data of VIMs."""
     cache_dir: Path = Path("/var/cache/kubevnfm/infra-k8s")
     """Cache of unpacked VNF packages; its content may be deleted at any time."""
-    health_host: str = "127.0.0.1"
-    """The address that serves ``/health/live`` and ``/health/ready``; loopback by default."""
-    health_port: int = 9894
+    host: str = "127.0.0.1"
+    """The address that serves the internal API, ``/health/live`` and ``/health/ready``; loopback by default."""
+    port: int = 9894
     concurrency: int = Field(default=64, ge=1)
     """Number of commands handled at the same time. A command that waits for a cluster costs a few watches."""
     lease_s: float = Field(default=15.0, gt=0)
@@ -48,6 +48,12 @@ class Settings(ProcessSettings, OutboundSettings, VnfNetworkSettings, PolicySett
     gone_timeout_s: float = Field(default=500.0, gt=0)
     """Time limit for the deletion of objects, in addition to the pods' grace period. A command's own deadline ends the
     wait earlier."""
+    link_timeout_s: float = Field(default=120.0, gt=0)
+    """A virtual link that is not ready after this time shows FAILED with the reason. The work on it continues."""
+    link_rounds_s: float = Field(default=10.0, gt=0)
+    """From one round over the virtual links that are not as wanted to the next; users' requests are worked on at once."""
+    link_drift_rounds_s: float = Field(default=60.0, gt=0)
+    """The same for the others, whose objects other parties may have changed."""
     fetch_inner_addresses: bool = False
     """Replaced by ``allowed_networks``: the networks from which requests may have manifests fetched, beside public addresses."""
     helm: str = "helm"

@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from kubevnfm_clients.ports import CloudIdentities, Packages, VimDirectory
 from kubevnfm_clients.vnf_networks import VnfNetworks
@@ -30,13 +31,20 @@ from kubevnfm_events.objects import (
     ScaleObjects,
     UpdateObjects,
 )
+from kubevnfm_kit.run import background
 from kubevnfm_worker.backends import Backends
-from kubevnfm_worker.worker import CommandWorker
+from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.relay import OutboxRelay
+from kubevnfm_worker.rounds import Rounds
 
-from kubevnfm_infra_k8s.adapters import documents, sources
+from kubevnfm_infra_k8s.adapters import documents, sources, stored_links
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
+from kubevnfm_infra_k8s.adapters.http import internal_api
+from kubevnfm_infra_k8s.adapters.regions import RegionDirectory, RegisteredRegions
+from kubevnfm_infra_k8s.domain.links.owner import VirtualLinks
+from kubevnfm_infra_k8s.domain.links.work import ReconcilingWork
 from kubevnfm_infra_k8s.domain.watching.object_watches import ObjectWatches
 from kubevnfm_infra_k8s.domain.workload_clusters.cluster_watches import ClusterWatches
 from kubevnfm_infra_k8s.handlers.comparison import ComparisonHandler
@@ -49,7 +57,17 @@ from kubevnfm_infra_k8s.settings import Settings
 
 SERVICE = "infra-k8s"
 LAYER = "Kubernetes"
-_INDEXES = {**documents.INDEXES, sources.FETCHED: sources.INDEXES}
+_INDEXES = {**documents.INDEXES, sources.FETCHED: sources.INDEXES, **stored_links.INDEXES}
+
+
+@dataclass(frozen=True)
+class InfraK8s:
+    """The running service."""
+
+    port: int
+    """The port on which the internal API listens."""
+    links: VirtualLinks
+    """Implements the port of the same name for callers in the same process."""
 
 
 @asynccontextmanager
@@ -60,9 +78,10 @@ async def infra_k8s(
     packages: Packages,
     vims: VimDirectory,
     identities: CloudIdentities,
+    regions: RegionDirectory,
     networks: VnfNetworks,
-) -> AsyncIterator[CommandWorker]:
-    """Yield the service, consuming; leaving the block drains and closes it."""
+) -> AsyncIterator[InfraK8s]:
+    """Yield the service, consuming and serving; leaving the block drains and closes it."""
     await backends.ensure_indexes(_INDEXES)
     trusted = await asyncio.to_thread(ssl.create_default_context, cafile=settings.outbound_ca_file)
     store, key_ring, clock = backends.store, backends.key_ring, backends.clock
@@ -122,6 +141,36 @@ async def infra_k8s(
         worker.handle_direct(WatchKubeconfigs, watching.watch_kubeconfigs)
         worker.handle(ReplaceObjects, handlers.replace_objects)
         worker.handle(RepairObjects, handlers.repair_objects)
-        async with watching.watching(), worker:
+        async with (
+            watching.watching(),
+            worker,
+            _virtual_links(settings, backends, clusters, vims, regions) as running,
+        ):
             await worker.start()
-            yield worker
+            yield running
+
+
+@asynccontextmanager
+async def _virtual_links(
+    settings: Settings,
+    backends: Backends,
+    clusters: KubernetesClusters,
+    vims: VimDirectory,
+    regions: RegionDirectory,
+) -> AsyncIterator[InfraK8s]:
+    """Yield the owner of virtual links with its internal API, and the work on them running."""
+    store, clock = backends.store, backends.clock
+    async with OutboxRelay(store, backends.bus, collections=[stored_links.LINKS]) as relay:
+        records = stored_links.StoredLinks(store, Outbox(store, relay, backends.key_ring))
+        turns = stored_links.StoredTurns(store, clock)
+        working = ReconcilingWork(records, turns, vims, clusters, clock, settings.link_timeout_s)
+        links = VirtualLinks(records, turns, RegisteredRegions(regions, vims), vims, clusters, working, clock)
+        app = internal_api(links, token=settings.internal_token.get_secret_value())
+        rounds = Rounds(store, clock, "virtual_links", settings.link_rounds_s)
+        drift = Rounds(store, clock, "virtual_links_drift", settings.link_drift_rounds_s)
+        async with (
+            working.running() as work,
+            background(virtual_links=rounds.repeat(work.bring_all), virtual_links_drift=drift.repeat(work.look_at_all)),
+            backends.serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
+        ):
+            yield InfraK8s(port, links)

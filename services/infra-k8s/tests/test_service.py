@@ -7,20 +7,96 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+import pytest
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_clients.multicloud.links import HttpVirtualLinks, LinkRequest, ReferenceRequest
+from kubevnfm_clients.multicloud.regions import CloudRegion
 from kubevnfm_events import CommandFailed, Envelope, Event
+from kubevnfm_events.links import VirtualLinkChanged
 from kubevnfm_events.objects import ApplyObjects, DeleteObjects, ObjectsApplied, ObjectsDeleted
+from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.settings import Settings
 from kubevnfm_infra_k8s.wiring import infra_k8s
+from kubevnfm_kit.errors import Conflict, ConflictingInput, InUse, NotFound, RegionLacks, Unprocessable
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.backends import Backends
+from link_world import OneVim, define
 from pydantic import SecretStr
 from vnf_networks import networks
 
 Make = Callable[..., dict[str, Any]]
+
+
+class NoRegions:
+    """The regions of vim-registry: there are none, and links name a VIM."""
+
+    async def get(self, owner: str, region: str) -> CloudRegion:
+        raise NotFound(f"cloud region {owner}/{region} does not exist")
+
+
+async def test_a_virtual_link_is_made_and_removed_over_the_internal_api(
+    site: Any, store: SqliteStore, lab: LabCluster, cluster: Cluster
+) -> None:
+    """MC-084 to MC-088: as the gateway and the steps of VNFs call it."""
+    await define(cluster, "NetworkAttachmentDefinition")
+    ring = KeyRing.from_text(KeyRing.new_key())
+    settings = Settings(port=0, internal_token=SecretStr("token"), keys=SecretStr("unused"))
+    async with InProcessBus(ring) as bus, aiohttp.ClientSession() as session:
+        events: asyncio.Queue[Event] = asyncio.Queue()
+
+        async def changed(delivery: Delivery) -> Verdict:
+            assert isinstance(delivery.envelope.data, Event)
+            events.put_nowait(delivery.envelope.data)
+            return Ack()
+
+        await bus.consume_events("test", ["infra.link.changed"], changed)
+        async with infra_k8s(
+            settings,
+            Backends(bus, store, ring),
+            packages=site.packages,
+            vims=OneVim({"vim": site.vim}),
+            identities=site.identities,
+            regions=NoRegions(),
+            networks=networks(),
+        ) as running:
+            links = HttpVirtualLinks(f"http://127.0.0.1:{running.port}", "token", session)
+            spec = {"bridge": {"bridge": "br1"}}
+            asked = {"cloud_region_id": "vim", "name": "net", "type": "nad", "spec": spec, "reference": "so"}
+            wanted = LinkRequest.model_validate({**asked, "namespaces": ["default"]})
+            made = await links.create(wanted, wait_s=50)
+            assert (made.is_new, made.link.status, made.reference) == (True, "READY", "so")
+            assert isinstance(await events.get(), VirtualLinkChanged)
+            taken = await links.hold(made.link.id, "vnf:1", ReferenceRequest(), wait_s=50)
+            assert (taken.use_count, taken.references) == (2, ("so", "vnf:1"))
+            page = await links.find({"namespace": "default", "status": "READY"}, limit=1)
+            assert ([each.id for each in page.items], page.next_after) == ([made.link.id], None)
+            assert not (await links.find({"name": "other"}, limit=1)).items
+            with pytest.raises(InUse) as used:
+                await links.release(made.link.id, None, wait_s=0)
+            assert used.value.holders == ("so", "vnf:1")
+            with pytest.raises(Conflict, match="at the same time"):
+                await links.release(made.link.id, "so", wait_s=0, if_revision=1)
+            with pytest.raises(Unprocessable) as refused:
+                await links.create(wanted.model_copy(update={"cloud_region_id": "op/none"}), wait_s=0)
+            assert refused.value.field == "cloud_region_id"
+            with pytest.raises(ConflictingInput) as differs:
+                await links.create(wanted.model_copy(update={"spec": {"bridge": {"bridge": "br2"}}}), wait_s=0)
+            assert differs.value.field == "spec/bridge/bridge"
+            with pytest.raises(RegionLacks):
+                await links.create(wanted.model_copy(update={"name": "udn", **_UDN}), wait_s=0)
+            left = await links.release(made.link.id, "so", wait_s=50)
+            assert left is not None
+            assert left.use_count == 1
+            assert await links.release(made.link.id, "vnf:1", wait_s=50) is None
+            with pytest.raises(NotFound):
+                await links.get(made.link.id)
+
+
+_UDN = {"type": "udn", "spec": {"scope": "cluster", "topology": "Layer2", "subnets": ["10.1.0.0/24"]}}
 
 
 async def test_a_cnf_is_applied_and_deleted_by_commands(
@@ -39,11 +115,12 @@ async def test_a_cnf_is_applied_and_deleted_by_commands(
     async with InProcessBus(ring) as bus:
         await bus.consume_events("test", ["infra.#", "service.#"], answered)
         async with infra_k8s(
-            Settings(settle_s=0.1, internal_token=SecretStr("unused"), keys=SecretStr("unused")),
+            Settings(port=0, settle_s=0.1, internal_token=SecretStr("token"), keys=SecretStr("unused")),
             Backends(bus, store, ring),
             packages=site.packages,
             vims=site.handlers.vims,
             identities=site.identities,
+            regions=NoRegions(),
             networks=networks(),
         ):
             apply = ApplyObjects(vnf_instance_id="i1", package=package, vim=site.vim, def_files=("f.yaml",))

@@ -53,6 +53,10 @@ class PointedProblem(ProblemDetails):
     """An error with a pointer to each wrong attribute."""
 
     errors: tuple[PointedError, ...] = Field(default=(), exclude_if=lambda value: not value)
+    holders: tuple[str, ...] | None = None
+    """At most 100 users of what is in use."""
+    holder_count: int | None = Field(default=None, alias="holder_count")
+    """The number of all of them."""
 
 
 def json_pointer(field: str) -> str:

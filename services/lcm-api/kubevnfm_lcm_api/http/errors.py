@@ -9,7 +9,7 @@ import structlog
 from aiohttp import web
 from kubevnfm_access.errors import TooManyRequests, Unauthenticated
 from kubevnfm_access.middleware import Handler
-from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable, VnfmError
+from kubevnfm_kit.errors import BeingRemoved, InUse, InvalidInput, OutsideUnavailable, VnfmError
 from kubevnfm_kit.ids import new_id
 from kubevnfm_sol.problem import InvalidParam, ProblemDetails
 
@@ -67,13 +67,14 @@ def _of_error(request: web.Request, error: VnfmError, request_id: str) -> web.Re
     problem: ProblemDetails
     if document_of(request.app, request.path).has_pointers:
         errors = tuple(PointedError(pointer=json_pointer(name), message=reason) for name, reason in places)
-        problem = PointedProblem.from_error(error).model_copy(update={"errors": errors})
+        users = {"holders": error.holders, "holder_count": error.holder_count} if isinstance(error, InUse) else {}
+        problem = PointedProblem.from_error(error).model_copy(update={"errors": errors, **users})
     else:
         named = tuple(InvalidParam(name=name, reason=reason) for name, reason in places if name)
         problem = ProblemDetails.from_error(error).model_copy(update={"invalid_params": named})
     problem = problem.model_copy(update={"request_id": request_id})
     headers: list[tuple[str, str]] = []
-    if isinstance(error, OutsideUnavailable):
+    if isinstance(error, OutsideUnavailable | BeingRemoved):
         headers.append(("Retry-After", str(RETRY_AFTER_S)))
     if isinstance(error, RangeNotSatisfiable):
         headers.append(("Content-Range", f"bytes */{error.size_bytes}"))

@@ -1,0 +1,39 @@
+"""The cloud regions of links: vim-registry has them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kubevnfm_clients.multicloud.regions import CloudRegion
+from kubevnfm_clients.ports import VimDirectory
+from kubevnfm_events import VimConnection
+from kubevnfm_kit.errors import NotFound
+
+from kubevnfm_infra_k8s.domain.links.record import Region
+
+_KUBERNETES = "ETSINFV.KUBERNETES.V_1"
+
+
+class RegionDirectory(Protocol):
+    """The part of `kubevnfm_clients.multicloud.regions.CloudRegions` that is asked here."""
+
+    async def get(self, owner: str, region: str) -> CloudRegion:
+        """Return a region. Raises NotFound."""
+        ...
+
+
+class RegisteredRegions:
+    """`domain.links.ports.Regions`: ``<owner>/<region>``, or the id of a VIM that is no region."""
+
+    def __init__(self, regions: RegionDirectory, vims: VimDirectory) -> None:
+        self._regions, self._vims = regions, vims
+
+    async def region(self, cloud_region_id: str) -> Region:
+        owner, slash, name = cloud_region_id.partition("/")
+        if slash:
+            found = await self._regions.get(owner, name)
+            return Region(found.vim_id, found.links_namespace, found.sriov_namespace)
+        vim = await self._vims.connection(VimConnection(vim_id=cloud_region_id))
+        if vim.vim_type != _KUBERNETES:
+            raise NotFound(f"VIM {cloud_region_id} is not a Kubernetes cluster")
+        return Region(cloud_region_id)

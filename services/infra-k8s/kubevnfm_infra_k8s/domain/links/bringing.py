@@ -1,0 +1,342 @@
+"""One pass over one link: its objects are brought to what its document says, or looked at for drift. Safe to repeat.
+
+An object is stored in the document before it is created, and with its uid before it is deleted. So a process that ends at any point
+leaves nothing that the next pass does not find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import structlog
+from kubevnfm_events.links import LinkStatus, VirtualLinkChanged
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.error_text import bounded
+
+from kubevnfm_infra_k8s.domain.errors import ObjectRefused
+from kubevnfm_infra_k8s.domain.links.checking import NAMESPACES
+from kubevnfm_infra_k8s.domain.links.judging import changed_members, readiness
+from kubevnfm_infra_k8s.domain.links.ovn import LABEL_VALUE
+from kubevnfm_infra_k8s.domain.links.ports import LinkRecords, Turns
+from kubevnfm_infra_k8s.domain.links.record import LINK_LABEL, SHARED_LABEL, Link, LinkObject
+from kubevnfm_infra_k8s.domain.links.spec import LinkBody
+from kubevnfm_infra_k8s.domain.objects import MANAGED_BY, Body, ObjectKey, Resource, field_at, labels_of, uid_of
+from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.verdicts import Status
+
+log = structlog.get_logger()
+
+_TURN_S: Final = 20.0
+_MISSING: Final = 404
+"""The status of an object whose namespace does not exist."""
+
+
+class LinkFailed(Exception):
+    """The link cannot become what is wanted; a repeat would not help."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """An object whose change would bring news."""
+
+    resource: Resource
+    key: ObjectKey
+    version: str
+    """The one that was seen."""
+
+    @classmethod
+    def from_body(cls, resource: Resource, key: ObjectKey, body: Body) -> Watched:
+        return cls(resource, key, version_of(body))
+
+
+class NotYet(Exception):
+    """The link is not as wanted; later it may become so."""
+
+    def __init__(self, reason: str, watched: Watched | None = None) -> None:
+        super().__init__(reason)
+        self.watched = watched
+
+
+@dataclass(frozen=True)
+class Made:
+    """An object that is wanted."""
+
+    resource: Resource
+    key: ObjectKey
+    body: Body
+    """With the label of its link."""
+    is_shared: bool
+    is_as_found: bool
+
+
+@dataclass(frozen=True)
+class Bringing:
+    """The facts and ports of one pass."""
+
+    records: LinkRecords
+    turns: Turns
+    cluster: Cluster
+    clock: Clock
+    timeout_s: float
+    """After this time a link that is not ready shows FAILED, and is tried further."""
+
+    async def bring(self, link: Link) -> None:
+        """Bring the objects to what the link says, and store how it stands. Raises NotYet, RevisionConflict.
+
+        Raises what the cluster raises; then nothing is stored, and the next pass begins again.
+        """
+        try:
+            made = await self._made(link)
+            link = await self._with_intents(link, made)
+            link = await self._without_surplus(link, made)
+            await self._label(link)
+            entries, bodies = await self._ensured(link, made)
+            link = link.model_copy(update={"objects": tuple(entries)})
+            self._check_ready(made, bodies)
+        except ObjectRefused as refusal:
+            if refusal.http_status == _MISSING:
+                await self._wait(link, str(refusal))
+                raise NotYet(str(refusal)) from refusal
+            await self._store(link, "FAILED", str(refusal), is_reached=True)
+        except LinkFailed as failure:
+            await self._store(link, "FAILED", str(failure), is_reached=True)
+        except NotYet as reason:
+            await self._wait(link, str(reason))
+            raise
+        else:
+            await self._store(link, "READY", "", is_reached=True)
+
+    async def look(self, link: Link) -> None:
+        """Show whether another party has changed the objects (MC-098); nothing is repaired."""
+        found: str | None = None
+        made = {each.key: each for each in await self._made(link)}
+        for entry in link.objects:
+            resource = await self.cluster.resource(entry.api_version, entry.kind)
+            there = None if resource is None else await self.cluster.get(resource, entry.key)
+            found = _drift(entry, there, made.get(entry.key), self.clock.now())
+            if found is not None:
+                break
+        if found is None and await self._unlabelled(link):
+            found = "a namespace has lost the label of the link"
+        if found is not None and link.status == "READY":
+            await self._store(link, "DEGRADED", found, is_reached=True)
+        elif found is None and link.status in {"DEGRADED", "FAILED"} and all(each.uid for each in link.objects):
+            await self._store(link, "READY", "", is_reached=True)
+
+    async def remove(self, link: Link) -> None:
+        """Delete the objects that we have created, then the document. Raises NotYet, RevisionConflict."""
+        link = await self._with_uids(link, link.objects)
+        await self._unlabel(link, link.labelled)
+        left = await self._deleted(link, tuple(reversed(link.objects)))
+        if left is not None:
+            raise NotYet(f"{left.key} is being deleted", left)
+        await self.records.delete(link)
+        log.info("virtual_link_removed", link_id=link.id, name=link.name)
+
+    async def _made(self, link: Link) -> Sequence[Made]:
+        """Return the objects that the link wants, each with its label."""
+        return [await self._one(link, each) for each in link.read_spec().objects(link.name, link.places)]
+
+    async def _one(self, link: Link, wanted: LinkBody) -> Made:
+        api_version, kind = str(wanted.body["apiVersion"]), str(wanted.body["kind"])
+        resource = await self.cluster.resource(api_version, kind)
+        if resource is None:
+            raise NotYet(f"the region does not serve {kind} ({api_version})")
+        key = resource.key(wanted.body)
+        own = {SHARED_LABEL: "shared"} if wanted.is_shared else {LINK_LABEL: link.id}
+        labels = {**labels_of(wanted.body), **MANAGED_BY, **own}
+        body = {**wanted.body, "metadata": {**wanted.body["metadata"], "labels": labels}}
+        return Made(resource, key, body, wanted.is_shared, wanted.is_as_found)
+
+    async def _with_intents(self, link: Link, made: Sequence[Made]) -> Link:
+        """Return the link with an entry for each object and namespace; stored before the first of them is made."""
+        known = {each.key for each in link.objects}
+        new = [LinkObject.from_key(each.key, shared=each.is_shared) for each in made if each.key not in known]
+        label = link.read_spec().namespace_label(link.name)
+        labelled = tuple(sorted({*link.labelled, *(link.namespaces if label is not None else ())}))
+        if not new and labelled == link.labelled:
+            return link
+        return await self.records.replace(
+            link.model_copy(update={"objects": (*link.objects, *new), "labelled": labelled})
+        )
+
+    async def _without_surplus(self, link: Link, made: Sequence[Made]) -> Link:
+        """Delete the objects in namespaces that no user has any more; return the link without them."""
+        wanted = {each.key for each in made}
+        surplus = [each for each in link.objects if each.key not in wanted]
+        unlabelled = [each for each in link.labelled if each not in link.namespaces]
+        if not surplus and not unlabelled:
+            return link
+        link = await self._with_uids(link, surplus)
+        await self._unlabel(link, unlabelled)
+        left = await self._deleted(link, [each for each in link.objects if each.key not in wanted])
+        if left is not None:
+            raise NotYet(f"{left.key} is being deleted", left)
+        still_wanted = tuple(each for each in link.objects if each.key in wanted)
+        labelled = tuple(each for each in link.labelled if each in link.namespaces)
+        return await self.records.replace(link.model_copy(update={"objects": still_wanted, "labelled": labelled}))
+
+    async def _ensured(self, link: Link, made: Sequence[Made]) -> tuple[list[LinkObject], list[Body]]:
+        """Return the entries with their uids, and the objects as they are; missing and changed ones are applied."""
+        entries: list[LinkObject] = []
+        bodies: list[Body] = []
+        by_key = {each.key: each for each in link.objects}
+        for each in made:
+            entry, body = await self._ensure(link, by_key[each.key], each)
+            entries.append(entry)
+            bodies.append(body)
+        return entries, bodies
+
+    async def _ensure(self, link: Link, entry: LinkObject, made: Made) -> tuple[LinkObject, Body]:
+        async with self._turn_of(link, is_shared=made.is_shared):
+            there = await self.cluster.get(made.resource, made.key)
+            if there is not None and field_at(there, "metadata", "deletionTimestamp"):
+                watched = Watched.from_body(made.resource, made.key, there)
+                raise NotYet(f"{made.key} is being deleted by another party", watched)
+            adopted = False
+            if there is None:
+                there = await self.cluster.apply(made.resource, made.key, made.body)
+            elif made.is_as_found and not is_ours(there, link, entry):
+                adopted = True
+            else:
+                changed = changed_members(made.body, there)
+                adopted = not is_ours(there, link, entry)
+                if changed and adopted:
+                    raise LinkFailed(f"{made.key} exists, is not of this link, and differs in {', '.join(changed)}")
+                if changed:
+                    there = await self.cluster.apply(made.resource, made.key, made.body)
+        return entry.model_copy(update={"uid": uid_of(there), "adopted": adopted, "shared": made.is_shared}), there
+
+    def _check_ready(self, made: Sequence[Made], bodies: Sequence[Body]) -> None:
+        """Raise LinkFailed or NotYet unless all objects are ready."""
+        for each, body in zip(made, bodies, strict=True):
+            verdict = readiness(body, self.clock.now())
+            if verdict.status is Status.FAILED:
+                raise LinkFailed(f"{each.key}: {verdict.message}")
+            if not verdict.is_current:
+                raise NotYet(f"{each.key}: {verdict.message}", Watched.from_body(each.resource, each.key, body))
+
+    async def _with_uids(self, link: Link, entries: Sequence[LinkObject]) -> Link:
+        """Return the link with the uids of objects of ours that were created and not confirmed; stored before they are deleted."""
+        found: dict[ObjectKey, str] = {}
+        for entry in entries:
+            resource = None if entry.uid else await self.cluster.resource(entry.api_version, entry.kind)
+            there = None if resource is None else await self.cluster.get(resource, entry.key)
+            if there is not None and is_ours(there, link, entry):
+                found[entry.key] = uid_of(there)
+        if not found:
+            return link
+        objects = tuple(
+            each.model_copy(update={"uid": found[each.key]}) if each.key in found else each for each in link.objects
+        )
+        return await self.records.replace(link.model_copy(update={"objects": objects}))
+
+    async def _deleted(self, link: Link, entries: Sequence[LinkObject]) -> Watched | None:
+        """Delete objects by their recorded uids; return one that still exists."""
+        left: Watched | None = None
+        for entry in entries:
+            if entry.adopted or not entry.uid:
+                continue
+            resource = await self.cluster.resource(entry.api_version, entry.kind)
+            if resource is None:  # its definition is gone, and all its objects with it
+                continue
+            async with self._turn_of(link, is_shared=entry.shared):
+                if entry.shared and await self._is_needed(link, entry):
+                    continue
+                if not await self.cluster.delete(resource, entry.key, uid=entry.uid):
+                    continue
+            there = await self.cluster.get(resource, entry.key)
+            if there is not None and uid_of(there) == entry.uid:
+                left = left or Watched.from_body(resource, entry.key, there)
+        return left
+
+    async def _is_needed(self, link: Link, entry: LinkObject) -> bool:
+        """Return whether another link of the region has a shared object too."""
+        others = await self.records.in_region(link.vim_id)
+        return any(each.key == entry.key for other in others if other.id != link.id for each in other.objects)
+
+    def _turn_of(self, link: Link, *, is_shared: bool) -> AbstractAsyncContextManager[None]:
+        # The last link that leaves a shared object must not delete it while another one finds it there.
+        return self.turns.held(f"shared/{link.vim_id}", within_s=_TURN_S) if is_shared else nullcontext()
+
+    async def _label(self, link: Link) -> None:
+        """Have the label of the link on the namespaces of its users. Raises NotYet for one that does not exist."""
+        for each in await self._unlabelled(link):
+            label = str(link.read_spec().namespace_label(link.name))
+            if await self._patch_label(each, label, LABEL_VALUE) is None:
+                raise NotYet(f"namespace {each} does not exist")
+
+    async def _unlabelled(self, link: Link) -> Sequence[str]:
+        label = link.read_spec().namespace_label(link.name)
+        found: list[str] = []
+        for each in link.namespaces if label is not None else ():
+            there = await self.cluster.get_metadata(NAMESPACES, ObjectKey("v1", "Namespace", "", each))
+            if there is None or labels_of(there).get(str(label)) != LABEL_VALUE:
+                found.append(each)
+        return found
+
+    async def _unlabel(self, link: Link, namespaces: Sequence[str]) -> None:
+        label = link.read_spec().namespace_label(link.name)
+        for each in namespaces if label is not None else ():
+            await self._patch_label(each, str(label), None)
+
+    async def _patch_label(self, namespace: str, label: str, value: str | None) -> Body | None:
+        key = ObjectKey("v1", "Namespace", "", namespace)
+        return await self.cluster.patch(NAMESPACES, key, {"metadata": {"labels": {label: value}}})
+
+    async def note(self, link_id: str, reason: str) -> None:
+        """Show why there is no progress, for example that the region does not answer."""
+        link = await self.records.get(link_id)
+        if link is not None and not link.is_settled:
+            await self._wait(link, reason)
+
+    async def _wait(self, link: Link, reason: str) -> None:
+        """Store why the link is not as wanted."""
+        waited_s = (self.clock.now() - datetime.fromisoformat(link.asked_at)).total_seconds()
+        status: LinkStatus = "FAILED" if waited_s >= self.timeout_s else "PENDING"
+        await self._store(link, "REMOVING" if link.is_removed else status, reason, is_reached=False)
+
+    async def _store(self, link: Link, status: LinkStatus, detail: str, *, is_reached: bool) -> None:
+        """Write how the link stands, unless it stands so already; an event says what has changed for its users."""
+        before = await self.records.get(link.id)
+        reached = link.wanted if is_reached else link.reached
+        changed = link.model_copy(update={"status": status, "status_detail": bounded(detail), "reached": reached})
+        if before is None or changed == before:
+            return
+        is_news = before.status != status and status in {"READY", "DEGRADED", "FAILED"}
+        event = VirtualLinkChanged(
+            link_id=link.id, name=link.name, cloud_region_id=link.cloud_region_id, vim_id=link.vim_id,
+            old_status=before.status, status=status, reason=changed.status_detail,
+        )  # fmt: skip
+        now = rfc3339(self.clock.now())
+        await self.records.replace(changed.model_copy(update={"updated_at": now}), event if is_news else None)
+
+
+def version_of(body: Body) -> str:
+    """Return the version of an object as it was seen."""
+    return str(field_at(body, "metadata", "resourceVersion") or "")
+
+
+def is_ours(there: Body, link: Link, entry: LinkObject) -> bool:
+    """Return whether we have created an object: by its recorded uid, or by the label that it was created with."""
+    if entry.uid and not entry.adopted and entry.uid == uid_of(there):
+        return True
+    labels = labels_of(there)
+    return SHARED_LABEL in labels if entry.shared else labels.get(LINK_LABEL) == link.id
+
+
+def _drift(entry: LinkObject, there: Body | None, made: Made | None, now: datetime) -> str | None:
+    """Return what another party has done to an object."""
+    if there is None:
+        return f"{entry.key} was deleted by another party"
+    if uid_of(there) != entry.uid:
+        return f"{entry.key} was replaced by another party"
+    changed = changed_members(made.body, there) if made is not None and not made.is_as_found else []
+    if changed:
+        return f"{entry.key} was changed by another party: {', '.join(changed)}"
+    verdict = readiness(there, now)
+    return None if verdict.is_current else f"{entry.key}: {verdict.message}"

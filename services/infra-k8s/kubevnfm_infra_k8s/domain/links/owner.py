@@ -1,0 +1,174 @@
+"""Virtual links as their users see them: each call is one write of the link's document, and wakes the work on it (ADR 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from kubevnfm_clients.multicloud.links import CreatedLink, LinkRequest, VirtualLink
+from kubevnfm_clients.multicloud.types import Page
+from kubevnfm_clients.ports import VimDirectory
+from kubevnfm_events import VimConnection
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.errors import BeingRemoved, Conflict, InUse, NotFound, Unprocessable
+from kubevnfm_kit.ids import new_id
+from kubevnfm_store.port import AlreadyExists
+from kubevnfm_store.races import repeat_lost_writes
+
+from kubevnfm_infra_k8s.domain.links.checking import (
+    check_free,
+    check_namespaces,
+    check_places,
+    check_same,
+    check_served,
+)
+from kubevnfm_infra_k8s.domain.links.ports import LinkRecords, Regions, Turns
+from kubevnfm_infra_k8s.domain.links.record import MOST_HOLDERS, Link, Region
+from kubevnfm_infra_k8s.domain.links.spec import LinkSpec, Places
+from kubevnfm_infra_k8s.domain.links.types import read_spec
+from kubevnfm_infra_k8s.domain.ports import Clusters
+
+_TURN_S: Final = 20.0
+"""How long a creation waits for another one in the same region."""
+
+
+class LinkWork(Protocol):
+    """The work that brings links to what their documents say."""
+
+    def wake(self, link_id: str) -> None:
+        """Have the link looked at now."""
+        ...
+
+    async def decided(self, link_id: str, *, within_s: float) -> Link | None:
+        """Return the link once waiting would not change it, or after this time; None if it is gone."""
+        ...
+
+
+@dataclass(frozen=True)
+class VirtualLinks:
+    """The owner of links: `kubevnfm_clients.multicloud.links.VirtualLinks` for callers in the same process."""
+
+    records: LinkRecords
+    turns: Turns
+    regions: Regions
+    vims: VimDirectory
+    clusters: Clusters
+    work: LinkWork
+    clock: Clock
+
+    async def create(self, wanted: LinkRequest, *, wait_s: float) -> CreatedLink:
+        spec = read_spec(wanted.type, wanted.spec)
+        try:
+            region = await self.regions.region(wanted.cloud_region_id)
+        except NotFound as error:
+            raise Unprocessable("cloud_region_id", str(error)) from error
+        reference = wanted.reference or f"ref-{new_id()}"
+        link, is_new = await self._created(wanted, spec, region, reference)
+        self.work.wake(link.id)
+        present = await self.work.decided(link.id, within_s=wait_s)
+        return CreatedLink(link=(present or link).shown(), reference=reference, is_new=is_new)
+
+    async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[VirtualLink]:
+        found = await self.records.page(filters, limit=limit + 1, after=after)
+        shown = [link.shown() for link in found[:limit]]
+        return Page(shown, shown[-1].id if len(found) > limit else None)
+
+    async def get(self, link_id: str, *, wait_s: float = 0.0) -> VirtualLink:
+        if wait_s:
+            await self.work.decided(link_id, within_s=wait_s)
+        return (await self._link(link_id)).shown()
+
+    async def hold(
+        self, link_id: str, reference: str, namespaces: Sequence[str], *, wait_s: float = 0.0
+    ) -> VirtualLink:
+        """Have the reference among those of the link. Raises NotFound, BeingRemoved, Unprocessable, Conflict."""
+        link = await self._link(link_id)
+        spec = link.read_spec()
+        if spec.most_namespaces is not None or spec.needs_primary:
+            others = {each for holder in link.holders if holder.reference != reference for each in holder.namespaces}
+            async with self.clusters.cluster(await self.vims.connection(VimConnection(vim_id=link.vim_id))) as cluster:
+                await check_namespaces(cluster, spec, sorted({*others, *namespaces}))
+        link = await self._taken(link_id, reference, namespaces)
+        self.work.wake(link_id)
+        present = await self.work.decided(link_id, within_s=wait_s)
+        return (present or link).shown()
+
+    async def release(
+        self, link_id: str, reference: str | None, *, wait_s: float = 0.0, if_revision: int | None = None
+    ) -> VirtualLink | None:
+        """Remove a reference, or with None the link that its creator alone uses; None: the link is gone.
+
+        Raises: NotFound, InUse, Conflict.
+        """
+        link = await self._given_back(link_id, reference, if_revision)
+        self.work.wake(link_id)
+        # A caller waits for the end of a removal only: what is left of a link is its other users' business.
+        if link.is_removed:
+            present = await self.work.decided(link_id, within_s=wait_s)
+            return None if present is None else present.shown()
+        return link.shown()
+
+    async def _link(self, link_id: str) -> Link:
+        link = await self.records.get(link_id)
+        if link is None:
+            raise NotFound(f"virtual link {link_id} does not exist")
+        return link
+
+    async def _created(self, wanted: LinkRequest, spec: LinkSpec, region: Region, reference: str) -> tuple[Link, bool]:
+        """Return the link of this name with the reference, and whether it is new."""
+        there = await self.records.named(region.vim_id, wanted.name)
+        if there is None:
+            await self._check(wanted, spec, region)
+            # Two creations at once must not both find a subnet free.
+            async with self.turns.held(f"region/{region.vim_id}", within_s=_TURN_S):
+                there = await self.records.named(region.vim_id, wanted.name)
+                if there is None:
+                    check_free(wanted, spec, await self.records.in_region(region.vim_id))
+                    now = rfc3339(self.clock.now())
+                    new = Link.from_request(wanted, region, id=new_id(), reference=reference, now=now)
+                    try:
+                        return await self.records.insert(new), True
+                    except AlreadyExists:  # the turn has ended: this process stood still for long
+                        there = await self.records.named(region.vim_id, wanted.name)
+        if there is None:
+            raise BeingRemoved(f"virtual link {wanted.name} was removed at the same time: try again")
+        check_same(wanted, there)
+        return await self._taken(there.id, reference, wanted.namespaces), False
+
+    async def _check(self, wanted: LinkRequest, spec: LinkSpec, region: Region) -> None:
+        namespaces = wanted.namespaces or ()
+        async with self.clusters.cluster(await self.vims.connection(VimConnection(vim_id=region.vim_id))) as cluster:
+            await check_served(cluster, wanted.cloud_region_id, spec, region.sriov_namespace)
+            places = Places(namespaces, region.links_namespace, region.sriov_namespace)
+            await check_places(cluster, spec, wanted.name, places)
+            await check_namespaces(cluster, spec, namespaces)
+
+    @repeat_lost_writes
+    async def _taken(self, link_id: str, reference: str, namespaces: Sequence[str] | None) -> Link:
+        link = await self._link(link_id)
+        if link.is_removed:
+            raise BeingRemoved(f"virtual link {link.name} is being removed: try again once it is gone")
+        if reference not in link.references and len(link.holders) >= MOST_HOLDERS:
+            raise Conflict(f"virtual link {link.name} has {MOST_HOLDERS} references, which is the most")
+        wanted = link.namespaces_of(reference) if namespaces is None else namespaces
+        return await self._write(link.with_holder(reference, wanted, now=rfc3339(self.clock.now())))
+
+    @repeat_lost_writes
+    async def _given_back(self, link_id: str, reference: str | None, if_revision: int | None) -> Link:
+        link = await self._link(link_id)
+        if if_revision is not None and link.revision != if_revision:
+            raise Conflict("the virtual link was changed by another request at the same time: try again")
+        if link.is_removed:
+            return link
+        now = rfc3339(self.clock.now())
+        if reference is None:
+            if set(link.references) - {link.creator}:
+                raise InUse(f"virtual link {link.name} is in use", link.references)
+            return await self._write(link.removing(now))
+        if reference not in link.references:
+            raise NotFound(f"{reference} does not hold virtual link {link.name}")
+        return await self._write(link.without_holder(reference, now=now))
+
+    async def _write(self, link: Link) -> Link:
+        return await self.records.replace(link.model_copy(update={"updated_at": rfc3339(self.clock.now())}))

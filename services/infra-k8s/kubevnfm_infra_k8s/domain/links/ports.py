@@ -1,0 +1,71 @@
+"""The interfaces that the work on virtual links needs: stored links, turns among processes, and the regions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from kubevnfm_events import Event
+from kubevnfm_kit.errors import OutsideUnavailable
+
+from kubevnfm_infra_k8s.domain.links.record import Link, Region
+
+
+class TurnTaken(OutsideUnavailable, code="turn-taken", title="Another process works on it"):
+    """Another process has the turn, and did not give it back in time."""
+
+
+class LinkRecords(Protocol):
+    """The stored links."""
+
+    async def get(self, link_id: str) -> Link | None: ...
+
+    async def named(self, vim_id: str, name: str) -> Link | None:
+        """Return the link of this name in a region."""
+        ...
+
+    async def in_region(self, vim_id: str) -> Sequence[Link]: ...
+
+    async def page(self, filters: Mapping[str, str], *, limit: int, after: str | None) -> Sequence[Link]:
+        """Return up to ``limit`` links in the order of their ids, those after one id."""
+        ...
+
+    async def unsettled(self) -> Sequence[tuple[str, str]]:
+        """Return the links on which there is work: their ids, each with that of its VIM."""
+        ...
+
+    async def settled(self) -> Sequence[tuple[str, str]]:
+        """Return the others."""
+        ...
+
+    async def insert(self, link: Link) -> Link:
+        """Store a new link. Raises AlreadyExists if the region has one of this name."""
+        ...
+
+    async def replace(self, link: Link, event: Event | None = None) -> Link:
+        """Write the link if it is at its revision, with an event in the same write; return it with the new one.
+
+        Raises RevisionConflict.
+        """
+        ...
+
+    async def delete(self, link: Link) -> None:
+        """Delete the link if it is at its revision. Raises RevisionConflict."""
+        ...
+
+
+class Turns(Protocol):
+    """Leases: one process at a time works on a thing. The turn of a process that has died ends by itself."""
+
+    def held(self, name: str, *, within_s: float) -> AbstractAsyncContextManager[None]:
+        """Have the turn while the block lasts. Raises TurnTaken."""
+        ...
+
+
+class Regions(Protocol):
+    """The cloud regions."""
+
+    async def region(self, cloud_region_id: str) -> Region:
+        """Return what links need to know of a region. Raises NotFound, OutsideUnavailable."""
+        ...

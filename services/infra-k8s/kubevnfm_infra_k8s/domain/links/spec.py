@@ -1,0 +1,199 @@
+"""The base of the types of links: what a request says, and what is made of it. No I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Annotated, ClassVar, Final
+
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic.alias_generators import to_camel
+
+from kubevnfm_infra_k8s.domain.links.subnets import Network, read_network
+from kubevnfm_infra_k8s.domain.objects import Body
+
+NAD: Final = ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition")
+RESOURCE_NAME: Final = "k8s.v1.cni.cncf.io/resourceName"
+"""On a NAD: the resource of a node that each attached pod takes one of."""
+CNI_VERSION: Final = "0.3.1"
+
+Fault = tuple[str, str]
+"""A place in the request, and what was expected there."""
+ApiKind = tuple[str, str]
+"""ApiVersion and kind."""
+Text = Annotated[str, Field(min_length=1, max_length=253)]
+VlanId = Annotated[int, Field(ge=1, le=4094, strict=True)]
+VlanOrNone = Annotated[int, Field(ge=0, le=4094, strict=True)]
+"""0: none."""
+Mtu = Annotated[int, Field(ge=0, le=65535, strict=True)]
+
+
+@dataclass(frozen=True)
+class Places:
+    """The namespaces of a link."""
+
+    namespaces: Sequence[str] = ()
+    """Those of its users."""
+    links: str = "default"
+    """The region's, for objects that are not in the namespaces of users."""
+    sriov: str = "sriov-network-operator"
+    """The region's, of the SR-IOV network operator."""
+
+
+@dataclass(frozen=True)
+class LinkBody:
+    """An object to make."""
+
+    body: Body
+    is_shared: bool = False
+    """Whether several links have the same object: it goes with the last of them."""
+    is_as_found: bool = False
+    """Whether an object of this name that exists is used as it is."""
+
+
+class Part(BaseModel):
+    """Base of the parts of a spec: unknown members are refused, because they would not reach the object."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, frozen=True, extra="forbid", hide_input_in_errors=True
+    )
+
+    def given(self) -> JsonObject:
+        """Return what was given, with the names of the API."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+class LinkSpec(Part):
+    """The spec of one type of link."""
+
+    lacks: ClassVar[str]
+    """The name of what a region without the kinds lacks, for an error."""
+
+    def kinds(self) -> Sequence[tuple[ApiKind, str]]:
+        """Return the kinds that the region must serve, each with the place in the request that asks for it."""
+        raise NotImplementedError
+
+    def objects(self, name: str, places: Places) -> Sequence[LinkBody]:
+        """Return the objects of the link, in their order."""
+        raise NotImplementedError
+
+    @property
+    def uses_operator(self) -> bool:
+        """Whether the link needs the namespace of the SR-IOV network operator."""
+        return False
+
+    def namespace_label(self, name: str) -> str | None:
+        """Return the label that selects the namespaces of the link, if its type has one."""
+        return None
+
+    @property
+    def needs_primary(self) -> bool:
+        """Whether a namespace must have been created for a primary network."""
+        return False
+
+    def faults(self) -> Iterator[Fault]:
+        """Yield what is wrong beyond the types of members, with places inside the spec."""
+        return iter(())
+
+    @property
+    def most_namespaces(self) -> int | None:
+        """How many namespaces the link can serve; None: any number."""
+        return None
+
+    def subnets(self) -> Sequence[tuple[str, Network]]:
+        """Return the subnets with their places in the spec; the faulty ones are left out."""
+        return ()
+
+    def vlans(self) -> Sequence[tuple[str, int]]:
+        """Return the interfaces of nodes and the VLAN that the link takes on each."""
+        return ()
+
+
+class Dns(Part):
+    """The DNS configuration of an interface."""
+
+    nameservers: tuple[Text, ...] = Field(default=(), max_length=16)
+    domain: Text | None = None
+    search: tuple[Text, ...] = Field(default=(), max_length=32)
+    options: tuple[Text, ...] = Field(default=(), max_length=32)
+
+    @field_validator("nameservers")
+    @classmethod
+    def _are_addresses(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(map(is_ip, given)):
+            raise ValueError("IP addresses expected")
+        return given
+
+    def given(self) -> JsonObject:
+        return {name: value for name, value in super().given().items() if value}
+
+
+class Route(Part):
+    """A route of an interface."""
+
+    dst: Text
+    gw: Text | None = None
+
+    @field_validator("dst")
+    @classmethod
+    def _is_network(cls, given: str) -> str:
+        read_network(given)
+        return given
+
+    @field_validator("gw")
+    @classmethod
+    def _is_address(cls, given: str | None) -> str | None:
+        if given is not None and not is_ip(given):
+            raise ValueError("an IP address expected")
+        return given
+
+
+def is_ip(text: str) -> bool:
+    """Return whether a text is an IP address."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def nad(name: str, namespace: str, config: JsonMapping | str, *, annotations: JsonMapping | None = None) -> LinkBody:
+    """Return a NetworkAttachmentDefinition; its configuration is a text in the object."""
+    text = config if isinstance(config, str) else json.dumps(config)
+    metadata: JsonObject = {"name": name, "namespace": namespace}
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    api_version, kind = NAD
+    return LinkBody({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": {"config": text}})
+
+
+def network_configuration(
+    name: str,
+    plugin: JsonMapping,
+    *,
+    ipam: JsonMapping | None = None,
+    routes: Sequence[Route] = (),
+    dns: Dns | None = None,
+    more_plugins: Sequence[JsonMapping] = (),
+) -> JsonObject:
+    """Return the configuration of a CNI network: one plug-in, or a list of them."""
+    main = dict(plugin)
+    own = ipam_with_routes(ipam, routes)
+    if own is not None:
+        main["ipam"] = own
+    if dns is not None:
+        main["dns"] = dns.given()
+    if more_plugins:
+        return {"cniVersion": CNI_VERSION, "name": name, "plugins": [main, *more_plugins]}
+    return {"cniVersion": CNI_VERSION, "name": name, **main}
+
+
+def ipam_with_routes(ipam: JsonMapping | None, routes: Sequence[Route]) -> JsonObject | None:
+    """Return the address management with the routes, which are members of it; None if there is none."""
+    if ipam is None:
+        return None
+    added = [route.given() for route in routes]
+    return {**ipam, "routes": [*ipam.get("routes", []), *added]} if added else dict(ipam)

@@ -1,0 +1,128 @@
+"""Checks of subnets, gateways and ranges of addresses (MC-091). No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+from kubevnfm_kit.json_types import JsonMapping
+
+Network = IPv4Network | IPv6Network
+Address = IPv4Address | IPv6Address
+
+
+def read_network(text: str) -> Network:
+    """Return the network. Raises ValueError."""
+    try:
+        if "/" not in text:
+            raise ValueError
+        return ip_network(text)
+    except ValueError as error:
+        raise ValueError("a subnet without host bits expected, such as 10.1.0.0/24") from error
+
+
+def read_address(text: str, network: Network, what: str = "an address") -> Address:
+    """Return the address of the network; a prefix length may follow it. Raises ValueError."""
+    try:
+        address = ip_address(text.partition("/")[0])
+    except ValueError as error:
+        raise ValueError(f"{what} expected") from error
+    if address not in network:
+        raise ValueError(f"{what} inside {network} expected")
+    return address
+
+
+def read_ranges(text: str, network: Network) -> None:
+    """Check addresses and ranges: ``10.1.0.2 10.1.0.5..10.1.0.9``. Raises ValueError."""
+    for part in text.split():
+        read_range(part, network)
+
+
+def read_range(text: str, network: Network) -> None:
+    """Check one address or range. Raises ValueError."""
+    first, dots, last = text.partition("..")
+    begin = read_address(first, network, "an address or first..last")
+    if dots:
+        end = read_address(last, network, "an address or first..last")
+        if int(end) < int(begin):
+            raise ValueError(f"a range whose end is not before its start expected, got {text}")
+
+
+def overlaps(one: Network, other: Network) -> bool:
+    """Return whether two networks have an address in common; those of two versions have none."""
+    return one.version == other.version and int(one[0]) <= int(other[-1]) and int(other[0]) <= int(one[-1])
+
+
+def overlaps_among(networks: Sequence[tuple[str, Network]]) -> Iterator[tuple[str, str]]:
+    """Yield the place of each network that overlaps with an earlier one."""
+    for index, (place, network) in enumerate(networks):
+        for other_place, other in networks[:index]:
+            if overlaps(network, other):
+                yield place, f"overlaps with {other} of {other_place}"
+                break
+
+
+def ipam_networks(ipam: JsonMapping, place: str) -> Sequence[tuple[str, Network]]:
+    """Return the valid subnets of a CNI configuration of addresses (host-local, whereabouts)."""
+    found: list[tuple[str, Network]] = []
+    for around, holder, member in _ipam_subnets(ipam, place):
+        with suppress(ValueError):
+            found.append((f"{around}/{member}", _ipam_network(holder.get(member))))
+    return found
+
+
+def ipam_faults(ipam: JsonMapping, place: str) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a CNI configuration of addresses."""
+    kind = ipam.get("type")
+    if not isinstance(kind, str) or not kind:
+        yield f"{place}/type", "the name of a plug-in expected, such as host-local"
+        return
+    if not isinstance(ipam.get("routes", []), list):
+        yield f"{place}/routes", "a list expected"
+    if kind == "host-local":
+        ranges = ipam.get("ranges", [])
+        if not isinstance(ranges, list) or not all(
+            isinstance(group, list) and all(isinstance(one, Mapping) for one in group) for group in ranges
+        ):
+            yield f"{place}/ranges", "a list of lists of ranges expected"
+            return
+        if "subnet" not in ipam and not ranges:
+            yield f"{place}/subnet", "a subnet or ranges expected"
+    for around, holder, member in _ipam_subnets(ipam, place):
+        try:
+            network = _ipam_network(holder.get(member))
+        except ValueError as error:
+            yield f"{around}/{member}", str(error)
+            continue
+        for name in ("gateway", "rangeStart", "rangeEnd"):
+            if name in holder:
+                try:
+                    read_address(str(holder[name]), network)
+                except ValueError as error:
+                    yield f"{around}/{name}", str(error)
+
+
+def _ipam_subnets(ipam: JsonMapping, place: str) -> Iterator[tuple[str, JsonMapping, str]]:
+    """Yield each place with a subnet: the place, the object there, and the member that has the subnet."""
+    if ipam.get("type") == "whereabouts" and "range" in ipam:
+        yield place, ipam, "range"
+    if ipam.get("type") != "host-local":
+        return
+    if "subnet" in ipam:
+        yield place, ipam, "subnet"
+    for group_index, group in enumerate(ipam.get("ranges") or []):
+        for index, one in enumerate(group if isinstance(group, list) else []):
+            if isinstance(one, Mapping):
+                yield f"{place}/ranges[{group_index}][{index}]", one, "subnet"
+
+
+def _ipam_network(given: object) -> Network:
+    """Return a subnet; whereabouts also has ``10.1.0.5-10.1.0.9/24``. Raises ValueError."""
+    if not isinstance(given, str):
+        raise ValueError("a subnet expected, such as 10.1.0.0/24")
+    first, dash, rest = given.partition("-")
+    if not dash:
+        return read_network(given)
+    # The prefix length follows the last address.
+    return ip_network(f"{first}/{rest.rpartition('/')[2]}", strict=False)

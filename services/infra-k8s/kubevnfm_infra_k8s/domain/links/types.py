@@ -1,0 +1,53 @@
+"""The types of links by name, and the reading of a request's spec. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kubevnfm_clients.multicloud.links import LinkType
+from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.json_types import JsonMapping
+from pydantic import ValidationError
+
+from kubevnfm_infra_k8s.domain.links.cni import NadSpec, OvsSpec, SriovSpec
+from kubevnfm_infra_k8s.domain.links.manifests import ManifestsSpec
+from kubevnfm_infra_k8s.domain.links.ovn import KubeOvnSpec, Ovn4nfvProviderSpec, Ovn4nfvSpec, UdnSpec
+from kubevnfm_infra_k8s.domain.links.spec import LinkSpec
+
+TYPES: Final[Mapping[LinkType, type[LinkSpec]]] = {
+    "nad": NadSpec,
+    "sriov": SriovSpec,
+    "ovs": OvsSpec,
+    "ovn4nfv": Ovn4nfvSpec,
+    "ovn4nfv-provider": Ovn4nfvProviderSpec,
+    "kube-ovn": KubeOvnSpec,
+    "udn": UdnSpec,
+    "manifests": ManifestsSpec,
+}
+
+
+def read_spec(type: LinkType, spec: JsonMapping) -> LinkSpec:
+    """Return the spec of a link. Raises Unprocessable with each wrong place below ``spec``."""
+    try:
+        read = TYPES[type].model_validate(spec, by_alias=True, by_name=False)
+    except ValidationError as error:
+        first, *more = ((_place(e["loc"]), _reason(e["type"], e["msg"])) for e in error.errors(include_input=False))
+        raise Unprocessable(*first, *more) from error
+    faults = [(f"spec/{place}".rstrip("/"), reason) for place, reason in read.faults()]
+    if faults:
+        raise Unprocessable(*faults[0], *faults[1:])
+    return read
+
+
+def stored_spec(type: LinkType, spec: JsonMapping) -> LinkSpec:
+    """Return the spec of a link that was checked when it was created."""
+    return TYPES[type].model_validate(spec, by_alias=True, by_name=False)
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    return "spec" + "".join(f"[{part}]" if isinstance(part, int) else f"/{part}" for part in location)
+
+
+def _reason(kind: str, message: str) -> str:
+    return "no such attribute of this type" if kind == "extra_forbidden" else message.removeprefix("Value error, ")

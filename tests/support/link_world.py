@@ -1,0 +1,178 @@
+"""Virtual links on a cluster: the owner with its work and its stored documents, and definitions of the CNIs' kinds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubevnfm_bus.inprocess import InProcessBus
+from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_clients.multicloud.links import CreatedLink, LinkRequest, VirtualLink
+from kubevnfm_events import VimConnection
+from kubevnfm_events.links import VirtualLinkChanged
+from kubevnfm_infra_k8s.adapters import stored_links
+from kubevnfm_infra_k8s.domain.links.owner import VirtualLinks
+from kubevnfm_infra_k8s.domain.links.record import Region
+from kubevnfm_infra_k8s.domain.links.work import ReconcilingWork
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters
+from kubevnfm_kit.clock import Clock, SystemClock
+from kubevnfm_kit.errors import NotFound
+from kubevnfm_secrets import KeyRing
+from kubevnfm_store.port import DocumentStore
+from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.relay import OutboxRelay
+from patience import until_true
+
+NAD = ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition")
+NETWORK = ("k8s.plugin.opnfv.org/v1alpha1", "Network")
+DEFINITIONS = Resource(
+    "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+)
+_KINDS = (
+    ("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions", "Namespaced"),
+    ("k8s.plugin.opnfv.org", "v1alpha1", "Network", "networks", "Namespaced"),
+    ("k8s.plugin.opnfv.org", "v1alpha1", "ProviderNetwork", "providernetworks", "Namespaced"),
+    ("sriovnetwork.openshift.io", "v1", "SriovNetwork", "sriovnetworks", "Namespaced"),
+    ("sriovnetwork.openshift.io", "v1", "OVSNetwork", "ovsnetworks", "Namespaced"),
+    ("k8s.ovn.org", "v1", "UserDefinedNetwork", "userdefinednetworks", "Namespaced"),
+    ("k8s.ovn.org", "v1", "ClusterUserDefinedNetwork", "clusteruserdefinednetworks", "Cluster"),
+    ("kubeovn.io", "v1", "Subnet", "subnets", "Cluster"),
+    ("kubeovn.io", "v1", "Vlan", "vlans", "Cluster"),
+    ("kubeovn.io", "v1", "ProviderNetwork", "provider-networks", "Cluster"),
+)
+
+
+def definition(group: str, version: str, kind: str, plural: str, scope: str) -> Body:
+    """Return a definition that takes any object, for clusters without that of the CNI."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    served = {
+        "name": version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }
+    names = {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
+    spec = {"group": group, "names": names, "scope": scope, "versions": [served]}
+    return {
+        "apiVersion": DEFINITIONS.api_version,
+        "kind": DEFINITIONS.kind,
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": spec,
+    }
+
+
+async def define(cluster: Cluster, *kinds: str) -> None:
+    """Have the kinds (all of them if none is named) served; a definition that exists stays as it is."""
+    for group, version, kind, plural, scope in _KINDS:
+        if kinds and kind not in kinds:
+            continue
+        if await cluster.resource(f"{group}/{version}", kind) is None:
+            key = ObjectKey(DEFINITIONS.api_version, DEFINITIONS.kind, "", f"{plural}.{group}")
+            await cluster.apply(DEFINITIONS, key, definition(group, version, kind, plural, scope))
+
+        async def is_served(api_version: str = f"{group}/{version}", kind: str = kind) -> bool:
+            cluster.forget_kinds()
+            return await cluster.resource(api_version, kind) is not None
+
+        await until_true(is_served)
+
+
+@dataclass(frozen=True)
+class OneVim:
+    """`kubevnfm_clients.ports.VimDirectory` with the VIMs of a test."""
+
+    vims: Mapping[str, VimConnection]
+
+    async def connection(self, vim: VimConnection) -> VimConnection:
+        found = self.vims.get(vim.vim_id or "")
+        if found is None:
+            raise NotFound(f"no VIM has the id {vim.vim_id}")
+        return found
+
+    def forget(self, vim: VimConnection) -> None:
+        """Nothing is kept."""
+
+
+@dataclass(frozen=True)
+class GivenRegions:
+    """`domain.links.ports.Regions` with the regions of a test."""
+
+    regions: Mapping[str, Region]
+
+    async def region(self, cloud_region_id: str) -> Region:
+        if cloud_region_id not in self.regions:
+            raise NotFound(f"cloud region {cloud_region_id} does not exist")
+        return self.regions[cloud_region_id]
+
+
+@dataclass
+class LinkWorld:
+    """The owner of links and its work."""
+
+    links: VirtualLinks
+    work: ReconcilingWork
+    records: stored_links.StoredLinks
+    store: DocumentStore
+    events: list[VirtualLinkChanged] = field(default_factory=list)
+
+    async def create(self, name: str = "net", type: str = "nad", *, wait_s: float = 60.0, **more: Any) -> CreatedLink:
+        """Create a link, or take a reference of it."""
+        asked = {"cloud_region_id": "op/one", "name": name, "type": type, "spec": {"bridge": {"bridge": "br1"}}}
+        return await self.links.create(LinkRequest.model_validate({**asked, **more}), wait_s=wait_s)
+
+    async def shown(self, link_id: str) -> VirtualLink:
+        return await self.links.get(link_id)
+
+    async def until_gone(self, link_id: str) -> None:
+        """Return when the link is gone."""
+        await until_true(lambda: self._is_gone(link_id))
+
+    async def _is_gone(self, link_id: str) -> bool:
+        return await self.records.get(link_id) is None
+
+
+@asynccontextmanager
+async def link_world(
+    store: DocumentStore,
+    clusters: Clusters,
+    vims: Mapping[str, VimConnection],
+    regions: Mapping[str, Region],
+    *,
+    clock: Clock | None = None,
+    timeout_s: float = 120.0,
+) -> AsyncIterator[LinkWorld]:
+    """Yield the owner with its work running; rounds are the test's."""
+    ring, clock = KeyRing.from_text(KeyRing.new_key()), clock or SystemClock()
+    for collection, indexes in stored_links.INDEXES.items():
+        await store.ensure_indexes(collection, indexes)
+    events: list[VirtualLinkChanged] = []
+
+    async def keep(delivery: Delivery) -> Verdict:
+        assert isinstance(delivery.envelope.data, VirtualLinkChanged)
+        events.append(delivery.envelope.data)
+        return Ack()
+
+    async with InProcessBus(ring) as bus:
+        await bus.consume_events("links", ["infra.link.#"], keep)
+        async with OutboxRelay(store, bus, collections=[stored_links.LINKS]) as relay:
+            records = stored_links.StoredLinks(store, Outbox(store, relay, ring))
+            turns, directory = stored_links.StoredTurns(store, clock), OneVim(vims)
+            working = ReconcilingWork(records, turns, directory, clusters, clock, timeout_s)
+            async with working.running() as work:
+                links = VirtualLinks(records, turns, GivenRegions(regions), directory, clusters, work, clock)
+                yield LinkWorld(links, work, records, store, events)
+
+
+async def quiet(world: LinkWorld, count: int) -> None:
+    """Return when so many events have come."""
+
+    async def have_come() -> bool:
+        await asyncio.sleep(0)
+        return len(world.events) >= count
+
+    await until_true(have_come)
