@@ -28,7 +28,12 @@ async def read_body(response: aiohttp.ClientResponse, *, limit_bytes: int) -> by
 
 async def read_json(response: aiohttp.ClientResponse, *, limit_bytes: int) -> Any:
     """Return the body's JSON value, None if it is not JSON, or cannot be used. Raises AnswerTooLarge."""
+    return json_in(await read_body(response, limit_bytes=limit_bytes))
+
+
+def json_in(raw: bytes) -> Any:
+    """Return the JSON value of a body, None if it is not JSON, or cannot be used."""
     try:
-        return read_foreign(await read_body(response, limit_bytes=limit_bytes))
+        return read_foreign(raw)
     except ValueError:
         return None

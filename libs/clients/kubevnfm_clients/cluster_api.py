@@ -18,7 +18,7 @@ from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_kit.tls import tls_failure
 from kubevnfm_secrets import KeyRing
 
-from kubevnfm_clients.bounded import AnswerTooLarge, read_json
+from kubevnfm_clients.bounded import AnswerTooLarge, json_in, read_body
 from kubevnfm_clients.cluster_access import cluster_tls, read_access
 from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable
 from kubevnfm_clients.cluster_login import ClusterLogin, OidcTokens
@@ -36,6 +36,8 @@ class ApiAnswer:
 
     status: int
     body: JsonObject
+    size_bytes: int = 0
+    """The length of the answer, for callers that read many."""
 
     @property
     def is_success(self) -> bool:
@@ -80,12 +82,13 @@ class ClusterApi:
         Raises: ApiUnauthorized, ApiRefused, ApiUnavailable.
         """
         async with self._request(method, path, body) as response:
-            answer = await read_json(response, limit_bytes=_LARGEST)
+            raw = await read_body(response, limit_bytes=_LARGEST)
+            answer = json_in(raw)
             if response.status >= 300:
-                return ApiAnswer(response.status, answer if isinstance(answer, dict) else {})
+                return ApiAnswer(response.status, answer if isinstance(answer, dict) else {}, len(raw))
             if not isinstance(answer, dict):
                 raise ApiRefused(self.endpoint, f"{path}: a JSON object expected in the answer")
-            return ApiAnswer(response.status, answer)
+            return ApiAnswer(response.status, answer, len(raw))
 
     async def status(self, path: str) -> int:
         """Return the status of the answer to GET, whose body is not JSON (``/readyz``). Raises as ``call``."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 from hypothesis import strategies as st
-from kubevnfm_clients.kubeconfig import kubeconfig_connection, self_contained_connection
+from kubevnfm_clients.kubeconfig import context_access, kubeconfig_connection, self_contained_connection
 from kubevnfm_cluster.storage import read_manifest
 from kubevnfm_credentials_receiver.domain.callback_body import read_callback
 from kubevnfm_csar.capi_providers import providers_of
@@ -98,6 +98,10 @@ def _read_manifests(raw: bytes) -> None:
 
 def _read_volumes(raw: bytes) -> None:
     read_manifest(read_kubernetes_yaml(_text(raw)), ["/srv/a"])
+
+
+def _read_kubeconfig_of_region(raw: bytes) -> None:
+    assert context_access(raw.decode(errors="replace")).connection.interface_info["endpoint"]
 
 
 def _read_kubeconfig(raw: bytes) -> None:
@@ -207,6 +211,11 @@ def readers() -> dict[str, Reader]:
             lambda raw: read_configuration(_text(raw)),
             (ValueError,),
             _yaml_inputs("cluster-configuration", [_CONFIGURATION]),
+        ),
+        "kubeconfig-of-region": Reader(
+            _read_kubeconfig_of_region,
+            (Unprocessable,),
+            _yaml_inputs("kubeconfig", [json.dumps(_KUBECONFIG, indent=1).encode()]),
         ),
         "kubeconfig": Reader(
             _read_kubeconfig, (Unprocessable,), _yaml_inputs("kubeconfig", [json.dumps(_KUBECONFIG, indent=1).encode()])

@@ -149,3 +149,14 @@ async def test_a_kind_that_the_region_does_not_serve_is_422(world: RegionWorld, 
         assert problem["type"] == "unknown-kind"
     for path in ("health", "features", "resources?apiVersion=v1&kind=Pod", "resources"):
         (await world.call("GET", f"{REGIONS}/op/other/{path}")).problem(404)
+
+
+async def test_a_region_that_lists_without_an_end_is_refused(
+    world: RegionWorld, cluster: LabCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each answer is bounded, and all answers about one kind together."""
+    (await world.region(cluster)).must(201)
+    await cluster.add_node("node-0", address="10.0.0.1", control_plane=True)
+    monkeypatch.setattr("kubevnfm_vim_registry.adapters.kubernetes_regions._MOST_BYTES", 100)
+    problem = (await world.call("GET", f"{OP_EDGE}/features")).problem(422)
+    assert "at most 100 bytes" in problem["detail"]

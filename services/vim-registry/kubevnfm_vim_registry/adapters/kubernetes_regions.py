@@ -15,7 +15,7 @@ from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_vim_registry.adapters.kubernetes import KubernetesProbe, found_in, translated_api_errors
-from kubevnfm_vim_registry.domain.errors import VimForbids
+from kubevnfm_vim_registry.domain.errors import VimForbids, VimRefused
 from kubevnfm_vim_registry.domain.record import VimRecord
 from kubevnfm_vim_registry.domain.region import Inspected, Permission
 
@@ -23,6 +23,8 @@ _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _AT_A_TIME: Final = 8
 _PAGE: Final = 50
 """Objects of one answer: a node with many images has 60 KiB, and an answer may have 4 MiB."""
+_MOST_BYTES: Final = 64 * 2**20
+"""Bytes of all answers together: those of 5,000 nodes have some 60 MB."""
 _MOST: Final = 10_000
 """Objects that are read of one kind: Kubernetes supports 5,000 nodes."""
 
@@ -96,7 +98,7 @@ class KubernetesRegions:
                 query["fieldSelector"] = f"metadata.name={wanted.name}"
             if wanted.labels is not None:
                 query["labelSelector"] = wanted.labels
-            items, following = await _page(api, served.path(wanted.namespace), query, after)
+            items, following, _ = await _page(api, served.path(wanted.namespace), query, after)
             head = {"apiVersion": wanted.apiVersion, "kind": wanted.kind}
             return Page([{**head, **item} for item in items], following)
 
@@ -116,8 +118,12 @@ async def _served(api: ClusterApi, api_version: str, kind: str) -> _Served:
 async def _all(api: ClusterApi, path: str) -> Sequence[JsonObject]:
     found: list[JsonObject] = []
     following: str | None = None
+    left_bytes = _MOST_BYTES
     while len(found) < _MOST:
-        items, following = await _page(api, path, {"limit": str(_PAGE)}, following)
+        items, following, size_bytes = await _page(api, path, {"limit": str(_PAGE)}, following)
+        left_bytes -= size_bytes
+        if left_bytes < 0:
+            raise VimRefused(api.endpoint, f"{path}: at most {_MOST_BYTES} bytes in all answers expected")
         found.extend(items)
         if following is None:
             break
@@ -126,15 +132,15 @@ async def _all(api: ClusterApi, path: str) -> Sequence[JsonObject]:
 
 async def _page(
     api: ClusterApi, path: str, query: Mapping[str, str], after: str | None
-) -> tuple[Sequence[JsonObject], str | None]:
-    """Return the objects of one answer, and where the next begins."""
+) -> tuple[Sequence[JsonObject], str | None, int]:
+    """Return the objects of one answer, where the next begins, and the size of this one."""
     more = {} if after is None else {"continue": after}
     answer = await api.get(f"{path}?{urlencode({**query, **more})}")
     body = _allowed(api, path, answer)
     items, metadata = body.get("items"), body.get("metadata")
     objects = [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []
     following = metadata.get("continue") if isinstance(metadata, Mapping) else None
-    return objects, str(following) if following else None
+    return objects, str(following) if following else None, answer.size_bytes
 
 
 def _allowed(api: ClusterApi, path: str, answer: ApiAnswer) -> JsonObject:
