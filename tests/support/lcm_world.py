@@ -16,6 +16,7 @@ import aiohttp
 from documented import judge
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_clients.multicloud.links import CreatedLink, LinkRequest, ReferenceRequest, VirtualLink
 from kubevnfm_clients.multicloud.region_views import KubernetesObject, RegionFeatures, RegionHealth
 from kubevnfm_clients.multicloud.regions import CloudRegion, Kubeconfig, ObjectsWanted, RegionRequest
 from kubevnfm_clients.multicloud.types import Page
@@ -261,6 +262,27 @@ class TwinRegions:
         return NotFound(f"cloud region {owner}/{region} does not exist")
 
 
+class TwinLinks:
+    """A stand-in for the virtual links of infra-k8s: there are none."""
+
+    async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[VirtualLink]:
+        return Page(())
+
+    async def get(self, link_id: str, *, wait_s: float = 0.0) -> VirtualLink:
+        raise NotFound(f"virtual link {link_id} does not exist")
+
+    async def create(self, wanted: LinkRequest, *, wait_s: float) -> CreatedLink:
+        raise Unprocessable("cloud_region_id", f"cloud region {wanted.cloud_region_id} does not exist")
+
+    async def hold(self, link_id: str, reference: str, wanted: ReferenceRequest, *, wait_s: float) -> VirtualLink:
+        return await self.get(link_id)
+
+    async def release(
+        self, link_id: str, reference: str | None, *, wait_s: float, if_revision: int | None = None
+    ) -> VirtualLink | None:
+        return await self.get(link_id)
+
+
 class TwinLogs:
     """A stand-in for the output of machines that mgmt-executor stores."""
 
@@ -481,7 +503,7 @@ async def lcm_world(
                     Backends(bus, store, storage.ring, clock or SystemClock()),
                     vims=vims,
                     node_logs=TwinLogs(),
-                    multicloud=MultiCloudServices(regions=TwinRegions()),
+                    multicloud=MultiCloudServices(regions=TwinRegions(), links=TwinLinks()),
                     limits=limits,
                 ) as running,
                 aiohttp.ClientSession() as session,

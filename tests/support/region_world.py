@@ -25,7 +25,7 @@ from kubevnfm_lcm_api.http.context import HttpContext
 from kubevnfm_lcm_api.multicloud import routes
 from kubevnfm_lcm_api.multicloud.services import DOCUMENT, PREFIX, MultiCloudServices
 from kubevnfm_vim_registry.settings import Settings
-from lcm_world import Answer
+from lcm_world import Answer, TwinLinks
 from vim_world import RING, TOKEN, World, running
 
 REGIONS = f"{PREFIX}/cloud-regions"
@@ -85,7 +85,7 @@ async def region_world(
             internal_token=TOKEN,
             page_size=100,
         )
-        subjects = [partial(routes.add_to, services=MultiCloudServices(client))]
+        subjects = [partial(routes.add_to, services=MultiCloudServices(client, TwinLinks()))]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
         document = Documented(make_document(app, DOCUMENT, version="tested"))
         async with serving(app, host="127.0.0.1", port=0) as port:

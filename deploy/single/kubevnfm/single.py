@@ -14,6 +14,7 @@ from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_clients.callback import PATH as CALLBACK_PATH
 from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_clients.logs import HttpCredentials, HttpNodeLogs
+from kubevnfm_clients.multicloud.links import HttpVirtualLinks
 from kubevnfm_clients.multicloud.regions import HttpCloudRegions
 from kubevnfm_clients.outbound_settings import OutboundSettings
 from kubevnfm_clients.packages import HttpPackages
@@ -81,6 +82,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
         vims_port, machines_port, credentials_port, objects_port, gateway_port, *_ = ports
         gateway_url = f"{scheme}://{_host_for_calls(settings.host)}:{gateway_port}"
         vims_url, machines_url, credentials_url = map(_on_loopback, (vims_port, machines_port, credentials_port))
+        objects_url = _on_loopback(objects_port)
         backends = Backends(bus, store, ring, sockets=sockets)
         packages = HttpPackages(gateway_url, token, session, cache_dir=settings.data_dir / "cache")
         directory = HttpVimDirectory(vims_url, token, session)
@@ -133,7 +135,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 backends,
                 vims=HttpVims(vims_url, token, session),
                 node_logs=HttpNodeLogs(machines_url, token, session),
-                multicloud=MultiCloudServices(regions),
+                multicloud=MultiCloudServices(regions, HttpVirtualLinks(objects_url, token, session)),
             ),
         ):
             await starting.aclose()

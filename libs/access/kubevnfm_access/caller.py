@@ -16,14 +16,19 @@ class Role(StrEnum):
     READER = "reader"
     """Read everything."""
     OPERATOR = "operator"
-    """Change VNF instances, operations and subscriptions; erase credentials that workload clusters sent."""
+    """Change VNF instances, operations, subscriptions and virtual links; erase credentials that workload clusters sent."""
     ADMIN = "admin"
     """Change packages and VIMs, which determine what operators can create, and where."""
 
 
 _RANK: Final = {role: rank for rank, role in enumerate(Role)}
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-_OPERATORS_CHANGE: Final = ("/vnflcm/", "/vnfpkgm/v1/subscriptions", f"{CALLBACK_PATH}/")
+_OPERATORS_CHANGE: Final = (
+    "/vnflcm/",
+    "/vnfpkgm/v1/subscriptions",
+    "/multicloud/v1/virtual-links",
+    f"{CALLBACK_PATH}/",
+)
 _FOR_MACHINES: Final = ("/health/", "/internal/", "/metrics")
 """Health and metrics need no credentials; the internal API has its own token."""
 _SIGNED: Final = ("POST", CALLBACK_PATH)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 
 from kubevnfm_clients.logs import HttpNodeLogs
+from kubevnfm_clients.multicloud.links import HttpVirtualLinks
 from kubevnfm_clients.multicloud.regions import HttpCloudRegions
 from kubevnfm_clients.session import Peers
 from kubevnfm_clients.vims import HttpVims
@@ -27,7 +28,8 @@ def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncC
         multicloud=MultiCloudServices(
             regions=HttpCloudRegions(
                 settings.vim_registry_url, *peers.credentials("vim-registry"), ring=backends.key_ring
-            )
+            ),
+            links=HttpVirtualLinks(settings.infra_k8s_url, *peers.credentials("infra-k8s")),
         ),
     )
 

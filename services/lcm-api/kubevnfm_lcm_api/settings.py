@@ -37,6 +37,7 @@ class Settings(ProcessSettings, AccessSettings, SubjectSettings):
     address at which the request came in (in notifications, host and port)."""
     vim_registry_url: str = "http://127.0.0.1:9891"
     mgmt_executor_url: str = "http://127.0.0.1:9892"
+    infra_k8s_url: str = "http://127.0.0.1:9894"
     data_dir: Path = Path("/var/lib/kubevnfm/lcm-api")
     """The folder of the uploaded packages."""
     page_size: int = Field(default=100, ge=1)

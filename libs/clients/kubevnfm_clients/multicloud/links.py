@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal, Protocol
 
@@ -17,7 +18,8 @@ from kubevnfm_clients.multicloud.types import MultiCloudRequest, MultiCloudType,
 
 LinkType = Literal["nad", "sriov", "ovs", "ovn4nfv", "ovn4nfv-provider", "kube-ovn", "udn", "manifests"]
 
-Reference = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[!-~]+$")]
+_REFERENCE: Final = r"^[!-~]{1,255}$"
+Reference = Annotated[str, Field(min_length=1, max_length=255, pattern=_REFERENCE)]
 """The name of a user of a link: printable, without spaces."""
 VNF_REFERENCE: Final = "vnf:"
 """The references of VNF instances begin so: operations take them and give them back, no caller."""
@@ -93,12 +95,20 @@ class VirtualLink(MultiCloudType):
     status: LinkStatus
     status_detail: ErrorText = ""
     """Why it is not READY."""
+    reference: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The one that the request has given or got; in the answer to a creation."""
     is_decided: bool = False
     """Whether waiting would not change the status; not shown."""
     created_at: str
     updated_at: str
     revision: int = 0
     """The document's; not shown."""
+
+
+class LinkReference(MultiCloudType):
+    """A user of a link."""
+
+    reference: str
 
 
 class CreatedLink(MultiCloudType):
@@ -173,7 +183,16 @@ class HttpVirtualLinks:
         return None if left is None else VirtualLink.model_validate(left)
 
 
+def is_reference(text: str) -> bool:
+    """Return whether a text can be the name of a user."""
+    return re.fullmatch(_REFERENCE.strip("^$"), text) is not None
+
+
 def _bounded(given: JsonObject, most: int) -> JsonObject:
-    if len(json.dumps(given).encode()) > most:
+    try:
+        text = json.dumps(given)
+    except TypeError as error:
+        raise ValueError("no secrets expected: what a link has is stored and shown in clear") from error
+    if len(text.encode()) > most:
         raise ValueError(f"up to {most} bytes expected")
     return given

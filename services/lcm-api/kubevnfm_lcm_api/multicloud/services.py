@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
+from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.regions import CloudRegions
 
 from kubevnfm_lcm_api.http.documents import Document
@@ -14,7 +15,7 @@ PREFIX: Final = "/multicloud/v1"
 DOCUMENT: Final = Document(
     "kubevnfm multi-cloud",
     "Cloud regions, and what the VNFs in them share",
-    ("Cloud regions", "This document"),
+    ("Cloud regions", "Virtual links", "This document"),
     prefix=PREFIX,
 )
 """Each resource adds its heading."""
@@ -25,6 +26,7 @@ class MultiCloudServices:
     """The owners of the resources."""
 
     regions: CloudRegions
+    links: VirtualLinks
 
 
 SERVICES: Final = web.AppKey("multicloud", MultiCloudServices)

@@ -24,6 +24,7 @@ def real(path: str) -> str:
         .replace("{path}", "any/file")
         .replace("{owner}", "op")
         .replace("{region}", "edge")
+        .replace("{reference}", "so")
     )
 
 

@@ -1,0 +1,189 @@
+"""``/multicloud/v1/virtual-links`` over HTTP, and each line of bad input of its chapter (multicloud.md chapter 12)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubevnfm_lab.kubernetes.cluster import LabCluster
+from lcm_world import Answer
+from link_gateway import LINKS, LinkGateway, link_gateway
+from vim_world import cluster, lab, make_cluster, settings
+
+__all__ = ["cluster", "lab", "make_cluster", "settings"]
+
+_KINDS = ("NetworkAttachmentDefinition", "Network", "ProviderNetwork")
+
+
+@pytest.fixture
+async def gateway(cluster: LabCluster, tmp_path: Path) -> AsyncIterator[LinkGateway]:
+    async with link_gateway(cluster, tmp_path, *_KINDS) as running:
+        yield running
+
+
+def pointers(answer: Answer) -> list[str]:
+    return [error["pointer"] for error in answer.problem(answer.status)["errors"]]
+
+
+async def test_a_link_is_made_shared_and_removed(gateway: LinkGateway) -> None:
+    """MC-084 to MC-087."""
+    made = (await gateway.create(namespaces=["default"], metadata={"userData1": "x"})).must(201)
+    link = made.json
+    assert made.headers["Location"] == f"{gateway.url}{LINKS}/{link['id']}"
+    assert (link["status"], link["use_count"], link["references"], link["reference"]) == ("READY", 1, ["so"], "so")
+    assert [(each["kind"], each["name"]) for each in link["resources"]] == [("NetworkAttachmentDefinition", "net")]
+    again = (await gateway.create(reference="other", headers={"Prefer": "wait=121"})).must(200)
+    assert (again.json["id"], again.json["use_count"]) == (link["id"], 2)
+    assert again.headers["Preference-Applied"] == "wait=120"
+    one = f"{LINKS}/{link['id']}"
+    shown = (await gateway.call("GET", one)).must(200)
+    (await gateway.call("GET", one, headers={"If-None-Match": shown.headers["ETag"]})).must(304)
+    assert (await gateway.call("GET", f"{one}/references")).must(200).json == [
+        {"reference": "so"},
+        {"reference": "other"},
+    ]
+    assert (await gateway.call("PUT", f"{one}/references/third")).must(200).json["use_count"] == 3
+    (await gateway.call("DELETE", f"{one}/references/third")).must(200)
+    (await gateway.call("DELETE", f"{one}?reference=so", headers={"If-Match": '"stale"'})).problem(412)
+    left = (await gateway.call("DELETE", f"{one}?reference=so")).must(200).json
+    assert (left["use_count"], left["status"]) == (1, "READY")
+    (await gateway.call("DELETE", f"{one}?reference=other")).must(204)
+    (await gateway.call("GET", one)).problem(404)
+
+
+async def test_a_link_that_is_not_ready_is_answered_at_the_end_of_the_wait(gateway: LinkGateway) -> None:
+    """MC-004."""
+    spec = {"ipv4Subnets": [{"name": "s", "subnet": "10.1.0.0/24"}]}
+    made = (await gateway.create(type="ovn4nfv", spec=spec, headers={"Prefer": "respond-async"})).must(202).json
+    assert (made["status"], made["reference"]) == ("PENDING", "so")
+    seen = (await gateway.create(type="ovn4nfv", spec=spec, headers={"Prefer": "wait=1"})).must(202).json
+    assert "no state yet" in seen["status_detail"]
+
+
+async def test_lists_have_pages_and_filters(gateway: LinkGateway) -> None:
+    """MC-007."""
+    assert (await gateway.call("GET", LINKS)).must(200).json == []
+    for name in ("a", "b", "c"):
+        (await gateway.create(name=name, namespaces=["default"] if name == "a" else [])).must(201)
+    first = (await gateway.call("GET", f"{LINKS}?limit=2")).must(200)
+    link = first.headers["Link"].partition(">")[0].removeprefix(f"<{gateway.url}")
+    second = (await gateway.call("GET", link)).must(200)
+    assert sorted(each["name"] for each in [*first.json, *second.json]) == ["a", "b", "c"]
+    for query, names in (
+        ("name=b", ["b"]),
+        ("namespace=default", ["a"]),
+        ("status=FAILED", []),
+        ("type=nad&name=c", ["c"]),
+    ):
+        found = (await gateway.call("GET", f"{LINKS}?{query}")).must(200).json
+        assert [each["name"] for each in found] == names
+    assert len((await gateway.call("GET", f"{LINKS}?cloud_region_id=op/one")).must(200).json) == 3
+    (await gateway.call("GET", f"{LINKS}?limit=0")).problem(400)
+    (await gateway.call("GET", f"{LINKS}?colour=red")).problem(400)
+
+
+_V4 = {"ipv4Subnets": [{"name": "s", "subnet": "10.1.0.0/24"}]}
+_PROVIDER = {**_V4, "providerNetType": "VLAN"}
+_BAD: list[tuple[Mapping[str, Any], list[str]]] = [
+    ({"cloud_region_id": "op/none"}, ["/cloud_region_id"]),
+    ({"type": "wire"}, ["/type"]),
+    ({"name": "Not_a_label"}, ["/name"]),
+    ({"colour": "red"}, ["/colour"]),
+    ({"type": "kube-ovn", "spec": {"cidrBlock": "10.1.0.0/24", "vlan": {"id": 5, "provider": "thirteenchars", "defaultInterface": "e"}}}, ["/spec/vlan/provider"]),
+    ({"spec": {"bridge": {"bridge": "b"}, "wire": 5}}, ["/spec/wire"]),
+    ({"type": "ovn4nfv", "spec": {}}, ["/spec/ipv4Subnets"]),
+    ({"type": "kube-ovn", "spec": {}}, ["/spec/cidrBlock"]),
+    ({"type": "sriov", "spec": {}}, ["/spec/resourceName"]),
+    ({"type": "ovs", "spec": {}}, ["/spec/bridge"]),
+    ({"spec": {"macvlan": {}}}, ["/spec/macvlan/master"]),
+    ({"spec": {}}, ["/spec"]),
+    ({"spec": {"bridge": {"bridge": "b"}, "config": {"type": "x"}}}, ["/spec"]),
+    ({"spec": {"config": "{"}}, ["/spec/config"]),
+    ({"spec": {"config": {"name": "x"}}}, ["/spec/config"]),
+    ({"type": "ovn4nfv", "spec": {"ipv4Subnets": [{"name": "s", "subnet": "10.1.0.1/24"}]}}, ["/spec/ipv4Subnets/0/subnet"]),
+    ({"type": "ovn4nfv", "spec": {"ipv4Subnets": [{"name": "s", "subnet": "10.1.0.0/24", "gateway": "10.2.0.1"}]}}, ["/spec/ipv4Subnets/0/gateway"]),
+    ({"type": "ovn4nfv", "spec": {"ipv4Subnets": [{"name": "s", "subnet": "10.1.0.0/24", "excludeIps": "10.2.0.1"}]}}, ["/spec/ipv4Subnets/0/excludeIps"]),
+    ({"type": "ovn4nfv", "spec": {"ipv4Subnets": [*_V4["ipv4Subnets"], {"name": "t", "subnet": "10.1.0.0/25"}]}}, ["/spec/ipv4Subnets/1/subnet"]),
+    ({"type": "ovn4nfv", "spec": {**_V4, "routes": [{"dst": "everywhere"}]}}, ["/spec/routes/0/dst"]),
+    ({"type": "ovn4nfv", "spec": {**_V4, "dns": {"nameservers": ["ns.example.com"]}}}, ["/spec/dns/nameservers"]),
+    ({"type": "ovn4nfv-provider", "spec": {**_PROVIDER, "vlan": {"vlanID": 4095, "providerInterfaceName": "e", "vlanNodeSelector": "all"}}}, ["/spec/vlan/vlanID"]),
+    ({"type": "sriov", "spec": {"resourceName": "a.b/c", "vlanQoS": 1, "vlanProto": "802.1q"}}, ["/spec/vlanQoS", "/spec/vlanProto"]),
+    ({"type": "sriov", "spec": {"resourceName": "a.b/c", "minTxRate": 2, "maxTxRate": 1}}, ["/spec/minTxRate"]),
+    ({"type": "ovs", "spec": {"bridge": "b", "trunk": [{"minID": 9, "maxID": 8}]}}, ["/spec/trunk/0/minID"]),
+    ({"type": "udn", "spec": {"scope": "namespace", "topology": "Localnet", "physicalNetworkName": "p", "subnets": ["10.1.0.0/24"]}}, ["/spec/scope"]),
+    ({"type": "udn", "spec": {"scope": "cluster", "role": "Primary", "topology": "Localnet", "physicalNetworkName": "p", "subnets": ["10.1.0.0/24"]}}, ["/spec/role"]),
+    ({"type": "udn", "spec": {"scope": "cluster", "topology": "Layer3"}}, ["/spec/subnets"]),
+    ({"type": "sriov", "spec": {"resourceName": "a.b/c", "dhcp": True}}, ["/spec/dhcp"]),
+    ({"type": "sriov", "spec": {"resourceName": "a.b/c", "ipam": {"type": "dhcp"}}}, ["/spec/ipam/type"]),
+    ({"reference": ""}, ["/reference"]),
+    ({"reference": "x" * 256}, ["/reference"]),
+    ({"reference": "a b"}, ["/reference"]),
+    ({"reference": "vnf:1"}, ["/reference"]),
+    ({"type": "manifests", "spec": {"objects": [{"apiVersion": "a.b/v1", "kind": "K", "metadata": {"name": "x"}}] * 2}}, ["/spec/objects/1"]),
+    ({"type": "manifests", "spec": {"objects": [{}] * 51}}, ["/spec/objects"]),
+    ({"type": "manifests", "spec": {"objects": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}}]}}, ["/spec/objects/0/apiVersion"]),
+]  # fmt: skip
+
+
+async def test_what_is_wrong_has_its_pointer_and_leaves_nothing(gateway: LinkGateway) -> None:
+    """Each line of bad input that is answered with 422."""
+    for changes, expected in _BAD:
+        refused = await gateway.create(**changes)
+        assert (refused.status, pointers(refused)) == (422, expected), (changes, refused.raw)
+    assert (await gateway.call("GET", LINKS)).must(200).json == []
+
+
+async def test_what_the_region_lacks_is_named(gateway: LinkGateway) -> None:
+    """MC-090."""
+    udn = {"scope": "cluster", "topology": "Layer2", "subnets": ["10.1.0.0/24"]}
+    unknown = {"objects": [{"apiVersion": "a.b/v1", "kind": "K", "metadata": {"name": "x"}}]}
+    sriov = {"resourceName": "a.b/c", "operator": True}
+    for kind, spec, expected in (
+        ("udn", udn, ["/type"]),
+        ("manifests", unknown, ["/spec/objects/0"]),
+        ("sriov", sriov, ["/spec/operator"]),
+    ):
+        refused = await gateway.create(type=kind, spec=spec)
+        assert refused.problem(422)["type"] == "region-lacks"
+        assert pointers(refused) == expected
+
+
+async def test_conflicts_name_the_member_and_the_other_link(gateway: LinkGateway) -> None:
+    """MC-084, MC-091, MC-095, MC-087."""
+    at_once = {"Prefer": "respond-async"}
+    link = (await gateway.create()).must(201).json
+    other = await gateway.create(spec={"bridge": {"bridge": "br2"}})
+    assert (other.problem(409)["type"], pointers(other)) == ("conflict", ["/spec/bridge/bridge"])
+    vlan = {"vlanID": 5, "providerInterfaceName": "eth1", "vlanNodeSelector": "all"}
+    provider = {"type": "ovn4nfv-provider", "spec": {**_PROVIDER, "vlan": vlan}}
+    (await gateway.create(at_once, name="one", **provider)).must(202)
+    overlapping = await gateway.create(at_once, name="two", type="ovn4nfv", spec=_V4)
+    assert (overlapping.status, pointers(overlapping)) == (409, ["/spec/ipv4Subnets/0/subnet"])
+    same_vlan = await gateway.create(at_once, name="two", allow_overlap=True, **provider)
+    assert (same_vlan.status, "VLAN 5 on eth1" in same_vlan.problem(409)["detail"]) == (409, True)
+    one = f"{LINKS}/{link['id']}"
+    (await gateway.call("PUT", f"{one}/references/mano")).must(200)
+    (await gateway.call("DELETE", f"{one}?reference=none")).problem(404)
+    used = (await gateway.call("DELETE", one)).problem(409)
+    assert (used["type"], used["holders"], used["holder_count"]) == ("in-use", ["so", "mano"], 2)
+    for method, path in (("PUT", f"{one}/references/vnf:1"), ("DELETE", f"{one}?reference=vnf:1")):
+        refused = await gateway.call(method, path)
+        assert (refused.status, pointers(refused)) == (422, ["/reference"])
+
+
+async def test_a_link_that_is_being_removed_takes_no_user(gateway: LinkGateway, cluster: LabCluster) -> None:
+    """MC-088."""
+    link = (await gateway.create(namespaces=["default"])).must(201).json
+    one = f"{LINKS}/{link['id']}"
+    # No pass may begin, as if another process stood still in the middle of one.
+    async with gateway.world.links.turns.held(f"link/{link['id']}", within_s=60):
+        left = (await gateway.call("DELETE", one, headers={"Prefer": "respond-async"})).must(202).json
+        assert left["status"] == "REMOVING"
+        for refused in (await gateway.create(), await gateway.call("PUT", f"{one}/references/x")):
+            assert refused.problem(409)["type"] == "being-removed"
+            assert refused.headers["Retry-After"]
+    await asyncio.wait_for(gateway.world.until_gone(link["id"]), 60)
+    (await gateway.create(namespaces=["default"])).must(201)
