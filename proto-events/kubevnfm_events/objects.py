@@ -157,6 +157,10 @@ class ObjectsOrder(Facts):
     """The workloads of VDUs, with their replicas at the present scale levels."""
     variables: Variables | None = None
     """None: the manifests have no placeholders."""
+    order_artifact: str | None = None
+    """The file of the package that says in which order ``def_files`` are applied (multicloud.md chapter 4); None: in theirs."""
+    values: SecretParams = Field(default_factory=dict)
+    """The values of variables in manifests that have an order artifact (multicloud.md chapter 5)."""
 
 
 class ChartOrder(ObjectsOrder):

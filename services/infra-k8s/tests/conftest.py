@@ -280,6 +280,7 @@ class Site:
         self,
         files: Mapping[str, Any],
         *,
+        def_files: Sequence[str] | None = None,
         package_id: str = "p-after",
         instance: str = "i1",
         namespace: str = "default",
@@ -290,8 +291,9 @@ class Site:
         self.step = "replace"
         package = self.packages.add(files, package_id=package_id)
         command = ReplaceObjects(
-            vnf_instance_id=instance, package=package, vim=self.vim, def_files=tuple(files), namespace=namespace, **more
-        )
+            vnf_instance_id=instance, package=package, vim=self.vim, namespace=namespace,
+            def_files=tuple(files if def_files is None else def_files), **more,
+        )  # fmt: skip
         while True:
             outcome = await self.handlers.replace_objects(command, self.context(operation=operation))
             if isinstance(outcome, Done):

@@ -15,13 +15,16 @@ from hypothesis import strategies as st
 from kubevnfm_clients.kubeconfig import context_access, kubeconfig_connection, self_contained_connection
 from kubevnfm_cluster.storage import read_manifest
 from kubevnfm_credentials_receiver.domain.callback_body import read_callback
+from kubevnfm_csar.artifact_order import ArtifactOrder, OrderedArtifact, read_order
 from kubevnfm_csar.capi_providers import providers_of
 from kubevnfm_csar.documents import parse_documents
 from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_csar.manifest_values import Hidden
+from kubevnfm_csar.ordered_manifests import read_artifacts
 from kubevnfm_csar.package import read_package
 from kubevnfm_csar.placeholders import fill_in
 from kubevnfm_events import InvalidMessage, decode
-from kubevnfm_infra_k8s.domain.reading.manifests import read_manifests
+from kubevnfm_infra_k8s.domain.reading.manifests import read_manifests, read_ordered
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
@@ -94,6 +97,20 @@ def _read_manifests(raw: bytes) -> None:
     found = read_manifests([("a.yaml", text)])
     providers_of([each.body for each in found])
     read_manifests(fill_in([("a.yaml", text)], {"A": "b"}), is_filled_in=True)
+
+
+def _read_order(raw: bytes) -> None:
+    text = _text(raw)
+    order = read_order("o.yaml", text, {"a.yaml", "b/c.yaml"})
+    order.ignored({"x.yaml"})
+
+
+def _read_artifacts(raw: bytes) -> None:
+    order = ArtifactOrder("o.yaml", [OrderedArtifact("a.yaml")], {"a": {"b": [1]}}, frozenset())
+    values = {"name": "x", "secret": Hidden("y")}
+    for each in read_artifacts(order, [("a.yaml", _text(raw))], values, namespace="n"):
+        json.dumps(each.body, allow_nan=False).encode()
+    read_ordered(order, [("a.yaml", _text(raw))], values, namespace="n")
 
 
 def _read_volumes(raw: bytes) -> None:
@@ -170,6 +187,20 @@ kind: PersistentVolume
 metadata: {name: pv}
 spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteMany], nfs: {server: a, path: /srv/a}}
 """
+_ORDERS: Final = (
+    (
+        b"artifacts:\n- {file: a.yaml, priority: 1, wait: exists, timeout: 9, substitute: false}\n- {file: b/c.yaml}\n"
+        b"values: {a: {b: [1]}}\nforeign_namespaces: [x]\n"
+    ),
+    b"resources:\n- deployment: [a.yaml]\n- service: [b/c.yaml]\n",
+    b"resources:\n  deployment: [a.yaml]\n  service: [b/c.yaml]\n",
+)
+_WITH_VARIABLES: Final = b"""\
+apiVersion: v1
+kind: Secret
+metadata: {name: "$name-${none:-1}", annotations: {kubevnfm.io/substitute: "true"}}
+stringData: {$name: "$secret", b: "${a.b} $$ $(X)", c: "$a"}
+"""
 _ANSWER: Final = {"status": 0, "stdout": "aGVsbG8=", "value": "e30=", "result": {"template": "a", "files": {"b": "c"}}}
 
 
@@ -205,6 +236,8 @@ def readers() -> dict[str, Reader]:
     return {
         "yaml": Reader(_read_yaml, (), _yaml_inputs("yaml", [*manifests, *definitions])),
         "manifests": Reader(_read_manifests, (InvalidInput,), _yaml_inputs("manifests", manifests)),
+        "artifact-order": Reader(_read_order, (Unprocessable,), _yaml_inputs("artifact-order", _ORDERS)),
+        "artifacts": Reader(_read_artifacts, (InvalidInput,), _yaml_inputs("artifacts", [_WITH_VARIABLES, *manifests])),
         "tosca-yaml": Reader(_read_documents, of_packages, _yaml_inputs("tosca-yaml", definitions)),
         "volumes": Reader(_read_volumes, (ValueError,), _yaml_inputs("volumes", [_VOLUME])),
         "cluster-configuration": Reader(

@@ -12,7 +12,7 @@ import math
 import re
 from typing import Any, Final
 
-from kubevnfm_kit.foreign_yaml.reader import LONGEST_NUMBER, Budget, Dialect, YamlRefused, read_documents
+from kubevnfm_kit.foreign_yaml.reader import LONGEST_NUMBER, Budget, Dialect, Lines, YamlRefused, read_documents
 
 _WORDS: Final[dict[str, bool | None]] = {
     **dict.fromkeys(["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"], True),
@@ -31,17 +31,18 @@ _WHOLE_BELOW: Final = 1e21
 """Go writes a whole number below this without a fraction or an exponent."""
 
 
-def read_kubernetes_yaml(text: str, budget: Budget | None = None) -> list[Any]:
+def read_kubernetes_yaml(text: str, budget: Budget | None = None, lines: Lines | None = None) -> list[Any]:
     """Return the documents of a text that Kubernetes or a program of it would read, as JSON values.
 
-    None stands for a document without content. ``budget``: of several texts together. Raises YamlRefused, also for a key given twice.
+    None stands for a document without content. ``budget``: of several texts together; ``lines`` gets the lines of keys.
+    Raises YamlRefused, also for a key given twice.
     """
-    return read_documents(text, _KUBERNETES, budget)
+    return read_documents(text, _KUBERNETES, budget, lines)
 
 
-def read_one_kubernetes_yaml(text: str) -> Any:
+def read_one_kubernetes_yaml(text: str, lines: Lines | None = None) -> Any:
     """Return the value of a text with one document, None for one without content. Raises YamlRefused."""
-    found = read_kubernetes_yaml(text)
+    found = read_kubernetes_yaml(text, lines=lines)
     if len(found) > 1:
         raise YamlRefused(f"{len(found)} documents; one expected")
     return found[0] if found else None

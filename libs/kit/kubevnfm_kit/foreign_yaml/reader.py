@@ -86,12 +86,36 @@ class _Open:
         self.merged: list[Any] | None = None
 
 
-def read_documents(text: str, dialect: Dialect, budget: Budget | None = None) -> list[Any]:
-    """Return the documents as JSON values, None for one without content; reduce the budget. Raises YamlRefused."""
+class Lines:
+    """The lines of the keys of maps, for errors about values that are valid YAML."""
+
+    def __init__(self) -> None:
+        self._lines: dict[tuple[int, str], int] = {}
+        # An id is only unique among objects that exist.
+        self._maps: list[dict[str, Any]] = []
+
+    def note(self, items: dict[str, Any], key: str, line: int) -> None:
+        """Record the line of a key."""
+        self._lines[id(items), key] = line
+        self._maps.append(items)
+
+    def line_of(self, items: object, key: str | None = None) -> int | None:
+        """Return the line of a key, or of the first key of a map; None if it is not known, as for a map with merged keys."""
+        if not isinstance(items, dict):
+            return None
+        first = next(iter(items), None) if key is None else key
+        return None if first is None else self._lines.get((id(items), first))
+
+
+def read_documents(text: str, dialect: Dialect, budget: Budget | None = None, lines: Lines | None = None) -> list[Any]:
+    """Return the documents as JSON values, None for one without content; reduce the budget. Raises YamlRefused.
+
+    ``lines`` gets the lines of the keys.
+    """
     budget = Budget() if budget is None else budget
     _check_text(text)
     try:
-        return _Reader(CParser(text), dialect, budget).documents()
+        return _Reader(CParser(text), dialect, budget, lines).documents()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         problem = error.problem or "not YAML"
@@ -114,8 +138,9 @@ def _check_text(text: str) -> None:
 class _Reader:
     """One text."""
 
-    def __init__(self, parser: CParser, dialect: Dialect, budget: Budget) -> None:
-        self._parser, self._dialect, self._budget = parser, dialect, budget
+    def __init__(self, parser: CParser, dialect: Dialect, budget: Budget, lines: Lines | None) -> None:
+        self._parser, self._dialect, self._budget, self._lines = parser, dialect, budget, lines
+        self._line = 0
         self._nodes = self._characters = 0
         self._open: list[_Open] = []
         self._found: list[Any] = []
@@ -176,6 +201,8 @@ class _Reader:
 
     def _scalar(self, event: Any) -> None:
         text: str = event.value
+        if self._lines is not None:
+            self._line = event.start_mark.line + 1
         self._nodes += 1
         self._characters += len(text)
         is_plain, is_quoted = event.implicit
@@ -264,6 +291,8 @@ class _Reader:
             opened.key = key = value if type(value) is str else self._dialect.key(value)
             if key in items and self._dialect.is_repeated_key_refused:
                 raise ValueError(f"key {_quoted(key)} given twice")
+            if self._lines is not None:
+                self._lines.note(items, key, self._line)
             return
         opened.key = _NO_KEY
         if key is not _MERGED:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from kubevnfm_clients.ports import Packages
+from kubevnfm_csar.artifact_order import ArtifactOrder, read_order
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import FolderFiles
 from kubevnfm_csar.manifest import HASH_NAMES, read_index
+from kubevnfm_csar.manifest_values import Hidden
 from kubevnfm_csar.placeholders import fill_in
 from kubevnfm_events import PackageRef
 from kubevnfm_events.objects import ChartOrder, HelmChart, ObjectsOrder
@@ -58,8 +60,21 @@ class PackageSources:
         values = {name: value.reveal(self._key_ring) for name, value in order.variables.items()}
         return await asyncio.to_thread(fill_in, read, values)
 
+    async def ordering(self, order: ObjectsOrder) -> tuple[ArtifactOrder, Mapping[str, Any]]:
+        name = order.order_artifact
+        assert name is not None
+        folder = await self._packages.folder(order.package)
+
+        def read() -> ArtifactOrder:
+            (text,) = _read_files(folder, [name]).values()
+            return read_order(name, text, FolderFiles(folder).names())
+
+        values = map_secrets(order.values, lambda secret: Hidden(secret.reveal(self._key_ring)))
+        return await asyncio.to_thread(read), values
+
     def secrets_in(self, order: ObjectsOrder) -> Sequence[str]:
         found = list((order.variables or {}).values())
+        map_secrets(order.values, found.append)
         if isinstance(order, ChartOrder) and order.chart is not None:
             map_secrets(order.chart.values, found.append)
         return [each.reveal(self._key_ring) for each in found]

@@ -20,6 +20,10 @@ class WithRemains(VnfmError):
     """The objects that exist."""
 
 
+class StillWaiting(Exception):
+    """The objects of a priority are not ready within the time of a call; a later call continues. It is no failure."""
+
+
 class UnknownKinds(VnfmError, code="unknown-kind", title="Kubernetes kind unknown"):
     """The cluster does not serve these kinds, and the manifests do not define them."""
 

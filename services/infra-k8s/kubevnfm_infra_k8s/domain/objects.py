@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kubevnfm_csar.artifact_order import OrderedArtifact
 from pydantic import ConfigDict
 from pydantic.alias_generators import to_camel
 
@@ -151,6 +152,10 @@ class Wanted:
     """A Cluster: the ids of the VDUs for which parts of its topology stand."""
     autoscaled_at: tuple[str, ...] = ()
     """The path of the number of replicas that an autoscaler chooses, which ``body`` therefore lacks; empty: the number is ours."""
+    artifact: OrderedArtifact | None = None
+    """The place of its file in the package's order; None if the set has no order, or the object is in no file."""
+    is_implied: bool = False
+    """A Namespace that no file has, and that is made because it is absent (multicloud.md MC-031)."""
 
     @property
     def is_kept_on_delete(self) -> bool:

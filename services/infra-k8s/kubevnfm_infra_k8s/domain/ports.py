@@ -7,8 +7,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from kubevnfm_csar.artifact_order import ArtifactOrder
 from kubevnfm_events import Event, PackageRef, VimConnection
 from kubevnfm_events.objects import HelmChart, ObjectsDeleted, ObjectsOrder
 from kubevnfm_worker.outcome import StepContext
@@ -177,6 +178,13 @@ class Sources(Protocol):
 
         Raises InvalidInput for a file that the package lacks or that was modified, for a URL that is not allowed, and for
         a placeholder without a value.
+        """
+        ...
+
+    async def ordering(self, order: ObjectsOrder) -> tuple[ArtifactOrder, Mapping[str, Any]]:
+        """Return the content of the order artifact, and the values of its variables, secret ones as `Hidden`.
+
+        Raises InvalidInput as `read` does, and Unprocessable naming its wrong places.
         """
         ...
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 from kubevnfm_events.objects import LeftObject
@@ -74,6 +75,23 @@ class Entry:
     """`owned_fields` after our last write; "" if they are not known, as for an object that an earlier version has applied."""
     topology_vdus: tuple[str, ...] = ()
     """A Cluster: the ids of the VDUs for which parts of its topology stand (CR-050)."""
+    priority: int | None = None
+    """Its place in the order of the package's artifacts; None without such an order (multicloud.md MC-014)."""
+    is_implied: bool = False
+    """A Namespace that no file has, made because it was absent: termination deletes it only if it is empty (multicloud.md MC-031)."""
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The position of a step attempt in the order of the package's artifacts (multicloud.md MC-013)."""
+
+    __pydantic_config__ = ConfigDict(alias_generator=to_camel)
+
+    attempt: str = ""
+    ended: int = 0
+    """The number of stages that were sent and whose waits hold."""
+    sent_at: datetime | None = None
+    """The time at which the next stage was sent, from which its waits count; None if it was not sent yet."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +108,7 @@ class Release:
     """In the order in which they were applied."""
     applied_by: str = ""
     """The step attempt that applied all entries; a later call of the same attempt only waits."""
+    stages: Stages = Stages()
     repaired_by: str = ""
     """The operation that has begun to repair the objects; a later call or attempt of it continues."""
     repaired: int = 0
@@ -153,6 +172,10 @@ class Release:
         ]
         return replace(self, entries=entries)
 
+    def stages_of(self, attempt: str) -> Stages:
+        """Return the position of an attempt; another one begins with the first stage."""
+        return self.stages if self.stages.attempt == attempt else Stages(attempt)
+
     def confirmed(self, found: Mapping[ObjectKey, Written], *, applied_by: str) -> Release:
         """Return the release with what the API server has returned, marked as applied by this attempt."""
         return replace(self.written(found), applied_by=applied_by)
@@ -171,6 +194,8 @@ def _entry(wanted: Wanted, known: Entry | None) -> Entry:
         claim_templates=wanted.claim_templates,
         manifest_name=wanted.manifest_name,
         topology_vdus=wanted.topology_vdus,
+        priority=wanted.artifact.priority if wanted.artifact is not None else None,
+        is_implied=wanted.is_implied,
     )
     # Another manifest is another Job, which has yet to run.
     is_same = known is not None and known.digest == wanted.digest

@@ -14,6 +14,7 @@ from kubevnfm_infra_k8s.domain.changing.repairing import RepairRun
 from kubevnfm_infra_k8s.domain.changing.taking_back import autoscalers_in, freed
 from kubevnfm_infra_k8s.domain.errors import ContractGoesBack, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.planning.plan import Plan
+from kubevnfm_infra_k8s.domain.planning.priorities import longest_wait_s
 from kubevnfm_infra_k8s.domain.reading.instance_facts import providers_in
 from kubevnfm_infra_k8s.domain.workload_clusters.earlier_secrets import secrets_of_earlier
 from kubevnfm_infra_k8s.domain.workload_clusters.references import check_references
@@ -40,7 +41,8 @@ class ApplyHandlers(Handling):
         if planned.has_cluster and planned.all_served and not step.is_applied:
             await check_references(step.cluster, planned.objects)
         usual_s = self.cluster_ready_timeout_s if planned.has_cluster else self.ready_timeout_s
-        wait, progress = await step.wait(command.wait_timeout_s or usual_s), step.progress("apply")
+        longest_s = longest_wait_s(planned.objects, usual_s)
+        wait, progress = await step.wait(command.wait_timeout_s or longest_s), step.progress("apply")
         if workload is not None and (left := await secrets_of_earlier(step.cluster, workload)):
             named = f"waits until those of an earlier Cluster are deleted: {', '.join(map(str, left))}"
             if wait.left_s() <= 0:
@@ -51,7 +53,8 @@ class ApplyHandlers(Handling):
             if command.openstack_vim_id is not None:
                 step.release = replace(step.release, openstack_vim_id=command.openstack_vim_id)
             planned = await step.with_cloud_secrets(planned)
-            await step.apply(planned, step.applying(wait, progress, adopt=command.adopt))
+            async with step.showing_remains():
+                await step.apply(planned, step.applying(wait, progress, adopt=command.adopt))
         progress = step.progress("ready")
         async with step.showing_remains():
             is_ready = await step.until_ready(wait, planned, progress, cluster_apart=command.cluster_apart)
@@ -64,7 +67,8 @@ class ApplyHandlers(Handling):
     async def replace_objects(self, command: ReplaceObjects, step: Step) -> Outcome:
         """Apply other manifests, and delete what they lack once all is ready."""
         planned = await step.planned(command)
-        wait, progress = await step.wait(command.wait_timeout_s), step.progress("apply")
+        longest_s = longest_wait_s(planned.objects, self.ready_timeout_s)
+        wait, progress = await step.wait(command.wait_timeout_s or longest_s), step.progress("apply")
         async with step.showing_remains():
             if not step.is_applied:
                 await _check_contracts(step, planned)
@@ -88,7 +92,8 @@ class ApplyHandlers(Handling):
     async def repair_objects(self, command: RepairObjects, step: Step) -> Outcome:
         """Apply what others have deleted or changed, and wait until all is ready."""
         planned = await step.planned(command)
-        wait, progress = await step.wait(command.wait_timeout_s), step.progress("repair")
+        longest_s = longest_wait_s(planned.objects, self.ready_timeout_s)
+        wait, progress = await step.wait(command.wait_timeout_s or longest_s), step.progress("repair")
         secrets = step.cloud_secret_run() if step.release.openstack_vim_id else None
         if secrets is not None:
             planned = secrets.with_empty_secrets(planned)

@@ -21,9 +21,9 @@ from kubevnfm_worker.outcome import NotYet, Outcome, StepContext, nothing_made
 from kubevnfm_infra_k8s.domain.capi.contract import GROUPS as CAPI_GROUPS
 from kubevnfm_infra_k8s.domain.changing.applying import ApplyRun, awaited
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
-from kubevnfm_infra_k8s.domain.errors import AccessRefused, WithRemains
+from kubevnfm_infra_k8s.domain.errors import AccessRefused, StillWaiting, WithRemains
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
-from kubevnfm_infra_k8s.domain.planning.plan import Plan, plan
+from kubevnfm_infra_k8s.domain.planning.plan import Plan, plan, with_namespace
 from kubevnfm_infra_k8s.domain.ports import (
     Cluster,
     Clusters,
@@ -36,7 +36,7 @@ from kubevnfm_infra_k8s.domain.ports import (
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.claims import save_claims
 from kubevnfm_infra_k8s.domain.reading.instance_facts import facts_of
-from kubevnfm_infra_k8s.domain.reading.manifests import Manifest, check_hooks, read_manifests
+from kubevnfm_infra_k8s.domain.reading.manifests import Manifest, check_hooks, read_manifests, read_ordered
 from kubevnfm_infra_k8s.domain.release import ADDONS, Release
 from kubevnfm_infra_k8s.domain.removing.pruning import PruneRun
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait, deadline_of
@@ -113,6 +113,10 @@ class Handling:
     async def manifests(self, order: ObjectsOrder, vnf_instance_id: str, operation_id: str) -> Sequence[Manifest]:
         """Return the manifests of an order's files and URLs, filled in with its variables."""
         files = await self.sources.read(order, vnf_instance_id=vnf_instance_id, operation_id=operation_id)
+        if order.order_artifact is not None:
+            artifacts, values = await self.sources.ordering(order)
+            assert order.namespace is not None
+            return await asyncio.to_thread(read_ordered, artifacts, files, values, namespace=order.namespace)
         # In a thread, because large YAML files take longer than other commands should wait.
         return await asyncio.to_thread(read_manifests, files, is_filled_in=order.variables is not None)
 
@@ -198,7 +202,9 @@ class Step:
                 release_id=self.release.id,
                 is_own_cluster=self.release.part == ADDONS,
             )
-        return planned
+        if order.order_artifact is None:
+            return planned
+        return await with_namespace(planned, self.cluster, self.release.vnf_instance_id, self.context.operation_id)
 
     async def wait(self, wait_s: float | None = None) -> ReadinessWait:
         """Return the wait of the step; ``wait_s``: its limit, None for the default one."""
@@ -211,12 +217,24 @@ class Step:
         self, wait: ReadinessWait, progress: Progress, *, adopt: bool = False, rehearses: bool = False
     ) -> ApplyRun:
         """Return the application of the step's objects; see `ApplyRun` for the flags."""
-        return ApplyRun(wait, self.handling.releases, self.handling.shared, progress, adopt=adopt, rehearses=rehearses)
+        handling = self.handling
+        return ApplyRun(
+            wait, handling.releases, handling.shared, progress, adopt=adopt, rehearses=rehearses,
+            stage_timeout_s=handling.ready_timeout_s, within_s=handling.wait_s,
+        )  # fmt: skip
 
     async def apply(self, planned: Plan, run: ApplyRun) -> None:
         """Apply the objects, unless that was done. Raises as `ApplyRun.apply`, and RevisionConflict."""
-        if not self.is_applied:
+        if self.is_applied:
+            return
+        try:
             self.release = await run.apply(planned, self.release, applied_by=self.attempt)
+        except WithRemains:
+            # The inventory in the store has what was sent before the failure.
+            self.release = (
+                await self.handling.releases.get(self.release.vnf_instance_id, self.release.part) or self.release
+            )
+            raise
 
     async def until_ready(
         self, wait: ReadinessWait, planned: Plan, progress: Progress, *, cluster_apart: bool = False
@@ -296,7 +314,7 @@ def repeatable(
     async def handle(self: H, command: C, context: StepContext) -> Outcome:
         try:
             return await work(self, command, context)
-        except RevisionConflict:
+        except (RevisionConflict, StillWaiting):
             # A worker that lost this command has written the release meanwhile; the next call reads it.
             return NotYet(AGAIN_S)
 

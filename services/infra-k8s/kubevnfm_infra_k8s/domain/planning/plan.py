@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from kubevnfm_events.objects import ObjectsOrder, VduTarget
 
 from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
 from kubevnfm_infra_k8s.domain.capi.topology import topology_vdus, with_topology_replicas
-from kubevnfm_infra_k8s.domain.errors import UnknownKinds
-from kubevnfm_infra_k8s.domain.objects import Body, Resource, Wanted, digest_of
+from kubevnfm_infra_k8s.domain.errors import Forbidden, UnknownKinds
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, Wanted, digest_of, labels_of
 from kubevnfm_infra_k8s.domain.planning.preparing import placed, prepared
 from kubevnfm_infra_k8s.domain.planning.replicas import without_autoscaled_replicas
 from kubevnfm_infra_k8s.domain.ports import Cluster
@@ -18,6 +19,8 @@ from kubevnfm_infra_k8s.domain.reading.claims import with_present_marks
 from kubevnfm_infra_k8s.domain.reading.existing import served_kinds
 from kubevnfm_infra_k8s.domain.reading.manifests import Manifest, check_names, defined_kinds, namespace_of_all
 from kubevnfm_infra_k8s.domain.reading.vdus import replicas_of, vdus_without_workload, workload_of_vdus
+
+_NAMESPACES: Final = Resource("v1", "Namespace", "namespaces", namespaced=False)
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,9 @@ async def plan(
     objects: list[Wanted] = []
     implemented = list(vdus.values())
     for each in manifests:
-        own = each.namespace if order.multi_namespace and each.namespace else namespace
+        # The reader of an order has refused namespaces that it does not allow.
+        is_apart = order.multi_namespace or each.artifact is not None
+        own = each.namespace if is_apart and each.namespace else namespace
         place = own if known[each].namespaced else ""
         vdu = vdus.get(each)
         body: Body = (
@@ -93,6 +98,7 @@ async def plan(
                 digest,
                 vdu.vdu_id if vdu else None,
                 topology_vdus=tuple(one.vdu_id for one in in_topology),
+                artifact=each.artifact,
             )
         )
     return Plan(
@@ -101,3 +107,21 @@ async def plan(
         all_served=all(served.values()),
         without_workload=vdus_without_workload(implemented, order.vdus),
     )
+
+
+async def with_namespace(planned: Plan, cluster: Cluster, vnf_instance_id: str, operation_id: str) -> Plan:
+    """Return the plan with its Namespace if no file has it and it is absent, or was made by this instance (multicloud.md MC-031)."""
+    key = ObjectKey("v1", "Namespace", "", planned.namespace)
+    if any(each.key == key for each in planned.objects) or all(not each.key.namespace for each in planned.objects):
+        return planned
+    try:
+        there = await cluster.get(_NAMESPACES, key)
+    except Forbidden:
+        # Credentials that are limited to a namespace cannot make it either.
+        return planned
+    if there is not None and labels_of(there).get(INSTANCE_LABEL) != vnf_instance_id:
+        return planned
+    manifest = Manifest("", 1, {"apiVersion": key.api_version, "kind": key.kind, "metadata": {"name": key.name}})
+    body = prepared(manifest, namespace="", vnf_instance_id=vnf_instance_id, operation_id=operation_id)
+    made = Wanted(key, body, _NAMESPACES, "the order", digest_of(manifest.body), is_implied=True)
+    return replace(planned, objects=[made, *planned.objects])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact
+from kubevnfm_csar.ordered_manifests import members_of, read_artifacts
 from kubevnfm_csar.placeholders import VARIABLES
-from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.reader import Budget, YamlRefused, YamlTooLarge
 
@@ -39,6 +42,8 @@ class Manifest:
     document: int
     """Its position in the file, from 1."""
     body: Body = field(repr=False, compare=False)
+    artifact: OrderedArtifact | None = None
+    """The place of its file in the package's order; None if the request lists the files."""
 
     @property
     def api_version(self) -> str:
@@ -92,6 +97,22 @@ def read_manifests(files: Sequence[tuple[str, str]], *, is_filled_in: bool = Fal
     return manifests
 
 
+def read_ordered(
+    order: ArtifactOrder, files: Sequence[tuple[str, str]], values: Mapping[str, Any], *, namespace: str
+) -> Sequence[Manifest]:
+    """Read the (name, YAML text) pairs of an order, filled in with ``values``. Raises Unprocessable naming file and document."""
+    documents = read_artifacts(order, files, values, namespace=namespace)
+    try:
+        manifests = [
+            replace(_checked(each.artifact.file, each.number, each.body), artifact=each.artifact) for each in documents
+        ]
+    except InvalidInput as error:
+        raise Unprocessable(ORDER, error.reason) from error
+    if not manifests:
+        raise Unprocessable(ORDER, "no Kubernetes object in any of the artifacts")
+    return manifests
+
+
 def _read(name: str, text: str, budget: Budget, is_filled_in: bool) -> Iterator[Manifest]:
     try:
         documents = read_kubernetes_yaml(text, budget)
@@ -106,22 +127,9 @@ def _read(name: str, text: str, budget: Budget, is_filled_in: bool) -> Iterator[
     for document in documents:
         if document is None:
             continue
-        for body in _members(document):
+        for body in members_of(document):
             number += 1
             yield _checked(name, number, body)
-
-
-def _members(document: object) -> Sequence[Body]:
-    """Return the objects of a ``List`` or of the list of one kind (``ConfigMapList``); otherwise the document itself."""
-    items = field_at(document, "items")
-    kind = field_at(document, "kind")
-    if not isinstance(document, Mapping) or not isinstance(kind, str) or not kind.endswith("List"):
-        return [document]  # type: ignore[list-item] # _checked refuses what is no object
-    if not isinstance(items, list):
-        return [] if kind == "List" and items is None else [document]
-    # The items of a kind's list have neither kind nor version of their own.
-    known = {} if kind == "List" else {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
-    return [{**known, **item} if isinstance(item, Mapping) else item for item in items]
 
 
 def _checked(file: str, number: int, body: Body) -> Manifest:

@@ -41,8 +41,8 @@ from kubevnfm_infra_k8s.domain.objects import (
     name_of,
     uid_of,
 )
-from kubevnfm_infra_k8s.domain.planning.order import deletion_stages
 from kubevnfm_infra_k8s.domain.planning.preparing import instance_labels
+from kubevnfm_infra_k8s.domain.planning.priorities import bring_down_stages
 from kubevnfm_infra_k8s.domain.ports import Cluster, Propagation, Releases, SharedObjects, Sharing
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.claims import (
@@ -57,6 +57,7 @@ from kubevnfm_infra_k8s.domain.reading.existing import find, find_all, served_ki
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.removing.deletion_state import deletion_obstacle, deletion_progress
 from kubevnfm_infra_k8s.domain.removing.finalizers import Stripping, Target
+from kubevnfm_infra_k8s.domain.removing.inhabitants import inhabitants
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited, View, viewing
 
 log = structlog.get_logger()
@@ -103,7 +104,8 @@ class DeletionRun:
         loop = asyncio.get_running_loop()
         look_until = loop.time() + within_s
         entries = {entry.key: entry for entry in release.entries}
-        for stage in deletion_stages(list(entries), webhooks_first=is_of_management(entries)):
+        priorities = {key: entry.priority for key, entry in entries.items()}
+        for stage in bring_down_stages(priorities, webhooks_first=is_of_management(entries)):
             mine = [entries[key] for key in stage]
             for targets_of in (self._targets, self._claims):
                 targets = await targets_of(release, mine)
@@ -180,6 +182,8 @@ class DeletionRun:
             owners = sharing.former
             was_shared = len(owners) > 1
             reason = await self.need_of_others(release, entry.key, body)
+            if entry.is_implied and not reason and (found := await inhabitants(self.cluster, entry.key.name)):
+                reason = f"it has {', '.join(found)}"
             if reason:
                 await self.leave(entry.key, body, reason)
                 return False

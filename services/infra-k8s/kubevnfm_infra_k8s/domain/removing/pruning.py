@@ -7,22 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Final
 
 import structlog
 
 from kubevnfm_infra_k8s.domain.concurrency import each_of
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, field_at, labels_of, name_of
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, labels_of
 from kubevnfm_infra_k8s.domain.reading.existing import find
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.removing.deleting import DeletionRun
+from kubevnfm_infra_k8s.domain.removing.inhabitants import inhabitants
 
 log = structlog.get_logger()
-
-_OF_EVERY_NAMESPACE: Final = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
-"""The objects that Kubernetes itself puts into each namespace."""
-_OF_CONTROLLERS: Final = frozenset({"Endpoints", "EndpointSlice", "Event", "Lease", "PodMetrics"})
-"""Kinds that follow from other objects."""
 
 
 @dataclass(frozen=True)
@@ -73,27 +68,7 @@ class PruneRun(DeletionRun):
         if key.kind == "CustomResourceDefinition" and await self.has_resources(body):
             return "custom resources of it exist"
         if key.kind == "Namespace" and not key.is_custom:
-            found = await self._inhabitant(key.name)
-            return f"it has {found}" if found else ""
+            # Objects that were pruned are gone by now, because namespaces are the last stage of a deletion.
+            found = await inhabitants(self.cluster, key.name)
+            return f"it has {found[0]}" if found else ""
         return ""
-
-    async def _inhabitant(self, namespace: str) -> str:
-        """Return an object in the namespace that Kubernetes has not put there itself; "" if there is none.
-
-        Objects that were pruned are gone by now, because namespaces are the last stage of a deletion.
-        """
-        kinds = [each for each in await self.cluster.kinds() if _is_inhabitable(each)]
-        listed = await each_of(kinds, lambda each: self.cluster.list(each, namespace=namespace))
-        for resource, bodies in zip(kinds, listed, strict=True):
-            for body in bodies:
-                name = name_of(body)
-                is_own = body.get("type") == "kubernetes.io/service-account-token"
-                if not (is_own or field_at(body, "metadata", "ownerReferences")) and (
-                    (resource.kind, name) not in _OF_EVERY_NAMESPACE
-                ):
-                    return f"{resource.kind} {namespace}/{name}"
-        return ""
-
-
-def _is_inhabitable(resource: Resource) -> bool:
-    return resource.namespaced and "list" in resource.verbs and resource.kind not in _OF_CONTROLLERS

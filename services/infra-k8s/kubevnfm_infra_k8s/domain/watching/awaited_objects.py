@@ -30,6 +30,8 @@ class Awaited:
     """Whether Kubernetes deletes it after it has ended (a Job with ``ttlSecondsAfterFinished``)."""
     only_served: bool = False
     """Whether the wait for a definition ends once its kind is served."""
+    only_exists: bool = False
+    """Whether the wait ends once the object exists and is not being deleted."""
 
 
 @dataclass

@@ -12,7 +12,7 @@ from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock
 
 from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectFailed, ObjectsNotReady
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, annotations_of, name_of
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, annotations_of, field_at, name_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.readiness import judge
@@ -121,6 +121,9 @@ class ReadinessWait:
         self.complete.update(view.complete)
         if each.key in self.complete:
             return CURRENT
+        if each.only_exists and each.key in view.bodies:
+            is_ending = field_at(view.bodies[each.key], "metadata", "deletionTimestamp") is not None
+            return Verdict(Status.TERMINATING, "is being deleted") if is_ending else CURRENT
         seen = Observation(
             now=self.clock.now(),
             unchanged_s=view.unchanged_s(each.key),

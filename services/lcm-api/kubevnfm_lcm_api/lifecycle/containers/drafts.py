@@ -29,6 +29,8 @@ class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
     adopt: bool = False
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase, as far as mgmt-executor runs it."""
+    ignored_artifacts: tuple[str, ...] = ()
+    """The files of the package that its order artifact does not list."""
 
     @property
     def begins_use(self) -> tuple[Provided, ...]:
@@ -67,6 +69,7 @@ class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
             scale_status=self.scale_status,
             max_scale_levels=self.max_scale_levels,
             def_files=self.def_files,
+            ignored=self.ignored_artifacts,
         ).model_copy(
             update={"additional_params": self.parameters or None, "localization_language": self.localization_language}
         )

@@ -7,22 +7,24 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kubevnfm_cluster.request import LOAD_BALANCER, request_load_balancer
+from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder
 from kubevnfm_csar.placeholders import VARIABLES
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_events.objects import ChartOrder, HelmChart, Variables, VduTarget
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret
-from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType
+from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType, VnfInstance
 
 from kubevnfm_lcm_api.lifecycle.containers.charts import chart_of
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.drivers import check_cnf_drivers, executor_phases
+from kubevnfm_lcm_api.lifecycle.containers.ordering import ordered_namespace, ordered_wait_s, values_of
 from kubevnfm_lcm_api.lifecycle.containers.variables import requested_variables
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
-from kubevnfm_lcm_api.lifecycle.core.request_parameters import CHART, DEF_FILES, flag
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import CHART, DEF_FILES, ORDER_ARTIFACT, flag
 from kubevnfm_lcm_api.lifecycle.scripts.asked import requested_instance, script_fields
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
 
@@ -39,17 +41,26 @@ async def cnf_draft(
     flavour: Flavour,
     asked: Asked[InstantiateVnfRequest],
     files: frozenset[str],
+    artifacts: ArtifactOrder | None = None,
 ) -> InstantiateCnfDraft:
-    """Return the draft. ``common``: what it has in common with the draft of a VM-based VNF; ``files``: the paths in the package.
+    """Return the draft. ``common``: what it has in common with the draft of a VM-based VNF; ``files``: the paths in the package;
+    ``artifacts``: the order of the package, if the request uses it.
 
     Raises: InvalidInput naming the parameter; Unprocessable for a management driver that this VNFM does not have, and for
     a script that cannot be run.
     """
     check_cnf_drivers(flavour)
-    parameters = asked.request.additional_params
-    namespace = parameters.get("namespace")
-    if namespace is not None and not isinstance(namespace, str):
-        raise InvalidInput("additionalParams/namespace", "a text expected")
+    parameters, wait_s = asked.request.additional_params, wait_timeout(asked.request.additional_params)
+    if artifacts is None:
+        namespace = parameters.get("namespace")
+        if namespace is not None and not isinstance(namespace, str):
+            raise InvalidInput("additionalParams/namespace", "a text expected")
+    else:
+        # Stored by name, so that later operations use the same order.
+        parameters = {**parameters, ORDER_ARTIFACT: artifacts.name}
+        common = common.model_copy(update={"parameters": parameters})
+        namespace = ordered_namespace(parameters, common.vnf_instance_id)
+        wait_s = wait_s or ordered_wait_s(artifacts)
     phases = executor_phases(flavour)
     if phases:
         await check_load_balancer(parameters, files)
@@ -57,11 +68,12 @@ async def cnf_draft(
         parameters,
         flavour,
         flavour.initial_counts(asked.request.instantiation_level_id),
-        instance_id=common.vnf_instance_id,
+        vnf=record.vnf,
         package=common.package,
         vim=common.vim,
         namespace=namespace,
         variables=requested_variables(asked.original),
+        def_files=artifacts.files if artifacts is not None else (),
         files=files,
     )
     if order.variables is not None and order.chart is not None:
@@ -70,8 +82,9 @@ async def cnf_draft(
     return InstantiateCnfDraft(
         **{**vars(common), **vars(order), **script_fields(scripts, asked, requested_instance(record.vnf, common))},
         adopt=flag(parameters, "adopt"),
-        wait_timeout_s=wait_timeout(parameters),
+        wait_timeout_s=wait_s,
         phases=phases,
+        ignored_artifacts=artifacts.ignored(files) if artifacts is not None else (),
     )
 
 
@@ -80,7 +93,7 @@ def objects_order(
     flavour: Flavour,
     counts: Mapping[str, int],
     *,
-    instance_id: str,
+    vnf: VnfInstance,
     package: PackageRef,
     vim: VimConnection,
     namespace: str | None,
@@ -90,27 +103,30 @@ def objects_order(
 ) -> ChartOrder:
     """Return the objects that additionalParams of a request, or those of an instance, describe.
 
-    ``counts``: instances by VDU; ``def_files``: of an instance; ``files``: the paths in the package of a request, None for
+    ``counts``: instances by VDU; ``def_files``: of an instance or of an order artifact; ``files``: the paths in the package of a request, None for
     an instance, whose parameters are checked.
     Raises: InvalidInput naming the parameter; Unprocessable.
     """
     vdus = vdu_targets(flavour, parameters, counts)
-    chart = chart_of(instance_id, flavour, parameters, vdus, files)
+    chart = chart_of(vnf.id, flavour, parameters, vdus, files)
     order = ChartOrder(
         package=package,
         vim=vim,
-        def_files=def_files if files is None else _def_files(parameters, files, chart),
+        def_files=def_files if def_files or files is None else _def_files(parameters, files, chart),
         chart=chart,
         namespace=namespace,
         vdus=vdus,
         variables=variables,
     )
-    return with_attributes(order, parameters)
+    return with_attributes(order, parameters, vnf)
 
 
-def with_attributes(order: ChartOrder, parameters: Mapping[str, Any]) -> ChartOrder:
+def with_attributes(order: ChartOrder, parameters: Mapping[str, Any], vnf: VnfInstance) -> ChartOrder:
     """Return the order with the attributes that additionalParams have as they are. Raises InvalidInput naming the parameter."""
-    return order.model_copy(update={"multi_namespace": flag(parameters, "multi_namespace")})
+    artifact = None if DEF_FILES in parameters else parameters.get(ORDER_ARTIFACT)
+    given = {} if artifact is None else values_of(parameters, vnf, order)
+    attributes = {"multi_namespace": flag(parameters, "multi_namespace"), "order_artifact": artifact, "values": given}
+    return order.model_copy(update=attributes)
 
 
 def wait_timeout(parameters: Mapping[str, Any]) -> float | None:
@@ -190,6 +206,10 @@ def declares_count(flavour: Flavour, vdu_id: str) -> bool:
 
 def _def_files(parameters: Mapping[str, Any], files: frozenset[str], chart: HelmChart | None) -> tuple[str, ...]:
     place = f"additionalParams/{DEF_FILES}"
+    if ORDER_ARTIFACT in parameters:
+        raise Unprocessable(
+            ORDER, "not expected for a workload cluster, whose manifests the request lists: leave it out"
+        )
     if chart is None:
         return manifest_files(parameters.get(DEF_FILES), files, place=place)
     if parameters.get(DEF_FILES):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from kubevnfm_events.objects import PodFacts
 from kubevnfm_sol.resources import (
@@ -18,6 +19,9 @@ from kubevnfm_sol.resources import (
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
 from kubevnfm_lcm_api.lifecycle.core.resource_handle import handle
 
+IGNORED: Final = "kubevnfm_ignored_artifacts"
+"""In the metadata of a CNF: the files of its package that its order artifact does not list (multicloud.md MC-016)."""
+
 
 def info_of_release(
     release: Release,
@@ -28,8 +32,9 @@ def info_of_release(
     scale_status: Sequence[ScaleInfo],
     max_scale_levels: Sequence[ScaleInfo],
     def_files: Sequence[str],
+    ignored: Sequence[str] = (),
 ) -> InstantiatedVnfInfo:
-    """Return instantiatedVnfInfo of a CNF: one VNFC a pod (capi.md CR-032)."""
+    """Return instantiatedVnfInfo of a CNF: one VNFC a pod (capi.md CR-032); ``ignored``: files that its order does not list."""
     vnfcs = tuple(_pod_vnfc(pod, vnfd_id, vim_key) for pod in release.pods)
     workloads = {o.vdu_id: f"{o.kind}/{o.name}" for o in release.objects if o.vdu_id is not None}
     return InstantiatedVnfInfo(
@@ -45,6 +50,7 @@ def info_of_release(
             "namespace": release.namespace,
             "lcm-kubernetes-def-files": list(def_files),
             "vdu_resources": workloads,
+            **({IGNORED: list(ignored)} if ignored else {}),
         },
     )
 

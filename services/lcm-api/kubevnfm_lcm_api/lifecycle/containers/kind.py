@@ -7,7 +7,10 @@ from typing import Any, ClassVar, Final
 
 from kubevnfm_clients.ports import Vims
 from kubevnfm_cluster.request import LOAD_BALANCER
+from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
+from kubevnfm_events import PackageRef
+from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
     HealVnfRequest,
@@ -25,6 +28,12 @@ from kubevnfm_lcm_api.lifecycle.containers.finalizers import removes_finalizers
 from kubevnfm_lcm_api.lifecycle.containers.healing import healed_cnf
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import check_load_balancer, cnf_draft
 from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.ordering import (
+    check_artifacts,
+    order_in,
+    ordered_wait_s,
+    requested_order,
+)
 from kubevnfm_lcm_api.lifecycle.containers.providers import ProviderChecks
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.requested_modification import modified_cnf
@@ -50,7 +59,7 @@ from kubevnfm_lcm_api.lifecycle.core.kind import (
 from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.package_identity import identity
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
-from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI_VARIABLES, CHART, DEF_FILES
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI_VARIABLES, CHART, DEF_FILES, ORDER_ARTIFACT
 
 _REASONS: Final[Mapping[str, str]] = {
     SCALE: "it was instantiated by an earlier version, or its VNFD has no scaling aspect",
@@ -70,8 +79,8 @@ class Containers(VnfKind):
         self._packages, self._providers = packages, ProviderChecks(packages, vims)
 
     def sign(self, parameters: Mapping[str, Any]) -> str | None:
-        """Manifests or a chart are the only sign of a CNF in a request; its VNFD looks like any other."""
-        return next((name for name in (DEF_FILES, CHART) if name in parameters), None)
+        """Manifests, a chart or an order are the only sign of a CNF in a request; its VNFD looks like any other."""
+        return next((name for name in (DEF_FILES, CHART, ORDER_ARTIFACT) if name in parameters), None)
 
     def is_asked_for(self, parameters: Mapping[str, Any]) -> bool:
         """Return True: every request for a cluster."""
@@ -98,7 +107,11 @@ class Containers(VnfKind):
         asked: Asked[InstantiateVnfRequest],
     ) -> InstantiateCnfDraft:
         files = await self._packages.file_names(record.vnf.vnf_pkg_id)
-        draft = await cnf_draft(common, record, flavour, asked, files)
+        parameters = asked.request.additional_params
+        artifacts = await requested_order(self._packages, common.package.package_id, files, parameters)
+        draft = await cnf_draft(common, record, flavour, asked, files, artifacts)
+        if artifacts is not None:
+            await check_artifacts(self._packages, artifacts, draft.order)
         await self._check_objects(draft, draft.def_files)
         return draft
 
@@ -132,7 +145,13 @@ class Containers(VnfKind):
         return scaled_cnf(CnfUnderChange.of_containers(vnf), levels, asked)
 
     async def heal(self, vnf: UnderChange, asked: Asked[HealVnfRequest]) -> Draft:
-        return healed_cnf(CnfUnderChange.of_containers(vnf), asked)
+        draft = healed_cnf(CnfUnderChange.of_containers(vnf), asked)
+        if draft.order_artifact is None or draft.wait_timeout_s is not None:
+            return draft
+        package_id = draft.package.package_id
+        files = await self._packages.file_names(package_id)
+        artifacts = await order_in(self._packages, package_id, draft.order_artifact, files)
+        return draft.model_copy(update={"wait_timeout_s": ordered_wait_s(artifacts)})
 
     async def change_package(self, vnf: UnderChange, asked: Asked[ChangeCurrentVnfPkgRequest]) -> Replacement:
         check_capi(asked.request.additional_params, (CAPI_VARIABLES,))
@@ -143,21 +162,40 @@ class Containers(VnfKind):
         vnfd = await self._packages.vnfd(package.package_id, package.checksum)
         flavour = vnfd.flavours.get(vnf.flavour.flavour_id, vnf.flavour)
         files = await self._packages.file_names(package.package_id)
+        artifacts = await self._new_order(vnf, asked.request, package, files)
         draft = replaced_cnf(
             vnf,
             asked,
             package=package,
             vnfd=vnfd,
             files=files,
+            artifacts=artifacts,
             identity=identity(vnfd, package),
             tasks=self.tasks(vnfd, flavour),
         )
+        if artifacts is not None:
+            await check_artifacts(self._packages, artifacts, draft.order)
         draft, manifests = self._finished(vnf, draft, asked.request, files)
         await check_filled_in(self._packages, package.package_id, manifests, draft.variables)
         if not draft.images_of:
             await self._providers.check_contracts(vnf.release.providers, package, draft.new_files, draft.variables)
             await self._providers.check_kinds(draft.vim_id, package, draft.new_files, draft.variables)
         return Replacement(draft, flavour, vnfd.secret_names)
+
+    async def _new_order(
+        self, vnf: CnfUnderChange, request: ChangeCurrentVnfPkgRequest, package: PackageRef, files: frozenset[str]
+    ) -> ArtifactOrder | None:
+        """Return the order of a new package: the one that the request names, or that of a CNF which has one.
+
+        None for a request that lists manifests, or that changes images alone. Raises Unprocessable.
+        """
+        given = request.additional_params
+        if ORDER_ARTIFACT in given and vnf.record.internals.workload is not None:
+            raise Unprocessable(ORDER, "not expected for a workload cluster: leave it out")
+        if ORDER_ARTIFACT not in given and (vnf.order_artifact is None or given.get("vdu_params")):
+            return None
+        named = given if ORDER_ARTIFACT in given else {**given, ORDER_ARTIFACT: vnf.order_artifact}
+        return await requested_order(self._packages, package.package_id, files, given if DEF_FILES in given else named)
 
     def _finished(
         self, vnf: CnfUnderChange, draft: ReplaceCnfDraft, request: ChangeCurrentVnfPkgRequest, files: frozenset[str]

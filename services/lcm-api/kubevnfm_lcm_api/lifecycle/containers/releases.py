@@ -65,11 +65,13 @@ def showing(
     package: PackageRef,
     vim_key: str,
     def_files: Sequence[str],
+    ignored: Sequence[str] | None = None,
     **attributes: Any,
 ) -> InstanceRecord:
     """Return the instance with the pods that run now; ``attributes`` are further ones of instantiatedVnfInfo.
 
-    Unchanged if ``release`` is None: nothing was reported.
+    ``ignored``: the files that its order does not list; None: those that are shown. Unchanged if ``release`` is None:
+    nothing was reported.
     """
     info = instance.vnf.instantiated_vnf_info
     if release is None or info is None:
@@ -82,7 +84,9 @@ def showing(
         scale_status=info.scale_status or (),
         max_scale_levels=info.max_scale_levels or (),
         def_files=def_files,
+        ignored=ignored or (),
     )
+    earlier = {k: v for k, v in (info.metadata or {}).items() if ignored is None or k != inventory.IGNORED}
     # Scripts leave metadata with the pods; those that stay keep it.
     left = {one.id: one.metadata or {} for one in info.vnfc_resource_info}
     pods = tuple(
@@ -97,7 +101,7 @@ def showing(
         update={
             "vnfc_resource_info": pods,
             "vnfc_info": vnfcs,
-            "metadata": {**(info.metadata or {}), **(shown.metadata or {})},
+            "metadata": {**earlier, **(shown.metadata or {})},
             **attributes,
         }
     )

@@ -38,6 +38,8 @@ class ReplaceCnfDraft(ChangeCnfDraft):
     parameters: SecretParams = Field(default_factory=dict)
     """additionalParams, the earlier ones merged with the request's."""
     variables_before: Variables | None = None
+    order_artifact_before: str | None = None
+    values_before: SecretParams = Field(default_factory=dict)
     tasks: tuple[str, ...] = ()
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase in the new package, as far as mgmt-executor runs it."""
@@ -48,6 +50,8 @@ class ReplaceCnfDraft(ChangeCnfDraft):
 
     files: tuple[str, ...] = ()
     """The files that describe ``release``."""
+    ignored_artifacts: tuple[str, ...] | None = None
+    """The files of the new package that its order artifact does not list; None: the images alone change."""
 
     @property
     def dst_vnfd_id(self) -> str | None:
@@ -72,7 +76,13 @@ class ReplaceCnfDraft(ChangeCnfDraft):
     @property
     def order_before(self) -> ChartOrder:
         """The objects of the earlier package."""
-        before = {"package": self.before_package, "vdus": self.vdus_before, "variables": self.variables_before}
+        before = {
+            "package": self.before_package,
+            "vdus": self.vdus_before,
+            "variables": self.variables_before,
+            "order_artifact": self.order_artifact_before,
+            "values": self.values_before,
+        }
         return super().order.model_copy(update=before)
 
     def replaced(self, release: Release, files: tuple[str, ...]) -> Self:
@@ -87,6 +97,7 @@ class ReplaceCnfDraft(ChangeCnfDraft):
             self.package,
             self.vim_key,
             self.files,
+            ignored=self.ignored_artifacts,
             scale_status=self.scale_status or None,
             max_scale_levels=self.max_scale_levels or None,
             additional_params=self.parameters or None,

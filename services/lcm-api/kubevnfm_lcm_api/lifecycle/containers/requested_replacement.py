@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kubevnfm_csar.artifact_order import ArtifactOrder
 from kubevnfm_csar.errors import UnknownFlavour
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events import PackageRef
@@ -15,11 +16,12 @@ from pydantic.alias_generators import to_camel
 
 from kubevnfm_lcm_api.lifecycle.containers.drivers import check_cnf_drivers, executor_phases
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import manifest_files, vdu_targets, with_attributes
+from kubevnfm_lcm_api.lifecycle.containers.ordering import changed_parameters
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.containers.variables import requested_variables, with_variables
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
-from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI, CHART, DEF_FILES
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI, CHART, DEF_FILES, VALUES
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import declared_counts, scale_status
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_fields
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
@@ -48,12 +50,13 @@ def replaced_cnf(
     package: PackageRef,
     vnfd: Vnfd,
     files: frozenset[str],
+    artifacts: ArtifactOrder | None,
     identity: Mapping[str, str],
     tasks: tuple[str, ...],
 ) -> ReplaceCnfDraft:
     """Return the draft of a change to another package.
 
-    ``files``: the paths in the package; ``identity``: the attributes of the instance that follow it; ``tasks``: the
+    ``files``: the paths in the package; ``artifacts``: its order, if the request uses it; ``identity``: the attributes of the instance that follow it; ``tasks``: the
     operations that it supports. Raises: InvalidInput naming the parameter; Unprocessable for a package that the CNF cannot
     be changed to.
     """
@@ -66,9 +69,11 @@ def replaced_cnf(
         if getattr(asked.request, name):
             raise Unprocessable(to_camel(name), "not supported for the change of a CNF's package: leave it out")
     place = f"additionalParams/{DEF_FILES}"
-    if DEF_FILES not in given and not images_of:
+    if DEF_FILES not in given and not images_of and artifacts is None:
         raise InvalidInput(place, "the files of the package that describe the CNF expected")
-    new_files = manifest_files(given[DEF_FILES], files, place=place) if DEF_FILES in given else ()
+    new_files = artifacts.files if artifacts is not None else ()
+    if DEF_FILES in given:
+        new_files = manifest_files(given[DEF_FILES], files, place=place)
     if images_of:
         vnf.check_files(files, new_files)
     # The new package may allow fewer levels; a later scaling begins at the highest one.
@@ -78,8 +83,9 @@ def replaced_cnf(
     variables = _variables(present.variables, asked.original)
     # The parameters of a workload cluster stay those that it was built with, but for its variables.
     others = {name: value for name, value in given.items() if name != CAPI}
-    parameters = with_variables({**earlier, **others}, variables)
-    if given.get("namespace", vnf.release.namespace) != vnf.release.namespace:
+    parameters = with_variables(changed_parameters(earlier, others, artifacts), variables)
+    namespaces = {given.get("namespace"), parameters.get(VALUES, {}).get("namespace")} - {None, vnf.release.namespace}
+    if namespaces:
         raise Unprocessable(
             "additionalParams/namespace", f"{vnf.release.namespace}, where the CNF is, expected: it does not move"
         )
@@ -87,7 +93,7 @@ def replaced_cnf(
     scripts = scripts_of(flavour, OperationType.CHANGE_VNFPKG)
     vdus = vdu_targets(flavour, parameters, declared_counts(flavour, None, levels))
     wanted = vnf.order.model_copy(update={"package": package, "vdus": vdus, "variables": variables})
-    order = with_attributes(wanted, parameters)
+    order = with_attributes(wanted, parameters, vnf.record.vnf)
     return ReplaceCnfDraft(
         **{**vars(present), **vars(order), **script_fields(scripts, asked, vnf.record.vnf)},
         before_package=vnf.package,
@@ -98,6 +104,9 @@ def replaced_cnf(
         max_scale_levels=scale_status({name: aspect.max_scale_level for name, aspect in flavour.aspects.items()}),
         parameters=parameters,
         variables_before=present.variables,
+        order_artifact_before=present.order_artifact,
+        values_before=present.values,
+        ignored_artifacts=None if images_of else artifacts.ignored(files) if artifacts is not None else (),
         tasks=tasks,
         phases=executor_phases(flavour),
         extensions=asked.request.extensions,

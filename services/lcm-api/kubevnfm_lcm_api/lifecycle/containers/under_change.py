@@ -18,7 +18,7 @@ from kubevnfm_lcm_api.lifecycle.containers.instantiating import declares_count, 
 from kubevnfm_lcm_api.lifecycle.containers.variables import stored_variables
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, UnderChange
-from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES, ORDER_ARTIFACT
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import declared_counts
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_fields
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
@@ -53,6 +53,14 @@ class CnfUnderChange(UnderChange):
         missing = [name for name in self.def_files if "://" not in name and name not in files]
         if len(missing) > len(replacing):
             raise Unprocessable("vnfdId", f"the package lacks {', '.join(missing)}, which the CNF was made from")
+        if self.order_artifact is not None and self.order_artifact not in files:
+            raise Unprocessable("vnfdId", f"the package lacks {self.order_artifact}, the order of the CNF's artifacts")
+
+    @property
+    def order_artifact(self) -> str | None:
+        """The file of the package that orders the artifacts; None if requests have listed the manifests."""
+        parameters = self.record.internals.parameters
+        return None if DEF_FILES in parameters else parameters.get(ORDER_ARTIFACT)
 
     def counts_at(self, levels: Mapping[str, int], level_id: str | None = None) -> dict[str, int]:
         """Return the pods by VDU at scale levels; ``level_id``: None for the instantiation level that the CNF has.
@@ -89,7 +97,7 @@ class CnfUnderChange(UnderChange):
             parameters,
             self.flavour,
             self.counts_at(self.scale_levels),
-            instance_id=self.record.vnf.id,
+            vnf=self.record.vnf,
             package=self.package,
             vim=self._vim,
             def_files=self.def_files,

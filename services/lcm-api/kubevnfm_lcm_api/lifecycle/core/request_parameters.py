@@ -9,6 +9,8 @@ from kubevnfm_kit.errors import InvalidInput
 
 DEF_FILES: Final = "lcm-kubernetes-def-files"
 CHART: Final = "helm_chart_path"
+ORDER_ARTIFACT: Final = "order_artifact"
+VALUES: Final = "values"
 REPAIR: Final = "repair"
 ALL: Final = "all"
 CAPI: Final = "capi"

@@ -1,0 +1,227 @@
+"""Variables in the scalars of manifests (multicloud.md chapter 5): ``$name``, ``${name.member}`` and ``${name:-default}``.
+
+The documents are parsed first, so a value can break neither the structure of a manifest nor its quoting.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.foreign_yaml.kubernetes import plain_value
+
+VALUES: Final = "additionalParams/values"
+"""The field of the request that gives the values."""
+SUBSTITUTE_ANNOTATION: Final = "kubevnfm.io/substitute"
+NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+RESERVED: Final = (
+    "namespace", "vnf_id", "vnf_instance_name", "cloud_owner", "cloud_region", "cloud_region_id", "csar_id",
+)  # fmt: skip
+"""The names that are always defined (MC-028)."""
+LARGEST_TEXT: Final = 2**20
+"""Characters of a text among the values."""
+_MOST_CHARACTERS: Final = 64 * 2**20
+"""Characters of all that values have become in one set; the same limit as that of the manifests."""
+_MOST_PROBLEMS: Final = 100
+_VARIABLE: Final = re.compile(
+    r"\$(?:(?P<escaped>\$)|(?P<braced>\{(?P<path>[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_-]+)*)(?::-(?P<default>[^}]*))?\})"
+    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<wrong>\{))"
+)
+"""``$(`` and other characters after a ``$`` are none of its forms, and stay."""
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A secret value, in clear while it is filled in."""
+
+    text: str = field(repr=False)
+
+
+def merged(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values with those given in the place of defaults; maps are merged member by member."""
+    found = dict(defaults)
+    for name, value in given.items():
+        before = found.get(name)
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            found[name] = merged(before, value)
+        else:
+            found[name] = value
+    return found
+
+
+@dataclass
+class Filling:
+    """Replaces the variables of one set of manifests, and collects what is wrong with all of them."""
+
+    values: Mapping[str, Any]
+    """By name; secret ones are `Hidden`."""
+    _problems: dict[str, None] = field(default_factory=dict)
+    _characters: int = 0
+
+    def filled(self, body: Any, place: str) -> Any:
+        """Return a manifest with its variables replaced; ``place``: its file and document, for messages."""
+        if not isinstance(body, Mapping) or _is_switched_off(body):
+            return body
+        return self._node(body, place, "", is_secret=body.get("kind") == "Secret")
+
+    def check(self) -> None:
+        """Raise Unprocessable naming all places that could not be filled in; never with a value."""
+        if self._problems:
+            first, *more = ((VALUES, problem) for problem in self._problems)
+            raise Unprocessable(*first, *more)
+
+    def _node(self, node: Any, place: str, path: str, *, is_secret: bool) -> Any:
+        if isinstance(node, str):
+            return self._scalar(node, place, path, is_secret=is_secret) if "$" in node else node
+        if isinstance(node, Mapping):
+            found: dict[str, Any] = {}
+            for name, value in node.items():
+                here = f"{path}/{_escaped(name)}"
+                key = self._inserted(name, place, here, is_secret=is_secret) if "$" in name else name
+                if key in found:
+                    self._note(f"{place}: {here}: key {key} is there twice once the variables are filled in")
+                found[key] = self._node(value, place, here, is_secret=is_secret)
+            return found
+        if isinstance(node, list):
+            return [self._node(value, place, f"{path}/{n}", is_secret=is_secret) for n, value in enumerate(node)]
+        return node
+
+    def _scalar(self, text: str, place: str, path: str, *, is_secret: bool) -> Any:
+        whole = _VARIABLE.fullmatch(text)
+        if whole is None or whole["escaped"] or whole["wrong"]:
+            return self._inserted(text, place, path, is_secret=is_secret)
+        # The value keeps its type.
+        found = self._value(whole, place, path, is_secret=is_secret)
+        self._characters += len(found) if isinstance(found, str) else len(json.dumps(found, default=str))
+        if self._characters > _MOST_CHARACTERS:
+            self._note(f"{place}: {path}: more than {_MOST_CHARACTERS} characters once the variables are filled in")
+            return ""
+        return found
+
+    def _inserted(self, text: str, place: str, path: str, *, is_secret: bool) -> str:
+        def insert(found: re.Match[str]) -> str:
+            if found["escaped"]:
+                return "$"
+            if found["wrong"]:
+                rest = text[found.start() : found.start() + 40].partition("\n")[0]
+                self._note(f"{place}: {path}: {rest} is not understood; ${{name}} or $${{ expected")
+                return ""
+            value = self._value(found, place, path, is_secret=is_secret)
+            if isinstance(value, Mapping | list):
+                self._note(f"{place}: {path}: {_named(found)} is a list or an object, which cannot be part of a text")
+                return ""
+            inserted = _text(value)
+            self._characters += len(inserted)
+            if self._characters > _MOST_CHARACTERS:
+                self._note(f"{place}: {path}: more than {_MOST_CHARACTERS} characters once the variables are filled in")
+                return ""
+            return inserted
+
+        return _VARIABLE.sub(insert, text)
+
+    def _value(self, found: re.Match[str], place: str, path: str, *, is_secret: bool) -> Any:
+        name = _named(found)
+        try:
+            value = _at(self.values, name.split("."))
+        except KeyError:
+            default = found["default"]
+            if default is None:
+                self._note(f"{place}: {path}: no value for {name}")
+                return ""
+            return _as_written(default)
+        if _has_hidden(value) and not is_secret:
+            self._note(
+                f"{place}: {path}: {name} is secret, and a secret value may be in an object of kind Secret alone"
+            )
+            return ""
+        return _opened(value)
+
+    def _note(self, problem: str) -> None:
+        if len(self._problems) < _MOST_PROBLEMS:
+            self._problems[problem] = None
+
+
+def check_values(given: object) -> Mapping[str, Any]:
+    """Return the values that a request gives. Raises Unprocessable naming each that is not as expected; never with a value."""
+    if not isinstance(given, Mapping):
+        raise Unprocessable(VALUES, "an object with one member for each variable expected")
+    wrong: list[tuple[str, str]] = []
+    for name, value in given.items():
+        place = f"{VALUES}/{name}"
+        if NAME.fullmatch(name) is None:
+            wrong.append((place, "a name of letters, digits and _ expected, not first a digit"))
+        elif name in RESERVED and name != "namespace":
+            wrong.append((place, "a reserved name, which is always defined: leave it out"))
+        elif _longest(value) > LARGEST_TEXT:
+            wrong.append((place, f"a text of at most {LARGEST_TEXT} characters expected"))
+    if wrong:
+        raise Unprocessable(*wrong[0], *wrong[1:_MOST_PROBLEMS])
+    return given
+
+
+def _at(values: Mapping[str, Any], path: Sequence[str]) -> Any:
+    node: Any = values
+    for name in path:
+        if not isinstance(node, Mapping) or name not in node:
+            raise KeyError(name)
+        node = node[name]
+    return node
+
+
+def _named(found: re.Match[str]) -> str:
+    return found["path"] or found["name"] or ""
+
+
+def _is_switched_off(body: Mapping[str, Any]) -> bool:
+    metadata = body.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    return isinstance(annotations, Mapping) and annotations.get(SUBSTITUTE_ANNOTATION) == "false"
+
+
+def _as_written(default: str) -> Any:
+    """Return a default as kubectl reads a scalar without quotes."""
+    try:
+        return plain_value(default) if default else ""
+    except ValueError:
+        return default
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _has_hidden(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(_has_hidden(each) for each in value.values())
+    if isinstance(value, list | tuple):
+        return any(_has_hidden(each) for each in value)
+    return isinstance(value, Hidden)
+
+
+def _opened(value: Any) -> Any:
+    """Return a value as it is in a manifest."""
+    if isinstance(value, Mapping):
+        return {name: _opened(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_opened(each) for each in value]
+    return value.text if isinstance(value, Hidden) else value
+
+
+def _longest(value: Any) -> int:
+    if isinstance(value, Mapping):
+        return max((_longest(each) for each in value.values()), default=0)
+    if isinstance(value, list | tuple):
+        return max((_longest(each) for each in value), default=0)
+    return len(value) if isinstance(value, str) else 0
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,112 @@
+"""Reads the artifacts of an order with their variables filled in, and checks what needs no cluster (multicloud.md chapters 4, 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.reader import Budget, YamlRefused
+
+from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact
+from kubevnfm_csar.manifest_values import Filling, merged
+
+_MOST_NODES: Final = 1_000_000
+_MOST_CHARACTERS: Final = 64 * 2**20
+_LONGEST_S: Final = 20.0
+"""Limits of all files together: twice those of one text (foreign_yaml)."""
+_MOST_PROBLEMS: Final = 100
+
+
+@dataclass(frozen=True)
+class OrderedDocument:
+    """One object of an artifact."""
+
+    artifact: OrderedArtifact
+    number: int
+    """Its position in the file, from 1."""
+    body: Any = field(repr=False)
+    """As written, with its variables filled in."""
+
+
+def members_of(document: object) -> Sequence[Any]:
+    """Return the objects of a ``List`` or of the list of one kind (``ConfigMapList``); otherwise the document itself."""
+    if not isinstance(document, Mapping):
+        return [document]
+    items, kind = document.get("items"), document.get("kind")
+    if not isinstance(kind, str) or not kind.endswith("List"):
+        return [document]
+    if not isinstance(items, list):
+        return [] if kind == "List" and items is None else [document]
+    # The items of a kind's list have neither kind nor version of their own.
+    known = {} if kind == "List" else {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
+    return [{**known, **item} if isinstance(item, Mapping) else item for item in items]
+
+
+def read_artifacts(
+    order: ArtifactOrder, texts: Sequence[tuple[str, str]], values: Mapping[str, Any], *, namespace: str
+) -> Sequence[OrderedDocument]:
+    """Return the objects of the files, in their order; ``texts``: (path, content); ``namespace``: that of the instance.
+
+    A file that the order does not list (as one that replaces another) has the order's defaults. Raises Unprocessable for
+    a file that is no YAML, for variables that cannot be filled in, and for objects that the order does not allow.
+    """
+    artifacts = {each.file: each for each in order.artifacts}
+    budget, filling = Budget(_MOST_NODES, _MOST_CHARACTERS, _LONGEST_S), Filling(merged(order.values, values))
+    found = [
+        document
+        for name, text in texts
+        for document in _documents(artifacts.get(name, OrderedArtifact(name)), text, budget, filling)
+    ]
+    filling.check()
+    problems = list(_problems(found, {namespace, *order.foreign_namespaces}, namespace))[:_MOST_PROBLEMS]
+    if problems:
+        first, *more = ((ORDER, problem) for problem in problems)
+        raise Unprocessable(*first, *more)
+    return found
+
+
+def _documents(artifact: OrderedArtifact, text: str, budget: Budget, filling: Filling) -> Iterator[OrderedDocument]:
+    name = artifact.file
+    try:
+        documents = read_kubernetes_yaml(text, budget)
+    except YamlRefused as error:
+        place = f"{name}:{error.line}:{error.column}" if error.line is not None else name
+        raise Unprocessable(ORDER, f"{place}: invalid YAML: {error.problem}") from None
+    number = 0
+    for document in documents:
+        for body in members_of(document) if document is not None else ():
+            number += 1
+            filled = filling.filled(body, f"{name}, document {number}") if artifact.is_filled_in else body
+            yield OrderedDocument(artifact, number, filled)
+
+
+def _problems(documents: Sequence[OrderedDocument], namespaces: set[str], namespace: str) -> Iterator[str]:
+    seen: dict[tuple[str, str, str, str], str] = {}
+    for each in documents:
+        place = f"{each.artifact.file}, document {each.number}"
+        body = each.body if isinstance(each.body, Mapping) else {}
+        metadata = body.get("metadata")
+        metadata = metadata if isinstance(metadata, Mapping) else {}
+        version, kind, name = body.get("apiVersion"), body.get("kind"), metadata.get("name")
+        lacking = [
+            path for path, value in (("apiVersion", version), ("kind", kind)) if not isinstance(value, str) or not value
+        ]
+        if lacking:
+            yield f"{place}: {' and '.join(lacking)} expected in a Kubernetes manifest"
+            continue
+        own = metadata.get("namespace")
+        if own is not None and own not in namespaces:
+            yield f"{place}: namespace {namespace} expected, or one of the order's foreign_namespaces"
+        if each.artifact.kind and each.artifact.kind.casefold() != str(kind).casefold():
+            yield f"{place}: kind {each.artifact.kind} expected, which the order names"
+        if not isinstance(name, str) or not name:
+            # Some kinds need no name, which only the cluster knows.
+            continue
+        # Without the version: the API server stores one object for all versions of a group.
+        same = (str(version).rpartition("/")[0], str(kind), str(own or namespace), name)
+        if same in seen:
+            yield f"{kind} {name}: defined in both {seen[same]} and {place}"
+        seen.setdefault(same, place)

@@ -1,0 +1,267 @@
+"""Artifacts in the order that their package gives them (multicloud.md MC-011 to MC-021, MC-031)."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import pytest
+from kubernetes_objects import a_deployment, a_job, a_pod, an_object, things_of
+from kubevnfm_events.objects import ObjectsApplied
+from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotReady
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
+from kubevnfm_kit.errors import Unprocessable, VnfmError
+from kubevnfm_lab.faults import CallLedger
+from kubevnfm_secrets import Secret
+from patience import until_true
+
+CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps", namespaced=True)
+NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
+ORDER = "artifact-order.yaml"
+
+
+async def apply(ground: Any, artifacts: str, files: Mapping[str, Any], **more: Any) -> ObjectsApplied:
+    """Apply a package with these artifacts, as an order lists them, in the namespace of the test."""
+    ground.instances.add(ground.namespace)
+    ground.site.step = "apply"
+    more = {"instance": ground.namespace, "namespace": ground.namespace, **more}
+    done: ObjectsApplied = await ground.site.apply(
+        {ORDER: f"artifacts:\n{artifacts}", **files}, def_files=list(files), order_artifact=ORDER, **more
+    )
+    return done
+
+
+def a_map(name: str, **data: str) -> dict[str, Any]:
+    return an_object("ConfigMap", name, data=data)
+
+
+async def version(ground: Any, name: str) -> int:
+    """Return the place of an object in the sequence of all writes of the cluster."""
+    found = await ground.shown("v1", "ConfigMap", name)
+    return int(found["metadata"]["resourceVersion"])
+
+
+async def is_ending(ground: Any, name: str) -> bool:
+    found = await ground.shown("v1", "ConfigMap", name)
+    return found is not None and "deletionTimestamp" in found["metadata"]
+
+
+async def test_a_lower_priority_number_is_applied_first_and_deleted_last(ground: Any) -> None:
+    """MC-013, MC-014: whatever the order of the files; an object is deleted when all that came after it are gone."""
+    files = {f"{name}.yaml": a_map(name) for name in ("c", "a", "b")}
+    order = (
+        "- {file: c.yaml, priority: 30}\n- {file: a.yaml, priority: 1}\n- {file: b.yaml, priority: 2, wait: exists}\n"
+    )
+    await apply(ground, order, files)
+    versions = {name: await version(ground, name) for name in "abc"}
+    assert sorted(versions, key=versions.__getitem__) == ["a", "b", "c"]
+    for name in "bc":
+        held = {"metadata": {"finalizers": ["example.org/held"]}}
+        await ground.as_other("v1", "ConfigMap", name, held)
+    deleting = asyncio.create_task(ground.delete())
+    for name, before in (("c", "b"), ("b", "a")):
+        await until_true(partial(is_ending, ground, name))
+        assert not await is_ending(ground, before)
+        await ground.as_other("v1", "ConfigMap", name, {"metadata": {"finalizers": None}})
+    assert (await deleting).count == 3
+    assert await ground.shown("v1", "ConfigMap", "a") is None
+
+
+async def test_the_next_priority_waits_until_the_objects_before_are_ready(ground: Any) -> None:
+    """MC-013, MC-020: a wait that fails names object and priority; what comes after was not sent, what exists is shown."""
+    web = a_deployment(pod=a_pod(annotations=ground.fate("stuck")), replicas=1)
+    files = {"a.yaml": a_map("a"), "web.yaml": web, "z.yaml": a_map("z")}
+    order = "- {file: a.yaml}\n- {file: web.yaml, priority: 1, timeout: 2}\n- {file: z.yaml, priority: 2}\n"
+    with pytest.raises(ObjectsNotReady) as caught:
+        await apply(ground, order, files)
+    assert f"priority 2 of 3: Deployment {ground.namespace}/web" in str(caught.value)
+    assert caught.value.remains is not None
+    assert {each.name for each in caught.value.remains.objects} >= {"a", "web"}
+    assert await ground.shown("v1", "ConfigMap", "a") is not None
+    assert await ground.shown("v1", "ConfigMap", "z") is None
+    said = [each.message for each in ground.site.progress]
+    assert "priority 1 of 3: is done" in said
+    (waiting,) = [each for each in said if each.startswith("priority 2 of 3: waits since ")]
+    assert waiting.endswith(f"Z for Deployment {ground.namespace}/web")
+    # A rollback removes what was created.
+    await ground.delete()
+    for kind, name in (("ConfigMap", "a"), ("Deployment", "web")):
+        assert await ground.shown("apps/v1" if kind == "Deployment" else "v1", kind, name) is None
+
+
+@pytest.mark.parametrize("wait", ["none", "exists"])
+async def test_objects_that_need_not_be_ready_hold_nothing(ground: Any, wait: str) -> None:
+    """MC-011: neither the next priority nor the end of the operation."""
+    web = a_deployment(pod=a_pod(annotations=ground.fate("stuck")), replicas=1)
+    order = f"- {{file: web.yaml, wait: {wait}}}\n- {{file: z.yaml, priority: 1, wait: {wait}}}\n"
+    done = await apply(ground, order, {"web.yaml": web, "z.yaml": a_map("z")})
+    assert [each.name for each in done.objects] == ["web", "z"]
+
+
+async def test_a_refusal_names_its_priority(ground: Any) -> None:
+    """MC-020."""
+    bad = an_object("Service", "bad", spec={"ports": [{"port": 0}]})
+    order = "- {file: a.yaml}\n- {file: bad.yaml, priority: 5}\n"
+    group = f"{ground.namespace}.example"
+    first = [things_of(group), an_object("Thing", "t", api_version=f"{group}/v1"), a_map("a")]
+    with pytest.raises(ObjectRefused, match=r"^priority 2 of 2: Service .*bad"):
+        # Thing is not served yet, so there is no dry run of the whole set before.
+        await apply(ground, order, {"a.yaml": first, "bad.yaml": bad})
+    assert await ground.shown("v1", "ConfigMap", "a") is not None
+
+
+async def test_a_call_continues_with_the_priority_where_the_last_one_stopped(ground: Any, ledger: CallLedger) -> None:
+    """MC-021: a wait occupies no worker, and nothing is made twice; another attempt begins with the first priority."""
+    ground.site = ground.site.with_changes(wait_s=0.05)
+    files = {"a.yaml": a_map("a"), "web.yaml": a_deployment(), "z.yaml": a_map("z")}
+    order = "".join(f"- {{file: {name}, priority: {n}}}\n" for n, name in enumerate(files))
+    first = await apply(ground, order, files)
+    again = await apply(ground, order, files)
+    assert again == first
+    calls = {each["verb"]: each["count"] for each in ledger.calls() if each["part"] == "kubernetes"}
+    if calls:  # the lab counts
+        # A dry run, and one apply.
+        assert (calls["patch configmaps"], calls["patch deployments"]) == (4, 2)
+    assert await apply(ground, order, files, attempt=2) == first
+
+
+async def test_a_call_that_is_cancelled_anywhere_makes_nothing_twice(ground: Any, faults: Any) -> None:
+    """MC-021."""
+    files = {f"{name}.yaml": a_map(name) for name in "abcd"}
+    order = "".join(f"- {{file: {name}, priority: {n // 2}}}\n" for n, name in enumerate(files))
+    for after in range(0, 24, 2):
+        hang = faults.add(part="kubernetes", effect="hang", after=after)
+        task = asyncio.create_task(apply(ground, order, files))
+        await asyncio.wait({task}, timeout=0.2)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        faults.remove(hang.fault_id)
+    done = await apply(ground, order, files)
+    assert [each.name for each in done.objects] == list("abcd")
+    assert {each.uid for each in done.objects} == {
+        (await ground.shown("v1", "ConfigMap", name))["metadata"]["uid"] for name in "abcd"
+    }
+    assert max(await version(ground, "a"), await version(ground, "b")) < min(
+        await version(ground, "c"), await version(ground, "d")
+    )
+
+
+async def test_a_change_of_package_follows_the_order_of_the_new_one(
+    ground: Any, autoscaler: Callable[..., Body]
+) -> None:
+    """MC-013, MC-114: what it lacks is deleted, and a number of replicas that an autoscaler had is ours again."""
+    web = {"web.yaml": a_deployment(replicas=1)}
+    order = "- {file: web.yaml, priority: 1}\n- {file: h.yaml, priority: 2}\n- {file: a.yaml}\n"
+    await apply(ground, order, {**web, "h.yaml": autoscaler("web"), "a.yaml": a_map("a")})
+    await ground.scale_as_other("web", 3, manager="kube-controller-manager")
+    files = {**web, "z.yaml": a_map("z"), "x.yaml": a_map("x")}
+    order = "artifacts:\n- {file: web.yaml, priority: 2}\n- {file: z.yaml}\n- {file: x.yaml, priority: 1}\n"
+    await ground.site.replace(
+        {ORDER: order, **files}, def_files=list(files), order_artifact=ORDER, instance=ground.namespace,
+        namespace=ground.namespace,
+    )  # fmt: skip
+    assert await version(ground, "z") < await version(ground, "x")
+    assert (await ground.shown("apps/v1", "Deployment", "web"))["spec"]["replicas"] == 1
+    assert await ground.shown("v1", "ConfigMap", "a") is None
+    assert (await ground.delete()).count == 3
+
+
+async def test_a_job_of_an_earlier_priority_runs_once(ground: Any) -> None:
+    """CR-029, MC-013: also if it was collected before a later priority has failed and is retried."""
+    web = a_deployment(pod=a_pod(annotations=ground.fate("stuck")), replicas=1)
+    files = {"job.yaml": a_job("once", ttlSecondsAfterFinished=0), "web.yaml": web}
+    order = "- {file: job.yaml}\n- {file: web.yaml, priority: 1, timeout: 1}\n"
+    uids: set[str] = set()
+    for attempt in (1, 2):
+        with pytest.raises(ObjectsNotReady, match="priority 2 of 2"):
+            await apply(ground, order, files, attempt=attempt)
+        release = await ground.site.handlers.releases.get(ground.namespace)
+        uids |= {each.uid for each in release.entries if each.key.name == "once"}
+
+        async def is_collected() -> bool:
+            return await ground.shown("batch/v1", "Job", "once") is None
+
+        await until_true(is_collected)
+    assert len(uids) == 1
+
+
+async def test_values_are_filled_in_and_secret_ones_stay_secret(ground: Any) -> None:
+    """MC-022, MC-025, MC-029, MC-030: also an error of the API server does not show them."""
+    files = {
+        "a.yaml": an_object("ConfigMap", "$name", data={"port": "is ${db.port}"}),
+        "s.yaml": an_object("Secret", "s", stringData={"key": "$key"}),
+        "bad.yaml": an_object("Secret", "x", type="Opaque", data={"key": "$key"}),
+    }
+    order = (
+        "- {file: a.yaml}\n- {file: s.yaml, priority: 1}\n- {file: bad.yaml, priority: 2}\n"
+        "values: {name: default, db: {port: 5432}}\n"
+    )
+    values = {"name": "given", "key": Secret("open!sesame")}
+    with pytest.raises(VnfmError, match="Secret") as caught:
+        await apply(ground, order, files, values=values)
+    assert "sesame" not in str(caught.value)
+    files.pop("bad.yaml")
+    order = order.replace("- {file: bad.yaml, priority: 2}\n", "")
+    await apply(ground, order, files, values=values, operation="op9")
+    found = await ground.shown("v1", "ConfigMap", "given")
+    assert found["data"] == {"port": "is 5432"}
+    assert (await ground.shown("v1", "Secret", "s"))["data"]["key"] == "b3BlbiFzZXNhbWU="
+    with pytest.raises(Unprocessable, match="key is secret"):
+        await apply(ground, "- {file: c.yaml}\n", {"c.yaml": a_map("c", x="$key")}, values=values, operation="op10")
+
+
+async def test_an_absent_namespace_is_made_and_goes_with_the_instance(ground: Any) -> None:
+    """MC-031."""
+    place = f"own-{secrets.token_hex(4)}"
+    await apply(ground, "- {file: a.yaml}\n", {"a.yaml": a_map("a")}, namespace=place)
+    key = ObjectKey("v1", "Namespace", "", place)
+    made = await ground.cluster.get(NAMESPACES, key)
+    assert made["metadata"]["labels"]["kubevnfm.io/vnf-instance-id"] == ground.namespace
+    assert made["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "kubevnfm"
+    # A repeat finds its own.
+    again = await apply(ground, "- {file: a.yaml}\n", {"a.yaml": a_map("a")}, namespace=place, attempt=2)
+    assert {each.kind for each in again.objects} == {"Namespace", "ConfigMap"}
+    await ground.delete()
+    left = await ground.cluster.get(NAMESPACES, key)
+    assert left is None or left["metadata"]["uid"] != made["metadata"]["uid"]
+
+
+async def test_a_namespace_with_something_foreign_in_it_stays(ground: Any) -> None:
+    """MC-031: and the answer says what keeps it."""
+    place = f"own-{secrets.token_hex(4)}"
+    await apply(ground, "- {file: a.yaml}\n", {"a.yaml": a_map("a")}, namespace=place)
+    theirs = ObjectKey("v1", "ConfigMap", place, "theirs")
+    await ground.cluster.apply(CONFIG_MAPS, theirs, {**a_map("theirs"), "apiVersion": "v1"})
+    done = await ground.delete()
+    assert [(each.kind, each.name) for each in done.left] == [("Namespace", place)]
+    assert any(f"it has ConfigMap {place}/theirs" in (each.message or "") for each in ground.site.progress)
+    assert await ground.cluster.get(CONFIG_MAPS, ObjectKey("v1", "ConfigMap", place, "a")) is None
+    assert await ground.cluster.get(CONFIG_MAPS, theirs) is not None
+    await ground.cluster.delete(NAMESPACES, ObjectKey("v1", "Namespace", "", place))
+
+
+async def test_a_namespace_that_existed_is_not_touched(ground: Any) -> None:
+    """MC-031."""
+    await apply(ground, "- {file: a.yaml}\n", {"a.yaml": a_map("a")})
+    await ground.delete()
+    found = await ground.cluster.get(NAMESPACES, ObjectKey("v1", "Namespace", "", ground.namespace))
+    assert "kubevnfm.io/vnf-instance-id" not in found["metadata"].get("labels", {})
+    assert "deletionTimestamp" not in found["metadata"]
+
+
+async def test_an_object_may_be_in_a_namespace_that_the_order_allows(ground: Any) -> None:
+    """MC-018."""
+    other = f"other-{secrets.token_hex(4)}"
+    key = ObjectKey("v1", "Namespace", "", other)
+    await ground.cluster.apply(NAMESPACES, key, an_object("Namespace", other))
+    files = {"a.yaml": [a_map("a"), an_object("ConfigMap", "b", metadata={"namespace": other})]}
+    with pytest.raises(Unprocessable, match=f"namespace {ground.namespace} expected"):
+        await apply(ground, "- {file: a.yaml}\n", files)
+    await apply(ground, f"- {{file: a.yaml}}\nforeign_namespaces: [{other}]\n", files)
+    assert await ground.shown("v1", "ConfigMap", "a") is not None
+    assert await ground.cluster.get(CONFIG_MAPS, ObjectKey("v1", "ConfigMap", other, "b")) is not None
+    await ground.delete()
+    await ground.cluster.delete(NAMESPACES, key)

@@ -1,0 +1,119 @@
+"""A CNF whose package orders its artifacts (multicloud.md chapters 4, 5): the order of a request, its namespace and its values."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubevnfm_csar.artifact_order import LARGEST, ORDER, ArtifactOrder, find_order, limit_s, read_order
+from kubevnfm_csar.manifest_values import VALUES as VALUES_FIELD
+from kubevnfm_csar.manifest_values import Hidden, check_values, merged
+from kubevnfm_csar.ordered_manifests import read_artifacts
+from kubevnfm_csar.placeholders import VARIABLES
+from kubevnfm_events.objects import ObjectsOrder
+from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_secrets import map_secrets
+from kubevnfm_sol.lcm import VnfInstance
+
+from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
+from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import CHART, DEF_FILES, ORDER_ARTIFACT, VALUES, variables_in
+
+_NAMESPACE: Final = "additionalParams/namespace"
+_LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_OF_KUBERNETES: Final = "kube-"
+_USUAL_WAIT_S: Final = 500.0
+"""The limit of infra-k8s for a wait that the order gives none (its setting ``ready_timeout_s``)."""
+
+
+async def requested_order(
+    packages: PackageCatalogue, package_id: str, files: frozenset[str], parameters: Mapping[str, Any]
+) -> ArtifactOrder | None:
+    """Return the order that a request asks for: of the file that it names, or of its package if it lists no manifests.
+
+    None: the request lists manifests or names a chart, or the package has no order. Raises Unprocessable.
+    """
+    asked = parameters.get(ORDER_ARTIFACT)
+    listed = next((name for name in (DEF_FILES, CHART) if name in parameters), None)
+    if listed is not None:
+        if asked is not None:
+            raise Unprocessable(ORDER, f"not expected beside {listed}: leave one of them out")
+        return None
+    name = find_order(files, asked)
+    if name is None:
+        return None
+    if variables_in(parameters) is not None:
+        raise Unprocessable(VARIABLES, f"not expected for a package with an order artifact: give {VALUES_FIELD}")
+    return await order_in(packages, package_id, name, files)
+
+
+async def order_in(packages: PackageCatalogue, package_id: str, name: str, files: frozenset[str]) -> ArtifactOrder:
+    """Return the content of an order artifact of a package. Raises Unprocessable."""
+    raw = await packages.file(package_id, name, limit_bytes=LARGEST)
+    if raw is None:
+        raise Unprocessable(ORDER, f"{name}: a file of at most {LARGEST} bytes expected")
+    return await asyncio.to_thread(read_order, name, raw.decode(errors="replace"), files)
+
+
+def ordered_namespace(parameters: Mapping[str, Any], instance_id: str) -> str:
+    """Return the namespace of an instance whose package has an order (MC-028, MC-032). Raises Unprocessable."""
+    asked, among_values = parameters.get("namespace"), check_values(parameters.get(VALUES, {})).get("namespace")
+    if asked is not None and among_values is not None and asked != among_values:
+        raise Unprocessable(_NAMESPACE, f"differs from {VALUES_FIELD}/namespace: leave one of them out")
+    namespace = asked if asked is not None else among_values
+    if namespace is None:
+        return f"vnf-{instance_id[:8]}"
+    if not isinstance(namespace, str) or _LABEL.fullmatch(namespace) is None:
+        raise Unprocessable(_NAMESPACE, "1 to 63 small letters, digits and -, not first or last a -, expected")
+    if namespace.startswith(_OF_KUBERNETES):
+        raise Unprocessable(_NAMESPACE, f"a namespace of Kubernetes itself ({_OF_KUBERNETES}*): name another one")
+    return namespace
+
+
+def values_of(parameters: Mapping[str, Any], vnf: VnfInstance, order: ObjectsOrder) -> dict[str, Any]:
+    """Return the values that additionalParams give, with those of the reserved names (MC-028)."""
+    return {
+        **parameters.get(VALUES, {}),
+        "namespace": order.namespace,
+        "vnf_id": vnf.id,
+        "vnf_instance_name": vnf.vnf_instance_name or "",
+        "cloud_owner": "",
+        "cloud_region": order.vim.vim_id or "",
+        "cloud_region_id": order.vim.vim_id or "",
+        "csar_id": order.package.package_id,
+    }
+
+
+def changed_parameters(
+    earlier: Mapping[str, Any], given: Mapping[str, Any], artifacts: ArtifactOrder | None
+) -> dict[str, Any]:
+    """Return additionalParams after a change of package; ``artifacts``: the order of the new package, if it is used.
+
+    Raises Unprocessable for values that cannot be used.
+    """
+    if artifacts is None:
+        # A list of manifests takes the place of an order.
+        left = {ORDER_ARTIFACT, VALUES} if DEF_FILES in given else set()
+        return {**{name: value for name, value in earlier.items() if name not in left}, **given}
+    values = merged(earlier.get(VALUES, {}), check_values(given.get(VALUES, {})))
+    found = {**earlier, **given, ORDER_ARTIFACT: artifacts.name, VALUES: values}
+    return {name: value for name, value in found.items() if name != DEF_FILES}
+
+
+async def check_artifacts(packages: PackageCatalogue, artifacts: ArtifactOrder, wanted: ObjectsOrder) -> None:
+    """Check the artifacts of an order, with the values for their variables, as far as that needs no cluster.
+
+    Raises Unprocessable naming all wrong places, never with a value.
+    """
+    assert wanted.namespace is not None
+    texts = await package_texts(packages, wanted.package.package_id, artifacts.files)
+    # Whether a value is secret decides where it may be; what it is does not.
+    values = map_secrets(wanted.values, lambda _: Hidden(""))
+    await asyncio.to_thread(read_artifacts, artifacts, texts, values, namespace=wanted.namespace)
+
+
+def ordered_wait_s(artifacts: ArtifactOrder) -> float:
+    """Return the time that all waits of an order may take."""
+    return limit_s(artifacts.artifacts, _USUAL_WAIT_S)
