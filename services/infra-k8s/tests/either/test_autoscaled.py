@@ -176,19 +176,22 @@ async def test_a_number_without_a_known_owner_is_no_drift_if_there_is_an_autosca
     assert await number(ground) == 2
 
 
+READABLE = (
+    "deployments",
+    "deployments/scale",
+    "replicasets",
+    "pods",
+    "persistentvolumeclaims",
+    "services",
+    "events",
+)
+"""What credentials need for a Deployment and its scaling; no autoscaler is among it."""
+VERBS = ("get", "list", "watch", "create", "patch", "delete")
+
+
 async def test_the_trace_of_an_autoscaler_counts_where_autoscalers_may_not_be_read(ground: Any, workload: Make) -> None:
     """MC-114: else the number of an autoscaler that the credentials do not see would be reset."""
-    everything = ["get", "list", "watch", "create", "patch", "delete"]
-    resources = [
-        "deployments",
-        "deployments/scale",
-        "replicasets",
-        "pods",
-        "persistentvolumeclaims",
-        "services",
-        "events",
-    ]
-    limited = await ground.limited(verbs=everything, resources=resources, groups=["", "apps"])
+    limited = await ground.limited(verbs=VERBS, resources=READABLE, groups=["", "apps"])
     done = await limited.apply(workload(replicas=1), workload(name="db", replicas=1))
     await ground.autoscale("web", least=3)
     await replaced(limited, workload(replicas=1), workload(name="db", replicas=2), vdus=())
@@ -197,6 +200,29 @@ async def test_the_trace_of_an_autoscaler_counts_where_autoscalers_may_not_be_re
         Autoscaled, match="the autoscaler that has set it last chooses the number: allow the credentials"
     ):
         await limited.site.scale_to(counts(done, "web", count=2), instance=ground.namespace, operation="out")
+
+
+async def test_autoscalers_are_read_where_those_of_keda_may_not_be(
+    ground: Any, workload: Make, make: Make, autoscaler: Callable[..., Body]
+) -> None:
+    """MC-114: ClusterRole ``admin`` may list the first ones alone; one that KEDA has made stands for a ScaledObject then."""
+    await ground.create(KEDA)
+
+    async def is_served() -> bool:
+        return await ground.cluster.resource("keda.sh/v1alpha1", "ScaledObject") is not None
+
+    await until_true(is_served)
+    limited = await ground.limited(
+        verbs=VERBS, resources=[*READABLE, "horizontalpodautoscalers"], groups=["", "apps", "autoscaling"]
+    )
+    await limited.apply(workload(replicas=1), workload(name="db", replicas=1), workload(name="own", replicas=1))
+    # Neither has set a number yet, so that no trace shows them.
+    await ground.create(autoscaler("db", namespace=ground.namespace))
+    load = make("ScaledObject", "load", api_version="keda.sh/v1alpha1", spec={"scaleTargetRef": {"name": "web"}})
+    load["metadata"]["namespace"] = ground.namespace
+    await ground.create(made_by_keda(ground.namespace, (await ground.create(load))["metadata"]["uid"]))
+    await replaced(limited, *(workload(name=name, replicas=2) for name in ("web", "db", "own")), vdus=())
+    assert [await number(ground, name) for name in ("web", "db", "own")] == [1, 1, 2]
 
 
 async def test_a_stateful_set_and_a_kind_with_another_path_have_autoscalers_too(

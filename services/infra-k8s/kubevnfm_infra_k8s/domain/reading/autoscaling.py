@@ -46,13 +46,20 @@ async def autoscalers_of(cluster: Cluster, namespaces: Iterable[str], objects: S
 
 
 async def _in_cluster(cluster: Cluster, namespace: str) -> Sequence[tuple[ObjectKey, Body]]:
-    """Return the autoscalers of a namespace; those that KEDA makes for its own are left out. Raises Forbidden."""
+    """Return the autoscalers of a namespace; those that KEDA makes for its own are left out, unless its own may not be read.
+
+    Raises Forbidden.
+    """
     horizontal = await cluster.resource(*_HORIZONTAL) or await cluster.resource(*_HORIZONTAL_BEFORE_1_23)
     bodies = await cluster.list(horizontal, namespace=namespace) if horizontal is not None else ()
     made = [each for each in bodies if _is_made(each)]
     # A cluster without KEDA is not asked each time whether it has it by now.
     keda = await cluster.resource(*_SCALED_OBJECT) if made else cluster.known_resource(*_SCALED_OBJECT)
-    scaled = await cluster.list(keda, namespace=namespace) if keda is not None else ()
+    try:
+        scaled = await cluster.list(keda, namespace=namespace) if keda is not None else ()
+    except Forbidden:
+        # What KEDA has made for them names the same targets.
+        keda, scaled = None, ()
     own = [each for each in bodies if keda is None or not _is_made(each)]
     return [
         (resource.key(body), body)
