@@ -263,10 +263,14 @@ class TwinRegions:
 
 
 class TwinLinks:
-    """A stand-in for the virtual links of infra-k8s: there are none."""
+    """A stand-in for the virtual links of infra-k8s: there are none until a test adds one, by the id of its VIM."""
+
+    def __init__(self) -> None:
+        self.by_vim: dict[str, VirtualLink] = {}
 
     async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[VirtualLink]:
-        return Page(())
+        found = self.by_vim.get(filters.get("vim_id", ""))
+        return Page(() if found is None else (found,))
 
     async def get(self, link_id: str, *, wait_s: float = 0.0) -> VirtualLink:
         raise NotFound(f"virtual link {link_id} does not exist")

@@ -39,6 +39,7 @@ class RegionWorld:
     session: aiohttp.ClientSession
     registry: World
     document: Documented
+    links: TwinLinks
 
     async def call(
         self,
@@ -85,8 +86,9 @@ async def region_world(
             internal_token=TOKEN,
             page_size=100,
         )
-        subjects = [partial(routes.add_to, services=MultiCloudServices(client, TwinLinks()))]
+        links = TwinLinks()
+        subjects = [partial(routes.add_to, services=MultiCloudServices(client, links))]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
         document = Documented(make_document(app, DOCUMENT, version="tested"))
         async with serving(app, host="127.0.0.1", port=0) as port:
-            yield RegionWorld(f"http://127.0.0.1:{port}", session, registry, document)
+            yield RegionWorld(f"http://127.0.0.1:{port}", session, registry, document, links)

@@ -28,6 +28,7 @@ INDEXES: Final[Mapping[str, Sequence[Index]]] = {
 }
 _FILTERS: Final = {
     "cloud_region_id": "cloud_region_id",
+    "vim_id": "vim_id",
     "name": "name",
     "type": "type",
     "status": "status",

@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 from kubeconfigs import a_kubeconfig, encoded
+from kubevnfm_clients.multicloud.links import VirtualLink
 from kubevnfm_events.vim import VimDeregistered, VimRegistered
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.kubernetes.objects import Key
@@ -346,3 +347,16 @@ async def test_missing_permissions_are_named(world: RegionWorld, cluster: LabClu
     assert (await world.registry.vims.get(region["vim_id"]))["status"] == "ACTIVE"
     problem = (await world.call("GET", f"{OP_EDGE}/features")).problem(422)
     assert "nodes is forbidden" in problem["detail"]
+
+
+async def test_a_region_with_virtual_links_is_not_removed(world: RegionWorld, cluster: LabCluster) -> None:
+    """MC-077."""
+    region = (await world.region(cluster)).must(201).json
+    world.links.by_vim[region["vim_id"]] = VirtualLink(
+        id="5d3c0b8e", cloud_region_id="op/edge", name="net", type="nad", metadata={}, spec={}, use_count=1,
+        references=("so",), status="READY", created_at="2026-01-01T00:00:00Z", updated_at="2026-01-01T00:00:00Z",
+    )  # fmt: skip
+    used = (await world.call("DELETE", OP_EDGE)).problem(409)
+    assert (used["type"], used["holders"]) == ("in-use", ["5d3c0b8e"])
+    world.links.by_vim.clear()
+    (await world.call("DELETE", OP_EDGE)).must(204)
