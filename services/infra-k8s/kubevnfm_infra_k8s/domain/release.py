@@ -107,7 +107,7 @@ class Release:
     entries: Sequence[Entry] = ()
     """In the order in which they were applied."""
     applied_by: str = ""
-    """The step attempt that applied all entries; a later call of the same attempt only waits."""
+    """The step attempt that applied all entries, or began to scale them; a later call of the same attempt only waits."""
     stages: Stages = Stages()
     repaired_by: str = ""
     """The operation that has begun to repair the objects; a later call or attempt of it continues."""

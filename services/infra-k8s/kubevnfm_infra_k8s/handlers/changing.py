@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from kubevnfm_events.objects import (
@@ -73,11 +74,13 @@ class ChangeHandlers(Handling):
         """Set the objects' numbers of replicas, and wait until they are reached; a repeated call only waits."""
         wait, progress = await step.wait(command.wait_timeout_s), step.progress("scale")
         run = ScaleRun(wait, progress)
-        with nothing_made():
+        # An earlier call may have set numbers before an autoscaler came, or an object went.
+        with nullcontext() if step.is_applied else nothing_made():
             objects = await run.find(command.objects, step.release)
         async with step.showing_remains():
             # Before pods leave, which may be all that connects a claim with its StatefulSet.
             await step.store_seen(wait)
+            await step.begin()
             if not await run.scale(objects, within_s=self.wait_s, leaving=command.leaving):
                 return NotYet(ENDING_S)
             await step.store_seen(wait)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Final, Protocol, TypeVar
 
@@ -139,7 +139,7 @@ class Step:
 
     @property
     def is_applied(self) -> bool:
-        """Whether an earlier call of this attempt has applied the objects."""
+        """Whether an earlier call of this attempt has applied the objects, or has begun to scale them."""
         return self.release.applied_by == self.attempt
 
     def progress(self, task: str) -> Progress:
@@ -235,6 +235,11 @@ class Step:
                 await self.handling.releases.get(self.release.vnf_instance_id, self.release.part) or self.release
             )
             raise
+
+    async def begin(self) -> None:
+        """Store that this attempt changes objects from now on, for a call that fails later. Raises RevisionConflict."""
+        if not self.is_applied:
+            self.release = await self.handling.releases.save(replace(self.release, applied_by=self.attempt))
 
     async def until_ready(
         self, wait: ReadinessWait, planned: Plan, progress: Progress, *, cluster_apart: bool = False

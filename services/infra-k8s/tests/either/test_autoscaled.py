@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from kubevnfm_events.objects import ObjectCount, ObjectsApplied, VduTarget
+from kubevnfm_events.objects import ObjectCount, ObjectsApplied, ScaleObjects, VduTarget
 from kubevnfm_infra_k8s.domain.errors import Autoscaled
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey
+from kubevnfm_worker.outcome import NotYet
 from patience import until_true
 
 Make = Callable[..., dict[str, Any]]
@@ -86,6 +87,26 @@ async def test_a_number_of_an_autoscaler_survives_every_operation(
     # A person's number is the autoscaler's business too.
     await ground.scale_as_other("web", 4)
     assert (await ground.repair(operation="mend again", vdus=(WEB,))).repaired == 0
+
+
+async def test_a_refusal_after_numbers_were_set_does_not_say_that_nothing_was_made(
+    ground: Any, workload: Make, autoscaler: Callable[..., Body]
+) -> None:
+    """MC-114: the autoscaler comes while the pods are awaited, and a rollback has numbers to restore."""
+    stuck = [workload(name=name, replicas=0) for name in ("web", "db")]
+    for each in stuck:
+        each["spec"]["template"]["spec"]["nodeSelector"] = {"room": ground.namespace}
+    done = await ground.apply(*stuck)
+    site = ground.site.with_changes(wait_s=0.2)
+    site.step = "scale"
+    objects = tuple(counts(done, "web", "db", count=3))
+    command = ScaleObjects(vnf_instance_id=ground.namespace, vim=site.vim, objects=objects)
+    assert isinstance(await site.handlers.scale_objects(command, site.context(operation="out")), NotYet)
+    assert await number(ground, "db") == 3
+    await ground.create(autoscaler("web", namespace=ground.namespace))
+    with pytest.raises(Autoscaled) as caught:
+        await site.handlers.scale_objects(command, site.context(operation="out"))
+    assert not caught.value.made_nothing
 
 
 async def test_the_number_stays_when_an_autoscaler_gets_it_from_us(
@@ -185,7 +206,7 @@ READABLE = (
     "services",
     "events",
 )
-"""What credentials need for a Deployment and its scaling; no autoscaler is among it."""
+"""The resources that a Deployment and its scaling need; no autoscaler is among them."""
 VERBS = ("get", "list", "watch", "create", "patch", "delete")
 
 

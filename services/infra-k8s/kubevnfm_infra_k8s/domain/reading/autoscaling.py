@@ -58,7 +58,7 @@ async def _in_cluster(cluster: Cluster, namespace: str) -> Sequence[tuple[Object
     try:
         scaled = await cluster.list(keda, namespace=namespace) if keda is not None else ()
     except Forbidden:
-        # What KEDA has made for them names the same targets.
+        # Those that KEDA has made for them have the same targets.
         keda, scaled = None, ()
     own = [each for each in bodies if keda is None or not _is_made(each)]
     return [
