@@ -151,7 +151,9 @@ class Wanted:
     topology_vdus: tuple[str, ...] = ()
     """A Cluster: the ids of the VDUs for which parts of its topology stand."""
     autoscaled_at: tuple[str, ...] = ()
-    """The path of the number of replicas that an autoscaler chooses, which ``body`` therefore lacks; empty: the number is ours."""
+    """The path of the number of replicas that an autoscaler chooses; empty: the number is ours.
+
+    ``body`` lacks it, except that of a custom object that does not exist yet."""
     artifact: OrderedArtifact | None = None
     """The place of its file in the package's order; None if the set has no order, or the object is in no file."""
     is_implied: bool = False

@@ -265,6 +265,27 @@ async def test_a_stateful_set_and_a_kind_with_another_path_have_autoscalers_too(
     assert found["spec"] == {"size": 2, "color": "blue"}
 
 
+async def test_an_object_of_a_custom_kind_is_created_with_its_number(
+    ground: Any, make: Make, autoscaler: Callable[..., Body]
+) -> None:
+    """MC-114: there is no default for it, and no autoscaler can read a Scale without a number; it is handed over later."""
+    group = f"{ground.namespace}.example.org"
+    pool = make("Pool", "pool", api_version=f"{group}/v1", spec={"size": 2, "color": "red"})
+    scaler = autoscaler("pool", namespace=ground.namespace)
+    scaler["spec"]["scaleTargetRef"] = {"apiVersion": f"{group}/v1", "kind": "Pool", "name": "pool"}
+    await ground.create(scaler)
+    definition = a_definition(make, group)
+    await ground.apply(definition, pool)
+    assert (await ground.shown(f"{group}/v1", "Pool", "pool"))["spec"] == {"size": 2, "color": "red"}
+    pool["spec"] = {"size": 3, "color": "blue"}
+    await replaced(ground, definition, pool, vdus=())
+    assert (await ground.shown(f"{group}/v1", "Pool", "pool"))["spec"] == {"size": 2, "color": "blue"}
+    assert (await ground.repair()).repaired == 0
+    await deleted(ground, f"{group}/v1", "Pool", "pool")
+    assert (await ground.repair(operation="again")).repaired == 1
+    assert (await ground.shown(f"{group}/v1", "Pool", "pool"))["spec"] == {"size": 3, "color": "blue"}
+
+
 async def test_a_scaled_object_of_keda_owns_the_number_of_its_target(ground: Any, workload: Make, make: Make) -> None:
     """MC-114: its target is a Deployment unless it says otherwise, and the autoscaler that it makes is not named."""
     await ground.create(KEDA)

@@ -9,9 +9,10 @@ from typing import Any
 from kubevnfm_infra_k8s.domain.autoscalers import Autoscalers
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import Forbidden
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, Wanted
+from kubevnfm_infra_k8s.domain.objects import Body, Wanted
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reading.autoscaling import autoscalers_of, path_of_replicas
+from kubevnfm_infra_k8s.domain.reading.existing import readable_metadata
 
 
 async def without_autoscaled_replicas(cluster: Cluster, objects: Sequence[Wanted]) -> Sequence[Wanted]:
@@ -25,7 +26,8 @@ async def without_autoscaled_replicas(cluster: Cluster, objects: Sequence[Wanted
         if not await _is_autoscaled(cluster, autoscalers, each):
             return each
         path = await path_of_replicas(cluster, each.resource, objects)
-        return replace(each, body=_without(each.body, path), autoscaled_at=path)
+        body = each.body if await _needs_number(cluster, autoscalers, each) else _without(each.body, path)
+        return replace(each, body=body, autoscaled_at=path)
 
     after = await each_of(scalable, given)
     changed = {each.key: each for each in after if each.autoscaled_at}
@@ -34,15 +36,22 @@ async def without_autoscaled_replicas(cluster: Cluster, objects: Sequence[Wanted
 
 async def _is_autoscaled(cluster: Cluster, autoscalers: Autoscalers, wanted: Wanted) -> bool:
     key = wanted.key
-    there = await _metadata(cluster, wanted.resource, key) if key.namespace in autoscalers.unread else None
+    there = await readable_metadata(cluster, wanted.resource, key) if key.namespace in autoscalers.unread else None
     return autoscalers.owner_of(key, wanted.body, there) is not None
 
 
-async def _metadata(cluster: Cluster, resource: Resource, key: ObjectKey) -> Body | None:
+async def _needs_number(cluster: Cluster, autoscalers: Autoscalers, wanted: Wanted) -> bool:
+    """Return whether an object is created that has no number unless we give one: the API server then serves no Scale of it.
+
+    Custom kinds rarely have a default. The webhooks of Cluster API choose one for the objects with its annotations.
+    """
+    key = wanted.key
+    if not key.is_custom or key.identity not in autoscalers.by_target:
+        return False
     try:
-        return await cluster.get_metadata(resource, key)
+        return await cluster.get_metadata(wanted.resource, key) is None
     except Forbidden:
-        return None
+        return False
 
 
 def _without(body: Body, path: Sequence[str]) -> Body:

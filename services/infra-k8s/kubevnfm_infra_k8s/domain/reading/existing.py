@@ -62,6 +62,14 @@ async def readable(cluster: Cluster, resource: Resource, key: ObjectKey) -> Body
         return None
 
 
+async def readable_metadata(cluster: Cluster, resource: Resource, key: ObjectKey) -> Body | None:
+    """Return the metadata of the object; None also if the credentials do not permit to read it."""
+    try:
+        return await cluster.get_metadata(resource, key)
+    except Forbidden:
+        return None
+
+
 async def _listed(cluster: Cluster, resource: Resource, namespace: str) -> Mapping[str, Body] | None:
     """Return the objects of a kind by name; None if there are too many, or the credentials do not permit a list."""
     try:
