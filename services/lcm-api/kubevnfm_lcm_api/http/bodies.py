@@ -113,7 +113,14 @@ def parse(model: type[B], document: Any) -> B:
 
 
 def _path(location: tuple[int | str, ...]) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f"/{part}" for part in location).lstrip("/")
+    # pydantic ends the place of a wrong name of a dict with this.
+    parts = location[:-1] if location[-1:] == ("[key]",) else location
+    return "".join(f"[{part}]" if isinstance(part, int) else f"/{_escaped(part)}" for part in parts).lstrip("/")
+
+
+def _escaped(name: str) -> str:
+    """Return a name as a part of a place, as RFC 6901 writes it: names of labels have slashes."""
+    return name.replace("~", "~0").replace("/", "~1")
 
 
 def _reason(error: ErrorDetails) -> str:
@@ -131,7 +138,7 @@ def _check_names(node: Any, place: str, levels: int) -> None:
             _check_names(value, f"{place}[{index}]", levels - 1)
         return
     for name, value in node.items():
-        here = f"{place}/{name}".lstrip("/")
+        here = f"{place}/{_escaped(name)}".lstrip("/")
         if name == SECRET_NAMES and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
             raise InvalidInput(here, "a list of names of attributes expected")
         if name.startswith("$"):

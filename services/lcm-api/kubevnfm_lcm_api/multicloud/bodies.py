@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 import aiohttp
 from aiohttp import BodyPartReader, web
+from aiohttp.http import HttpProcessingError
 from kubevnfm_clients.multicloud.types import MultiCloudRequest
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.json_types import JsonObject
@@ -38,8 +39,8 @@ async def read_form(request: web.Request, file_name: str, *, limit_bytes: int) -
             if not isinstance(part, BodyPartReader) or name not in _PARTS or name in parts:
                 raise Unprocessable(str(name or ""), "one part metadata and one part file expected")
             parts[name] = await _part(part, limit_bytes)
-    # aiohttp raises these for what is no form, and for one that ends in the middle.
-    except (ValueError, AssertionError, aiohttp.ClientError, web.HTTPException) as error:
+    # aiohttp raises these for what is no form, for one that ends in the middle, and for long headers of a part.
+    except (ValueError, AssertionError, aiohttp.ClientError, web.HTTPException, HttpProcessingError) as error:
         raise InvalidInput("", "the body is not multipart/form-data") from error
     for name in _PARTS:
         if name not in parts:

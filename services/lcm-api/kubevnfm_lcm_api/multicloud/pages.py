@@ -42,6 +42,9 @@ class PageRequest:
 def read_page(request: web.Request, filters: Sequence[Parameter]) -> PageRequest:
     """Return what a list request asks for. Raises InvalidInput naming the parameter."""
     given = {one.name: request.query[one.name] for one in filters if one.name in request.query}
+    for one in filters:
+        if one.values and one.name in given and given[one.name] not in one.values:
+            raise InvalidInput(one.name, f"{', '.join(one.values)} expected")
     limit = _limit(request.query.get(_LIMIT))
     marker = request.query.get(_MARKER)
     if marker is None:

@@ -136,7 +136,7 @@ async def test_the_key_is_owner_and_region(world: RegionWorld, cluster: LabClust
     last = (await world.call("GET", following)).must(200)
     assert [one["id"] for one in last.json] == ["b/one"]
     assert "Link" not in last.headers
-    for query in ("limit=0", "limit=1001", "limit=x", "nextpage_opaque_marker=x", "colour=blue"):
+    for query in ("limit=0", "limit=1001", "limit=x", "nextpage_opaque_marker=x", "colour=blue", "status=active"):
         (await world.call("GET", f"{REGIONS}?{query}")).problem(400)
     (await world.call("GET", f"{following}&cloud_owner=b")).problem(400)
 
@@ -237,6 +237,8 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("region of dots", {"cloud_region": ".."}, "/cloud_region"),
     ("unknown member", {"colour": "blue"}, "/colour"),
     ("label value", {"labels": {"zone": "w" * 64}}, "/labels/zone"),
+    ("label value of a name with a slash", {"labels": {"a.example/zone": "w" * 64}}, "/labels/a.example~1zone"),
+    ("label name", {"labels": {"a~/zone": "w"}}, "/labels/a~0~1zone"),
     ("namespace", {"protected_namespaces": ["ok", "Not_Ok"]}, "/protected_namespaces/1"),
     ("links_namespace", {"links_namespace": "a.b"}, "/links_namespace"),
     ("sriov_namespace", {"sriov_namespace": "-"}, "/sriov_namespace"),
@@ -281,6 +283,8 @@ async def test_forms_have_two_parts(world: RegionWorld, cluster: LabCluster) -> 
     broken = {"Content-Type": "multipart/form-data; boundary=b"}
     for data in (b'--b\r\nContent-Disposition: form-data; name="metadata"\r\n\r\n{', b"nothing", b"--b--"):
         assert (await world.call("POST", REGIONS, headers=broken, data=data)).status in {400, 422}
+    long_header = b"--b\r\nX: " + b"x" * 20_000 + b"\r\n\r\nx\r\n--b--\r\n"
+    (await world.call("POST", REGIONS, headers=broken, data=long_header)).problem(400)
     without = {"Content-Type": "multipart/form-data"}
     (await world.call("POST", REGIONS, headers=without, data=b"x")).problem(400)
     (await world.call("POST", REGIONS, headers={"Content-Type": "text/plain"}, data=b"x")).problem(415)
