@@ -1,4 +1,4 @@
-"""Who chooses the number of replicas of an object: we or an autoscaler (multicloud.md MC-114, capi.md CR-091).
+"""The owner of the number of replicas of an object: we or an autoscaler (multicloud.md MC-114, capi.md CR-091).
 
 `Autoscalers.owner_of` is the one answer. Apply, change of package, modification, repair and heal get it by their plan, scale
 asks it before it changes anything, and drift knows the field managers below.
@@ -85,14 +85,14 @@ class Autoscaler:
     """As errors name it: ``HorizontalPodAutoscaler default/web``."""
     limits: Limits
     way_out: str
-    """What to change in order to get another number."""
+    """The change that gives another number."""
     keeps_given_numbers: bool = False
     """Whether it keeps a number that others set within its limits; otherwise it calculates the number, and takes others back."""
 
 
 @dataclass(frozen=True)
 class _Form:
-    """What a kind of autoscaler has in its ``spec``."""
+    """The attributes of a kind of autoscaler in its ``spec``."""
 
     target: tuple[str, str]
     """API version and kind of a target that names none."""
