@@ -36,6 +36,8 @@ _ELSEWHERE = {
 }
 _NOT_DONE = ("proxy-url", "tls-server-name", "username", "password", "as", "as-uid", "as-groups", "as-user-extra")
 """Attributes that kubectl obeys, and a VIM cannot have."""
+_LONGEST_NAME = 253
+"""Characters of the name of a context, as in a request that names one."""
 
 
 def kubeconfig_connection(text: str, *, field: str = "kubeconfig") -> VimConnection:
@@ -80,6 +82,9 @@ def context_access(
         if context is not None and not _has_context(config, context):
             raise Unprocessable("context", "the name of a context of the kubeconfig expected")
         used = _named(config, "context", name, "")
+        # It is stored and shown.
+        if not isinstance(name, str) or len(name) > _LONGEST_NAME:
+            raise Unprocessable("current-context", f"a text of at most {_LONGEST_NAME} characters expected")
         _check_entry(_named(config, "cluster", used.get("cluster"), ""), ".clusters[].cluster", may_skip_verification)
         _check_entry(_named(config, "user", used.get("user"), ""), ".users[].user", may_skip_verification)
         connection = _connection({**config, "current-context": name}, "")
@@ -88,7 +93,7 @@ def context_access(
             raise
         place = error.field.removeprefix(".")
         raise Unprocessable(field, f"{place}: {error.reason}" if place else error.reason) from None
-    return ContextAccess(str(name), connection.model_copy(update={"of_vnf": False}))
+    return ContextAccess(name, connection.model_copy(update={"of_vnf": False}))
 
 
 def _has_context(config: JsonMapping, name: str) -> bool:

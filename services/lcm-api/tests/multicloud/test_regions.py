@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+import yaml
 from kubeconfigs import a_kubeconfig, encoded
 from kubevnfm_clients.multicloud.links import VirtualLink
 from kubevnfm_events.vim import VimDeregistered, VimRegistered
@@ -208,6 +209,16 @@ async def test_a_cluster_whose_certificate_is_not_verified_is_refused(
     refused = await world.region(cluster, kubeconfig=encoded(a_kubeconfig(cluster, entry=entry)))
     assert pointers(refused) == ["/kubeconfig"]
     assert f"clusters[].cluster.{name}" in message(refused)
+
+
+async def test_a_context_that_cannot_be_shown_is_refused(world: RegionWorld, cluster: LabCluster) -> None:
+    """The kubeconfig decides its name, which is stored with the region."""
+    config = yaml.safe_load(a_kubeconfig(cluster))
+    for name in ("n" * 254, ["n"]):
+        config["current-context"] = config["contexts"][0]["name"] = name
+        refused = await world.region(cluster, kubeconfig=encoded(yaml.safe_dump(config)))
+        assert pointers(refused) == ["/kubeconfig"]
+        assert "current-context: a text of at most 253 characters" in message(refused)
 
 
 async def test_an_operator_may_allow_certificates_that_are_not_verified(
