@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime
+from typing import Final
 
 from kubevnfm_clients.multicloud.errors import RegionUnavailable
 from kubevnfm_clients.multicloud.region_views import KubernetesObject, RegionFeatures, RegionHealth
@@ -22,14 +23,17 @@ from kubevnfm_vim_registry.domain.record import VimRecord
 
 _DEVICES = "resource.k8s.io/v1"
 _DAY_S = 86_400
+_READING_S: Final = 50.0
+"""The gateway waits 60 s; no caller is there for a later answer."""
 
 
 class RegionReading:
     """Answers questions about the clusters of regions."""
 
-    def __init__(self, probe: RegionProbe, clock: Clock, *, timeout_s: float) -> None:
-        """``timeout_s``: time limit of the call for `health`."""
-        self._probe, self._clock, self._timeout_s = probe, clock, timeout_s
+    def __init__(self, probe: RegionProbe, clock: Clock, *, timeout_s: float, reading_s: float = _READING_S) -> None:
+        """``timeout_s``: time limit of the call for `health`; ``reading_s``: of all calls for one of the other answers."""
+        self._probe, self._clock = probe, clock
+        self._timeout_s, self._reading_s = timeout_s, reading_s
 
     async def health(self, vim: VimRecord) -> RegionHealth:
         """Call the cluster once."""
@@ -54,7 +58,7 @@ class RegionReading:
 
     async def features(self, vim: VimRecord) -> RegionFeatures:
         """Read nodes and devices. Raises Unprocessable, RegionUnavailable."""
-        with _as_answers():
+        async with self._as_answer():
             nodes, slices, classes = await asyncio.gather(
                 self._probe.nodes(vim),
                 self._probe.listed(vim, _DEVICES, "ResourceSlice"),
@@ -66,17 +70,19 @@ class RegionReading:
         self, vim: VimRecord, wanted: ObjectsWanted, *, limit: int, after: str | None
     ) -> Page[KubernetesObject]:
         """Read objects. Raises Unprocessable, UnknownKind, RegionUnavailable."""
-        with _as_answers():
+        async with self._as_answer():
             page = await self._probe.objects(vim, wanted, limit=limit, after=after)
         return Page([KubernetesObject.model_validate(readable(one)) for one in page.items], page.next_after)
 
-
-@contextmanager
-def _as_answers() -> Iterator[None]:
-    """Raise what a caller of the multi-cloud API can act on, for the errors of VIMs."""
-    try:
-        yield
-    except VimUnreachable as error:
-        raise RegionUnavailable(str(error)) from error
-    except (VimUnauthorized, VimRefused, VimForbids) as error:
-        raise Unprocessable("", str(error)) from error
+    @asynccontextmanager
+    async def _as_answer(self) -> AsyncIterator[None]:
+        """Limit the time; raise what a caller of the multi-cloud API can act on, for the errors of VIMs."""
+        try:
+            async with asyncio.timeout(self._reading_s):
+                yield
+        except TimeoutError as error:
+            raise RegionUnavailable(f"the region did not send all of it within {self._reading_s:g} s") from error
+        except VimUnreachable as error:
+            raise RegionUnavailable(str(error)) from error
+        except (VimUnauthorized, VimRefused, VimForbids) as error:
+            raise Unprocessable("", str(error)) from error

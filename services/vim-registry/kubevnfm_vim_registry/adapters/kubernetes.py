@@ -20,6 +20,10 @@ from kubevnfm_vim_registry.domain.record import JsonObject, VimRecord
 
 _OLDEST: Final = (1, 25)
 _NAMESPACES: Final = 500
+_NO_NAMESPACES: Final = "its list of namespaces is not that of a Kubernetes API"
+_LONGEST_NAME: Final = 63
+"""Characters of a namespace (RFC 1123); the names are stored and shown."""
+_LONGEST_VERSION: Final = 64
 
 
 class KubernetesProbe:
@@ -51,7 +55,9 @@ class KubernetesProbe:
             try:
                 names = sorted(str(item["metadata"]["name"]) for item in found_in(api, path, listed).get("items") or ())
             except (KeyError, TypeError) as error:
-                raise VimRefused(vim.auth_url, "its list of namespaces is not that of a Kubernetes API") from error
+                raise VimRefused(vim.auth_url, _NO_NAMESPACES) from error
+            if any(len(name) > _LONGEST_NAME for name in names):
+                raise VimRefused(vim.auth_url, _NO_NAMESPACES)
             return Verified(tuple(names[:_NAMESPACES]), version)
 
     async def check(self, vim: VimRecord) -> None:
@@ -81,7 +87,7 @@ def _supported(api: ClusterApi, answer: ApiAnswer, *, may_lack: bool) -> str:
         return ""
     version = str(found_in(api, "/version", answer).get("gitVersion", ""))
     numbers = re.match(r"v([0-9]{1,9})\.([0-9]{1,9})", version)
-    if numbers is None:
+    if numbers is None or len(version) > _LONGEST_VERSION:
         raise VimRefused(api.endpoint, "the server is not a Kubernetes API")
     if (int(numbers[1]), int(numbers[2])) < _OLDEST:
         raise KubernetesTooOld("auth_url", f"the cluster runs Kubernetes {version}; v1.25 or later expected")

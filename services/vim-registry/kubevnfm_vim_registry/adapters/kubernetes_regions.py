@@ -27,6 +27,10 @@ _MOST_BYTES: Final = 64 * 2**20
 """Bytes of all answers together: those of 5,000 nodes have some 60 MB."""
 _MOST: Final = 10_000
 """Objects that are read of one kind: Kubernetes supports 5,000 nodes."""
+_MOST_ANSWERS: Final = 1_000
+"""Answers about one kind: an API server may send fewer objects than a page has, but no endless number of empty answers."""
+_LONGEST_MARK: Final = 2048
+"""Characters of ``continue``, which becomes a part of URLs; API servers write a few hundred."""
 
 
 @dataclass(frozen=True)
@@ -119,15 +123,15 @@ async def _all(api: ClusterApi, path: str) -> Sequence[JsonObject]:
     found: list[JsonObject] = []
     following: str | None = None
     left_bytes = _MOST_BYTES
-    while len(found) < _MOST:
+    for _ in range(_MOST_ANSWERS):
         items, following, size_bytes = await _page(api, path, {"limit": str(_PAGE)}, following)
         left_bytes -= size_bytes
         if left_bytes < 0:
             raise VimRefused(api.endpoint, f"{path}: at most {_MOST_BYTES} bytes in all answers expected")
         found.extend(items)
-        if following is None:
-            break
-    return found
+        if following is None or len(found) >= _MOST:
+            return found[:_MOST]
+    raise VimRefused(api.endpoint, f"{path}: the last of at most {_MOST_ANSWERS} answers expected")
 
 
 async def _page(
@@ -140,7 +144,9 @@ async def _page(
     items, metadata = body.get("items"), body.get("metadata")
     objects = [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []
     following = metadata.get("continue") if isinstance(metadata, Mapping) else None
-    return objects, str(following) if following else None, answer.size_bytes
+    if following and not (isinstance(following, str) and len(following) <= _LONGEST_MARK):
+        raise VimRefused(api.endpoint, f"{path}: continue with at most {_LONGEST_MARK} characters expected")
+    return objects, following or None, answer.size_bytes
 
 
 def _allowed(api: ClusterApi, path: str, answer: ApiAnswer) -> JsonObject:
