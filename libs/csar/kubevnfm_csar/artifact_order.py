@@ -23,6 +23,8 @@ MOST_ARTIFACTS: Final = 1000
 _HIGHEST: Final = 1_000_000
 _LONGEST_WAIT_S: Final = 86_400
 _MOST_PROBLEMS: Final = 100
+_LONGEST_PROBLEM: Final = 500
+"""Characters. A name can be as long as the file."""
 _MEMBERS: Final = ("artifacts", "foreign_namespaces", "values")
 _OF_ARTIFACT: Final = ("file", "priority", "substitute", "timeout", "wait")
 _ENDINGS: Final = (".yaml", ".yml", ".json")
@@ -278,4 +280,5 @@ class _Reading:
 
     def _wrong(self, line: int | None, problem: str) -> None:
         if len(self.problems) < _MOST_PROBLEMS:
-            self.problems.append(f"{self._name}:{line}: {problem}" if line is not None else f"{self._name}: {problem}")
+            place = f"{self._name}:{line}" if line is not None else self._name
+            self.problems.append(f"{place}: {problem}"[:_LONGEST_PROBLEM])

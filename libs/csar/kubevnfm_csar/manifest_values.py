@@ -5,9 +5,8 @@ The documents are parsed first, so a value can break neither the structure of a 
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -26,12 +25,21 @@ LARGEST_TEXT: Final = 2**20
 """Characters of a text among the values."""
 _MOST_CHARACTERS: Final = 64 * 2**20
 """Characters of all that values have become in one set; the same limit as that of the manifests."""
+_MOST_NODES: Final = 1_000_000
+"""Members of the lists and maps that values have become in one set; the same limit as that of the manifests."""
 _MOST_PROBLEMS: Final = 100
+_LONGEST_PROBLEM: Final = 500
+"""Characters. A name or a path can be as long as the manifest."""
+_SECRET_PLACES: Final = frozenset({"data", "stringData"})
+"""The members of a Secret whose values are never shown; its name and labels are in lists and events."""
 _VARIABLE: Final = re.compile(
-    r"\$(?:(?P<escaped>\$)|(?P<braced>\{(?P<path>[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_-]+)*)(?::-(?P<default>[^}]*))?\})"
+    r"\$(?:(?P<escaped>\$)|(?P<braced>\{(?P<path>[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_-]+)*)(?::-(?P<default>[^{}]*))?\})"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<wrong>\{))"
 )
-"""``$(`` and other characters after a ``$`` are none of its forms, and stay."""
+"""``$(`` and other characters after a ``$`` are none of its forms, and stay.
+
+A default has no brace: a text of nothing but ``${a:-`` would otherwise be read to its end once for each of them.
+"""
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,16 @@ class Hidden:
     """A secret value, in clear while it is filled in."""
 
     text: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class _Size:
+    """The amount that a value adds to a manifest."""
+
+    nodes: int
+    characters: int
+    is_secret: bool
+    """Whether a secret value is in it."""
 
 
 def merged(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,13 +78,18 @@ class Filling:
     values: Mapping[str, Any]
     """By name; secret ones are `Hidden`."""
     _problems: dict[str, None] = field(default_factory=dict)
+    _sizes: dict[str, _Size] = field(default_factory=dict)
+    """By name, because a large value may be in thousands of places."""
     _characters: int = 0
+    _nodes: int = 0
+    _is_full: bool = False
 
     def filled(self, body: Any, place: str) -> Any:
         """Return a manifest with its variables replaced; ``place``: its file and document, for messages."""
         if not isinstance(body, Mapping) or _is_switched_off(body):
             return body
-        return self._node(body, place, "", is_secret=body.get("kind") == "Secret")
+        is_secret = (body.get("apiVersion"), body.get("kind")) == ("v1", "Secret")
+        return self._map(body, place, "", secret_in=_SECRET_PLACES if is_secret else frozenset())
 
     def check(self) -> None:
         """Raise Unprocessable naming all places that could not be filled in; never with a value."""
@@ -78,29 +101,29 @@ class Filling:
         if isinstance(node, str):
             return self._scalar(node, place, path, is_secret=is_secret) if "$" in node else node
         if isinstance(node, Mapping):
-            found: dict[str, Any] = {}
-            for name, value in node.items():
-                here = f"{path}/{_escaped(name)}"
-                key = self._inserted(name, place, here, is_secret=is_secret) if "$" in name else name
-                if key in found:
-                    self._note(f"{place}: {here}: key {key} is there twice once the variables are filled in")
-                found[key] = self._node(value, place, here, is_secret=is_secret)
-            return found
+            return self._map(node, place, path, secret_in=node.keys() if is_secret else frozenset())
         if isinstance(node, list):
             return [self._node(value, place, f"{path}/{n}", is_secret=is_secret) for n, value in enumerate(node)]
         return node
+
+    def _map(self, node: Mapping[str, Any], place: str, path: str, *, secret_in: Set[str]) -> dict[str, Any]:
+        """Return a map with its variables replaced; ``secret_in``: the members that may have secret values."""
+        found: dict[str, Any] = {}
+        for name, value in node.items():
+            here = f"{path}/{_escaped(name)}"
+            # Errors and lists of changes name keys, so no key is secret.
+            key = self._inserted(name, place, here, is_secret=False) if "$" in name else name
+            if key in found:
+                self._note(f"{place}: {here}: this key is there twice once the variables are filled in")
+            found[key] = self._node(value, place, here, is_secret=name in secret_in)
+        return found
 
     def _scalar(self, text: str, place: str, path: str, *, is_secret: bool) -> Any:
         whole = _VARIABLE.fullmatch(text)
         if whole is None or whole["escaped"] or whole["wrong"]:
             return self._inserted(text, place, path, is_secret=is_secret)
         # The value keeps its type.
-        found = self._value(whole, place, path, is_secret=is_secret)
-        self._characters += len(found) if isinstance(found, str) else len(json.dumps(found, default=str))
-        if self._characters > _MOST_CHARACTERS:
-            self._note(f"{place}: {path}: more than {_MOST_CHARACTERS} characters once the variables are filled in")
-            return ""
-        return found
+        return _opened(self._value(whole, place, path, is_secret=is_secret))
 
     def _inserted(self, text: str, place: str, path: str, *, is_secret: bool) -> str:
         def insert(found: re.Match[str]) -> str:
@@ -114,12 +137,7 @@ class Filling:
             if isinstance(value, Mapping | list):
                 self._note(f"{place}: {path}: {_named(found)} is a list or an object, which cannot be part of a text")
                 return ""
-            inserted = _text(value)
-            self._characters += len(inserted)
-            if self._characters > _MOST_CHARACTERS:
-                self._note(f"{place}: {path}: more than {_MOST_CHARACTERS} characters once the variables are filled in")
-                return ""
-            return inserted
+            return _text(_opened(value))
 
         return _VARIABLE.sub(insert, text)
 
@@ -133,16 +151,33 @@ class Filling:
                 self._note(f"{place}: {path}: no value for {name}")
                 return ""
             return _as_written(default)
-        if _has_hidden(value) and not is_secret:
+        size = self._sizes.get(name)
+        if size is None:
+            size = self._sizes[name] = _size(value)
+        if size.is_secret and not is_secret:
             self._note(
-                f"{place}: {path}: {name} is secret, and a secret value may be in an object of kind Secret alone"
+                f"{place}: {path}: {name} is secret, and a secret value may be in data and stringData of a Secret alone"
             )
             return ""
-        return _opened(value)
+        return value if self._has_room(size, place, path) else ""
+
+    def _has_room(self, size: _Size, place: str, path: str) -> bool:
+        """Count a value that is filled in; return whether all of them together are within the limits."""
+        self._characters += size.characters
+        self._nodes += size.nodes
+        if self._characters <= _MOST_CHARACTERS and self._nodes <= _MOST_NODES:
+            return True
+        if not self._is_full:
+            self._is_full = True
+            self._note(
+                f"{place}: {path}: more than {_MOST_CHARACTERS} characters or {_MOST_NODES} members of lists and objects"
+                " once the variables are filled in"
+            )
+        return False
 
     def _note(self, problem: str) -> None:
         if len(self._problems) < _MOST_PROBLEMS:
-            self._problems[problem] = None
+            self._problems[problem[:_LONGEST_PROBLEM]] = None
 
 
 def check_values(given: object) -> Mapping[str, Any]:
@@ -198,12 +233,21 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _has_hidden(value: Any) -> bool:
+def _size(value: Any) -> _Size:
+    if isinstance(value, Hidden):
+        return _Size(0, len(value.text), is_secret=True)
     if isinstance(value, Mapping):
-        return any(_has_hidden(each) for each in value.values())
-    if isinstance(value, list | tuple):
-        return any(_has_hidden(each) for each in value)
-    return isinstance(value, Hidden)
+        sizes = [_size(each) for each in value.values()]
+        names = sum(map(len, value))
+    elif isinstance(value, list | tuple):
+        sizes, names = [_size(each) for each in value], 0
+    else:
+        return _Size(0, len(_text(value)), is_secret=False)
+    return _Size(
+        len(sizes) + sum(each.nodes for each in sizes),
+        names + sum(each.characters for each in sizes),
+        is_secret=any(each.is_secret for each in sizes),
+    )
 
 
 def _opened(value: Any) -> Any:

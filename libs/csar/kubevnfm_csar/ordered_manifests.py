@@ -18,6 +18,8 @@ _MOST_CHARACTERS: Final = 64 * 2**20
 _LONGEST_S: Final = 20.0
 """Limits of all files together: twice those of one text (foreign_yaml)."""
 _MOST_PROBLEMS: Final = 100
+_LONGEST_PROBLEM: Final = 500
+"""Characters. A name can be as long as the manifest."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def read_artifacts(
     filling.check()
     problems = list(_problems(found, {namespace, *order.foreign_namespaces}, namespace))[:_MOST_PROBLEMS]
     if problems:
-        first, *more = ((ORDER, problem) for problem in problems)
+        first, *more = ((ORDER, problem[:_LONGEST_PROBLEM]) for problem in problems)
         raise Unprocessable(*first, *more)
     return found
 

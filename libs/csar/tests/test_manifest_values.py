@@ -87,10 +87,13 @@ def test_all_missing_names_are_one_error_with_file_and_path() -> None:
         ({"a": "x $hosts"}, "/a: hosts is a list or an object"),
         ({"a": "x ${db}"}, "/a: db is a list or an object"),
         ({"$hosts": 1}, "/$hosts: hosts is a list or an object"),
-        ({"$name": 1, "web": 2}, "/web: key web is there twice"),
+        ({"$name": 1, "web": 2}, "/web: this key is there twice"),
         ({"a": "${name"}, "/a: ${name is not understood"),
         ({"a": "${#name}"}, "/a: ${#name} is not understood"),
         ({"a": "${a b}"}, "/a: ${a b} is not understood"),
+        ({"a": "${none:-{}}"}, "/a: ${none:-{}} is not understood"),
+        ({"a": "${a:-" * 200_000}, "/a: ${a:-${a:-"),
+        ({"a": "$" + "n" * 2**20}, "/a: no value for nnn"),
     ],
 )
 def test_what_cannot_be_filled_in_is_refused(body: Any, named: str) -> None:
@@ -111,7 +114,11 @@ def test_an_object_switches_substitution_off() -> None:
 def test_secret_values_are_for_secrets_alone_and_never_in_an_error() -> None:
     """MC-030: also inside a map that is used as a whole."""
     values = {"password": Hidden("open-sesame"), "db": {"password": Hidden("open-sesame"), "port": 1}}
-    secret = {"kind": "Secret", "stringData": {"p": "$password", "url": "x:${db.password}", "all": "$db"}}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "stringData": {"p": "$password", "url": "x:${db.password}", "all": "$db"},
+    }
     found = filled(secret, values)["stringData"]
     assert found == {"p": "open-sesame", "url": "x:open-sesame", "all": {"password": "open-sesame", "port": 1}}
     for text in ("$password", "x $password", "$db", "${db.password}"):
@@ -120,6 +127,39 @@ def test_secret_values_are_for_secrets_alone_and_never_in_an_error() -> None:
         assert "/data/p: " in str(caught.value)
         assert "is secret" in str(caught.value)
         assert "sesame" not in str(caught.value) + repr(caught.value) + repr(values)
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({"metadata": {"name": "x-$password"}}, "/metadata/name"),
+        ({"metadata": {"labels": {"a": "$password"}}}, "/metadata/labels/a"),
+        ({"stringData": {"$password": "x", "$other": "y"}}, "/stringData/$password"),
+        ({"apiVersion": "example.org/v1", "data": {"a": "$password"}}, "/data/a"),
+        ({"database": {"a": "$password"}}, "/database/a"),
+    ],
+)
+def test_no_part_of_a_secret_that_is_shown_has_a_secret_value(body: Any, path: str) -> None:
+    """MC-030: names, labels and keys are in lists, events and errors."""
+    values = {"password": Hidden("open-sesame"), "other": Hidden("open-sesame")}
+    with pytest.raises(Unprocessable) as caught:
+        filled({"apiVersion": "v1", "kind": "Secret", **body}, values)
+    assert f"{path}: password is secret" in str(caught.value)
+    assert "sesame" not in str(caught.value)
+
+
+def test_each_member_of_a_secret_may_be_a_value_or_a_map_of_values() -> None:
+    """MC-025, MC-030."""
+    values = {"password": Hidden("open-sesame"), "all": {"a": Hidden("b")}}
+    body = {"apiVersion": "v1", "kind": "Secret", "data": "$all", "stringData": {"p": ["$password"]}}
+    assert filled(body, values) == {**body, "data": {"a": "b"}, "stringData": {"p": ["open-sesame"]}}
+
+
+def test_what_lists_and_maps_become_is_bounded() -> None:
+    """Each place is a copy of its own, which takes far more memory than its characters."""
+    with pytest.raises(Unprocessable, match="or 1000000 members of lists and objects") as caught:
+        filled({"kind": "X", "a": ["$many"] * 1000}, {"many": [{}] * 10_001})
+    assert len(caught.value.places) == 1
 
 
 def test_what_values_become_is_bounded() -> None:
