@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from kubevnfm_infra_k8s.domain.autoscalers import Autoscalers, Limits, autoscaler_of, target_of
-from kubevnfm_infra_k8s.domain.objects import ObjectKey
+from kubevnfm_infra_k8s.domain.changing.taking_back import freed
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, Wanted
+from kubevnfm_infra_k8s.domain.ports import Cluster
 
 DEPLOYMENT = ObjectKey("apps/v1", "Deployment", "default", "web")
 HPA = ObjectKey("autoscaling/v2", "HorizontalPodAutoscaler", "default", "a")
@@ -101,3 +103,18 @@ def test_a_trace_is_proof_only_where_autoscalers_cannot_be_read() -> None:
     assert unread.owner_of(DEPLOYMENT, {}, scaled_by("kubectl")) is None
     assert unread.owner_of(DEPLOYMENT, {}, {"metadata": {"managedFields": "x"}}) is None
     assert unread.owner_of(DEPLOYMENT, {}) is None
+
+
+class WithoutOwners:
+    """A cluster whose API server records no owners of fields: it has no server-side apply."""
+
+    async def get_metadata(self, _: Resource, key: ObjectKey) -> dict[str, Any]:
+        return {"apiVersion": key.api_version, "kind": key.kind, "metadata": {"name": key.name, "uid": "u"}}
+
+
+async def test_without_a_record_of_owners_no_number_is_taken_back() -> None:
+    """MC-114, CR-015: else a change of package would apply the object again and again until its time limit."""
+    resource = Resource("apps/v1", "Deployment", "deployments", namespaced=True, subresources=frozenset({"scale"}))
+    wanted = Wanted(DEPLOYMENT, {"spec": {"replicas": 2}}, resource, "f.yaml", "digest")
+    assert resource.is_scalable
+    assert await freed(cast("Cluster", WithoutOwners()), [wanted]) == frozenset()

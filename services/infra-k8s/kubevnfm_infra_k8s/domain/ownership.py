@@ -86,6 +86,11 @@ def has_owner(body: Body, path: Sequence[str]) -> bool:
     return any(wanted in set(_paths(field_at(each, "fieldsV1"))) for each in _entries(body))
 
 
+def has_applied(body: Body) -> bool:
+    """Return whether the API server has a record of our apply."""
+    return any(_is_applied(each) for each in _entries(body))
+
+
 def is_kept(body: Body) -> bool:
     """Return whether our second field manager owns a part of an object."""
     return any(field_at(each, "manager") == KEEPING_MANAGER for each in _entries(body))

@@ -223,6 +223,16 @@ async def test_the_trace_of_an_autoscaler_counts_where_autoscalers_may_not_be_re
         await limited.site.scale_to(counts(done, "web", count=2), instance=ground.namespace, operation="out")
 
 
+async def test_a_change_of_package_needs_no_permission_to_read_single_objects(ground: Any, workload: Make) -> None:
+    """MC-114: it looks for numbers that an autoscaler has left, and knows nothing of objects that it may not read."""
+    limited = await ground.limited(
+        verbs=[each for each in VERBS if each != "get"], resources=READABLE, groups=["", "apps"]
+    )
+    await limited.apply(workload(replicas=1))
+    await replaced(limited, workload(replicas=2), vdus=())
+    assert await number(ground) == 2
+
+
 async def test_autoscalers_are_read_where_those_of_keda_may_not_be(
     ground: Any, workload: Make, make: Make, autoscaler: Callable[..., Body]
 ) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from kubevnfm_infra_k8s.domain.autoscalers import is_autoscaled, is_autoscaler
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted, field_at
-from kubevnfm_infra_k8s.domain.ownership import has_owner, is_applied, is_kept
+from kubevnfm_infra_k8s.domain.ownership import has_applied, has_owner, is_applied, is_kept
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reading.autoscaling import path_of_replicas
-from kubevnfm_infra_k8s.domain.reading.existing import find_all
+from kubevnfm_infra_k8s.domain.reading.existing import find_all, readable_metadata
 from kubevnfm_infra_k8s.domain.release import Release
 
 
@@ -22,14 +22,19 @@ async def freed(cluster: Cluster, objects: Sequence[Wanted]) -> frozenset[Object
     """Return the objects that are to have our number and still have the one of an autoscaler.
 
     Our apply has left the number out as long as the autoscaler existed, so the owners of the field show it: also after a crash.
-    A number of another manager is none of them.
+    A number of another manager is none of them. An object without a record of our apply is left as it is: the API server has no
+    server-side apply, or the credentials may not read the object.
     """
     counted = [each for each in objects if each.resource.is_scalable and not each.autoscaled_at]
-    there = await find_all(cluster, [(each.resource, each.key) for each in counted], cluster.get_metadata)
+    there = await find_all(
+        cluster,
+        [(each.resource, each.key) for each in counted],
+        lambda resource, key: readable_metadata(cluster, resource, key),
+    )
     found: set[ObjectKey] = set()
     for each in counted:
         body = there.get(each.key)
-        if body is None:
+        if body is None or not has_applied(body):
             continue
         path = await path_of_replicas(cluster, each.resource, objects)
         is_left = not has_owner(body, path) or is_autoscaled(body) or is_kept(body)
