@@ -240,6 +240,8 @@ class ScaleObjects(Command, kind="infra.k8s.scale_objects", service="infra-k8s",
     """Objects of the instance's inventory."""
     leaving: tuple[ObjectFacts, ...] = ()
     """Machines of Cluster API that leave first; each is annotated before the count of its owner goes down."""
+    is_undo: bool = False
+    """Whether earlier numbers are restored: an object that has an autoscaler by now keeps its number, and is not refused."""
     wait_timeout_s: float | None = None
 
 

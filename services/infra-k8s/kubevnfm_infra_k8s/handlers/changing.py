@@ -73,7 +73,7 @@ class ChangeHandlers(Handling):
     async def scale_objects(self, command: ScaleObjects, step: Step) -> Outcome:
         """Set the objects' numbers of replicas, and wait until they are reached; a repeated call only waits."""
         wait, progress = await step.wait(command.wait_timeout_s), step.progress("scale")
-        run = ScaleRun(wait, progress)
+        run = ScaleRun(wait, progress, is_undo=command.is_undo)
         # An earlier call may have set numbers before an autoscaler came, or an object went.
         with nullcontext() if step.is_applied else nothing_made():
             objects = await run.find(command.objects, step.release)

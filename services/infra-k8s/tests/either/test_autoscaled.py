@@ -107,6 +107,12 @@ async def test_a_refusal_after_numbers_were_set_does_not_say_that_nothing_was_ma
     with pytest.raises(Autoscaled) as caught:
         await site.handlers.scale_objects(command, site.context(operation="out"))
     assert not caught.value.made_nothing
+    # So the rollback leaves it its number, and restores the others.
+    undo = command.model_copy(update={"objects": tuple(counts(done, "web", "db", count=0)), "is_undo": True})
+    site.step = "undo of scale"
+    while isinstance(await site.handlers.scale_objects(undo, site.context(operation="out")), NotYet):
+        pass
+    assert (await number(ground), await number(ground, "db")) == (3, 0)
 
 
 async def test_the_number_stays_when_an_autoscaler_gets_it_from_us(

@@ -46,7 +46,7 @@ async def test_a_cnf_is_repaired_at_its_present_scale(world: World, version: str
 
 
 async def test_a_scaling_says_which_objects_get_another_number(world: World) -> None:
-    """MC-114: those that do not keep the number of their autoscaler; the way back has the same ones."""
+    """MC-114: those that do not keep the number of their autoscaler; the way back has the same ones, and refuses none."""
     instance_id = await deployed(world)
     world.twins.answers[SCALE] = of_pods(ObjectsScaled, 2)
     level = {"scaleInfo": [{"aspectId": "web_aspect", "scaleLevel": 0}]}
@@ -59,6 +59,7 @@ async def test_a_scaling_says_which_objects_get_another_number(world: World) -> 
     await world.reached(operation_id, "ROLLED_BACK")
     scalings = [[(one.count, one.is_change) for one in each.objects] for each in sent(world, ScaleObjects)]
     assert scalings == [[(2, False)], [(3, True)], [(2, True)]]
+    assert [each.is_undo for each in sent(world, ScaleObjects)] == [False, False, True]
 
 
 async def test_a_failed_repair_shows_what_exists_and_is_retried(world: World) -> None:

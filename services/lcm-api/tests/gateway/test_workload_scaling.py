@@ -112,6 +112,7 @@ async def test_a_scale_out_goes_back_to_the_stored_count_and_a_scale_in_does_not
     undone = [type(each.data) for each in world.twins.commands[before:]]
     assert undone == [ScaleObjects, AwaitCluster]
     assert counts(world)[-1] == [("MachineDeployment", "workload-md-0", 1)]
+    assert sent(world, ScaleObjects)[-1].is_undo
 
     world.twins.failing = set()
     world.twins.answers[AWAIT] = machines([4, 5])

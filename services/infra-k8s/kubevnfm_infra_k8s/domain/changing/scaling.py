@@ -63,13 +63,15 @@ class ScaleRun:
 
     wait: ReadinessWait
     progress: Progress
+    is_undo: bool = False
+    """Whether earlier numbers are restored."""
 
     async def find(self, counts: Sequence[ObjectCount], release: Release) -> Sequence[Scaled]:
         """Return the objects to scale; nothing is changed.
 
-        Those of an autoscaler whose number the request does not change are left out. Raises: NotScalable, UnknownKinds,
-        ObjectMissing, ForeignObjects, Autoscaled, OutsideAutoscaler naming the object; Unprocessable for a part that the topology
-        of a Cluster does not have.
+        Those of an autoscaler whose number the request does not change, or that an undo cannot restore, are left out. Raises:
+        NotScalable, UnknownKinds, ObjectMissing, ForeignObjects, Autoscaled, OutsideAutoscaler naming the object; Unprocessable
+        for a part that the topology of a Cluster does not have.
         """
         namespaces = {each.namespace for each in counts if each.namespace and each.topology is None}
         autoscalers = await autoscalers_of(self.wait.cluster, namespaces)
@@ -92,6 +94,9 @@ class ScaleRun:
         if owner is not None and not wanted.is_change:
             return None
         if owner is not None and not owner.keeps_given_numbers:
+            if self.is_undo:
+                # The autoscaler has come since the scaling, and chooses the number from now on.
+                return None
             raise Autoscaled(key, wanted.count, owner)
         if not limits.allow(wanted.count):
             raise OutsideAutoscaler(key, wanted.count, limits.in_words)

@@ -65,7 +65,7 @@ class ScaleCnfObjects(AwaitedObjects[ScaleCnfDraft, ObjectsScaled]):
 
     def undo(self, draft: ScaleCnfDraft) -> ScaleObjects:
         """Ask for the counts of the scale levels before; a scale in has no rollback (CR-093)."""
-        return self._command(draft, draft.counts_before)
+        return self._command(draft, draft.counts_before).model_copy(update={"is_undo": True})
 
     def _command(self, draft: ScaleCnfDraft, counts: tuple[ObjectCount, ...]) -> ScaleObjects:
         return ScaleObjects(

@@ -280,7 +280,7 @@ class ScaleClusterMachines(Step[ScaleWorkloadDraft, ObjectsScaled]):
 
     def undo(self, draft: ScaleWorkloadDraft) -> ScaleObjects:
         """Ask for the counts before (CR-093)."""
-        return self._command(draft, draft.counts_before)
+        return self._command(draft, draft.counts_before).model_copy(update={"is_undo": True})
 
     def _command(self, draft: ScaleWorkloadDraft, counts: tuple[ObjectCount, ...]) -> ScaleObjects:
         return ScaleObjects(
