@@ -82,7 +82,7 @@ class VimMonitor:
         if status != "UNREACHABLE":
             self._silent_since.pop(stored.vim.id, None)
             self._silent_probes.pop(stored.vim.id, None)
-        elif stored.vim.status == "ACTIVE" and await self._is_tolerated(stored.vim):
+        elif self._may_be_tolerated(stored.vim) and await self._is_tolerated(stored.vim):
             status, reason = stored.vim.status, stored.vim.status_reason
         vim, events = stored.vim, list[Event]()
         if status != vim.status:
@@ -100,6 +100,11 @@ class VimMonitor:
             log.warning("vim_status_changed", vim_id=vim.id, name=vim.name, status=status, reason=reason)
         for event in expiring:
             log.warning("vim_credentials_expire", vim_id=vim.id, part=event.part, expires_at=event.expires_at)
+
+    @staticmethod
+    def _may_be_tolerated(vim: VimRecord) -> bool:
+        # A region in ERROR answers too, and each change is an event of its own.
+        return vim.status == "ACTIVE" or (vim.region is not None and vim.status != "UNREACHABLE")
 
     async def _is_tolerated(self, vim: VimRecord) -> bool:
         """Return whether the silence is too short to count, or that of a control plane which an operation replaces (capi.md CR-101)."""

@@ -198,6 +198,21 @@ async def test_a_region_is_unreachable_after_three_silent_probes(world: World, c
     assert (await regions(world).get("op", "edge")).status == "ACTIVE"
 
 
+async def test_a_region_in_error_is_unreachable_after_three_silent_probes_too(
+    world: World, cluster: LabCluster
+) -> None:
+    """MC-080."""
+    await regions(world).register(a_region(cluster))
+    world.lab.faults.add(part="kubernetes", effect="fail", status=418)
+    await world.until(lambda: len(world.events.data) == 2)
+    world.lab.faults.clear()
+    world.lab.faults.add(part="kubernetes", effect="fail", status=503, times=2)
+    world.lab.faults.add(part="kubernetes", effect="fail", status=418)
+    await rounds(world, 6)
+    assert (await regions(world).get("op", "edge")).status == "ERROR"
+    assert [event.type for event in world.events.data] == [VimRegistered.type, VimStatusChanged.type]
+
+
 async def test_fewer_silent_probes_are_not_published(world: World, cluster: LabCluster) -> None:
     """MC-080: they count in a row only."""
     await regions(world).register(a_region(cluster))
