@@ -89,9 +89,9 @@ class VimRecords:
         found = await self._store.find(COLLECTION, Query(Compare("region/id", Op.EQ, [region_id]), limit=1))
         return _read(found[0]) if found else None
 
-    async def regions(self, wanted: Mapping[str, str], *, limit: int, after: str | None) -> Sequence[StoredVim]:
-        """Return cloud regions by id, those behind ``after``; ``wanted``: values by path."""
-        conditions: list[Filter] = [Compare(path, Op.EQ, [value]) for path, value in wanted.items()]
+    async def regions(self, wanted: Sequence[tuple[str, str]], *, limit: int, after: str | None) -> Sequence[StoredVim]:
+        """Return cloud regions by id, those behind ``after``; ``wanted``: paths with their values, all of which must hold."""
+        conditions: list[Filter] = [Compare(path, Op.EQ, [value]) for path, value in wanted]
         if after is not None:
             conditions.append(Compare("region/id", Op.GT, [after]))
         query = Query(AllOf([Exists("region/id"), *conditions]), sort=Sort("region/id"), limit=limit)

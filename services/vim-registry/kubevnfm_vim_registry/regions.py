@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import json
 from collections.abc import Mapping
 from typing import Final
 
 import structlog
 from kubevnfm_clients.callback import sha256_hex
 from kubevnfm_clients.kubeconfig import ContextAccess, context_access
-from kubevnfm_clients.multicloud.regions import KUBECONFIG_BYTES, CloudRegion, Kubeconfig, RegionAuth, RegionRequest
+from kubevnfm_clients.multicloud.regions import KEPT_BYTES, KUBECONFIG_BYTES, CloudRegion, Kubeconfig, RegionRequest
 from kubevnfm_clients.multicloud.types import Page
-from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import Conflict, InUse, InvalidInput, NotFound, Unprocessable
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonObject
@@ -29,11 +29,10 @@ from kubevnfm_vim_registry.domain.errors import (
     VimUnauthorized,
     VimUnreachable,
 )
-from kubevnfm_vim_registry.domain.expiry import first_expiry
 from kubevnfm_vim_registry.domain.features import node_capabilities
 from kubevnfm_vim_registry.domain.ports import RegionProbe
 from kubevnfm_vim_registry.domain.record import VimRecord, auth_cred_of
-from kubevnfm_vim_registry.domain.region import FOUND, NEEDED, USEFUL, RegionFacts, capabilities_of
+from kubevnfm_vim_registry.domain.region import FOUND, NEEDED, USEFUL, RegionFacts, capabilities_of, with_access
 from kubevnfm_vim_registry.records import StoredVim, VimRecords
 from kubevnfm_vim_registry.registry import DEFAULT_TENANT, VimRegistry, registered, status_events, with_facts
 
@@ -67,6 +66,8 @@ class Regions:
         self._may_skip_verification = may_skip_verification
 
     async def register(self, wanted: RegionRequest) -> tuple[CloudRegion, bool]:
+        self._check_size("kv", wanted.kv)
+        self._check_size("other-connectivity-list", wanted.other_connectivity)
         sha256, access = await self._read(wanted)
         facts = _facts_of(wanted)
         present = await self._records.region(facts.id)
@@ -84,12 +85,12 @@ class Regions:
         return shown(await self._registered_again(present, facts, sha256, access)), False
 
     async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[CloudRegion]:
-        wanted = dict[str, str]()
+        wanted = list[tuple[str, str]]()
         for name, value in filters.items():
             if name == "cloud_region_id":
-                wanted["region/id" if "/" in value else "region/cloud_region"] = value
+                wanted.append(("region/id" if "/" in value else "region/cloud_region", value))
             elif name in _FILTERS:
-                wanted[_FILTERS[name]] = value
+                wanted.append((_FILTERS[name], value))
             else:
                 raise InvalidInput(name, "unknown filter")
         found = await self._records.regions(wanted, limit=limit + 1, after=after)
@@ -167,6 +168,11 @@ class Regions:
             region=facts,
         )
 
+    def _check_size(self, name: str, given: JsonObject) -> None:
+        """Raise Unprocessable for more than is kept, with its secrets: the gateway has counted them without their texts."""
+        if len(json.dumps(revealed(given, self._ring))) > KEPT_BYTES:
+            raise Unprocessable(name, f"at most {KEPT_BYTES} bytes of JSON expected")
+
     async def _read(self, given: Kubeconfig) -> tuple[str, ContextAccess]:
         """Return the hash of a kubeconfig and its access data. Raises Unprocessable."""
         try:
@@ -195,12 +201,11 @@ class Regions:
         lacking = [str(each) for each in NEEDED if each in found.missing]
         if lacking:
             raise Unprocessable("kubeconfig", f"its user lacks permissions: {', '.join(lacking)}")
-        expiry = first_expiry(revealed(vim.auth_cred, self._ring))
+        facts = with_access(facts, revealed(vim.auth_cred, self._ring))
         news = {
             "cluster_uid": found.cluster_uid,
             "capabilities": tuple(sorted({*capabilities_of(found.groups), *node_capabilities(nodes)})),
             "missing_permissions": tuple(str(each) for each in USEFUL if each in found.missing),
-            "not_after": rfc3339(expiry.at) if expiry is not None else None,
         }
         return vim.model_copy(update={"region": facts.model_copy(update=news)})
 
@@ -214,14 +219,13 @@ def _with_access(vim: VimRecord, sha256: str, access: ContextAccess) -> VimRecor
     """Return a record with other access data, whose end has not been published."""
     assert vim.region is not None
     connection = access.connection
-    auth: RegionAuth = "token" if "bearer_token" in connection.access_info else "client-certificate"
     return vim.model_copy(
         update={
             "auth_url": str(connection.interface_info["endpoint"]).rstrip("/"),
             "auth_cred": auth_cred_of(connection),
             "content_sha256": sha256,
             "expiry_reported_days": None,
-            "region": vim.region.model_copy(update={"auth": auth, "context": access.context}),
+            "region": vim.region.model_copy(update={"context": access.context}),
         }
     )
 

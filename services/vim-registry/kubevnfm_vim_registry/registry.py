@@ -17,13 +17,14 @@ from kubevnfm_events.vim import (
 )
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import new_id
-from kubevnfm_secrets import hide
+from kubevnfm_secrets import KeyRing, hide, revealed
 from kubevnfm_sol.secret_destinations import moved_secret
 
 from kubevnfm_vim_registry.domain import requests
 from kubevnfm_vim_registry.domain.errors import VimInUse, VimTooSlow
 from kubevnfm_vim_registry.domain.ports import Probes, Verified
 from kubevnfm_vim_registry.domain.record import VimRecord, field_of
+from kubevnfm_vim_registry.domain.region import with_access
 from kubevnfm_vim_registry.records import StoredVim, VimRecords
 
 T = TypeVar("T")
@@ -35,8 +36,10 @@ DEFAULT_TENANT: Final = "default"
 class VimRegistry:
     """Implements `kubevnfm_clients.ports.Vims` and `VimDirectory`."""
 
-    def __init__(self, records: VimRecords, probes: Probes, users: VimUsers, *, verify_timeout_s: float) -> None:
-        self._records, self._probes, self._users = records, probes, users
+    def __init__(
+        self, records: VimRecords, probes: Probes, users: VimUsers, ring: KeyRing, *, verify_timeout_s: float
+    ) -> None:
+        self._records, self._probes, self._users, self._ring = records, probes, users, ring
         self._verify_timeout_s = verify_timeout_s
 
     async def create(self, vim: Mapping[str, object]) -> Mapping[str, object]:
@@ -126,6 +129,9 @@ class VimRegistry:
         if {"auth_cred", "vim_project"} & set(changes):
             check_secrets_stay(vim, changed)
             changed = with_facts(changed, await self.verified(changed))
+        if changed.region is not None:
+            facts = with_access(changed.region, revealed(changed.auth_cred, self._ring))
+            changed = changed.model_copy(update={"region": facts})
         await self._records.replace(stored, changed, status_events(vim, changed))
         return changed.shown()
 

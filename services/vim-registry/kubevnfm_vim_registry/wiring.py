@@ -77,7 +77,7 @@ async def vim_registry(
         }
         records = VimRecords(store, Outbox(store, relay, key_ring), key_ring, clock)
         await records.prepare()
-        registry = VimRegistry(records, probes, users, verify_timeout_s=settings.verify_timeout_s)
+        registry = VimRegistry(records, probes, users, key_ring, verify_timeout_s=settings.verify_timeout_s)
         logins = OpenstackLogins(key_ring, threads, timeout_s=settings.verify_timeout_s)
         identities = CloudIdentities(records, logins)
         handlers = VimHandlers(

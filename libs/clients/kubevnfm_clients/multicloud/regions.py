@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal, Protocol
+from typing import Annotated, Any, Final, Literal, Protocol
 
 import aiohttp
 from kubevnfm_events.vim import VimStatus
@@ -19,7 +19,8 @@ from kubevnfm_clients.multicloud.types import Labels, MultiCloudRequest, MultiCl
 RegionAuth = Literal["token", "client-certificate", "oidc"]
 KUBECONFIG_BYTES: Final = 2**20
 """The largest kubeconfig."""
-_KEPT_BYTES: Final = 64 * 1024
+KEPT_BYTES: Final = 64 * 1024
+"""JSON that is kept for clients, of each attribute."""
 _CONNECTIVITY: Final = "other-connectivity-list"
 
 
@@ -31,13 +32,26 @@ _SELECTOR: Final = rf"^{_REQUIREMENT}(, ?{_REQUIREMENT})*$"
 """The grammar of selectors; the API server would answer 400 for another text."""
 
 
+_PRIVATE_KEY: Final = "PRIVATE KEY-----"
+
+
+def _with_keys_hidden(value: Any) -> Any:
+    """Return what is kept with private keys as secrets, whatever their attributes are named: ``cert-to-present`` may have one."""
+    if isinstance(value, Mapping):
+        return {name: _with_keys_hidden(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_with_keys_hidden(each) for each in value]
+    return Secret(value) if isinstance(value, str) and _PRIVATE_KEY in value else value
+
+
 def _is_small(value: JsonObject) -> JsonObject:
-    # Secrets are texts without a size of their own here; the gateway bounds the whole body.
-    if len(json.dumps(value, default=str)) > _KEPT_BYTES:
-        raise ValueError(f"at most {_KEPT_BYTES} bytes of JSON expected")
+    # Secrets have no size here: vim-registry counts their texts.
+    if len(json.dumps(value, default=str)) > KEPT_BYTES:
+        raise ValueError(f"at most {KEPT_BYTES} bytes of JSON expected")
     return value
 
 
+_Kept = Annotated[SecretParams, AfterValidator(_with_keys_hidden), AfterValidator(_is_small)]
 RegionKeyPart = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 """An owner, or the name of a region: a segment of paths."""
 
@@ -56,16 +70,14 @@ class RegionRequest(Kubeconfig):
     cloud_owner: RegionKeyPart
     cloud_region: RegionKeyPart
     labels: Labels = Field(default_factory=dict, max_length=64)
-    kv: Annotated[SecretParams, AfterValidator(_is_small)] = Field(default_factory=dict)
+    kv: _Kept = Field(default_factory=dict)
     default_namespace_labels: Labels = Field(default_factory=dict, max_length=64)
     """Labels of the namespaces that are created there."""
     protected_namespaces: tuple[NamespaceName, ...] = Field(default=(), max_length=1000)
     """Namespaces in which nothing is created."""
     links_namespace: NamespaceName = "default"
     sriov_namespace: NamespaceName = "sriov-network-operator"
-    other_connectivity: Annotated[SecretParams, AfterValidator(_is_small)] = Field(
-        default_factory=dict, alias=_CONNECTIVITY
-    )
+    other_connectivity: _Kept = Field(default_factory=dict, alias=_CONNECTIVITY)
     """Kept as it is, for clients of ONAP; its secrets are sealed."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import re
 from collections.abc import Awaitable, Callable
@@ -18,6 +19,7 @@ from kubevnfm_events.vim import VimDeregistered, VimRegistered
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.kubernetes.objects import Key
 from kubevnfm_lab.lab import Lab
+from kubevnfm_vim_registry.records import COLLECTION
 from kubevnfm_vim_registry.settings import Settings
 from lcm_world import Answer
 from region_world import REGIONS, RegionWorld, region_world
@@ -82,6 +84,33 @@ async def test_a_region_is_registered_shown_and_removed(world: RegionWorld, clus
     assert (await world.registry.events.first(VimDeregistered)).vim_ids == (region["vim_id"],)
 
 
+async def test_private_keys_are_not_shown_whatever_their_names_are(world: RegionWorld, cluster: LabCluster) -> None:
+    """MC-075: the certificate to present may come with its key."""
+    key = "-----BEGIN PRIVATE KEY-----\nc3dvcmRmaXNo\n-----END PRIVATE KEY-----\n"
+    record = {"connectivity-record-name": "sdn", "cert-to-present": f"-----BEGIN CERTIFICATE-----\n{key}"}
+    body: dict[str, Any] = {"kv": {"mine": [key]}, "other-connectivity-list": {"connectivity-records": [record]}}
+    made = await world.region(cluster, **body)
+    assert b"c3dvcmRmaXNo" not in made.raw
+    assert made.must(201).json["kv"] == {"mine": ["***"]}
+    (shown,) = made.json["other-connectivity-list"]["connectivity-records"]
+    assert shown == {"connectivity-record-name": "sdn", "cert-to-present": "***"}
+    stored = await world.registry.store.get(COLLECTION, made.json["vim_id"])
+    assert stored is not None
+    assert "c3dvcmRmaXNo" not in json.dumps(stored.body)
+
+
+async def test_other_access_data_of_its_vim_are_those_of_the_region(world: RegionWorld, cluster: LabCluster) -> None:
+    """MC-071: one store, both views."""
+    made = (await world.region(cluster)).must(201).json
+    user = yaml.safe_load(cluster.kubeconfig_admin())["users"][0]["user"]
+    names = {"client_certificate": "client-certificate-data", "client_key": "client-key-data"}
+    given = {name: base64.b64decode(user[part]).decode() for name, part in names.items()}
+    await world.registry.vims.update(made["vim_id"], {"auth_cred": {"bearer_token": None, **given}})
+    changed = (await world.call("GET", OP_EDGE)).must(200).json
+    assert (changed["auth"], changed["sha256"]) == ("client-certificate", "")
+    assert changed["not_after"] < made["not_after"]
+
+
 async def test_a_form_registers_the_same_as_json(world: RegionWorld, cluster: LabCluster) -> None:
     file = a_kubeconfig(cluster).encode()
     metadata = {"cloud_owner": "op", "cloud_region": "edge", "labels": {"a": "b"}}
@@ -127,6 +156,8 @@ async def test_the_key_is_owner_and_region(world: RegionWorld, cluster: LabClust
     assert await ids("?cloud_region_id=one") == ["a/one", "b/one"]
     assert await ids("?cloud_region_id=b/one") == ["b/one"]
     assert await ids("?cloud_owner=a") == ["a/one", "a/two"]
+    assert await ids("?cloud_region_id=one&cloud_region=two") == []
+    assert await ids("?cloud_region=one&cloud_region_id=two") == []
     assert await ids("?status=UNREACHABLE") == []
 
     first = (await world.call("GET", f"{REGIONS}?limit=2")).must(200)
@@ -254,6 +285,8 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("links_namespace", {"links_namespace": "a.b"}, "/links_namespace"),
     ("sriov_namespace", {"sriov_namespace": "-"}, "/sriov_namespace"),
     ("large kv", {"kv": {"a": "x" * 70_000}}, "/kv"),
+    ("large secret in kv", {"kv": {"password": "x" * 70_000}}, "/kv"),
+    ("large list", {"other-connectivity-list": {"password": "x" * 70_000}}, "/other-connectivity-list"),
 ]
 
 

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubevnfm_clients.multicloud.regions import RegionAuth
+from kubevnfm_kit.clock import rfc3339
 from kubevnfm_secrets import SecretParams
 from pydantic import BaseModel, ConfigDict, Field
+
+from kubevnfm_vim_registry.domain.expiry import first_expiry
 
 
 class RegionFacts(BaseModel):
@@ -40,8 +43,19 @@ class RegionFacts(BaseModel):
     """When the first part of the access data expires; None: nothing says when."""
 
 
-FOUND: Final = ("cluster_uid", "capabilities", "missing_permissions", "not_after")
+FOUND: Final = ("auth", "cluster_uid", "capabilities", "missing_permissions", "not_after")
 """The attributes that the cluster and its access data decide."""
+
+
+def with_access(facts: RegionFacts, access: Mapping[str, object]) -> RegionFacts:
+    """Return the facts of a region that has these access data in clear: how they log in, in the order of clients, and until when."""
+    auth: RegionAuth = "token"
+    if access.get("oidc_token_url"):
+        auth = "oidc"
+    elif access.get("client_certificate") and not access.get("bearer_token"):
+        auth = "client-certificate"
+    expiry = first_expiry(access)
+    return facts.model_copy(update={"auth": auth, "not_after": rfc3339(expiry.at) if expiry is not None else None})
 
 
 @dataclass(frozen=True)
