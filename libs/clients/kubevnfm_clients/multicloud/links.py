@@ -18,8 +18,8 @@ from kubevnfm_clients.multicloud.types import MultiCloudRequest, MultiCloudType,
 
 LinkType = Literal["nad", "sriov", "ovs", "ovn4nfv", "ovn4nfv-provider", "kube-ovn", "udn", "manifests"]
 
-_REFERENCE: Final = r"^[!-~]{1,255}$"
-Reference = Annotated[str, Field(min_length=1, max_length=255, pattern=_REFERENCE)]
+_REFERENCE: Final = "[!-~]{1,255}"
+Reference = Annotated[str, Field(min_length=1, max_length=255, pattern=f"^{_REFERENCE}$")]
 """The name of a user of a link: printable, without spaces."""
 VNF_REFERENCE: Final = "vnf:"
 """The references of VNF instances begin so: operations take them and give them back, no caller."""
@@ -185,7 +185,7 @@ class HttpVirtualLinks:
 
 def is_reference(text: str) -> bool:
     """Return whether a text can be the name of a user."""
-    return re.fullmatch(_REFERENCE.strip("^$"), text) is not None
+    return re.fullmatch(_REFERENCE, text) is not None
 
 
 def _bounded(given: JsonObject, most: int) -> JsonObject:
