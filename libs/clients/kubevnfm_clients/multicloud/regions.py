@@ -90,8 +90,8 @@ class ObjectsWanted(MultiCloudRequest):
     name: (
         Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9][A-Za-z0-9.:_-]*$")] | None
     ) = None
-    labels: Annotated[str, StringConstraints(max_length=4096, pattern=_SELECTOR)] | None = None
-    """A label selector, as kubectl has it."""
+    labels: Annotated[str, StringConstraints(max_length=1024, pattern=_SELECTOR)] | None = None
+    """A label selector, as kubectl has it; the marker of the next page, which has it too, must fit in a line of HTTP."""
 
 
 class CloudRegion(MultiCloudType):

@@ -7,6 +7,7 @@ import re
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from kubevnfm_kit.clock import rfc3339
@@ -103,6 +104,25 @@ async def test_objects_of_any_kind_are_read_live(world: RegionWorld, cluster: La
     following = (await world.call("GET", link[1].removeprefix(world.url))).must(200)
     assert len(following.json) == 1
     assert following.json != roles.json
+
+
+async def test_the_next_page_of_the_longest_selector_can_be_asked_for(world: RegionWorld, cluster: LabCluster) -> None:
+    """The marker has the selector in it, and servers bound a request's first line."""
+    (await world.region(cluster)).must(201)
+    for name in ("map-0", "map-1"):
+        made = an_object("ConfigMap", name)
+        made["metadata"]["labels"] = {"app": "a"}
+        cluster.plane.create("configmaps", made)
+    selector = f"app in ({','.join(['a'] * 508)})"
+    assert 1000 < len(selector) <= 1024
+    query = urlencode({"apiVersion": "v1", "kind": "ConfigMap", "labels": selector, "limit": 1})
+    first = (await world.call("GET", f"{RESOURCES}?{query}")).must(200)
+    link = re.fullmatch(r'<(.+)>; rel="next"', first.headers["Link"])
+    assert link is not None
+    last = (await world.call("GET", link[1].removeprefix(world.url))).must(200)
+    assert [one["metadata"]["name"] for one in (*first.json, *last.json)] == ["map-0", "map-1"]
+    longer = urlencode({"apiVersion": "v1", "kind": "ConfigMap", "labels": f"app={'a' * 1024}"})
+    (await world.call("GET", f"{RESOURCES}?{longer}")).problem(400)
 
 
 async def test_the_values_of_a_secret_are_not_shown(world: RegionWorld, cluster: LabCluster) -> None:
