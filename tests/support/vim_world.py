@@ -37,8 +37,12 @@ class Users:
     """The twin of lcm-api: the instances that use each VIM."""
 
     by_vim: dict[str, list[str]] = field(default_factory=dict)
+    meanwhile: Callable[[], Awaitable[object]] | None = None
+    """This happens before an answer."""
 
     async def users(self, vim_id: str) -> Sequence[str]:
+        if self.meanwhile is not None:
+            await self.meanwhile()
         return self.by_vim.get(vim_id, [])
 
 

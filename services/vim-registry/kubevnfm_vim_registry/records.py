@@ -117,9 +117,9 @@ class VimRecords:
         except AlreadyExists as error:
             await self._explain(vim, error)
 
-    async def delete(self, vim_id: str, events: Sequence[Event] = ()) -> None:
-        """Remove a record. A missing record is no error."""
-        await self._outbox.delete(COLLECTION, vim_id, events=_envelopes(vim_id, events))
+    async def delete(self, vim_id: str, events: Sequence[Event] = (), *, if_revision: int | None = None) -> None:
+        """Remove a record, at any revision if none is given. A missing record is no error. Raises RevisionConflict."""
+        await self._outbox.delete(COLLECTION, vim_id, if_revision=if_revision, events=_envelopes(vim_id, events))
 
     async def remove_default(self, tenant_id: str, *, new_default: str) -> None:
         """Make the tenant's default VIM an ordinary one, unless it is ``new_default`` itself."""

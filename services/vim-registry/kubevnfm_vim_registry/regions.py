@@ -111,10 +111,13 @@ class Regions:
         if stored.revision != if_revision:
             raise Conflict(_RACE)
         try:
-            await self._registry.remove(stored)
+            await self._registry.remove(stored, if_revision=if_revision)
         except VimInUse as error:
             ids = ", ".join(error.users[:_MOST_SHOWN])
-            raise InUse(f"{len(error.users)} VNF instances use cloud region {owner}/{region}: {ids}") from error
+            detail = f"{len(error.users)} VNF instances use cloud region {owner}/{region}: {ids}"
+            raise InUse(detail, error.users) from error
+        except RevisionConflict as error:
+            raise Conflict(_RACE) from error
         log.info("region_deleted", region=f"{owner}/{region}", vim_id=stored.vim.id)
 
     async def stored(self, owner: str, region: str) -> StoredVim:

@@ -151,13 +151,22 @@ class VimRegistry:
         """Return the connection of a registered VIM. Raises VimUnknown."""
         return (await self._records.get(vim_id)).vim.connection
 
-    async def remove(self, stored: StoredVim, *, except_for: str | None = None, publishes: bool = True) -> None:
-        """Remove a VIM. Raises VimInUse if other instances than ``except_for`` use it.
+    async def remove(
+        self,
+        stored: StoredVim,
+        *,
+        except_for: str | None = None,
+        publishes: bool = True,
+        if_revision: int | None = None,
+    ) -> None:
+        """Remove a VIM. Raises VimInUse if other instances than ``except_for`` use it; RevisionConflict.
 
-        ``publishes``: whether this publishes VimDeregistered, which otherwise is the answer to a command.
+        ``publishes``: whether this publishes VimDeregistered, which otherwise is the answer to a command; ``if_revision``: None for
+        any.
         """
         await self.check_unused(stored.vim.id, except_for=except_for)
-        await self._records.delete(stored.vim.id, [VimDeregistered(vim_ids=(stored.vim.id,))] if publishes else [])
+        events = [VimDeregistered(vim_ids=(stored.vim.id,))] if publishes else []
+        await self._records.delete(stored.vim.id, events, if_revision=if_revision)
 
     async def check_unused(self, vim_id: str, *, except_for: str | None) -> None:
         """Raise VimInUse if other instances than ``except_for`` use the VIM."""

@@ -7,6 +7,7 @@ import base64
 import json
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -203,7 +204,20 @@ async def test_a_region_that_instances_use_is_not_removed(world: RegionWorld, cl
     refused = (await world.call("DELETE", OP_EDGE)).problem(409)
     assert refused["type"] == "in-use"
     assert "vnf-1, vnf-2" in refused["detail"]
+    assert (refused["holders"], refused["holder_count"]) == (["vnf-1", "vnf-2"], 2)
     world.registry.users.by_vim.clear()
+    (await world.call("DELETE", OP_EDGE)).must(204)
+
+
+async def test_a_region_that_changes_while_it_is_removed_stays(world: RegionWorld, cluster: LabCluster) -> None:
+    """MC-009: the removal was asked for what the caller had read."""
+    made = (await world.region(cluster)).must(201)
+    by_certificate = {"kubeconfig": encoded(cluster.kubeconfig_admin())}
+    world.registry.users.meanwhile = partial(world.call, "PUT", f"{OP_EDGE}/kubeconfig", by_certificate)
+    refused = (await world.call("DELETE", OP_EDGE, headers={"If-Match": made.headers["ETag"]})).problem(409)
+    assert "another request at the same time" in refused["detail"]
+    world.registry.users.meanwhile = None
+    assert (await world.call("GET", OP_EDGE)).must(200).json["auth"] == "client-certificate"
     (await world.call("DELETE", OP_EDGE)).must(204)
 
 
