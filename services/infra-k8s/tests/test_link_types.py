@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
 from kubevnfm_infra_k8s.domain.links.judging import changed_members, readiness
 from kubevnfm_infra_k8s.domain.links.spec import Places
+from kubevnfm_infra_k8s.domain.links.subnets import overlaps_with
 from kubevnfm_infra_k8s.domain.links.types import TYPES, read_spec
 from kubevnfm_infra_k8s.domain.objects import Body
 from kubevnfm_kit.clock import SystemClock
@@ -157,6 +159,7 @@ REFUSED = [
     ("nad", {"bridge": {"bridge": "b", "ipam": {"type": "host-local", "ranges": [[{"subnet": 5}]]}}}, ["spec/bridge/ipam/ranges[0][0]/subnet"]),
     ("nad", {"bridge": {"bridge": "b", "ipam": {"type": "host-local", "ranges": "x"}}}, ["spec/bridge/ipam/ranges"]),
     ("nad", {"bridge": {"bridge": "b", "ipam": {}}}, ["spec/bridge/ipam/type"]),
+    ("nad", {"config": {"type": "x", "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.1.0.0/24"}] * 513]}}}, ["spec"]),
     ("nad", {"bridge": {"bridge": "b", "ipam": {"type": "whereabouts", "range": "10.1.0.5-10.1.0.9"}}}, ["spec/bridge/ipam/range"]),
     ("nad", {"bridge": {"bridge": "b", "routes": [{"dst": "10.0.0.0/8"}]}}, ["spec/bridge/routes"]),
     ("nad", {"bridge": {"bridge": "b", "routes": [{"dst": "10.0.0.1/8"}]}}, ["spec/bridge/routes[0]/dst"]),
@@ -218,6 +221,27 @@ REFUSED = [
     ("manifests", {"objects": [{"apiVersion": "a/v1", "kind": "K", "metadata": {"name": "x"}}] * 2}, ["spec/objects[1]"]),
     ("manifests", {"objects": [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}]}, ["spec/objects[0]/apiVersion"]),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("ranges", [5, "x", {"a": 1}, [5, [5]], None])
+def test_a_configuration_as_given_has_the_subnets_that_can_be_read(ranges: object) -> None:
+    """MC-091: else no other link could be compared with it."""
+    ipam = {"type": "host-local", "subnet": "10.1.0.0/24", "ranges": ranges}
+    found = read_spec("nad", {"config": {"type": "x", "ipam": ipam}}).subnets()
+    assert [str(network) for _, network in found] == ["10.1.0.0/24"]
+
+
+def test_subnets_overlap_if_they_have_an_address_in_common() -> None:
+    """MC-091."""
+    others = [ip_network(each) for each in ("10.0.0.0/8", "10.1.0.0/24", "192.168.7.0/24", "fd00::/64")]
+    given = ("10.200.0.0/16", "10.1.0.128/25", "11.0.0.0/8", "192.168.0.0/16", "9.0.0.0/8", "fd00::/48", "fd01::/64")
+    found = overlaps_with([(each, ip_network(each)) for each in given], others)
+    assert {place: str(other) for place, other in found} == {
+        "10.200.0.0/16": "10.0.0.0/8",
+        "10.1.0.128/25": "10.0.0.0/8",
+        "192.168.0.0/16": "192.168.7.0/24",
+        "fd00::/48": "fd00::/64",
+    }
 
 
 @pytest.mark.parametrize(("type", "spec", "places"), REFUSED)

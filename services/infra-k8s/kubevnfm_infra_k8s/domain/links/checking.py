@@ -10,7 +10,7 @@ from kubevnfm_kit.errors import ConflictingInput, RegionLacks, Unprocessable
 
 from kubevnfm_infra_k8s.domain.links.record import Link, differences
 from kubevnfm_infra_k8s.domain.links.spec import LinkSpec, Places
-from kubevnfm_infra_k8s.domain.links.subnets import overlaps
+from kubevnfm_infra_k8s.domain.links.subnets import overlaps_with
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, labels_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 
@@ -71,6 +71,7 @@ async def namespace(cluster: Cluster, name: str) -> Body | None:
 def check_free(request: LinkRequest, spec: LinkSpec, others: Sequence[Link]) -> None:
     """Raise ConflictingInput for a subnet or VLAN that another link of the region has (MC-091, MC-095)."""
     faults: list[tuple[str, str]] = []
+    own = spec.subnets()
     for other in others:
         theirs = other.read_spec()
         faults += [
@@ -84,9 +85,7 @@ def check_free(request: LinkRequest, spec: LinkSpec, others: Sequence[Link]) -> 
                 f"spec/{place}",
                 f"overlaps with {taken} of link {other.name} ({other.id}); allow_overlap: true permits it",
             )
-            for place, network in spec.subnets()
-            for _, taken in theirs.subnets()
-            if overlaps(network, taken)
+            for place, taken in overlaps_with(own, [network for _, network in theirs.subnets()])
         ]
     if faults:
         raise ConflictingInput(*faults[0], *faults[1:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -124,7 +125,9 @@ class VirtualLinks:
             async with self.turns.held(f"region/{region.vim_id}", within_s=_TURN_S):
                 there = await self.records.named(region.vim_id, wanted.name)
                 if there is None:
-                    check_free(wanted, spec, await self.records.in_region(region.vim_id))
+                    others = await self.records.in_region(region.vim_id)
+                    # A region can have thousands of links.
+                    await asyncio.to_thread(check_free, wanted, spec, others)
                     now = rfc3339(self.clock.now())
                     new = Link.from_request(wanted, region, id=new_id(), reference=reference, now=now)
                     try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from itertools import accumulate
 
 from kubevnfm_kit.json_types import JsonMapping
 
@@ -52,6 +54,31 @@ def read_range(text: str, network: Network) -> None:
 def overlaps(one: Network, other: Network) -> bool:
     """Return whether two networks have an address in common; those of two versions have none."""
     return one.version == other.version and int(one[0]) <= int(other[-1]) and int(other[0]) <= int(one[-1])
+
+
+def overlaps_with(networks: Sequence[tuple[str, Network]], others: Sequence[Network]) -> Iterator[tuple[str, Network]]:
+    """Yield the place of each network that overlaps with another one, and that one; in time n log n for n of both."""
+    for version in (4, 6):
+        taken = sorted((each for each in others if each.version == version), key=_first)
+        firsts = [_first(each) for each in taken]
+        # The one that ends last of those that begin before an address.
+        longest = list(accumulate(taken, _longer))
+        for place, network in networks:
+            begun = bisect_right(firsts, _last(network)) if network.version == version else 0
+            if begun and _last(longest[begun - 1]) >= _first(network):
+                yield place, longest[begun - 1]
+
+
+def _longer(one: Network, other: Network) -> Network:
+    return other if _last(other) > _last(one) else one
+
+
+def _first(network: Network) -> int:
+    return int(network[0])
+
+
+def _last(network: Network) -> int:
+    return int(network[-1])
 
 
 def overlaps_among(networks: Sequence[tuple[str, Network]]) -> Iterator[tuple[str, str]]:
@@ -111,7 +138,8 @@ def _ipam_subnets(ipam: JsonMapping, place: str) -> Iterator[tuple[str, JsonMapp
         return
     if "subnet" in ipam:
         yield place, ipam, "subnet"
-    for group_index, group in enumerate(ipam.get("ranges") or []):
+    ranges = ipam.get("ranges")
+    for group_index, group in enumerate(ranges if isinstance(ranges, list) else []):
         for index, one in enumerate(group if isinstance(group, list) else []):
             if isinstance(one, Mapping):
                 yield f"{place}/ranges[{group_index}][{index}]", one, "subnet"

@@ -26,6 +26,9 @@ TYPES: Final[Mapping[LinkType, type[LinkSpec]]] = {
     "manifests": ManifestsSpec,
 }
 
+_MOST_SUBNETS: Final = 512
+"""The most of a link: each new link is compared with all links of its region."""
+
 
 def read_spec(type: LinkType, spec: JsonMapping) -> LinkSpec:
     """Return the spec of a link. Raises Unprocessable with each wrong place below ``spec``."""
@@ -35,6 +38,8 @@ def read_spec(type: LinkType, spec: JsonMapping) -> LinkSpec:
         first, *more = ((_place(e["loc"]), _reason(e["type"], e["msg"])) for e in error.errors(include_input=False))
         raise Unprocessable(*first, *more) from error
     faults = [(f"spec/{place}".rstrip("/"), reason) for place, reason in read.faults()]
+    if not faults and len(read.subnets()) > _MOST_SUBNETS:
+        faults = [("spec", f"up to {_MOST_SUBNETS} subnets expected")]
     if faults:
         raise Unprocessable(*faults[0], *faults[1:])
     return read
