@@ -388,6 +388,41 @@ def test_a_kill_at_any_call_of_a_removal_leaves_nothing(name: str) -> None:
     assert dies_after > 5
 
 
+@pytest.mark.parametrize("name", SPECS)
+def test_a_kill_at_any_call_of_a_repair_leaves_nothing(name: str) -> None:
+    """An object that another party has deleted is created again, the process dies, and the users leave."""
+    for dies_after in count():
+        counts = Counts()
+        counts.create(name=name, reference="vnf:1", namespace="ns1", times=1, dies_after=None)
+        counts.settle()
+        counts.cluster.objects.clear()
+        counts.hold(name=name, reference="vnf:1", namespace="ns1", times=1, dies_after=None)
+        is_alive = counts.run(counts._pass(counts.ids[name]), dies_after)
+        counts.release(name=name, reference="vnf:1", times=1, dies_after=None)
+        counts.settle()
+        counts.teardown()
+        if is_alive is not None:
+            break
+    assert dies_after > 5
+
+
+def test_a_shared_object_that_another_link_has_created_again_goes_with_the_last_of_them() -> None:
+    """MC-093."""
+    counts = Counts()
+    for name in ("ovn-a", "ovn-b"):
+        counts.create(name=name, reference="vnf:1", namespace="ns1", times=1, dies_after=None)
+    counts.settle()
+    for key in [each for each in counts.cluster.objects if each.name == "ovn-networkobj"]:
+        del counts.cluster.objects[key]
+    counts.hold(name="ovn-b", reference="vnf:1", namespace="ns1", times=1, dies_after=None)
+    counts.settle()
+    for name in ("ovn-b", "ovn-a"):
+        counts.release(name=name, reference="vnf:1", times=1, dies_after=None)
+        counts.settle()
+    assert not counts.cluster.objects
+    counts.teardown()
+
+
 def test_what_two_links_share_goes_with_the_last_of_them() -> None:
     """MC-093: whichever of them has made it, and whenever the process dies."""
     for first, other in (("ovn-a", "ovn-b"), ("ovn-b", "ovn-a")):

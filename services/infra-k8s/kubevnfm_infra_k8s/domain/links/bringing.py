@@ -94,8 +94,7 @@ class Bringing:
             link = await self._with_intents(link, made)
             link = await self._without_surplus(link, made)
             await self._label(link)
-            entries, bodies = await self._ensured(link, made)
-            link = link.model_copy(update={"objects": tuple(entries)})
+            link, bodies = await self._ensured(link, made)
             self._check_ready(made, bodies)
         except ObjectRefused as refusal:
             if refusal.http_status == _MISSING:
@@ -180,18 +179,18 @@ class Bringing:
         labelled = tuple(each for each in link.labelled if each in link.namespaces)
         return await self.records.replace(link.model_copy(update={"objects": still_wanted, "labelled": labelled}))
 
-    async def _ensured(self, link: Link, made: Sequence[Made]) -> tuple[list[LinkObject], list[Body]]:
-        """Return the entries with their uids, and the objects as they are; missing and changed ones are applied."""
+    async def _ensured(self, link: Link, made: Sequence[Made]) -> tuple[Link, list[Body]]:
+        """Return the link with the uids of its objects, and these as they are; missing and changed ones are applied."""
         entries: list[LinkObject] = []
         bodies: list[Body] = []
         by_key = {each.key: each for each in link.objects}
         for each in made:
-            entry, body = await self._ensure(link, by_key[each.key], each)
+            link, entry, body = await self._ensure(link, by_key[each.key], each)
             entries.append(entry)
             bodies.append(body)
-        return entries, bodies
+        return link.model_copy(update={"objects": tuple(entries)}), bodies
 
-    async def _ensure(self, link: Link, entry: LinkObject, made: Made) -> tuple[LinkObject, Body]:
+    async def _ensure(self, link: Link, entry: LinkObject, made: Made) -> tuple[Link, LinkObject, Body]:
         async with self._turn_of(link, is_shared=made.is_shared):
             there = await self.cluster.get(made.resource, made.key)
             if there is not None and field_at(there, "metadata", "deletionTimestamp"):
@@ -199,6 +198,8 @@ class Bringing:
                 raise NotYet(f"{made.key} is being deleted by another party", watched)
             adopted = False
             if there is None:
+                # With the uid of the one that is gone, the new one would not be found after a kill.
+                link = await self._with_intent(link, entry)
                 there = await self.cluster.apply(made.resource, made.key, made.body)
             elif made.is_as_found and not is_ours(there, link, entry):
                 adopted = True
@@ -209,7 +210,16 @@ class Bringing:
                     raise LinkFailed(f"{made.key} exists, is not of this link, and differs in {', '.join(changed)}")
                 if changed:
                     there = await self.cluster.apply(made.resource, made.key, made.body)
-        return entry.model_copy(update={"uid": uid_of(there), "adopted": adopted, "shared": made.is_shared}), there
+        update = {"uid": uid_of(there), "adopted": adopted, "shared": made.is_shared}
+        return link, entry.model_copy(update=update), there
+
+    async def _with_intent(self, link: Link, entry: LinkObject) -> Link:
+        """Return the link with the entry as before the object was created, stored."""
+        if not entry.uid:
+            return link
+        intent = LinkObject.from_key(entry.key, shared=entry.shared)
+        objects = tuple(intent if each.key == entry.key else each for each in link.objects)
+        return await self.records.replace(link.model_copy(update={"objects": objects}))
 
     def _check_ready(self, made: Sequence[Made], bodies: Sequence[Body]) -> None:
         """Raise LinkFailed or NotYet unless all objects are ready."""
@@ -224,14 +234,17 @@ class Bringing:
         """Return the link with the uids of objects of ours that were created and not confirmed; stored before they are deleted."""
         found: dict[ObjectKey, str] = {}
         for entry in entries:
-            resource = None if entry.uid else await self.cluster.resource(entry.api_version, entry.kind)
+            # Another link may have created a shared one again.
+            is_known = entry.uid and not entry.shared
+            resource = None if is_known else await self.cluster.resource(entry.api_version, entry.kind)
             there = None if resource is None else await self.cluster.get(resource, entry.key)
-            if there is not None and is_ours(there, link, entry):
+            if there is not None and uid_of(there) != entry.uid and is_ours(there, link, entry):
                 found[entry.key] = uid_of(there)
         if not found:
             return link
         objects = tuple(
-            each.model_copy(update={"uid": found[each.key]}) if each.key in found else each for each in link.objects
+            each.model_copy(update={"uid": found[each.key], "adopted": False}) if each.key in found else each
+            for each in link.objects
         )
         return await self.records.replace(link.model_copy(update={"objects": objects}))
 
