@@ -47,7 +47,7 @@ def settings_of(service: str) -> type[ProcessSettings]:
 
 def _listener_prefix(service: str) -> str:
     """Return the prefix of HOST and PORT in the settings: some services have a listener for health checks only."""
-    return "HEALTH_" if "health_port" in settings_of(service).model_fields else ""
+    return "" if "port" in settings_of(service).model_fields else "HEALTH_"
 
 
 class SixProcesses:

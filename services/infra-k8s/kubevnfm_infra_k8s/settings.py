@@ -56,6 +56,10 @@ class Settings(ProcessSettings, OutboundSettings, VnfNetworkSettings, PolicySett
     """The same for the others, whose objects other parties may have changed."""
     fetch_inner_addresses: bool = False
     """Replaced by ``allowed_networks``: the networks from which requests may have manifests fetched, beside public addresses."""
+    health_host: str | None = None
+    """Replaced by ``host``."""
+    health_port: int | None = None
+    """Replaced by ``port``."""
     helm: str = "helm"
     """The helm program (version 3), for packages with charts: its path, or its name in ``PATH``; the program itself, not a script that
     calls it, because it is run confined."""
@@ -79,4 +83,11 @@ class Settings(ProcessSettings, OutboundSettings, VnfNetworkSettings, PolicySett
             raise ValueError(
                 "fetch_inner_addresses: replaced by allowed_networks, which names the networks: 10.20.0.0/16,fd12::/16"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _names_its_listener(self) -> Self:
+        for name in ("host", "port"):
+            if getattr(self, f"health_{name}") is not None:
+                raise ValueError(f"health_{name}: replaced by {name}, because the listener serves the internal API too")
         return self

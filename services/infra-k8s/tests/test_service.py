@@ -144,3 +144,14 @@ async def test_a_cnf_is_applied_and_deleted_by_commands(
                 await bus.publish(Envelope(delete, source="/t", operationid="op3", stepid="delete", attempt=1))
                 assert await answers.get() == ObjectsDeleted(count=1)
     assert lab.inventory()["objects"] == {}
+
+
+@pytest.mark.parametrize(("former", "value"), [("host", "0.0.0.0"), ("port", "9894")])
+def test_the_former_settings_of_the_listener_name_those_that_replaced_them(
+    monkeypatch: pytest.MonkeyPatch, former: str, value: str
+) -> None:
+    for name, given in (("INTERNAL_TOKEN", "t"), ("KEYS", "k"), (f"HEALTH_{former.upper()}", value)):
+        monkeypatch.setenv(f"KUBEVNFM_INFRA_K8S_{name}", given)
+    with pytest.raises(SystemExit) as ended:
+        Settings.read_or_exit()
+    assert str(ended.value).startswith(f"health_{former}: replaced by {former}")
