@@ -305,6 +305,14 @@ async def test_a_network_of_one_namespace_takes_no_second_one(bed: Bed) -> None:
     made = await bed.create("net", "udn", spec=spec, reference="a", wait_s=0)
     with pytest.raises(Unprocessable, match="up to 1 expected"):
         await bed.world.links.hold(made.link.id, "vnf:1", ["default"])
+    with pytest.raises(Unprocessable, match="up to 1 expected"):
+        await bed.create("net", "udn", spec=spec, reference="b", namespaces=["default"], wait_s=0)
+    # The one user may move, and of two that come at once one gets the link.
+    await bed.world.links.hold(made.link.id, "a", [])
+    mine = bed.ground.namespace
+    taken = [bed.world.links.hold(made.link.id, f"vnf:{n}", [where]) for n, where in enumerate((mine, "default"))]
+    results = await asyncio.gather(*taken, return_exceptions=True)
+    assert sorted(isinstance(one, Unprocessable) for one in results) == [False, True]
 
 
 async def test_a_link_waits_for_a_namespace_that_comes_later(bed: Bed) -> None:

@@ -52,12 +52,16 @@ async def check_places(cluster: Cluster, spec: LinkSpec, name: str, places: Plac
         raise Unprocessable(*faults[0], *faults[1:])
 
 
-async def check_namespaces(cluster: Cluster, spec: LinkSpec, namespaces: Sequence[str]) -> None:
+def check_namespaces(spec: LinkSpec, namespaces: Sequence[str]) -> None:
     """Raise Unprocessable if the type cannot serve these namespaces together (MC-093)."""
     most = spec.most_namespaces
     if most is not None and len(namespaces) > most:
         raise Unprocessable("namespaces", f"up to {most} expected for all users, got {', '.join(namespaces)}")
-    for each in namespaces if spec.needs_primary else ():
+
+
+async def check_primary(cluster: Cluster, namespaces: Sequence[str]) -> None:
+    """Raise Unprocessable for a namespace that was not created for a primary network (MC-093)."""
+    for each in namespaces:
         there = await namespace(cluster, each)
         if there is not None and PRIMARY_LABEL not in labels_of(there):
             raise Unprocessable("namespaces", f"namespace {each} was created without the label {PRIMARY_LABEL}")

@@ -21,6 +21,7 @@ from kubevnfm_infra_k8s.domain.links.checking import (
     check_free,
     check_namespaces,
     check_places,
+    check_primary,
     check_same,
     check_served,
 )
@@ -85,11 +86,7 @@ class VirtualLinks:
     ) -> VirtualLink:
         """Have the reference among those of the link. Raises NotFound, BeingRemoved, Unprocessable, Conflict."""
         link = await self._link(link_id)
-        spec = link.read_spec()
-        if spec.most_namespaces is not None or spec.needs_primary:
-            others = {each for holder in link.holders if holder.reference != reference for each in holder.namespaces}
-            async with self.clusters.cluster(await self.vims.connection(VimConnection(vim_id=link.vim_id))) as cluster:
-                await check_namespaces(cluster, spec, sorted({*others, *namespaces}))
+        await self._check_primary(link.read_spec(), link.vim_id, namespaces)
         link = await self._taken(link_id, reference, namespaces)
         self.work.wake(link_id)
         present = await self.work.decided(link_id, within_s=wait_s)
@@ -137,6 +134,7 @@ class VirtualLinks:
         if there is None:
             raise BeingRemoved(f"virtual link {wanted.name} was removed at the same time: try again")
         check_same(wanted, there)
+        await self._check_primary(spec, region.vim_id, wanted.namespaces or ())
         return await self._taken(there.id, reference, wanted.namespaces), False
 
     async def _check(self, wanted: LinkRequest, spec: LinkSpec, region: Region) -> None:
@@ -145,7 +143,13 @@ class VirtualLinks:
             await check_served(cluster, wanted.cloud_region_id, spec, region.sriov_namespace)
             places = Places(namespaces, region.links_namespace, region.sriov_namespace)
             await check_places(cluster, spec, wanted.name, places)
-            await check_namespaces(cluster, spec, namespaces)
+            check_namespaces(spec, sorted(set(namespaces)))
+            await check_primary(cluster, namespaces if spec.needs_primary else ())
+
+    async def _check_primary(self, spec: LinkSpec, vim_id: str, namespaces: Sequence[str]) -> None:
+        if spec.needs_primary and namespaces:
+            async with self.clusters.cluster(await self.vims.connection(VimConnection(vim_id=vim_id))) as cluster:
+                await check_primary(cluster, namespaces)
 
     @repeat_lost_writes
     async def _taken(self, link_id: str, reference: str, namespaces: Sequence[str] | None) -> Link:
@@ -155,7 +159,9 @@ class VirtualLinks:
         if reference not in link.references and len(link.holders) >= MOST_HOLDERS:
             raise Conflict(f"virtual link {link.name} has {MOST_HOLDERS} references, which is the most")
         wanted = link.namespaces_of(reference) if namespaces is None else namespaces
-        return await self._write(link.with_holder(reference, wanted, now=rfc3339(self.clock.now())))
+        changed = link.with_holder(reference, wanted, now=rfc3339(self.clock.now()))
+        check_namespaces(link.read_spec(), changed.namespaces)
+        return await self._write(changed)
 
     @repeat_lost_writes
     async def _given_back(self, link_id: str, reference: str | None, if_revision: int | None) -> Link:
