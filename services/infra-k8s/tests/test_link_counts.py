@@ -24,6 +24,7 @@ from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_clients.multicloud.links import LinkRequest
 from kubevnfm_events import VimConnection
 from kubevnfm_infra_k8s.adapters import stored_links
+from kubevnfm_infra_k8s.domain.errors import ObjectRefused
 from kubevnfm_infra_k8s.domain.links.bringing import NotYet
 from kubevnfm_infra_k8s.domain.links.owner import VirtualLinks
 from kubevnfm_infra_k8s.domain.links.record import LINK_LABEL, SHARED_LABEL, Link, Region
@@ -96,7 +97,8 @@ class MemoryCluster:
 
     life: Life
     objects: dict[ObjectKey, Body] = field(default_factory=dict)
-    made: int = 0
+    refusal: ObjectRefused | None = None
+    """How it answers deletions."""
     _uids: count[int] = field(default_factory=count)
 
     @asynccontextmanager
@@ -123,6 +125,8 @@ class MemoryCluster:
 
     async def delete(self, resource: Resource, key: ObjectKey, *, uid: str) -> bool:
         self.life.call()
+        if self.refusal is not None:
+            raise self.refusal
         there = self.objects.get(key)
         if there is None or uid_of(there) != uid:
             return False
@@ -420,6 +424,20 @@ def test_a_shared_object_that_another_link_has_created_again_goes_with_the_last_
         counts.release(name=name, reference="vnf:1", times=1, dies_after=None)
         counts.settle()
     assert not counts.cluster.objects
+    counts.teardown()
+
+
+def test_a_refused_deletion_is_shown_and_tried_again() -> None:
+    """MC-088."""
+    counts = Counts()
+    counts.create(name="plain", reference="vnf:1", namespace="ns1", times=1, dies_after=None)
+    counts.settle()
+    counts.release(name="plain", reference="vnf:1", times=1, dies_after=None)
+    counts.cluster.refusal = ObjectRefused("plain", "the admission of the cluster forbids it")
+    assert counts.run(counts._pass(counts.ids["plain"])) is False
+    link = counts.run(counts.records.get(counts.ids["plain"]))
+    assert (link.status, link.status_detail) == ("REMOVING", "plain: the admission of the cluster forbids it")
+    counts.cluster.refusal = None
     counts.teardown()
 
 

@@ -20,7 +20,7 @@ from kubevnfm_kit.errors import NotFound, VnfmError
 from kubevnfm_store.port import RevisionConflict
 
 from kubevnfm_infra_k8s.domain.concurrency import each_of, is_set
-from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, WebhookUnavailable
+from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectRefused, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.links.bringing import Bringing, NotYet, Watched, version_of
 from kubevnfm_infra_k8s.domain.links.ports import LinkRecords, Turns, TurnTaken
 from kubevnfm_infra_k8s.domain.links.record import Link
@@ -194,6 +194,10 @@ class ReconcilingWork:
             except (NotYet, *_AWAY) as reason:
                 await bringing.note(link.id, str(reason))
                 raise
+            except ObjectRefused as refusal:
+                # The next round tries again: the permissions of the VIM or an admission may change.
+                await bringing.note(link.id, str(refusal))
+                raise NotYet(str(refusal)) from refusal
 
     async def _until_changed(self, link_id: str, watched: Watched, woken: asyncio.Event, *, within_s: float) -> None:
         """Return when the object changes, or the link is woken, or after this time."""
