@@ -21,6 +21,10 @@ PLACES = Places(("ns1", "ns2"), "links", "operator")
 SUBNET = {"name": "s", "subnet": "10.1.0.0/24"}
 
 
+def _manifest(**metadata: object) -> Mapping[str, Any]:
+    return {"objects": [{"apiVersion": "a/v1", "kind": "K", "metadata": {"name": "x", **metadata}}]}
+
+
 def objects(name: str, places: Places = PLACES) -> list[Body]:
     return [each.body for each in read_spec(*SPECS[name]).objects("net", places)]
 
@@ -219,6 +223,14 @@ REFUSED = [
     ("manifests", {"objects": [{}] * 51}, ["spec/objects"]),
     ("manifests", {"objects": [{"apiVersion": "a/v1"}]}, ["spec/objects[0]/kind", "spec/objects[0]/metadata/name"]),
     ("manifests", {"objects": [{"apiVersion": "a/v1", "kind": "K", "metadata": {"name": "x"}}] * 2}, ["spec/objects[1]"]),
+    ("manifests", _manifest(name="a/../b"), ["spec/objects[0]/metadata/name"]),
+    ("manifests", _manifest(namespace=5), ["spec/objects[0]/metadata/namespace"]),
+    ("manifests", _manifest(namespace="a/b"), ["spec/objects[0]/metadata/namespace"]),
+    ("manifests", _manifest(finalizers=["a/b"], ownerReferences=[]), ["spec/objects[0]/metadata/finalizers", "spec/objects[0]/metadata/ownerReferences"]),
+    ("manifests", _manifest(labels={"kubevnfm.io/vnf-instance-id": "x"}), ["spec/objects[0]/metadata/labels"]),
+    ("manifests", _manifest(annotations={"k8splugin.io/rb-instance-id": "x"}), ["spec/objects[0]/metadata/annotations"]),
+    ("manifests", _manifest(labels={"a": 5}), ["spec/objects[0]/metadata/labels"]),
+    ("manifests", _manifest(annotations="x"), ["spec/objects[0]/metadata/annotations"]),
     ("manifests", {"objects": [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}]}, ["spec/objects[0]/apiVersion"]),
 ]  # fmt: skip
 

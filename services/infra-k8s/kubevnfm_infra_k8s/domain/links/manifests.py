@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
-from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from pydantic import Field
 
 from kubevnfm_infra_k8s.domain.links.spec import ApiKind, Fault, LinkBody, LinkSpec, Places
@@ -14,6 +15,11 @@ from kubevnfm_infra_k8s.domain.objects import BUILT_IN_GROUPS, field_at, group_o
 _MOST_OBJECTS: Final = 50
 _NETWORKING: Final = "networking.k8s.io"
 _LONGEST_NAME: Final = 253
+_METADATA: Final = frozenset({"name", "namespace", "labels", "annotations"})
+_NAME: Final = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
+_LABEL: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_RESERVED: Final = ("kubevnfm.io", "k8splugin.io")
+"""The prefixes by which objects are found to be of a link or an instance."""
 
 
 class ManifestsSpec(LinkSpec):
@@ -57,14 +63,34 @@ class ManifestsSpec(LinkSpec):
                     f"{place}/apiVersion",
                     f"a custom API group or {_NETWORKING} expected, because a link is a network",
                 )
+            yield from _metadata_faults(each["metadata"], f"{place}/metadata")
             identity = (
                 group,
                 each["kind"],
-                str(field_at(each, "metadata", "namespace") or ""),
+                str(each["metadata"].get("namespace") or ""),
                 each["metadata"]["name"],
             )
             if identity in seen:
                 yield place, "another object expected: this one is given twice"
             seen.add(identity)
-            if not isinstance(field_at(each, "metadata", "labels") or {}, Mapping):
-                yield f"{place}/metadata/labels", "an object expected"
+
+
+def _metadata_faults(metadata: JsonMapping, place: str) -> Iterator[Fault]:
+    """Yield what is wrong with the metadata of an object: it must not claim to be of another owner, or refuse to go."""
+    for member in sorted({*metadata} - _METADATA):
+        yield f"{place}/{member}", f"no such attribute expected: {', '.join(sorted(_METADATA))} are kept"
+    if re.fullmatch(_NAME, metadata["name"]) is None:
+        yield f"{place}/name", "lower case letters, digits, - and . expected"
+    namespace = metadata.get("namespace")
+    if namespace is not None and (not isinstance(namespace, str) or re.fullmatch(_LABEL, namespace) is None):
+        yield f"{place}/namespace", "1 to 63 lower case letters, digits and - expected"
+    for member in ("labels", "annotations"):
+        given = metadata.get(member)
+        if given is None:
+            continue
+        if not isinstance(given, Mapping) or not all(isinstance(value, str) for value in given.values()):
+            yield f"{place}/{member}", "an object with texts expected"
+            continue
+        reserved = sorted(name for name in given if name.partition("/")[0].endswith(_RESERVED))
+        if reserved:
+            yield f"{place}/{member}", f"other prefixes expected: kubevnfm writes {', '.join(reserved)}"
