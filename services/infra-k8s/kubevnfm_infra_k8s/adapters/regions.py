@@ -32,7 +32,9 @@ class RegisteredRegions:
         owner, slash, name = cloud_region_id.partition("/")
         if slash:
             found = await self._regions.get(owner, name)
-            return Region(found.vim_id, found.links_namespace, found.sriov_namespace)
+            return Region(
+                found.vim_id, found.links_namespace, found.sriov_namespace, frozenset(found.protected_namespaces)
+            )
         vim = await self._vims.connection(VimConnection(vim_id=cloud_region_id))
         if vim.vim_type != _KUBERNETES:
             raise NotFound(f"VIM {cloud_region_id} is not a Kubernetes cluster")

@@ -54,7 +54,7 @@ class Bed:
 @pytest.fixture
 async def bed(ground: Any) -> AsyncIterator[Bed]:
     await define(ground.cluster)
-    region = Region("vim", ground.namespace, ground.namespace)
+    region = Region("vim", ground.namespace, ground.namespace, {"protected"})
     async with link_world(
         ground.site.store, ground.site.clusters, {"vim": ground.site.vim}, {"op/one": region}
     ) as world:
@@ -313,6 +313,23 @@ async def test_a_network_of_one_namespace_takes_no_second_one(bed: Bed) -> None:
     taken = [bed.world.links.hold(made.link.id, f"vnf:{n}", [where]) for n, where in enumerate((mine, "default"))]
     results = await asyncio.gather(*taken, return_exceptions=True)
     assert sorted(isinstance(one, Unprocessable) for one in results) == [False, True]
+
+
+async def test_nothing_is_created_in_protected_namespaces(bed: Bed) -> None:
+    """MC-032."""
+    made = await bed.create(reference="a", namespaces=[])
+    for each in ("kube-system", "protected"):
+        with pytest.raises(Unprocessable) as refused:
+            await bed.create(reference="b", namespaces=["default", each])
+        assert refused.value.field == "namespaces[1]"
+        with pytest.raises(Unprocessable):
+            await bed.world.links.hold(made.link.id, "vnf:1", [each])
+        metadata = {"name": "x", "namespace": each}
+        objects = [{"apiVersion": "kubeovn.io/v1", "kind": "Vlan", "metadata": metadata}]
+        with pytest.raises(Unprocessable) as refused:
+            await bed.create("other", "manifests", spec={"objects": objects})
+        assert refused.value.field == "spec/objects[0]/metadata/namespace"
+    assert (await bed.world.shown(made.link.id)).references == ("a",)
 
 
 async def test_a_link_waits_for_a_namespace_that_comes_later(bed: Bed) -> None:

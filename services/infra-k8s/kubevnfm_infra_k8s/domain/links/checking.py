@@ -8,7 +8,7 @@ from typing import Final
 from kubevnfm_clients.multicloud.links import LinkRequest
 from kubevnfm_kit.errors import ConflictingInput, RegionLacks, Unprocessable
 
-from kubevnfm_infra_k8s.domain.links.record import Link, differences
+from kubevnfm_infra_k8s.domain.links.record import Link, Region, differences
 from kubevnfm_infra_k8s.domain.links.spec import LinkSpec, Places
 from kubevnfm_infra_k8s.domain.links.subnets import overlaps_with
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, labels_of
@@ -17,6 +17,7 @@ from kubevnfm_infra_k8s.domain.ports import Cluster
 NAMESPACES: Final = Resource("v1", "Namespace", "namespaces", namespaced=False)
 PRIMARY_LABEL: Final = "k8s.ovn.org/primary-user-defined-network"
 """On a namespace from its creation on: its pods have a primary network of their own."""
+_OF_KUBERNETES: Final = "kube-"
 _MOST_SHOWN: Final = 200
 
 
@@ -57,6 +58,17 @@ def check_namespaces(spec: LinkSpec, namespaces: Sequence[str]) -> None:
     most = spec.most_namespaces
     if most is not None and len(namespaces) > most:
         raise Unprocessable("namespaces", f"up to {most} expected for all users, got {', '.join(namespaces)}")
+
+
+def check_permitted(places: Sequence[tuple[str, str]], region: Region) -> None:
+    """Raise Unprocessable for a namespace, each with its place, in which nothing is created (MC-032)."""
+    faults = [
+        (place, f"another namespace than {each} expected: it is protected")
+        for place, each in places
+        if each.startswith(_OF_KUBERNETES) or each in region.protected_namespaces
+    ]
+    if faults:
+        raise Unprocessable(*faults[0], *faults[1:])
 
 
 async def check_primary(cluster: Cluster, namespaces: Sequence[str]) -> None:

@@ -40,6 +40,13 @@ class ManifestsSpec(LinkSpec):
     def objects(self, name: str, places: Places) -> Sequence[LinkBody]:
         return [LinkBody(each) for each in self.objects_]
 
+    def named_namespaces(self) -> Sequence[tuple[str, str]]:
+        return [
+            (f"objects[{index}]/metadata/namespace", str(namespace))
+            for index, each in enumerate(self.objects_)
+            if (namespace := field_at(each, "metadata", "namespace"))
+        ]
+
     def faults(self) -> Iterator[Fault]:
         seen: set[tuple[str, str, str, str]] = set()
         for index, each in enumerate(self.objects_):

@@ -20,6 +20,7 @@ from kubevnfm_store.races import repeat_lost_writes
 from kubevnfm_infra_k8s.domain.links.checking import (
     check_free,
     check_namespaces,
+    check_permitted,
     check_places,
     check_primary,
     check_same,
@@ -65,6 +66,8 @@ class VirtualLinks:
             region = await self.regions.region(wanted.cloud_region_id)
         except NotFound as error:
             raise Unprocessable("cloud_region_id", str(error)) from error
+        named = [(f"spec/{place}", each) for place, each in spec.named_namespaces()]
+        check_permitted([*_places(wanted.namespaces or ()), *named], region)
         reference = wanted.reference or f"ref-{new_id()}"
         link, is_new = await self._created(wanted, spec, region, reference)
         self.work.wake(link.id)
@@ -86,6 +89,8 @@ class VirtualLinks:
     ) -> VirtualLink:
         """Have the reference among those of the link. Raises NotFound, BeingRemoved, Unprocessable, Conflict."""
         link = await self._link(link_id)
+        if namespaces:
+            check_permitted(_places(namespaces), await self.regions.region(link.cloud_region_id))
         await self._check_primary(link.read_spec(), link.vim_id, namespaces)
         link = await self._taken(link_id, reference, namespaces)
         self.work.wake(link_id)
@@ -181,3 +186,7 @@ class VirtualLinks:
 
     async def _write(self, link: Link) -> Link:
         return await self.records.replace(link.model_copy(update={"updated_at": rfc3339(self.clock.now())}))
+
+
+def _places(namespaces: Sequence[str]) -> Sequence[tuple[str, str]]:
+    return [(f"namespaces[{index}]", each) for index, each in enumerate(namespaces)]

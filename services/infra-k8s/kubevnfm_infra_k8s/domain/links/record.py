@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -64,6 +64,8 @@ class Region:
     vim_id: str
     links_namespace: str = "default"
     sriov_namespace: str = "sriov-network-operator"
+    protected_namespaces: Collection[str] = ()
+    """Those in which nothing is created."""
 
 
 class Link(_Model):

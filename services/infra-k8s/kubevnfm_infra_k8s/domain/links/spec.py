@@ -80,6 +80,10 @@ class LinkSpec(Part):
         """Return the objects of the link, in their order."""
         raise NotImplementedError
 
+    def named_namespaces(self) -> Sequence[tuple[str, str]]:
+        """Return the namespaces that the spec itself names, each with its place in it."""
+        return ()
+
     @property
     def uses_operator(self) -> bool:
         """Whether the link needs the namespace of the SR-IOV network operator."""
