@@ -18,6 +18,8 @@ from kubevnfm_lcm_api.http.documents import PointedError, PointedProblem, docume
 log = structlog.get_logger()
 
 RETRY_AFTER_S: Final = 5
+_MOST_PLACES: Final = 100
+"""The most wrong places that an answer names (multicloud.md MC-006)."""
 REQUEST_ID: Final = web.RequestKey("request_id", str)
 
 _DETAIL: Final = {
@@ -63,7 +65,7 @@ def problem_response(
 
 
 def _of_error(request: web.Request, error: VnfmError, request_id: str) -> web.Response:
-    places = error.places if isinstance(error, InvalidInput) else ()
+    places = error.places[:_MOST_PLACES] if isinstance(error, InvalidInput) else ()
     problem: ProblemDetails
     if document_of(request.app, request.path).has_pointers:
         errors = tuple(PointedError(pointer=json_pointer(name), message=reason) for name, reason in places)

@@ -136,6 +136,12 @@ async def test_what_is_wrong_has_its_pointer_and_leaves_nothing(gateway: LinkGat
     assert (await gateway.call("GET", LINKS)).must(200).json == []
 
 
+async def test_an_answer_names_at_most_a_hundred_places(gateway: LinkGateway) -> None:
+    """MC-006."""
+    spec = {"bridge": {"bridge": "br1", **{f"member{n}": n for n in range(300)}}}
+    assert len(pointers(await gateway.create(spec=spec))) == 100
+
+
 async def test_what_the_region_lacks_is_named(gateway: LinkGateway) -> None:
     """MC-090."""
     udn = {"scope": "cluster", "topology": "Layer2", "subnets": ["10.1.0.0/24"]}
