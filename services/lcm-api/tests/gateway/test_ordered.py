@@ -105,7 +105,7 @@ async def test_a_change_of_package_takes_the_order_of_the_new_one(world: World) 
     """MC-010, MC-029: and merges the values; a list of manifests ends the order; a failure goes back to the order before."""
     instance_id, body = await prepared(world, values={"level": 1, "password": PASSWORD})
     await world.reached(await world.ask(instance_id, "instantiate", body))
-    other = {**FILES, ORDER: "artifacts: [{file: a.yaml}]"}
+    other = {**FILES, ORDER: "artifacts: [{file: a.yaml, timeout: 5400}]"}
     await world.upload(variant(world.folder, vnfd_id=OTHER_CNF, files=other))
     change = {"vnfdId": OTHER_CNF, "additionalParams": {"values": {"db": {"port": 7}}}}
     operation = await world.reached(await world.ask(instance_id, "change_vnfpkg", change))
@@ -113,6 +113,7 @@ async def test_a_change_of_package_takes_the_order_of_the_new_one(world: World) 
     sent = orders(world)[-1]
     assert isinstance(sent, ReplaceObjects)
     assert (sent.order_artifact, sent.def_files) == (ORDER, (f"{FOLDER}/a.yaml",))
+    assert sent.wait_timeout_s == 5400
     given = revealed(sent.values, RING)
     assert (given["level"], given["db"], given["password"]) == (1, {"port": 7}, PASSWORD)
     assert given["csar_id"] == sent.package.package_id
@@ -196,6 +197,7 @@ async def test_a_change_of_package_checks_the_new_order_too(world: World) -> Non
         ({"values": {"other": 1, "namespace": "elsewhere"}}, "additionalParams/namespace: "),
         ({"values": {"other": 1, "csar_id": "x"}}, "values/csar_id: a reserved name"),
         ({"order_artifact": "none.yaml"}, "order_artifact: the path of a file"),
+        ({"values": [], "vdu_params": [{"vdu_id": "VDU1"}]}, "values: an object with one member"),
         (
             {"order_artifact": ORDER, "lcm-kubernetes-def-files": [f"{FOLDER}/a.yaml"]},
             "order_artifact: not expected beside",
@@ -204,3 +206,16 @@ async def test_a_change_of_package_checks_the_new_order_too(world: World) -> Non
         change = {"vnfdId": OTHER_CNF, "additionalParams": parameters}
         answer = await world.lcm("POST", f"/vnf_instances/{instance_id}/change_vnfpkg", change)
         assert (answer.status, named in answer.detail) == (422, True), answer.raw
+
+
+async def test_parameters_that_nothing_has_read_do_not_count_once_there_is_an_order(world: World) -> None:
+    """MC-010: values of a request that lists manifests were never checked."""
+    listed: dict[str, Any] = {"lcm-kubernetes-def-files": [f"{FOLDER}/b.yaml"], "values": "any text"}
+    instance_id, body = await prepared(world, **listed)
+    await world.reached(await world.ask(instance_id, "instantiate", body))
+    await world.upload(variant(world.folder, vnfd_id=OTHER_CNF, files=FILES))
+    change = {"vnfdId": OTHER_CNF, "additionalParams": {"order_artifact": ORDER, "values": {"password": PASSWORD}}}
+    operation = await world.reached(await world.ask(instance_id, "change_vnfpkg", change))
+    assert operation["operationState"] == "COMPLETED", operation
+    assert orders(world)[-1].order_artifact == ORDER
+    assert revealed(orders(world)[-1].values, RING)["password"] == PASSWORD

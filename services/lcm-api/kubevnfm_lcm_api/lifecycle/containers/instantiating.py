@@ -19,7 +19,12 @@ from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType, VnfInstance
 from kubevnfm_lcm_api.lifecycle.containers.charts import chart_of
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.drivers import check_cnf_drivers, executor_phases
-from kubevnfm_lcm_api.lifecycle.containers.ordering import ordered_namespace, ordered_wait_s, values_of
+from kubevnfm_lcm_api.lifecycle.containers.ordering import (
+    order_artifact_in,
+    ordered_namespace,
+    ordered_wait_s,
+    values_of,
+)
 from kubevnfm_lcm_api.lifecycle.containers.variables import requested_variables
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
@@ -123,7 +128,7 @@ def objects_order(
 
 def with_attributes(order: ChartOrder, parameters: Mapping[str, Any], vnf: VnfInstance) -> ChartOrder:
     """Return the order with the attributes that additionalParams have as they are. Raises InvalidInput naming the parameter."""
-    artifact = None if DEF_FILES in parameters else parameters.get(ORDER_ARTIFACT)
+    artifact = order_artifact_in(parameters)
     given = {} if artifact is None else values_of(parameters, vnf, order)
     attributes = {"multi_namespace": flag(parameters, "multi_namespace"), "order_artifact": artifact, "values": given}
     return order.model_copy(update=attributes)

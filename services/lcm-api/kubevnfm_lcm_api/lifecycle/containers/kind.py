@@ -175,6 +175,8 @@ class Containers(VnfKind):
         )
         if artifacts is not None:
             await check_artifacts(self._packages, artifacts, draft.order)
+            if draft.wait_timeout_s is None:
+                draft = draft.model_copy(update={"wait_timeout_s": ordered_wait_s(artifacts)})
         draft, manifests = self._finished(vnf, draft, asked.request, files)
         await check_filled_in(self._packages, package.package_id, manifests, draft.variables)
         if not draft.images_of:

@@ -57,6 +57,14 @@ async def order_in(packages: PackageCatalogue, package_id: str, name: str, files
     return await asyncio.to_thread(read_order, name, raw.decode(errors="replace"), files)
 
 
+def order_artifact_in(parameters: Mapping[str, Any]) -> str | None:
+    """Return the order artifact in the stored additionalParams of an instance; None if its objects have no order.
+
+    Manifests and charts have none: an earlier version has stored whatever a request had beside them.
+    """
+    return None if DEF_FILES in parameters or CHART in parameters else parameters.get(ORDER_ARTIFACT)
+
+
 def ordered_namespace(parameters: Mapping[str, Any], instance_id: str) -> str:
     """Return the namespace of an instance whose package has an order (MC-028, MC-032). Raises Unprocessable."""
     asked, among_values = parameters.get("namespace"), check_values(parameters.get(VALUES, {})).get("namespace")
@@ -93,12 +101,15 @@ def changed_parameters(
 
     Raises Unprocessable for values that cannot be used.
     """
-    if artifacts is None:
+    before = order_artifact_in(earlier)
+    if artifacts is None and (before is None or DEF_FILES in given):
         # A list of manifests takes the place of an order.
         left = {ORDER_ARTIFACT, VALUES} if DEF_FILES in given else set()
         return {**{name: value for name, value in earlier.items() if name not in left}, **given}
-    values = merged(earlier.get(VALUES, {}), check_values(given.get(VALUES, {})))
-    found = {**earlier, **given, ORDER_ARTIFACT: artifacts.name, VALUES: values}
+    # Without an order before, nothing has read or checked such a parameter.
+    values = merged(earlier.get(VALUES, {}) if before is not None else {}, check_values(given.get(VALUES, {})))
+    named = {} if artifacts is None else {ORDER_ARTIFACT: artifacts.name}
+    found = {**earlier, **given, **named, VALUES: values}
     return {name: value for name, value in found.items() if name != DEF_FILES}
 
 

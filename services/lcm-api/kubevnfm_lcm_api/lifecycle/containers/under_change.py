@@ -15,10 +15,11 @@ from kubevnfm_sol.lcm import OperationType
 
 from kubevnfm_lcm_api.lifecycle.containers.changing import ChangeCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import declares_count, objects_order, vdu_targets, wait_timeout
+from kubevnfm_lcm_api.lifecycle.containers.ordering import order_artifact_in
 from kubevnfm_lcm_api.lifecycle.containers.variables import stored_variables
 from kubevnfm_lcm_api.lifecycle.core.instance import Release
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, UnderChange
-from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES, ORDER_ARTIFACT
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import declared_counts
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_fields
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
@@ -59,8 +60,7 @@ class CnfUnderChange(UnderChange):
     @property
     def order_artifact(self) -> str | None:
         """The file of the package that orders the artifacts; None if requests have listed the manifests."""
-        parameters = self.record.internals.parameters
-        return None if DEF_FILES in parameters else parameters.get(ORDER_ARTIFACT)
+        return order_artifact_in(self.record.internals.parameters)
 
     def counts_at(self, levels: Mapping[str, int], level_id: str | None = None) -> dict[str, int]:
         """Return the pods by VDU at scale levels; ``level_id``: None for the instantiation level that the CNF has.
