@@ -441,6 +441,22 @@ def test_a_refused_deletion_is_shown_and_tried_again() -> None:
     counts.teardown()
 
 
+@pytest.mark.parametrize("is_settled", [False, True])
+def test_a_link_whose_region_is_gone_says_so_and_can_be_removed(is_settled: bool) -> None:
+    """MC-077: its creation may overlap with the removal of the region."""
+    counts = Counts()
+    counts.create(name="plain", reference="vnf:1", namespace="ns1", times=1, dies_after=None)
+    if is_settled:
+        counts.settle()
+        counts.cluster.objects.clear()
+    counts.work.vims = OneVim({})
+    counts.run(counts._pass(counts.ids["plain"]))
+    link = counts.run(counts.records.get(counts.ids["plain"]))
+    assert (link.status, link.status_detail) == ("FAILED", "its region is not registered any more")
+    assert link.is_decided
+    counts.teardown()
+
+
 def test_what_two_links_share_goes_with_the_last_of_them() -> None:
     """MC-093: whichever of them has made it, and whenever the process dies."""
     for first, other in (("ovn-a", "ovn-b"), ("ovn-b", "ovn-a")):

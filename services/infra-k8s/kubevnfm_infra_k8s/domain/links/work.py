@@ -15,7 +15,7 @@ from typing import Final, Self
 import structlog
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events import VimConnection
-from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import NotFound, VnfmError
 from kubevnfm_store.port import RevisionConflict
 
@@ -35,6 +35,7 @@ _WATCH_S: Final = 60.0
 _LOOK_S: Final = 0.5
 """How often a caller who waits looks at the document: another process may do the work."""
 _LOST_WRITES: Final = 20
+_UNREGISTERED: Final = "its region is not registered any more"
 _AWAY: Final = (ClusterUnavailable, WebhookUnavailable, AccessRefused)
 """The errors of a region, not of one link."""
 
@@ -179,8 +180,12 @@ class ReconcilingWork:
             vim = await self.vims.connection(VimConnection(vim_id=link.vim_id))
         except NotFound:
             if link.is_removed:
-                log.warning("virtual_link_left", link_id=link.id, reason="its region is not registered any more")
+                log.warning("virtual_link_left", link_id=link.id, reason=_UNREGISTERED)
                 await self.records.delete(link)
+            elif link.status_detail != _UNREGISTERED:
+                now = rfc3339(self.clock.now())
+                update = {"status": "FAILED", "status_detail": _UNREGISTERED, "reached": link.wanted, "updated_at": now}
+                await self.records.replace(link.model_copy(update=update))
             return
         async with self.clusters.cluster(vim) as cluster:
             bringing = Bringing(self.records, self.turns, cluster, self.clock, self.timeout_s)
