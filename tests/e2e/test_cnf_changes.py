@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from lab_process import LabControl
 from masters import kubectl
+from ordered_cnf import comes_up_in_order_and_goes_in_reverse
 from package_variants import variant
 from patience import until_true
 from user import DRIFT, FORCEFUL, SAMPLES, User, sample_body
@@ -289,7 +290,7 @@ async def findings_are_shown(user: User, cluster_id: str, folder: Path) -> None:
 async def test_a_cnf_is_changed_and_shows_the_pods_that_run(
     user: User, v1: User, lab: LabControl, tmp_path: Path
 ) -> None:
-    """CR-022, CR-033, CR-034, CR-035, CR-087, CR-093, CR-121, MC-114, API-055, API-056, API-154."""
+    """CR-022, CR-033, CR-034, CR-035, CR-087, CR-093, CR-121, MC-013, MC-014, MC-016, MC-020, MC-025, MC-031, MC-114, API-055, API-056, API-154."""
     cluster_id = await user.create(await user.sample("cluster"))
     await user.do(cluster_id, "instantiate", user.cluster())
     cnf_id = await a_cnf(user, cluster_id)
@@ -301,4 +302,5 @@ async def test_a_cnf_is_changed_and_shows_the_pods_that_run(
     await user.delete(cnf_id)
     await findings_are_shown(user, cluster_id, tmp_path)
     await is_autoscaled(user, lab, cluster_id, tmp_path)
+    await comes_up_in_order_and_goes_in_reverse(user, lab, cluster_id, tmp_path)
     await user.terminate(cluster_id)
