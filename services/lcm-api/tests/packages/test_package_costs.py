@@ -14,6 +14,7 @@ import pytest
 from kubevnfm_lcm_api.packages.adapters.unpacking_process import UnpackingProcesses, UnpackingRules
 from lcm_world import lcm_world
 from package_builder import ONE_VNFD, with_meta, zip_of
+from patience import until_true
 
 LARGE = [f"large_{number}.yaml" for number in range(8)]
 ENDLESS = ONE_VNFD.replace("imports: [", f"imports: [{', '.join(LARGE)}, ")
@@ -29,6 +30,17 @@ def children() -> set[int]:
             if parent == os.getpid() and b"unpacking_child" in stat.with_name("cmdline").read_bytes():
                 found.add(int(stat.parent.name))
     return found
+
+
+async def end_children() -> None:
+    """Kill these processes. Only one that has ended is seen as dead when the next package comes."""
+    for child in children():
+        os.kill(child, signal.SIGKILL)
+
+    async def are_gone() -> bool:
+        return not children()
+
+    await until_true(are_gone)
 
 
 @pytest.fixture
@@ -81,8 +93,7 @@ async def test_an_onboarding_that_is_given_up_ends_its_process(tmp_path: Path, e
 async def test_a_process_that_was_killed_is_replaced(tmp_path: Path) -> None:
     async with lcm_world(tmp_path) as world:
         await world.sample()
-        for child in children():
-            os.kill(child, signal.SIGKILL)
+        await end_children()
         (await world.packages("GET")).must(200)
         assert (await world.sample("cnf"))["onboardingState"] == "ONBOARDED"
 
@@ -91,8 +102,7 @@ async def test_a_process_takes_the_next_package_however_much_memory_its_parent_h
     ballast = b"x" * (300 * 1024 * 1024)
     async with lcm_world(tmp_path) as world:
         await world.sample()
-        for child in children():
-            os.kill(child, signal.SIGKILL)
+        await end_children()
         await world.sample("cnf")
         (started,) = children()
         await world.sample("cluster")
