@@ -53,7 +53,7 @@ lock: | $(UV) ## Updates requirements.lock and the lock file of each image from 
 	        -o deploy/base/locks/$$name.lock || exit 1; done
 
 samples: .venv/.ready ## Packs the sample VNF packages into .run/samples
-	@$(BIN)/python tests/support/pack_samples.py $(SAMPLES)
+	@PYTHONPATH=tests/support $(BIN)/python -m packages.pack_samples $(SAMPLES)
 
 demo: samples ## Does the main job once, on the lab, and shows it; ARGS=--ha: three masters and storage, scaled and healed; ARGS=--capi: a cluster by Cluster API
 	@$(BIN)/kubevnfm demo $(ARGS)
@@ -65,10 +65,10 @@ lab: .venv/.ready ## Runs the lab alone: a stand-in cloud with machines and clus
 	@$(BIN)/python -m kubevnfm_lab $(ARGS)
 
 up: .venv/.ready servers ## Starts the six services as processes on RabbitMQ and mongo-java-server; ARGS=--help lists its options
-	@$(BIN)/python tests/support/six_processes.py up $(ARGS)
+	@PYTHONPATH=tests/support $(BIN)/python -m servers.six_processes up $(ARGS)
 
 down: .venv/.ready ## Stops what `make up` started
-	@$(BIN)/python tests/support/six_processes.py down
+	@PYTHONPATH=tests/support $(BIN)/python -m servers.six_processes down
 
 test: samples servers ## Runs the tests except those marked `deep` (longer proofs of what shorter tests show), `clients` or `etsi`; ends with what was left out or skipped
 	@$(PYTEST) -rs --leave-out-unchanged -m "not deep and not clients and not etsi" -n $(WORKERS) --dist worksteal $(UNIT_TESTS) tests
@@ -95,11 +95,11 @@ test-kubernetes: samples ## Drives infra-k8s and whole operations on a real Kube
 	@$(PYTEST) --timeout 1800 tests/kubernetes $(ARGS)
 
 cluster-api: .venv/.ready ## Starts the real controllers of Cluster API beside the API server of test-kubernetes; ARGS=down ends them; docs/real-cluster-api.md
-	@PYTHONPATH=tests/support $(BIN)/python -m cluster_api $(or $(ARGS),up)
+	@PYTHONPATH=tests/support $(BIN)/python -m real.cluster_api $(or $(ARGS),up)
 
 test-cluster-api: samples ## Drives workload clusters of the real Cluster API, which `make cluster-api` starts; docs/real-cluster-api.md
 	@test -n "$(KUBEVNFM_KUBERNETES_ENDPOINT)" || { echo "KUBEVNFM_KUBERNETES_ENDPOINT expected; docs/real-cluster-api.md names all variables" >&2; exit 2; }
-	@PYTHONPATH=tests/support $(BIN)/python -m cluster_api check
+	@PYTHONPATH=tests/support $(BIN)/python -m real.cluster_api check
 	@$(PYTEST) --timeout 1800 tests/kubernetes/test_cluster_api.py $(ARGS)
 
 test-chaos: samples servers ## Runs the chaos tests: each process is killed at each step, each message is delivered twice, each stored operation is replayed

@@ -9,13 +9,13 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from installations import GivenInstallation, Installation, SingleInstallation, SixInstallation
-from lab_process import LabControl, LabProcess
-from real_cloud import REAL_CLOUD, RealCloud
+from callers.user import User
+from clouds.lab_process import LabControl, LabProcess
+from real.real_cloud import REAL_CLOUD, RealCloud
+from servers.installations import GivenInstallation, Installation, SingleInstallation, SixInstallation
 from servers.mongodb import MongoServer, mongodb
 from servers.rabbitmq import RabbitServer, rabbitmq
-from user import User
-from wirings import GIVEN_URL, variants
+from servers.wirings import GIVEN_URL, variants
 
 __all__ = ["mongodb", "rabbitmq"]
 

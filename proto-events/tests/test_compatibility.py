@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contracts.schema_compatibility import breaks
 from kubevnfm_events.contract import messages
 from kubevnfm_events.schema import ASYNCAPI, RELEASED, message_schema
 from pydantic import BaseModel, Field
-from schema_compatibility import breaks
 
 RELEASED_SCHEMAS = sorted(path for path in RELEASED.glob("*/*.json") if path.name != ASYNCAPI)
 TODAY = {message.type: message for message in messages()}

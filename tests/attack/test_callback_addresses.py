@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from deliveries import deliveries_with
+from callers.deliveries import deliveries_with
 from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION, SEALED_ADDRESS
-from lcm_world import Answer, World, lcm_world
+from servers.subscriber import Subscriber
 from structlog.testing import capture_logs
-from subscriber import Subscriber
+from worlds.lcm_world import Answer, World, lcm_world
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -28,10 +28,10 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_store.query import Query
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.backends import Backends
-from lcm_world import SAMPLES, TOKEN, World, lcm_world, sample_request
-from receiver_twins import INSTANCE, MASTER, AwaitingLcm, a_body, a_kubeconfig, receiver_settings
 from servers.ports import free_port
-from workload_world import APPLY, AWAIT, applied, machines, sent
+from worlds.lcm_world import SAMPLES, TOKEN, World, lcm_world, sample_request
+from worlds.receiver_twins import INSTANCE, MASTER, AwaitingLcm, a_body, a_kubeconfig, receiver_settings
+from worlds.workload_world import APPLY, AWAIT, applied, machines, sent
 
 SEND = "mgmt.send_credentials"
 MOST_FAILURES = 20

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contracts.sandbox_kernel import KERNELS, Kernel, needs_confinement
 from kubevnfm_events.objects import HelmChart
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
@@ -22,7 +23,6 @@ from kubevnfm_infra_k8s.settings import Settings
 from kubevnfm_sandbox.runs import Limits, SandboxUnavailable
 from kubevnfm_secrets import KeyRing, Secret
 from pydantic import ValidationError
-from sandbox_kernel import KERNELS, Kernel, needs_confinement
 
 HELM = os.environ.get("KUBEVNFM_TEST_HELM") or shutil.which("helm")
 TARGET = ChartTarget("default", "v1.34.1", ("v1", "apps/v1"))

@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-import ending_process
-from engine_world import EngineWorld
 from kubevnfm_events import CommandFailed, Envelope, Message, from_document
 from kubevnfm_lcm_api.lifecycle.machines.stack_steps import CreateVnfResources
 from kubevnfm_sol.lcm import OperationState
-from lcm_builders import KEY, RING, an_instance, an_instantiate_draft, an_operation
+from worlds import ending_process
+from worlds.engine_world import EngineWorld
+from worlds.lcm_builders import KEY, RING, an_instance, an_instantiate_draft, an_operation
 
 S = OperationState
 OTHERS: Final = 8

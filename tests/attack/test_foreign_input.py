@@ -24,7 +24,7 @@ from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.reader import YamlRefused
 from kubevnfm_mgmt_executor.domain.kubernetes.built import read_configuration
 from kubevnfm_vim_registry.domain.expiry import first_expiry
-from package_builder import ONE_VNFD, with_meta, zip_of
+from packages.package_builder import ONE_VNFD, with_meta, zip_of
 
 HEAD: Final = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 DEEP: Final = "x: " + "[" * 30_000 + "]" * 30_000 + "\n"

@@ -10,19 +10,6 @@ from contextlib import aclosing, asynccontextmanager
 import aiohttp
 import pytest
 from aiohttp import web
-from hostile import (
-    ATTACKS,
-    BLOCK,
-    HEAD,
-    MIB,
-    Hostile,
-    Speech,
-    answers,
-    endless,
-    flat_memory,
-    hostile_server,
-    json_attacks,
-)
 from kubevnfm_clients.cluster_access import ClusterAccess, OidcUser
 from kubevnfm_clients.cluster_login import OidcTokens
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
@@ -37,7 +24,20 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_vim_registry.adapters.kubernetes import KubernetesProbe
 from kubevnfm_vim_registry.domain.errors import VimRefused, VimUnauthorized, VimUnreachable
 from kubevnfm_vim_registry.domain.record import VimRecord
-from vnf_networks import networks
+from servers.hostile import (
+    ATTACKS,
+    BLOCK,
+    HEAD,
+    MIB,
+    Hostile,
+    Speech,
+    answers,
+    endless,
+    flat_memory,
+    hostile_server,
+    json_attacks,
+)
+from servers.vnf_networks import networks
 
 PODS = Resource("v1", "Pod", "pods", namespaced=True)
 KEY = ObjectKey("v1", "Pod", "default", "pod-1")

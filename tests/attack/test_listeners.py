@@ -14,12 +14,12 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from hostile import MIB, flat_memory
-from installations import SingleInstallation, SixInstallation
+from clouds.lab_process import LabProcess
 from kubevnfm_kit.connections import DEFAULT_LIMITS
-from lab_process import LabProcess
 from patience import until
-from six_processes import SERVICES
+from servers.hostile import MIB, flat_memory
+from servers.installations import SingleInstallation, SixInstallation
+from servers.six_processes import SERVICES
 
 pytestmark = pytest.mark.deep
 

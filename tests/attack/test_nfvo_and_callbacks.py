@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hostile import ATTACKS, Hostile, answers, endless, flat_memory, hostile_server, json_attacks
 from kubevnfm_clients.client_tokens import Client, ClientTokens, NoToken
 from kubevnfm_clients.outbound import AddressRules, outbound_session
 from kubevnfm_lcm_api.granting.adapters.nfvo import HttpNfvo, NfvoCredentials
@@ -15,6 +14,7 @@ from kubevnfm_lcm_api.notifications.domain.callback import Callback, Taken, Unta
 from kubevnfm_lcm_api.notifications.domain.callback import Refused as NotificationRefused
 from kubevnfm_lcm_api.packages.adapters.sources import HttpPackageSources, SourceFailed
 from kubevnfm_secrets import KeyRing
+from servers.hostile import ATTACKS, Hostile, answers, endless, flat_memory, hostile_server, json_attacks
 
 RING = KeyRing([bytes(32)])
 LOOPBACK = AddressRules.from_text("127.0.0.0/8")

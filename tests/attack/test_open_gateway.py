@@ -22,9 +22,9 @@ from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.backends import Backends
-from lcm_world import KEY, TOKEN, lcm_world
 from pydantic import ValidationError
-from receiver_twins import AwaitingLcm, receiver_settings
+from worlds.lcm_world import KEY, TOKEN, lcm_world
+from worlds.receiver_twins import AwaitingLcm, receiver_settings
 
 INSTANCES = "/vnflcm/v2/vnf_instances"
 VIMS = "/v1.0/vims"

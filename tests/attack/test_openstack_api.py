@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from hostile import ATTACKS, Hostile, Speech, answers, flat_memory, hostile_server, json_attacks
 from kubevnfm_infra_openstack.adapters.clouds import OpenStackClouds
 from kubevnfm_infra_openstack.domain.errors import StackNameTaken, VimRefused, VimUnavailable
 from kubevnfm_infra_openstack.domain.stack import Stack, StackState
@@ -18,7 +17,8 @@ from kubevnfm_vim_registry.adapters.openstack import OpenstackProbe
 from kubevnfm_vim_registry.domain.errors import VimRefused as RegistrationRefused
 from kubevnfm_vim_registry.domain.errors import VimUnauthorized, VimUnreachable
 from kubevnfm_vim_registry.domain.record import VimRecord
-from stack_world import openstack_vim
+from servers.hostile import ATTACKS, Hostile, Speech, answers, flat_memory, hostile_server, json_attacks
+from worlds.stack_world import openstack_vim
 
 RING = KeyRing([bytes(32)])
 PASSWORD = "s3cret-password"

@@ -12,6 +12,7 @@ from textwrap import dedent
 from typing import Any, Final
 
 import pytest
+from contracts.sandbox_kernel import needs_confinement
 from kubevnfm_csar.hot import BaseHot, Template
 from kubevnfm_events.stacks import UserData
 from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
@@ -20,7 +21,6 @@ from kubevnfm_infra_openstack.domain.ports import UserDataInput
 from kubevnfm_sandbox.answers import AnswerRefused
 from kubevnfm_sandbox.process import Sandbox
 from kubevnfm_sandbox.runs import Limits, Program, Script, ScriptEnded
-from sandbox_kernel import needs_confinement
 
 FORGED: Final = "Set trust_packages to continue"
 FORGE: Final = """

@@ -8,14 +8,14 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+from contracts.sandbox_kernel import needs_confinement
 from kubevnfm_events.mgmt import RunScript
 from kubevnfm_mgmt_executor.wiring import INDEXES
 from kubevnfm_sandbox.answers import AnswerRefused
 from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite.store import SqliteStore
-from package_scripts import PACKAGE, PackageScripts
-from sandbox_kernel import needs_confinement
+from worlds.package_scripts import PACKAGE, PackageScripts
 
 INSTANCE: dict[str, Any] = {
     "id": "inst-1",

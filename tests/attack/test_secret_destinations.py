@@ -13,9 +13,9 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.lab import Lab
 from kubevnfm_sol.vim import OPENSTACK
-from lcm_world import RING, World, lcm_world
-from vim_world import World as VimWorld
-from vim_world import cluster, lab, make_cluster, running, settings
+from worlds.lcm_world import RING, World, lcm_world
+from worlds.vim_world import World as VimWorld
+from worlds.vim_world import cluster, lab, make_cluster, running, settings
 
 __all__ = ["cluster", "lab", "make_cluster", "settings"]
 

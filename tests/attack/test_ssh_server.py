@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager, suppress
 import asyncssh
 import pytest
 from _pytest.mark import ParameterSet
-from hostile import BLOCK, MIB, Speech, flat_memory, hostile_server, says, trickles
 from kubevnfm_mgmt_executor.adapters.ssh import SshMachines
 from kubevnfm_mgmt_executor.domain.errors import (
     CommandTimedOut,
@@ -24,7 +23,8 @@ from kubevnfm_mgmt_executor.domain.errors import (
 from kubevnfm_mgmt_executor.domain.output import CollectedOutput
 from kubevnfm_mgmt_executor.domain.ports import Address, Login, Machine
 from kubevnfm_secrets import Mask
-from vnf_networks import networks
+from servers.hostile import BLOCK, MIB, Speech, flat_memory, hostile_server, says, trickles
+from servers.vnf_networks import networks
 
 LOGIN = Login("root", "s3cret-password")
 MOST_MIB = 60

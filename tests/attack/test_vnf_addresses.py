@@ -14,7 +14,8 @@ from textwrap import dedent
 from zipfile import ZipFile
 
 import pytest
-from installations import Installation
+from callers.user import User
+from contracts.sandbox_kernel import needs_confinement
 from kubevnfm_clients.peers import Peer
 from kubevnfm_clients.vnf_addresses import read_networks
 from kubevnfm_clients.vnf_networks import VnfNetworks
@@ -26,11 +27,10 @@ from kubevnfm_mgmt_executor.wiring import INDEXES
 from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite.store import SqliteStore
-from package_scripts import PACKAGE, PackageScripts
-from sandbox_kernel import needs_confinement
-from user import User
-from user_data_packages import FORMS, instantiate_body, user_data_package
-from vnf_networks import host_address, networks
+from packages.user_data_packages import FORMS, instantiate_body, user_data_package
+from servers.installations import Installation
+from servers.vnf_networks import host_address, networks
+from worlds.package_scripts import PACKAGE, PackageScripts
 
 SCRIPT = """
 import socket, sys

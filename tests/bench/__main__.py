@@ -31,7 +31,7 @@ from crowd import crowd  # noqa: E402
 from figures import Figure, say  # noqa: E402
 from load import INSTANCES, Load, body, rate  # noqa: E402
 from objects import is_possible, objects  # noqa: E402
-from real_kubernetes import RealKubernetes  # noqa: E402
+from real.real_kubernetes import RealKubernetes  # noqa: E402
 from targets import ProcessorTime, Target, real_servers, single, six  # noqa: E402
 from waiting import waiting  # noqa: E402
 

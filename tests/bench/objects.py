@@ -20,8 +20,8 @@ import yaml
 from figures import Figure
 from kubevnfm.client import GatewayClient
 from load import Load, body
-from package_variants import variant
-from real_kubernetes import RealKubernetes
+from packages.package_variants import variant
+from real.real_kubernetes import RealKubernetes
 from targets import single
 
 COUNT = 500

@@ -17,7 +17,7 @@ from servers import mongodb, rabbitmq
 from servers.mongodb import MongoServer
 from servers.ports import free_port
 from servers.rabbitmq import RabbitServer
-from six_processes import SixProcesses, new_keys
+from servers.six_processes import SixProcesses, new_keys
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import aiohttp
 from figures import Figure
 from kubevnfm.client import GatewayClient
 from load import INSTANCES, Load, body
-from package_variants import variant
+from packages.package_variants import variant
 from targets import Target
 
 COUNT: Final = 100

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-from chaos import Chaos
-from installations import Installation, SixInstallation
-from lab_process import LabControl
-from user import User
+from callers.user import User
+from clouds.lab_process import LabControl
+from servers.chaos import Chaos
+from servers.installations import Installation, SixInstallation
 
 
 def _chaos(name: str) -> Callable[..., AsyncIterator[Chaos]]:

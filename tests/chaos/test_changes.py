@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import pytest
-from chaos import Chaos
-from holds import Hold
-from user import sample_body
+from callers.user import sample_body
+from clouds.holds import Hold
+from servers.chaos import Chaos
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
 

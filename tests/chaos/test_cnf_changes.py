@@ -9,11 +9,11 @@ from typing import Final
 from uuid import uuid4
 
 import pytest
-from broker import everything_twice
-from chaos import BROKER, IN_TURN, NO_TARGET, Chaos
-from holds import Hold
-from installations import SixInstallation
-from package_variants import variant
+from clouds.holds import Hold
+from packages.package_variants import variant
+from servers.broker import everything_twice
+from servers.chaos import BROKER, IN_TURN, NO_TARGET, Chaos
+from servers.installations import SixInstallation
 
 pytestmark = [pytest.mark.chaos, pytest.mark.deep, pytest.mark.timeout(900)]
 

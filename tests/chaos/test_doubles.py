@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from broker import everything_twice
-from chaos import NO_TARGET, Chaos
-from installations import SixInstallation
-from own_packages import own_vm, zipped
-from subscriber import Subscriber
-from user import User
+from callers.user import User
+from packages.own_packages import own_vm, zipped
+from servers.broker import everything_twice
+from servers.chaos import NO_TARGET, Chaos
+from servers.installations import SixInstallation
+from servers.subscriber import Subscriber
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 

@@ -9,12 +9,12 @@ from typing import Any, Final
 from uuid import uuid4
 
 import pytest
-from broker import everything_twice
-from chaos import BROKER, IN_TURN, NO_TARGET, Chaos
-from holds import INSTANTIATE_MASTERS, Hold
-from installations import SixInstallation
-from storage_clusters import NUMBERS, VDU, VOLUME, storage_cluster, storage_request
-from user import GRACEFUL
+from callers.user import GRACEFUL
+from clouds.holds import INSTANTIATE_MASTERS, Hold
+from clusters.storage_clusters import NUMBERS, VDU, VOLUME, storage_cluster, storage_request
+from servers.broker import everything_twice
+from servers.chaos import BROKER, IN_TURN, NO_TARGET, Chaos
+from servers.installations import SixInstallation
 
 pytestmark = [pytest.mark.chaos, pytest.mark.deep, pytest.mark.timeout(1200)]
 

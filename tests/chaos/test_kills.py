@@ -7,9 +7,9 @@ the single process. ``make test-chaos`` runs everything: each service at each st
 from __future__ import annotations
 
 import pytest
-from chaos import BROKER, IN_TURN, Chaos
-from holds import INSTANTIATE_CLUSTER, INSTANTIATE_CNF, TERMINATE_CLUSTER, TERMINATE_CNF, Hold
-from six_processes import SERVICES
+from clouds.holds import INSTANTIATE_CLUSTER, INSTANTIATE_CNF, TERMINATE_CLUSTER, TERMINATE_CNF, Hold
+from servers.chaos import BROKER, IN_TURN, Chaos
+from servers.six_processes import SERVICES
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
 

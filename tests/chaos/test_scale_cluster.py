@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 import pytest
-from broker import everything_twice
-from chaos import BROKER, IN_TURN, Chaos
-from holds import Hold
-from installations import SixInstallation
+from clouds.holds import Hold
+from servers.broker import everything_twice
+from servers.chaos import BROKER, IN_TURN, Chaos
+from servers.installations import SixInstallation
 
 pytestmark = [pytest.mark.chaos, pytest.mark.deep, pytest.mark.timeout(900)]
 

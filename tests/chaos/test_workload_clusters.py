@@ -11,13 +11,13 @@ from typing import Any, Final
 from uuid import uuid4
 
 import pytest
-from broker import everything_twice
-from chaos import BROKER, IN_TURN, NO_TARGET, Chaos
-from holds import Hold
-from installations import SixInstallation
-from package_variants import SAMPLES, variant
-from six_processes import SERVICES
-from user import GRACEFUL, sample_body
+from callers.user import GRACEFUL, sample_body
+from clouds.holds import Hold
+from packages.package_variants import SAMPLES, variant
+from servers.broker import everything_twice
+from servers.chaos import BROKER, IN_TURN, NO_TARGET, Chaos
+from servers.installations import SixInstallation
+from servers.six_processes import SERVICES
 
 pytestmark = [pytest.mark.chaos, pytest.mark.deep, pytest.mark.timeout(1500)]
 

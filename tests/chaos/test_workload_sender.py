@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import pytest
-from broker import everything_twice
-from chaos import IN_TURN, Chaos
-from holds import Hold
-from installations import SixInstallation
-from user import GRACEFUL, sample_body
+from callers.user import GRACEFUL, sample_body
+from clouds.holds import Hold
+from servers.broker import everything_twice
+from servers.chaos import IN_TURN, Chaos
+from servers.installations import SixInstallation
 
 pytestmark = [pytest.mark.chaos, pytest.mark.deep, pytest.mark.timeout(900)]
 

@@ -19,15 +19,15 @@ import aiohttp
 import pytest
 import yaml
 from aiohttp import web
-from command_line import ENVIRONMENT, CommandLine, commands_of
-from identity import KeystoneAccount, a_keystone
-from installations import SingleInstallation
+from callers.user import RESTING, SAMPLES, sample_body
+from clouds.command_line import ENVIRONMENT, CommandLine, commands_of
+from clouds.identity import KeystoneAccount, a_keystone
+from clouds.lab_process import LabControl, LabProcess
 from kubevnfm_csar.pack import pack
 from kubevnfm_kit.http import serving
-from lab_process import LabControl, LabProcess
 from patience import until
-from subscriber import Subscriber
-from user import RESTING, SAMPLES, sample_body
+from servers.installations import SingleInstallation
+from servers.subscriber import Subscriber
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 

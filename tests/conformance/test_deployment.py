@@ -18,7 +18,7 @@ import pytest
 import yaml
 from kubevnfm_access.caller import Role
 from kubevnfm_access.users import read_users
-from processes import PROJECT
+from servers.processes import PROJECT
 
 COMPOSE: Final = ("docker-compose.yml", "docker-compose.lab.yml")
 MOUNTED: Final = ("deploy/base/rabbitmq", "deploy/base/mongodb")

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from etsi import VARIABLE, EtsiSchemas, etsi_schemas
-from lcm_world import World, lcm_world, sample_request
-from subscriber import Subscriber
+from callers.etsi import VARIABLE, EtsiSchemas, etsi_schemas
+from servers.subscriber import Subscriber
+from worlds.lcm_world import World, lcm_world, sample_request
 
 STATES = ["PROCESSING", "FAILED_TEMP", "ROLLING_BACK", "COMPLETED", "FAILED", "ROLLED_BACK"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from unchanged import PROJECT, RECORD, Passed, contents, digests_of, left_out
+from plugins.unchanged import PROJECT, RECORD, Passed, contents, digests_of, left_out
 
 
 @cache
@@ -53,9 +53,9 @@ def test_a_file_whose_use_is_unknown_leaves_nothing_out(change: str) -> None:
         ("tests/attack/test_ssh_server.py", "tests/attack/test_ssh_server.py"),
         ("services/mgmt-executor/kubevnfm_mgmt_executor/adapters/ssh.py", "tests/attack/test_ssh_server.py"),
         ("libs/kit/kubevnfm_kit/errors.py", "tests/attack/test_ssh_server.py"),
-        ("tests/support/hostile.py", "tests/attack/test_ssh_server.py"),
+        ("tests/support/servers/hostile.py", "tests/attack/test_ssh_server.py"),
         ("tests/conftest.py", "tests/attack/test_ssh_server.py"),
-        ("tests/support/plain_logs.py", "tests/attack/test_ssh_server.py"),
+        ("tests/support/plugins/plain_logs.py", "tests/attack/test_ssh_server.py"),
         # Programs, and modules that only they import, under another name too.
         ("libs/sandbox/kubevnfm_sandbox/runner.py", "libs/sandbox/tests/test_scripts.py"),
         ("libs/sandbox/kubevnfm_sandbox/connector.py", "tests/attack/test_scripts_and_vims.py"),
@@ -74,7 +74,9 @@ def test_what_uses_nothing_of_the_change_is_left_out() -> None:
     assert {"tests/attack/test_ssh_server.py", "deploy/lab/tests/test_lab.py"} <= names(change)
 
 
-@pytest.mark.parametrize("deleted", ["libs/kit/kubevnfm_kit/back_off.py", "tests/support/hostile.py", "pyproject.toml"])
+@pytest.mark.parametrize(
+    "deleted", ["libs/kit/kubevnfm_kit/back_off.py", "tests/support/servers/hostile.py", "pyproject.toml"]
+)
 def test_a_file_that_is_gone_is_a_change(deleted: str) -> None:
     after = {path: digest for path, digest in found().items() if path != PROJECT / deleted}
     assert PROJECT / "tests/attack/test_ssh_server.py" not in left_out(after, digests_of(found()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mutated_lines import MUTATIONS, Mutation
+from contracts.mutated_lines import MUTATIONS, Mutation
 
 PROJECT = Path(__file__).parents[2]
 

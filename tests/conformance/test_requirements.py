@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from named_tests import docstrings
+from contracts.named_tests import docstrings
 
 PROJECT = Path(__file__).parents[2]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from etsi_site import (
+from callers.etsi_site import (
     INSTANCE,
     LCM,
     NOWHERE,
@@ -31,9 +31,9 @@ from etsi_site import (
     shown,
 )
 from kubevnfm_events.stacks import PortFacts, ResourcesCreated, ServerFacts, StackResources
-from lcm_world import Answer, World, lcm_world, sample_request
-from package_builder import zip_of
-from subscriber import Subscriber
+from packages.package_builder import zip_of
+from servers.subscriber import Subscriber
+from worlds.lcm_world import Answer, World, lcm_world, sample_request
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 PAGE: Final = Path(__file__).with_name("etsi_robot.md")

@@ -23,8 +23,8 @@ import yaml
 from kubevnfm_events import CancelStep, queues
 from kubevnfm_events.contract import commands
 from kubevnfm_kit.settings import ProcessSettings
-from processes import PROJECT
-from six_processes import SERVICES, package_of, settings_of
+from servers.processes import PROJECT
+from servers.six_processes import SERVICES, package_of, settings_of
 
 LIBS: Final = sorted(path.parent.name for path in (PROJECT / "libs").glob("*/pyproject.toml"))
 MEMBERS: Final = [*(f"libs/{name}" for name in LIBS), *(f"services/{name}" for name in SERVICES)]

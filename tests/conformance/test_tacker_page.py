@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from named_tests import docstrings
+from contracts.named_tests import docstrings
 
 PAGE: Final = Path(__file__).parents[2] / "docs/tacker.md"
 COLUMNS: Final = 3

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lcm_world import World, lcm_world
+from worlds.lcm_world import World, lcm_world
 
 
 @pytest.fixture

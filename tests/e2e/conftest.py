@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from lab_process import LabControl
+from clouds.lab_process import LabControl
 
 
 @pytest.fixture(autouse=True)

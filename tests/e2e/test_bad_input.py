@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from lab_process import LabControl
-from user import User, sample_body
+from callers.user import User, sample_body
+from clouds.lab_process import LabControl
 
 Params = dict[str, Any]
 

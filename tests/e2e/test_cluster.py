@@ -13,10 +13,10 @@ from uuid import uuid4
 
 import aiohttp
 import pytest
-from guide_clusters import PODAFFINITY, guide_package, guide_request
-from lab_process import LabControl
-from user import FORCEFUL, GRACEFUL, ApiVersion, User, sample_body
-from wirings import in_six
+from callers.user import FORCEFUL, GRACEFUL, ApiVersion, User, sample_body
+from clouds.lab_process import LabControl
+from packages.guide_clusters import PODAFFINITY, guide_package, guide_request
+from servers.wirings import in_six
 
 CLUSTER_STEPS = ["create_resources", "instantiate_end", "register_vim"]
 

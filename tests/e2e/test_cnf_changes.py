@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from lab_process import LabControl
-from masters import kubectl
-from ordered_cnf import comes_up_in_order_and_goes_in_reverse
-from package_variants import variant
+from callers.user import DRIFT, FORCEFUL, SAMPLES, User, sample_body
+from clouds.lab_process import LabControl
+from clusters.masters import kubectl
+from packages.ordered_cnf import comes_up_in_order_and_goes_in_reverse
+from packages.package_variants import variant
 from patience import until_true
-from user import DRIFT, FORCEFUL, SAMPLES, User, sample_body
 
 OUT = {"type": "SCALE_OUT", "aspectId": "web_aspect"}
 DEPLOYMENT, MORE = "Files/kubernetes/deployment.yaml", "Files/kubernetes/more.yaml"

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from lab_process import LabControl
-from package_variants import variant
-from user import FORCEFUL, User, sample_body
+from callers.user import FORCEFUL, User, sample_body
+from clouds.lab_process import LabControl
+from packages.package_variants import variant
 
 PHASES = {
     "instantiate_start": "vnflcm_noop",

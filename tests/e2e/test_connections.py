@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager, closing, suppress
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+from callers.user import GRACEFUL, User, sample_body
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
-from loopback import next_address
-from user import GRACEFUL, User, sample_body
+from servers.loopback import next_address
 
 _ATTEMPTS = 5
 

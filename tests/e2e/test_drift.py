@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cloud_faults import CloudFaults
-from lab_process import LabControl
-from machine_vnfs import built, machines, servers_of
+from callers.user import DRIFT, FORCEFUL, GRACEFUL, User, sample_body
+from clouds.cloud_faults import CloudFaults
+from clouds.lab_process import LabControl
+from clouds.machine_vnfs import built, machines, servers_of
 from patience import until
-from user import DRIFT, FORCEFUL, GRACEFUL, User, sample_body
-from wirings import in_six
+from servers.wirings import in_six
 
 
 @in_six

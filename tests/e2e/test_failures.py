@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from lab_process import LabControl
+from callers.user import GRACEFUL, User, sample_body
+from clouds.lab_process import LabControl
 from patience import until
-from user import GRACEFUL, User, sample_body
-from wirings import in_six
+from servers.wirings import in_six
 
 
 async def _failed(user: User, operation: str, *, timeout_s: float = 300.0) -> dict[str, Any]:

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import pytest
-from cloud_faults import CloudFaults
-from installations import Installation
-from lab_process import LabControl
-from machine_vnfs import built, machines, package_of, servers_of
+from callers.user import GRACEFUL, User, sample_body
+from clouds.cloud_faults import CloudFaults
+from clouds.lab_process import LabControl
+from clouds.machine_vnfs import built, machines, package_of, servers_of
+from packages.vm_packages import MISSING_IMAGE, OTHER_IMAGE, missing_image, other_image
 from patience import until
-from user import GRACEFUL, User, sample_body
-from vm_packages import MISSING_IMAGE, OTHER_IMAGE, missing_image, other_image
+from servers.installations import Installation
 
 Outage = Literal["heat", "keystone", "tokens", "kill"]
 _KILLED: Final = ("infra-openstack", "kubevnfm")

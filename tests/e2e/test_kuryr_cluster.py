@@ -8,9 +8,9 @@ from uuid import uuid4
 
 import aiohttp
 from aiohttp import web
-from kuryr_clusters import PORT, Balanced, Kuryr, balanced_cnf, kuryr_request
-from lab_process import LabControl
-from user import GRACEFUL, User, sample_body
+from callers.user import GRACEFUL, User, sample_body
+from clouds.lab_process import LabControl
+from clusters.kuryr_clusters import PORT, Balanced, Kuryr, balanced_cnf, kuryr_request
 
 
 def tasks_of(view: dict[str, Any]) -> set[str]:

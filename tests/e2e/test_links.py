@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from lab_process import LabControl
-from masters import kubectl
+from callers.user import GRACEFUL, User
+from clouds.lab_process import LabControl
+from clusters.masters import kubectl
 from patience import until_true
-from user import GRACEFUL, User
-from wirings import in_six
+from servers.wirings import in_six
 
 LINKS = "/multicloud/v1/virtual-links"
 _NADS = "network-attachment-definitions.k8s.cni.cncf.io"

@@ -6,8 +6,8 @@ import secrets
 from typing import Any
 from urllib.parse import quote
 
-from installations import PAGE_SIZE
-from user import User
+from callers.user import User
+from servers.installations import PAGE_SIZE
 
 
 async def _walk(user: User, query: str) -> list[list[dict[str, Any]]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from installations import Installation
-from lab_process import LabControl
-from user import GRACEFUL, User, sample_body
-from wirings import in_six
+from callers.user import GRACEFUL, User, sample_body
+from clouds.lab_process import LabControl
+from servers.installations import Installation
+from servers.wirings import in_six
 
 
 async def test_one_of_two_operations_on_one_instance_is_accepted(user: User) -> None:

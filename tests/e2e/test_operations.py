@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_process import LabControl
-from machine_vnfs import built, machines, package_of, servers_of
+from callers.user import GRACEFUL, User, sample_body
+from clouds.lab_process import LabControl
+from clouds.machine_vnfs import built, machines, package_of, servers_of
+from packages.vm_packages import OTHER_IMAGE, TWO_FLAVOURS, other_image, two_flavours
 from patience import until
-from user import GRACEFUL, User, sample_body
-from vm_packages import OTHER_IMAGE, TWO_FLAVOURS, other_image, two_flavours
-from wirings import in_six
+from servers.wirings import in_six
 
 CP = "VDU1_CP1"
 

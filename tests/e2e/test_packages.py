@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from own_packages import Files, own_vm, zipped
+from callers.user import User
+from packages.own_packages import Files, own_vm, zipped
 from patience import until
-from user import User
-from wirings import in_six
+from servers.wirings import in_six
 
 BASE = "/vnfpkgm/v1/vnf_packages"
 

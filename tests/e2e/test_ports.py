@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 from typing import Any, Final
 
-from real_cloud import connected
-from user import User
-from vm_packages import TWO_MACHINES, two_machines
+from callers.user import User
+from packages.vm_packages import TWO_MACHINES, two_machines
+from real.real_cloud import connected
 
 OVER_ETHERNET: Final[dict[str, Any]] = {"cpProtocolData": [{"layerProtocol": "IP_OVER_ETHERNET"}]}
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import aiohttp
 import pytest
+from callers.user import ApiVersion, User, sample_body
+from clouds.lab_process import LabControl
 from kubevnfm_cluster.registry_vnf import REGISTRY_VNF
 from kubevnfm_lab.machines.registry import RegistryPort, RegistrySettings
-from lab_process import LabControl
 from servers.ports import free_port
-from user import ApiVersion, User, sample_body
-from wirings import variants
+from servers.wirings import variants
 
 
 def registry_body(user: User, version: ApiVersion, **changes: Any) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import json
 
-from lab_process import LabControl
-from masters import kubectl
-from user import GRACEFUL, User, sample_body
-from wirings import in_six
+from callers.user import GRACEFUL, User, sample_body
+from clouds.lab_process import LabControl
+from clusters.masters import kubectl
+from servers.wirings import in_six
 
 REGIONS = "/multicloud/v1/cloud-regions"
 

@@ -6,12 +6,12 @@ from typing import Any, Final
 from uuid import uuid4
 
 import pytest
-from guide_clusters import guide_package, guide_request
+from callers.user import ApiVersion, User, sample_body
+from clouds.lab_process import LabControl
+from clusters.shown_clusters import nodes_of, tasks_of
 from kubevnfm_lab.machines.registry import RegistryPort, RegistrySettings
-from lab_process import LabControl
-from shown_clusters import nodes_of, tasks_of
-from user import ApiVersion, User, sample_body
-from wirings import variants
+from packages.guide_clusters import guide_package, guide_request
+from servers.wirings import variants
 
 OUT: Final = {"type": "SCALE_OUT", "aspectId": "worker_instance"}
 IN: Final = {"type": "SCALE_IN", "aspectId": "worker_instance"}

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from lab_process import LabControl
-from package_variants import scripted_cluster, variant
-from processes import PROJECT
-from user import FORCEFUL, GRACEFUL, ApiVersion, User, sample_body
-from user_data_packages import FORMS, VDUS, Form, instantiate_body, links, user_data_package
-from wirings import variants
+from callers.user import FORCEFUL, GRACEFUL, ApiVersion, User, sample_body
+from clouds.lab_process import LabControl
+from packages.package_variants import scripted_cluster, variant
+from packages.user_data_packages import FORMS, VDUS, Form, instantiate_body, links, user_data_package
+from servers.processes import PROJECT
+from servers.wirings import variants
 
 SCRIPTS: Final = PROJECT / "tests/fixtures/scripts"
 FORM: Final = FORMS["none"]

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import aio_pika
 import pytest
-from installations import GivenInstallation, Installation, SixInstallation
+from callers.user import GRACEFUL, User, sample_body
+from clouds.lab_process import LabControl
+from clusters.masters import kubectl
 from kubevnfm_bus.topology import COMMANDS, EVENTS
-from lab_process import LabControl
-from masters import kubectl
-from six_processes import SERVICES
-from subscriber import Subscriber
-from user import GRACEFUL, User, sample_body
-from wirings import deep_in_single, in_six
+from servers.installations import GivenInstallation, Installation, SixInstallation
+from servers.six_processes import SERVICES
+from servers.subscriber import Subscriber
+from servers.wirings import deep_in_single, in_six
 
 
 def _forms(secret: str) -> set[bytes]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from lab_process import LabControl
-from package_variants import keyed_cluster
-from user import User, sample_body
+from callers.user import User, sample_body
+from clouds.lab_process import LabControl
+from packages.package_variants import keyed_cluster
 
 
 async def test_a_cluster_comes_up_with_a_key_pair_of_its_own_behind_a_bastion(

@@ -6,11 +6,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from lab_process import LabControl
-from shown_clusters import tasks_of, volumes_of
-from storage_clusters import NUMBERS, VDU, VOLUME, storage_cluster, storage_request
-from user import ApiVersion, User, sample_body
-from wirings import variants
+from callers.user import ApiVersion, User, sample_body
+from clouds.lab_process import LabControl
+from clusters.shown_clusters import tasks_of, volumes_of
+from clusters.storage_clusters import NUMBERS, VDU, VOLUME, storage_cluster, storage_request
+from servers.wirings import variants
 
 OUT = {"type": "SCALE_OUT", "aspectId": "worker_instance"}
 PLACE = "additionalParams/k8s_cluster_installation_param"

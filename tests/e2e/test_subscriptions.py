@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from own_packages import own_vm, zipped
+from callers.user import User, sample_body
+from packages.own_packages import own_vm, zipped
 from patience import until
-from subscriber import CLIENT_ID, CLIENT_PASSWORD, Subscriber
-from user import User, sample_body
-from wirings import in_six
+from servers.subscriber import CLIENT_ID, CLIENT_PASSWORD, Subscriber
+from servers.wirings import in_six
 
 OPERATION = "VnfLcmOperationOccurrenceNotification"
 

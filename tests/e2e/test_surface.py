@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from user import User
+from callers.user import User
 
 LCM = "/vnflcm/v2/vnf_instances"
 

@@ -10,15 +10,15 @@ from uuid import uuid4
 
 import aiohttp
 import pytest
-from certificates import Authority
-from guide_clusters import PODAFFINITY, PODAFFINITY_HA, REGISTRY_NAME, guide_package, guide_request
-from guide_registries import PORT_NO, guide_registry, guide_registry_request
+from callers.user import GRACEFUL, ApiVersion, User
+from clouds.lab_process import LabControl
+from clusters.shown_clusters import cluster_of, nodes_of, nodes_with, volumes_of
+from clusters.storage_clusters import NUMBERS
+from clusters.storage_clusters import VDU as STORAGE
 from kubevnfm_lab.machines.registry import RegistryPort, RegistrySettings
-from lab_process import LabControl
-from shown_clusters import cluster_of, nodes_of, nodes_with, volumes_of
-from storage_clusters import NUMBERS
-from storage_clusters import VDU as STORAGE
-from user import GRACEFUL, ApiVersion, User
+from packages.guide_clusters import PODAFFINITY, PODAFFINITY_HA, REGISTRY_NAME, guide_package, guide_request
+from packages.guide_registries import PORT_NO, guide_registry, guide_registry_request
+from servers.certificates import Authority
 
 pytestmark = pytest.mark.parametrize("installation", ["single"], indirect=True)
 CA: Final = "Files/registries/ca.crt"

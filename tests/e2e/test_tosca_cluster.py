@@ -5,10 +5,10 @@ from __future__ import annotations
 import uuid
 
 import pytest
-from lab_process import LabControl
-from tosca_clusters import free_range, tosca_cluster, tosca_request
-from user import GRACEFUL, ApiVersion, User, sample_body
-from wirings import variants
+from callers.user import GRACEFUL, ApiVersion, User, sample_body
+from clouds.lab_process import LabControl
+from packages.tosca_clusters import free_range, tosca_cluster, tosca_request
+from servers.wirings import variants
 
 
 def _in_every_run(wiring: str, version: str) -> bool:

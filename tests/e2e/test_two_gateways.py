@@ -7,10 +7,10 @@ from collections import Counter
 from itertools import cycle
 
 import pytest
-from installations import SixInstallation
+from callers.user import FORCEFUL, User, sample_body
 from patience import until, until_true
-from subscriber import Subscriber
-from user import FORCEFUL, User, sample_body
+from servers.installations import SixInstallation
+from servers.subscriber import Subscriber
 
 pytestmark = pytest.mark.server
 

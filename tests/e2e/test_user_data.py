@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from user import ApiVersion, User
-from user_data_packages import FORMS, VDUS, Form, instantiate_body, links, user_data_package
-from wirings import variants
+from callers.user import ApiVersion, User
+from packages.user_data_packages import FORMS, VDUS, Form, instantiate_body, links, user_data_package
+from servers.wirings import variants
 
 
 @dataclass(frozen=True)

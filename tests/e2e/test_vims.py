@@ -6,9 +6,9 @@ import secrets
 from typing import Any
 
 import pytest
-from lab_process import LabControl
-from user import Answer, User, sample_body
-from wirings import in_six
+from callers.user import Answer, User, sample_body
+from clouds.lab_process import LabControl
+from servers.wirings import in_six
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 BOTH = pytest.mark.parametrize("ending", ["", ".json"])

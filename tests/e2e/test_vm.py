@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from lab_process import LabControl
-from user import GRACEFUL, User, sample_body
-from wirings import in_six
+from callers.user import GRACEFUL, User, sample_body
+from clouds.lab_process import LabControl
+from servers.wirings import in_six
 
 
 @in_six

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab_process import LabControl
-from masters import kubectl
-from user import DRIFT, FORCEFUL, User, sample_body
+from callers.user import DRIFT, FORCEFUL, User, sample_body
+from clouds.lab_process import LabControl
+from clusters.masters import kubectl
 
 GRACEFUL = {"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 0}
 

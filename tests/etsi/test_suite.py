@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from etsi_site import NOWHERE, TASKS, an_instance, an_occurrence, built, many_files, one_file
-from lcm_world import World, lcm_world, sample_request
-from package_builder import zip_of
+from callers.etsi_site import NOWHERE, TASKS, an_instance, an_occurrence, built, many_files, one_file
+from packages.package_builder import zip_of
+from worlds.lcm_world import World, lcm_world, sample_request
 
 VARIABLE: Final = "ETSI_ROBOT"
 ROBOT: Final = Path(__file__).parents[2] / ".run/etsi/bin/robot"

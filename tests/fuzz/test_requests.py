@@ -15,14 +15,14 @@ from typing import Any, Final
 import pytest
 import requests
 import schemathesis
-from documented import Documented
+from callers.documented import Documented
+from callers.user import User, sample_body
+from clouds.lab_process import LabProcess
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from installations import SingleInstallation
-from lab_process import LabProcess
 from schemathesis.core import NOT_SET
 from schemathesis.core.result import Ok
-from user import User, sample_body
+from servers.installations import SingleInstallation
 
 EXAMPLES: Final = int(os.environ.get("KUBEVNFM_FUZZ_EXAMPLES", "0"))
 """The number of requests for each operation; 0 means a few, the same each time."""

@@ -21,11 +21,11 @@ from kubevnfm_lcm_api.notifications.delivery import ANNOUNCED
 from kubevnfm_store.query import AllOf, Filter, Query, Sort, Stored
 from kubevnfm_store.sqlite.catalogue import Catalogue
 from kubevnfm_store.sqlite.queries import selects
-from lcm_world import RING, FragileStore, Storage, World, lcm_world
-from mongo_storage import storage_on
 from pymongo import monitoring
 from servers.mongo_indexes import IndexUse
 from servers.mongodb import mongodb_url
+from worlds.lcm_world import RING, FragileStore, Storage, World, lcm_world
+from worlds.mongo_storage import storage_on
 
 __all__ = ["mongodb_url"]
 

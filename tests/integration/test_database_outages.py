@@ -9,9 +9,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from lcm_world import World, lcm_world
-from mongo_storage import storage_on
 from servers.mongodb import MongoServer, own_mongodb
+from worlds.lcm_world import World, lcm_world
+from worlds.mongo_storage import storage_on
 
 __all__ = ["own_mongodb"]
 

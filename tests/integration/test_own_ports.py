@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from openssh import openssh
+from servers.openssh import openssh
 from servers.ports import free_port, listens
 
 

@@ -37,7 +37,7 @@ from kubevnfm_events.vim import VimDeregistered
 from kubevnfm_secrets import KeyRing
 from patience import until
 from servers.rabbitmq import RabbitServer
-from six_processes import SERVICES
+from servers.six_processes import SERVICES
 
 pytestmark = pytest.mark.server
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from certificates import Authority
 from kubevnfm_access.passwords import PasswordHash
 from kubevnfm_kit.tls import ClientTls
 from patience import until
-from processes import PROJECT
+from servers.certificates import Authority
 from servers.mongodb import MongoServer
+from servers.processes import PROJECT
 from servers.rabbitmq import RabbitServer
-from six_processes import SERVICES, SixProcesses
+from servers.six_processes import SERVICES, SixProcesses
 
 pytestmark = pytest.mark.server
 

@@ -27,8 +27,8 @@ from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import Query
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.backends import Backends
-from receiver_twins import INSTANCE, MASTER, AwaitingLcm, a_body, a_kubeconfig, receiver_settings
 from servers.mongodb import mongodb_url
+from worlds.receiver_twins import INSTANCE, MASTER, AwaitingLcm, a_body, a_kubeconfig, receiver_settings
 
 __all__ = ["mongodb_url"]
 

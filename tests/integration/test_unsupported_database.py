@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from servers.mongodb import MongoServer, old_ferretdb
 from servers.ports import free_port
-from six_processes import SixProcesses
+from servers.six_processes import SixProcesses
 
 __all__ = ["old_ferretdb"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from installations import Installation, SingleInstallation
-from lab_process import LabProcess
-from real_cluster import RealCluster
-from real_cnfs import VIM
-from user import User
+from callers.user import User
+from clouds.lab_process import LabProcess
+from real.real_cluster import RealCluster
+from real.real_cnfs import VIM
+from servers.installations import Installation, SingleInstallation
 
 
 @pytest.fixture(scope="session")

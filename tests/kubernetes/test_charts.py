@@ -7,10 +7,10 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from package_variants import variant
-from real_cluster import GIVEN, RealCluster
-from real_cnfs import VIM
-from user import GRACEFUL, User
+from callers.user import GRACEFUL, User
+from packages.package_variants import variant
+from real.real_cluster import GIVEN, RealCluster
+from real.real_cnfs import VIM
 
 pytestmark = [
     pytest.mark.skipif(GIVEN is None, reason="no cluster is given: see docs/real-kubernetes.md"),

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_api.presence import ABSENT, is_there
-from memory_clusters import NEVER, MemoryCluster
+from callers.user import DRIFT, FORCEFUL, User
+from clusters.memory_clusters import NEVER, MemoryCluster
 from patience import until
-from real_cluster import GIVEN, RealCluster
-from real_workloads import OUT, Body, Workload
-from user import DRIFT, FORCEFUL, User
+from real.cluster_api.presence import ABSENT, is_there
+from real.real_cluster import GIVEN, RealCluster
+from real.real_workloads import OUT, Body, Workload
 
 pytestmark = pytest.mark.skipif(GIVEN is None, reason="no cluster is given: see docs/real-cluster-api.md")
 

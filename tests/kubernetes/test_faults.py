@@ -16,10 +16,10 @@ from uuid import uuid4
 
 import pytest
 import yaml
+from callers.user import FORCEFUL, GRACEFUL, User
 from patience import until
-from real_cluster import GIVEN, RealCluster
-from real_cnfs import VIM, onboarded, request_on
-from user import FORCEFUL, GRACEFUL, User
+from real.real_cluster import GIVEN, RealCluster
+from real.real_cnfs import VIM, onboarded, request_on
 
 pytestmark = pytest.mark.skipif(GIVEN is None, reason="no cluster is given: see docs/real-kubernetes.md")
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from forty_kinds import forty_kinds, kinds_of
+from callers.user import GRACEFUL, User
+from packages.forty_kinds import forty_kinds, kinds_of
 from patience import until
-from real_cluster import GIVEN, RealCluster
-from real_cnfs import VIM, onboarded, request_on
-from user import GRACEFUL, User
+from real.real_cluster import GIVEN, RealCluster
+from real.real_cnfs import VIM, onboarded, request_on
 
 pytestmark = pytest.mark.skipif(GIVEN is None, reason="no cluster is given: see docs/real-kubernetes.md")
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import yaml
+from callers.user import GRACEFUL, RESTING, User
 from patience import until
-from real_cluster import GIVEN, RealCluster
-from real_cnfs import VIM, onboarded, request_on
-from user import GRACEFUL, RESTING, User
+from real.real_cluster import GIVEN, RealCluster
+from real.real_cnfs import VIM, onboarded, request_on
 
 pytestmark = pytest.mark.skipif(
     GIVEN is None or not (GIVEN.kill and GIVEN.start), reason="no cluster with kill and start: docs/real-kubernetes.md"

@@ -9,9 +9,9 @@ from typing import Final
 
 import asyncssh
 import pytest
+from clusters.seen_cluster import SYSTEM_PODS, SeenCluster
 from kubevnfm_events.mgmt import ManagedNode, PhaseDone
-from real_machines import FILE, RealMachines, is_news
-from seen_cluster import SYSTEM_PODS, SeenCluster
+from real.real_machines import FILE, RealMachines, is_news
 
 pytestmark = pytest.mark.skipif(FILE is None, reason="no machines are given: see docs/real-machines.md")
 

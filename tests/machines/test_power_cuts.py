@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from real_machines import FILE, RealMachines, is_news
-from seen_cluster import SYSTEM_PODS, SeenCluster
+from clusters.seen_cluster import SYSTEM_PODS, SeenCluster
+from real.real_machines import FILE, RealMachines, is_news
 
 pytestmark = pytest.mark.skipif(FILE is None, reason="no machines are given: see docs/real-machines.md")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clusters.seen_cluster import SeenCluster
 from kubevnfm_mgmt_executor.domain.errors import NodeFailure
-from real_machines import FILE, RealMachines
-from seen_cluster import SeenCluster
+from real.real_machines import FILE, RealMachines
 
 pytestmark = pytest.mark.skipif(FILE is None, reason="no machines are given: see docs/real-machines.md")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real_machines import FILE, RealMachines
-from seen_cluster import SYSTEM_PODS, SeenCluster
+from clusters.seen_cluster import SYSTEM_PODS, SeenCluster
+from real.real_machines import FILE, RealMachines
 
 pytestmark = pytest.mark.skipif(FILE is None, reason="no machines are given: see docs/real-machines.md")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from real_machines import FILE, STORAGE_PORT, VOLUME, RealMachines
-from seen_cluster import SeenCluster
+from clusters.seen_cluster import SeenCluster
+from real.real_machines import FILE, STORAGE_PORT, VOLUME, RealMachines
 
 pytestmark = pytest.mark.skipif(FILE is None, reason="no machines are given: see docs/real-machines.md")
 

@@ -18,7 +18,7 @@ from typing import Final
 PROJECT: Final = Path(__file__).parents[2]
 sys.path[:0] = [str(PROJECT / "tests/support")]
 
-from mutated_lines import MUTATIONS, Mutation  # noqa: E402
+from contracts.mutated_lines import MUTATIONS, Mutation  # noqa: E402
 
 FOUND: Final = "found by"
 _FAILED: Final = 1

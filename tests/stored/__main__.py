@@ -21,8 +21,8 @@ from kubevnfm_secrets import sealing  # noqa: E402
 from parts import Story  # noqa: E402
 from recording import StoryRing  # noqa: E402
 from script import script  # noqa: E402
-from stored_operations import FIXTURES, KEY_FILE, NEXT, StoryFile, write_story  # noqa: E402
 from stories import STORIES  # noqa: E402
+from worlds.stored_operations import FIXTURES, KEY_FILE, NEXT, StoryFile, write_story  # noqa: E402
 
 _KEY = """\
 # The key of these fixtures. It was made for them and protects nothing.

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from clusters.storage_clusters import PORT, VDU, VOLUME
 from kubevnfm_events import CapiKind, CapiProvider, CapiProviders, ClusterAccess, Event, ServiceFacts
 from kubevnfm_events.capi import (
     AddonsApplied,
@@ -43,8 +44,7 @@ from kubevnfm_events.stacks import (
 )
 from kubevnfm_events.vim import CapiProvidersRecorded, VimRegistered, VimReleased
 from kubevnfm_secrets import Secret
-from lcm_builders import ANSWERS
-from storage_clusters import PORT, VDU, VOLUME
+from worlds.lcm_builders import ANSWERS
 
 DRIVER: Final = "mgmt-drivers-kubernetes"
 ACCESS: Final = {"username": "tacker", "password": "secret-of-the-cloud", "project": "nfv", "region": "RegionOne"}

@@ -11,8 +11,8 @@ from typing import Any
 
 from kubevnfm_secrets import KeyRing
 from recording import Moment
-from stored_operations import INSTANCES, OPERATIONS, Case, Json, StoredDocument, StoryFile
-from stored_replay import BACKWARD, FORWARD, GIVEN_UP, TERMINAL, replay
+from worlds.stored_operations import INSTANCES, OPERATIONS, Case, Json, StoredDocument, StoryFile
+from worlds.stored_replay import BACKWARD, FORWARD, GIVEN_UP, TERMINAL, replay
 
 _RUNNING = frozenset({"asked", "undoing"})
 

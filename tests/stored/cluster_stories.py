@@ -30,9 +30,9 @@ from instances import (
 from kubevnfm_events import Event
 from kubevnfm_events.mgmt import PhaseDone
 from kubevnfm_events.stacks import ResourcesChanged, ResourcesCreated
-from lcm_world import sample_request
 from parts import FORCEFUL, GRACEFUL, IN, OUT, Story, ask, begin_again, fail, play, retry, succeed
 from script import Script
+from worlds.lcm_world import sample_request
 
 
 async def fail_to_clean_up(script: Script) -> None:

@@ -38,7 +38,7 @@ from instances import (
     workload_body,
     workload_with_a_sender,
 )
-from package_variants import CAPI_MANAGEMENT, CAPI_WORKLOAD, OTHER_CNF
+from packages.package_variants import CAPI_MANAGEMENT, CAPI_WORKLOAD, OTHER_CNF
 from parts import FORCEFUL, GRACEFUL, Story, ask, begin_again, fail, play, retry, succeed
 from script import Script
 

@@ -16,13 +16,13 @@ from answers import (
     NODE_PORTS,
     VIM,
 )
+from clusters.storage_clusters import storage_cluster, storage_parameters
 from kubevnfm_cluster.parameters import CLUSTER
 from kubevnfm_csar.pack import pack
-from lcm_world import SAMPLES, sample_request
-from package_variants import OTHER_CNF, OTHER_VM, variant
+from packages.package_variants import OTHER_CNF, OTHER_VM, variant
+from packages.vm_packages import other_image, two_flavours
 from script import Script
-from storage_clusters import storage_cluster, storage_parameters
-from vm_packages import other_image, two_flavours
+from worlds.lcm_world import SAMPLES, sample_request
 
 Setup = Callable[[Script], Awaitable[str]]
 """Creates the instance of a story and returns its id. Its writes are not recorded."""

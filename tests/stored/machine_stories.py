@@ -8,12 +8,12 @@ from typing import Final
 from answers import SCRIPT_LEFT, VM_ANSWERS, vm_stack
 from instances import live_vm, scripted_vm, vm, vm_and_another_package, vm_body, vm_of_two_flavours
 from kubevnfm_events.stacks import ResourcesChanged, ServersOperated
-from lcm_world import sample_request
-from nfvo import StubNfvo
-from package_variants import OTHER_VM
+from packages.package_variants import OTHER_VM
+from packages.vm_packages import OTHER_IMAGE
 from parts import FORCEFUL, GRACEFUL, IN, OUT, Play, Story, ask, begin_again, fail, play, retry, succeed
 from script import Script
-from vm_packages import OTHER_IMAGE
+from servers.nfvo import StubNfvo
+from worlds.lcm_world import sample_request
 
 
 async def delete(script: Script) -> None:

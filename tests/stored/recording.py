@@ -18,9 +18,9 @@ from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import Outgoing
-from lcm_world import FragileStore
-from stored_operations import INSTANCES, OPERATIONS, Json
-from watched_store import WatchedStore
+from worlds.lcm_world import FragileStore
+from worlds.stored_operations import INSTANCES, OPERATIONS, Json
+from worlds.watched_store import WatchedStore
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 

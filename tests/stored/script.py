@@ -11,13 +11,13 @@ from unittest import mock
 from kubevnfm_events import Event
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.query import Query
-from lcm_builders import ANSWERS
-from lcm_world import Storage, World, lcm_world
-from nfvo import StubNfvo
 from patience import until_true
 from recording import Record, RecordingStore, StoryClock, counted_ids
-from stored_operations import INSTANCES, OPERATIONS, Json
-from stored_replay import NFVO, ROOT
+from servers.nfvo import StubNfvo
+from worlds.lcm_builders import ANSWERS
+from worlds.lcm_world import Storage, World, lcm_world
+from worlds.stored_operations import INSTANCES, OPERATIONS, Json
+from worlds.stored_replay import NFVO, ROOT
 
 Answers = Mapping[str, Event]
 

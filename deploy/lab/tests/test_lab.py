@@ -14,11 +14,11 @@ import aiohttp
 import asyncssh
 import pytest
 from aiohttp import web
+from clouds.openstack_stand import Answer, path_of
 from kubevnfm_lab.lab import Lab, LabSettings
 from kubevnfm_lab.machines import StateDirInUse
 from kubevnfm_lab.openstack.settings import CloudSettings
-from openstack_stand import Answer, path_of
-from openstack_templates import SMALL, VERSION
+from packages.openstack_templates import SMALL, VERSION
 
 
 class Client:

@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from certificates import Authority
+from callers.users import basic, bearer
 from kubevnfm import cli, keys
 from kubevnfm.client import ClientSettings, GatewayClient, Refused
 from kubevnfm.settings import Settings
@@ -21,7 +21,7 @@ from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_clients.session import internal_session
 from kubevnfm_kit.errors import InvalidInput
 from pydantic import SecretStr, ValidationError
-from users import basic, bearer
+from servers.certificates import Authority
 
 PASSWORD = "of the operator"
 

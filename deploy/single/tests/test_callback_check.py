@@ -20,7 +20,7 @@ from kubevnfm_credentials_receiver.wiring import credentials_receiver
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.backends import Backends
-from receiver_twins import INSTANCE, MASTER, receiver_settings
+from worlds.receiver_twins import INSTANCE, MASTER, receiver_settings
 
 
 def a_target(url: str) -> Target:

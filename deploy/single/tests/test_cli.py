@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from six_processes import SERVICES, package_of
+from servers.six_processes import SERVICES, package_of
 
 SERVICE_PACKAGES = {package_of(service) for service in SERVICES}
 RUN = """

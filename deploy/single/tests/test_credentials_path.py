@@ -14,8 +14,6 @@ from typing import Any
 
 import aiohttp
 import pytest
-from certificates import Authority
-from given_vims import GivenVims
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients.callback import KEY_ID, PATH, TIMESTAMP, credentials_id, instance_key, signed_headers
@@ -48,9 +46,11 @@ from kubevnfm_vim_registry.settings import Settings as VimRegistrySettings
 from kubevnfm_vim_registry.wiring import vim_registry
 from kubevnfm_worker.backends import Backends
 from pydantic import SecretStr
-from receiver_twins import CREDENTIALS_TOKEN, INSTANCE, MASTER, TOKEN, AwaitingLcm, a_body, receiver_settings
-from vnf_networks import networks
-from workload_credentials import CLUSTER, CapiSite
+from servers.certificates import Authority
+from servers.vnf_networks import networks
+from worlds.given_vims import GivenVims
+from worlds.receiver_twins import CREDENTIALS_TOKEN, INSTANCE, MASTER, TOKEN, AwaitingLcm, a_body, receiver_settings
+from worlds.workload_credentials import CLUSTER, CapiSite
 
 RING = KeyRing.from_text(KeyRing.new_key())
 COLLECTIONS = (

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from contracts.sandbox_kernel import needs_confinement
 from kubevnfm.settings import Settings
 from kubevnfm.single import single_node
 from kubevnfm_sandbox.seccomp import FilterUnavailable
-from sandbox_kernel import needs_confinement
 
 
 async def shown(tmp_path: Path, *, trust_packages: bool = False) -> object:

@@ -15,7 +15,6 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from certificates import Authority
 from kubevnfm_clients.cluster_access import ClusterAccess, OidcUser, read_access
 from kubevnfm_clients.cluster_api import ClusterApi
 from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable
@@ -25,6 +24,7 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.http import serving
 from kubevnfm_kit.tls import ServerTls
 from kubevnfm_secrets import KeyRing, Secret
+from servers.certificates import Authority
 
 RING = KeyRing.from_text(KeyRing.new_key())
 ENDPOINT = "https://cluster.example:6443"

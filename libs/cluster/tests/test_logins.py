@@ -19,7 +19,7 @@ from kubevnfm_cluster.request import (
 from kubevnfm_cluster.ssh_keys import new_key_pair
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import KeyRing, Secret, hide, map_secrets, mask, opened, sealed
-from ssh_keys import encrypted_key
+from servers.ssh_keys import encrypted_key
 
 RING: Final = KeyRing([b"1" * 32])
 PHRASE: Final = "open sesame"

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.hazmat.primitives.serialization.ssh import SSHPrivateKeyTypes
 from kubevnfm_cluster.ssh_keys import LONGEST_KEY, MOST_ROUNDS, KeyUnusable, new_key_pair, read_private_key
-from ssh_keys import quick
+from servers.ssh_keys import quick
 
 PHRASE: Final = "open sesame"
 ED25519: Final = ed25519.Ed25519PrivateKey.generate()

@@ -14,7 +14,7 @@ from kubevnfm_csar.archive import extract, open_csar
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import FolderFiles, read_text
 from kubevnfm_csar.limits import Limits
-from package_builder import META, package, raw_zip, v1_files, with_meta, zip_of
+from packages.package_builder import META, package, raw_zip, v1_files, with_meta, zip_of
 
 
 def refusal(path: Path, limits: Limits | None = None) -> PackageRefused:

@@ -11,7 +11,7 @@ from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.limits import Limits
 from kubevnfm_csar.package import Package, read_package
 from kubevnfm_csar.vnfd.model import ScalingAspect, Vnfd
-from package_builder import ONE_VNFD, with_meta, zip_of
+from packages.package_builder import ONE_VNFD, with_meta, zip_of
 
 _CPU_S = 4.0
 """Each of the packages here takes below 2 s, and takes minutes where the time grows with the square."""

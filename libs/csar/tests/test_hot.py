@@ -9,7 +9,7 @@ from kubevnfm_csar.archive import extract, open_csar
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import FolderFiles
 from kubevnfm_csar.hot import read_base_hot
-from package_builder import MASTER_HOT, TOP_HOT, package, v1_files
+from packages.package_builder import MASTER_HOT, TOP_HOT, package, v1_files
 
 
 def test_templates_are_found_in_the_archive_and_in_the_folder_alike(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.hot import read_base_hot
 from kubevnfm_csar.pack import main, pack
 from kubevnfm_csar.vnfd.read import flavour_template
-from package_builder import v1_files
+from packages.package_builder import v1_files
 
 SAMPLES = Path(__file__).parents[3] / "deploy/samples"
 

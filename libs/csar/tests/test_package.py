@@ -9,7 +9,7 @@ import pytest
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import inside
 from kubevnfm_csar.package import Package, read_package
-from package_builder import META, ONE_VNFD, package, v1_files, zip_of
+from packages.package_builder import META, ONE_VNFD, package, v1_files, zip_of
 
 
 def test_the_listing_parts_descriptor_images_and_artifacts(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from kubevnfm_csar.limits import Limits
 from kubevnfm_csar.manifest import split_signature
 from kubevnfm_csar.package import describe
 from kubevnfm_csar.signed import signed_archive, uncovered
-from package_builder import ONE_VNFD, zip_of
+from packages.package_builder import ONE_VNFD, zip_of
 
 CMS = "-----BEGIN CMS-----\nMIIG\n-----END CMS-----\n"
 

@@ -11,7 +11,7 @@ from kubevnfm_csar.errors import PackageRefused, UnknownFlavour, UnknownLevel
 from kubevnfm_csar.files import FolderFiles
 from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_csar.vnfd.read import flavour_template, read_vnfd
-from package_builder import TYPES, flavour, package, v1_files, v2_files, with_meta, zip_of
+from packages.package_builder import TYPES, flavour, package, v1_files, v2_files, with_meta, zip_of
 
 
 def vnfd_of(folder: Path, files: dict[str, str | bytes] | None = None) -> Vnfd:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import TypeVar
 
 import pytest
+from clouds.openstack_stand import standing
 from keystoneauth1 import exceptions
 from kubevnfm_keystone import ApplicationCredentials, Failure, KeystoneLogin, KeystoneSession, failure_of
 from kubevnfm_lab.openstack.settings import CloudSettings
-from openstack_stand import standing
 
 T = TypeVar("T")
 

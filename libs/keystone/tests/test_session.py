@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from certificates import Authority
 from kubevnfm_keystone import Failure, KeystoneLogin, KeystoneSession, failure_of
+from servers.certificates import Authority
 
 LOGIN = KeystoneLogin("", username="u", password="hidden-password", project="p")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
-from certificates import Authority, Pair
 from kubevnfm_kit.http import serving
 from kubevnfm_kit.tls import ClientTls, ServerTls, client_context, machine_cas
 from patience import until
+from servers.certificates import Authority, Pair
 
 
 def app() -> web.Application:

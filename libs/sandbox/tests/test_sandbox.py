@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contracts.sandbox_kernel import KERNELS, Kernel, needs_confinement
 from kubevnfm_sandbox import seccomp
 from kubevnfm_sandbox.process import Sandbox
 from kubevnfm_sandbox.runs import Limits, Program, SandboxState, SandboxUnavailable
-from sandbox_kernel import KERNELS, Kernel, needs_confinement
 
 Attack = Callable[..., Coroutine[Any, Any, Any]]
 ENTRY = """

@@ -12,9 +12,9 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+from contracts.sandbox_kernel import ANY_KERNEL, KERNELS, Kernel, files_in_memory, has_printed, sandbox_processes, until
 from kubevnfm_sandbox.process import Sandbox
 from kubevnfm_sandbox.runs import Script, ScriptEnded, ScriptRefused
-from sandbox_kernel import ANY_KERNEL, KERNELS, Kernel, files_in_memory, has_printed, sandbox_processes, until
 
 Run = Callable[..., Coroutine[Any, Any, ScriptEnded]]
 in_one_kernel = pytest.mark.parametrize("kernel", [ANY_KERNEL], indirect=True)

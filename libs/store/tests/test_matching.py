@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import pytest
+from contracts.random_documents import SCALARS, a_filter, a_path, an_object
 from kubevnfm_store.matching import fits, kind_of
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Exists, Filter, HasKey, Op, by
-from random_documents import SCALARS, a_filter, a_path, an_object
 
 
 def for_many_seeds(check: Callable[[int], None]) -> Callable[[], None]:

@@ -1,5 +1,5 @@
 """Fixtures of the worker's tests."""
 
-from worker_world import bus, heard, publish, store
+from worlds.worker_world import bus, heard, publish, store
 
 __all__ = ["bus", "heard", "publish", "store"]

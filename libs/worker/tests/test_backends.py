@@ -16,7 +16,7 @@ from kubevnfm_store.port import AlreadyExists
 from kubevnfm_store.query import Index
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outcome import Done, Outcome, StepContext
-from worker_world import RING, SERVICE, MoodyStore, Work, Worked
+from worlds.worker_world import RING, SERVICE, MoodyStore, Work, Worked
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from kubevnfm_events import CancelStep, CommandFailed, Envelope, Facts, Message
 from kubevnfm_kit.clock import Clock
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 from kubevnfm_worker.worker import CommandWorker
-from set_clock import SetClock
-from worker_world import RING, SERVICE, Heard, MoodyStore, Publisher, Work, Worked, a_command
+from worlds.set_clock import SetClock
+from worlds.worker_world import RING, SERVICE, Heard, MoodyStore, Publisher, Work, Worked, a_command
 
 
 class Cancel(CancelStep, kind="test.worker.cancel", service=SERVICE):

@@ -16,8 +16,8 @@ from kubevnfm_store.port import AlreadyExists, Outgoing, PendingOutbox, Revision
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay, outgoing
 from patience import until_true
-from set_clock import SetClock
-from worker_world import RING, Heard, MoodyStore, Work, Worked, a_command
+from worlds.set_clock import SetClock
+from worlds.worker_world import RING, Heard, MoodyStore, Work, Worked, a_command
 
 THINGS = "things"
 

@@ -11,7 +11,7 @@ from kubevnfm_kit.errors import OutsideUnavailable
 from kubevnfm_kit.run import background, repeat
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_worker.rounds import Rounds
-from set_clock import SetClock
+from worlds.set_clock import SetClock
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

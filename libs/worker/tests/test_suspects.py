@@ -12,8 +12,8 @@ from kubevnfm_events import Envelope, Message
 from kubevnfm_worker.inbox import Claim, Finished, Inbox, Queued, Taken
 from kubevnfm_worker.relay import OutboxRelay
 from kubevnfm_worker.suspects import PARKED_AT_LAST, Suspects
-from set_clock import SetClock
-from worker_world import INBOX, RING, SERVICE, MoodyStore, Worked, a_command
+from worlds.set_clock import SetClock
+from worlds.worker_world import INBOX, RING, SERVICE, MoodyStore, Worked, a_command
 
 LEASE_S = 15.0
 Live = Callable[[str], Inbox]

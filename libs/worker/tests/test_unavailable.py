@@ -19,7 +19,7 @@ from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 from kubevnfm_worker.relay import OutboxRelay
 from kubevnfm_worker.worker import CommandWorker
 from patience import until_true
-from worker_world import INBOX, RING, SERVICE, Heard, MoodyStore, Publisher, Work, Worked, a_command
+from worlds.worker_world import INBOX, RING, SERVICE, Heard, MoodyStore, Publisher, Work, Worked, a_command
 
 ELEVEN_MINUTES = timedelta(minutes=11)
 

@@ -11,7 +11,7 @@ from kubevnfm_events.mgmt import TaskProgressed
 from kubevnfm_kit.errors import OutsideUnavailable, Unprocessable, VnfmError
 from kubevnfm_worker.outcome import Done, Outcome, StepContext, nothing_made
 from kubevnfm_worker.worker import CommandWorker
-from worker_world import RING, SERVICE, Heard, MoodyStore, Publisher, Work, Worked, a_command
+from worlds.worker_world import RING, SERVICE, Heard, MoodyStore, Publisher, Work, Worked, a_command
 
 
 class Scripted:

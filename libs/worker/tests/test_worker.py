@@ -21,8 +21,8 @@ from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 from kubevnfm_worker.relay import OutboxRelay
 from kubevnfm_worker.worker import CommandWorker
 from patience import until_true
-from set_clock import SetClock
-from worker_world import (
+from worlds.set_clock import SetClock
+from worlds.worker_world import (
     INBOX,
     RING,
     SERVICE,

@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 import structlog
-from certificates import Authority, Pair
+from callers.users import HASHED, PASSWORD, basic, bearer, users_file
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_clients import callback
 from kubevnfm_clients.http import OtherServiceError
@@ -25,8 +25,8 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.backends import Backends
 from pydantic import SecretStr, ValidationError
-from receiver_twins import CREDENTIALS_TOKEN, INSTANCE, MASTER, TOKEN, AwaitingLcm, a_body, receiver_settings
-from users import HASHED, PASSWORD, basic, bearer, users_file
+from servers.certificates import Authority, Pair
+from worlds.receiver_twins import CREDENTIALS_TOKEN, INSTANCE, MASTER, TOKEN, AwaitingLcm, a_body, receiver_settings
 
 RING = KeyRing.from_text(KeyRing.new_key())
 

@@ -26,7 +26,7 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_store.query import Query
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.backends import Backends
-from receiver_twins import INSTANCE, MASTER, AwaitingLcm, a_body, a_kubeconfig, receiver_settings
+from worlds.receiver_twins import INSTANCE, MASTER, AwaitingLcm, a_body, a_kubeconfig, receiver_settings
 
 RING = KeyRing.from_text(KeyRing.new_key())
 NOW = datetime(2026, 9, 21, 12, 0, tzinfo=UTC)

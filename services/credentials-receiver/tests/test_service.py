@@ -25,7 +25,15 @@ from kubevnfm_kit.errors import NotFound
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.backends import Backends
-from receiver_twins import CREDENTIALS_TOKEN, INSTANCE, MASTER, AwaitingLcm, a_body, a_kubeconfig, receiver_settings
+from worlds.receiver_twins import (
+    CREDENTIALS_TOKEN,
+    INSTANCE,
+    MASTER,
+    AwaitingLcm,
+    a_body,
+    a_kubeconfig,
+    receiver_settings,
+)
 
 RING = KeyRing.from_text(KeyRing.new_key())
 

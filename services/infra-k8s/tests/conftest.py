@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 import yaml
-from given_identities import GivenIdentities
-from given_vims import GivenVims
 from kubevnfm_clients.outbound import AddressRules
 from kubevnfm_events import Event, PackageRef, VimConnection
 from kubevnfm_events.mgmt import TaskProgressed
@@ -51,8 +49,10 @@ from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.outcome import Done, StepContext
-from loopback import next_address
-from vnf_networks import networks
+from servers.loopback import next_address
+from servers.vnf_networks import networks
+from worlds.given_identities import GivenIdentities
+from worlds.given_vims import GivenVims
 
 
 @pytest.fixture

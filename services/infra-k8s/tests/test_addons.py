@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from capi_management import ADDON, Management, files_of, managed
 from kubevnfm_events import PackageRef
 from kubevnfm_infra_k8s.domain.errors import PolicyViolated
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
@@ -16,6 +15,7 @@ from kubevnfm_infra_k8s.domain.release import ADDONS
 from kubevnfm_infra_k8s.handlers.policy_gate import PolicyGate
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Key
+from worlds.capi_management import ADDON, Management, files_of, managed
 
 OTHER = "Files/addons/other.yaml"
 ROLES = Resource("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", namespaced=False)

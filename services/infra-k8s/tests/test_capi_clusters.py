@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import yaml
-from capi_management import CLASS_VDUS, MACHINES, VDUS, Management, files_of, managed
 from kubevnfm_events.capi import ClusterTimeouts
 from kubevnfm_events.objects import ObjectFacts
 from kubevnfm_infra_k8s.domain.errors import (
@@ -30,6 +29,7 @@ from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Key, is_terminating
 from kubevnfm_lab.kubernetes.store import Change
 from patience import until_true
+from worlds.capi_management import CLASS_VDUS, MACHINES, VDUS, Management, files_of, managed
 
 WORKERS = "Files/kubernetes/workers.yaml"
 NO_KIND = "the cluster serves no kind NoCluster of infrastructure.cluster.x-k8s.io"

@@ -8,7 +8,6 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from capi_management import CLASS_VDUS, Management, files_of, managed
 from kubevnfm_events.capi import ClusterReached, UpdatePart
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsRefused
 from kubevnfm_infra_k8s.domain.workload_clusters.classes import earlier_class
@@ -19,6 +18,7 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_lab.kubernetes.objects import Key, value_at
+from worlds.capi_management import CLASS_VDUS, Management, files_of, managed
 
 CLUSTER, PLANE, WORKERS = (f"Files/kubernetes/{name}.yaml" for name in ("cluster", "control-plane", "workers"))
 TEMPLATES = "openstackmachinetemplates.infrastructure.cluster.x-k8s.io"

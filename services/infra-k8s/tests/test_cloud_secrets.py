@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 import yaml
-from capi_management import VDUS, Management, files_of, managed
-from given_identities import OPENSTACK, GivenIdentities
 from kubevnfm_clients.cloud_identity import CloudIdentity
 from kubevnfm_events.capi import UpdateCluster, UpdatePart
 from kubevnfm_infra_k8s.domain.errors import ObjectsRefused
@@ -19,6 +17,8 @@ from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Key
 from kubevnfm_store.query import Query
 from kubevnfm_worker.outcome import Done
+from worlds.capi_management import VDUS, Management, files_of, managed
+from worlds.given_identities import OPENSTACK, GivenIdentities
 
 SECRET = "Files/kubernetes/cloud-config.yaml"
 CLUSTER, WORKERS = "Files/kubernetes/cluster.yaml", "Files/kubernetes/workers.yaml"

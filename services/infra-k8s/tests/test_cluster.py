@@ -30,7 +30,7 @@ from kubevnfm_kit.http import serving
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_secrets import KeyRing, Secret
-from vnf_networks import networks
+from servers.vnf_networks import networks
 
 Make = Callable[..., dict[str, Any]]
 CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps", namespaced=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from capi_management import Management, files_of, managed
 from kubevnfm_events.capi import UpdatePart
 from kubevnfm_infra_k8s.adapters.documents import (
     RELEASES,
@@ -22,7 +21,8 @@ from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_store.query import AllOf, Query
 from kubevnfm_store.sqlite.store import SqliteStore
-from lives import Lives
+from worlds.capi_management import Management, files_of, managed
+from worlds.lives import Lives
 
 WORKERS = "Files/kubernetes/workers.yaml"
 OTHER = "Files/addons/other.yaml"

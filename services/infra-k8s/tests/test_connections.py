@@ -16,7 +16,7 @@ from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_kit.http import serving
 from kubevnfm_secrets import KeyRing
 from patience import until_true
-from vnf_networks import networks
+from servers.vnf_networks import networks
 
 CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps", namespaced=True)
 RING = KeyRing.from_text(KeyRing.new_key())

@@ -20,8 +20,8 @@ from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
 from patience import until_true
-from set_clock import SetClock
-from vnf_networks import networks
+from servers.vnf_networks import networks
+from worlds.set_clock import SetClock
 
 Make = Callable[..., dict[str, Any]]
 

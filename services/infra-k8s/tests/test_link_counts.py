@@ -37,9 +37,9 @@ from kubevnfm_store.port import Outgoing
 from kubevnfm_store.query import Filter
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
-from link_world import GivenRegions, OneVim
-from set_clock import SetClock
-from watched_store import WatchedStore
+from worlds.link_world import GivenRegions, OneVim
+from worlds.set_clock import SetClock
+from worlds.watched_store import WatchedStore
 
 SPECS: Mapping[str, tuple[str, Body]] = {
     "plain": ("nad", {"macvlan": {"master": "eth0"}}),

@@ -15,7 +15,7 @@ from kubevnfm_infra_k8s.domain.links.types import TYPES, read_spec
 from kubevnfm_infra_k8s.domain.objects import Body
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import Unprocessable
-from link_specs import SPECS
+from worlds.link_specs import SPECS
 
 PLACES = Places(("ns1", "ns2"), "links", "operator")
 SUBNET = {"name": "s", "subnet": "10.1.0.0/24"}

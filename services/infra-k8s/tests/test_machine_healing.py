@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from capi_management import MACHINES, Management, managed
 from kubevnfm_events.capi import (
     ClusterReached,
     ClusterTimeouts,
@@ -19,6 +18,7 @@ from kubevnfm_lab.faults import FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Key
 from kubevnfm_worker.outcome import NotYet
+from worlds.capi_management import MACHINES, Management, managed
 
 
 @pytest.fixture

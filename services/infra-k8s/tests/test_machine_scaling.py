@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from capi_management import CLASS_VDUS, Management, files_of, managed
 from kubevnfm_infra_k8s.domain.errors import ClusterFailed, MachinesMissing, ObjectsNotReady, OutsideAutoscaler
 from kubevnfm_lab.faults import FaultBook
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_lab.kubernetes.objects import Key, value_at
+from worlds.capi_management import CLASS_VDUS, Management, files_of, managed
 
 WORKERS = Key("default", "workload-md-0")
 DEPLOYMENTS = "machinedeployments.cluster.x-k8s.io"

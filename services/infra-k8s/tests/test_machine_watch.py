@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from capi_management import MACHINES, VDUS, Management, managed
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope
@@ -18,6 +17,7 @@ from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_lab.kubernetes.objects import Key
 from kubevnfm_secrets import KeyRing
 from patience import until, until_true
+from worlds.capi_management import MACHINES, VDUS, Management, managed
 
 
 class Watched:

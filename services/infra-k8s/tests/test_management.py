@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import yaml
-from capi_management import files_of
 from kubevnfm_events.capi import CheckClusters, ClustersChecked
 from kubevnfm_infra_k8s.domain.errors import (
     ClustersExist,
@@ -20,6 +19,7 @@ from kubevnfm_lab.faults import FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_lab.kubernetes.objects import Key, value_at
 from kubevnfm_worker.outcome import Done
+from worlds.capi_management import files_of
 
 SAMPLE = files_of("capi-management")
 NOT_YET = 'Internal error occurred: failed calling webhook "validation.cluster.cluster.x-k8s.io": connection refused'

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from capi_management import VDUS, Management, files_of, managed
 from kubevnfm_events.capi import UpdateCluster
 from kubevnfm_infra_k8s.domain.errors import ClusterLost, ObjectMissing, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
@@ -19,6 +18,7 @@ from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_lab.kubernetes.objects import Key
 from kubevnfm_worker.outcome import Done
 from patience import until_true
+from worlds.capi_management import VDUS, Management, files_of, managed
 
 Make = Callable[..., dict[str, Any]]
 CORE, INFRASTRUCTURE = "cluster.x-k8s.io/v1beta2", "infrastructure.cluster.x-k8s.io/v1beta2"

@@ -24,9 +24,9 @@ from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.backends import Backends
-from link_world import OneVim, define
 from pydantic import SecretStr
-from vnf_networks import networks
+from servers.vnf_networks import networks
+from worlds.link_world import OneVim, define
 
 Make = Callable[..., dict[str, Any]]
 

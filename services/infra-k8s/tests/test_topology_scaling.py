@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
-from capi_management import CLASS_VDUS, Management, files_of, managed
 from kubevnfm_events.capi import ClusterReached
 from kubevnfm_infra_k8s.domain.capi.topology import (
     part_of,
@@ -22,6 +21,7 @@ from kubevnfm_infra_k8s.domain.watching.drift import Sighting, judge
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_lab.kubernetes.objects import value_at
+from worlds.capi_management import CLASS_VDUS, Management, files_of, managed
 
 CLUSTERS = Resource("cluster.x-k8s.io/v1beta2", "Cluster", "clusters", namespaced=True)
 CLUSTER = ObjectKey(CLUSTERS.api_version, "Cluster", "default", "workload")

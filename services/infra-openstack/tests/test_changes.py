@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from given_vims import GivenVims
 from kubevnfm_events.stacks import (
     ChangeConnections,
     ChangeTemplate,
@@ -51,7 +50,8 @@ from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.outcome import Done, NotYet, StepContext
 from patience import until_true
-from stack_world import C, FolderPackages, a_change, a_context, a_create, links, openstack_vim
+from worlds.given_vims import GivenVims
+from worlds.stack_world import C, FolderPackages, a_change, a_context, a_create, links, openstack_vim
 
 RING = KeyRing.from_text(KeyRing.new_key())
 

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from given_vims import GivenVims
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope
@@ -21,7 +20,8 @@ from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lab.lab import Lab, LabSettings
 from kubevnfm_lab.openstack.settings import CloudSettings
 from kubevnfm_secrets import KeyRing
-from stack_world import TwinClouds, openstack_vim
+from worlds.given_vims import GivenVims
+from worlds.stack_world import TwinClouds, openstack_vim
 
 RING = KeyRing.from_text(KeyRing.new_key())
 TWO_SERVERS = {

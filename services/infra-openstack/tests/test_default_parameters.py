@@ -11,7 +11,7 @@ from kubevnfm_csar.vnfd.read import read_vnfd
 from kubevnfm_infra_openstack.domain.default_parameters import heat_parameters, with_managed_links, with_requested
 from kubevnfm_infra_openstack.domain.grant import Granted
 from kubevnfm_infra_openstack.domain.request import as_v3
-from stack_world import PACKAGE, links
+from worlds.stack_world import PACKAGE, links
 
 
 @pytest.fixture(scope="module")

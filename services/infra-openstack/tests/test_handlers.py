@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from given_vims import GivenVims
 from kubevnfm_events.stacks import ResourcesCreated, ResourcesDeleted, UserData
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
 from kubevnfm_infra_openstack.adapters.user_data_process import UserDataProcess
@@ -31,7 +30,8 @@ from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.outcome import Done, NotYet
-from stack_world import PACKAGE, FolderPackages, TwinClouds, a_context, a_create, a_delete
+from worlds.given_vims import GivenVims
+from worlds.stack_world import PACKAGE, FolderPackages, TwinClouds, a_context, a_create, a_delete
 
 RING = KeyRing.from_text(KeyRing.new_key())
 

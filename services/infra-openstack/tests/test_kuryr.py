@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from given_vims import GivenVims
+from clouds.openstack_stand import Stand, standing
 from kubevnfm_cluster.kuryr import KuryrParameters
 from kubevnfm_events.kuryr import (
     AwaitTrunks,
@@ -28,8 +28,8 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_lab.openstack.settings import CloudSettings
 from kubevnfm_secrets import KeyRing
 from kubevnfm_worker.outcome import Done, NotYet
-from openstack_stand import Stand, standing
-from stack_world import TwinClouds, a_context, openstack_vim
+from worlds.given_vims import GivenVims
+from worlds.stack_world import TwinClouds, a_context, openstack_vim
 
 POD_SUBNET = "0d6f7c3b-7d3e-4a7e-9e0e-64a1a1a7b0c2"
 KURYR: dict[str, Any] = {

@@ -11,7 +11,6 @@ from shutil import copytree
 from typing import Any
 
 import pytest
-from given_vims import GivenVims
 from kubevnfm_csar.files import FolderFiles
 from kubevnfm_csar.vnfd.read import read_vnfd
 from kubevnfm_events.stacks import ResourcesCreated, StackResources, UserData
@@ -41,7 +40,8 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.outcome import Done, NotYet
 from patience import until_true
-from stack_world import PACKAGE, FolderPackages, a_context, a_create, a_delete, openstack_vim
+from worlds.given_vims import GivenVims
+from worlds.stack_world import PACKAGE, FolderPackages, a_context, a_create, a_delete, openstack_vim
 
 RING = KeyRing.from_text(KeyRing.new_key())
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from given_vims import GivenVims
 from kubevnfm_events import PackageRef
 from kubevnfm_events.stacks import (
     ChangeTemplate,
@@ -39,8 +38,9 @@ from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.outcome import Done
-from stack_world import a_change, a_context, a_create, openstack_vim
-from user_data_packages import FORMS, VDUS, instantiate_body, user_data_package
+from packages.user_data_packages import FORMS, VDUS, instantiate_body, user_data_package
+from worlds.given_vims import GivenVims
+from worlds.stack_world import a_change, a_context, a_create, openstack_vim
 
 RING = KeyRing.from_text(KeyRing.new_key())
 LEVELS = {"VDU1": 3, "VDU2": 1}

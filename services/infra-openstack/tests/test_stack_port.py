@@ -12,7 +12,7 @@ from kubevnfm_infra_openstack.domain.ports import Cloud, StackPort
 from kubevnfm_infra_openstack.domain.stack import SETTLED, StackChange, StackOrder, StackState
 from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import KeyRing
-from stack_world import TwinStacks, openstack_vim
+from worlds.stack_world import TwinStacks, openstack_vim
 
 TEMPLATE = {
     "heat_template_version": "2018-08-31",

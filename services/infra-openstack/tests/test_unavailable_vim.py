@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from given_vims import GivenVims
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import CommandFailed, Envelope
@@ -22,7 +21,8 @@ from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.worker import CommandWorker
-from stack_world import openstack_vim
+from worlds.given_vims import GivenVims
+from worlds.stack_world import openstack_vim
 
 RING = KeyRing.from_text(KeyRing.new_key())
 NOTHING_LISTENS = "http://127.0.0.1:1/v3"

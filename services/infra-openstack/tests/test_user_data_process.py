@@ -13,6 +13,7 @@ from typing import Any
 import pydantic
 import pytest
 import yaml
+from contracts.sandbox_kernel import ANY_KERNEL, KERNELS, Kernel, sandbox_processes, until
 from kubevnfm_events import PackageRef
 from kubevnfm_events.stacks import UserData
 from kubevnfm_infra_openstack.adapters.package_flavours import CachedFlavours
@@ -22,8 +23,7 @@ from kubevnfm_infra_openstack.domain.ports import HeatInput, UserDataInput
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sandbox.answers import AnswerRefused
 from kubevnfm_sandbox.runs import Limits, SandboxUnavailable
-from sandbox_kernel import ANY_KERNEL, KERNELS, Kernel, sandbox_processes, until
-from stack_world import PACKAGE, FolderPackages
+from worlds.stack_world import PACKAGE, FolderPackages
 
 REQUEST = {
     "flavourId": "simple",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from lcm_world import World, lcm_world
+from worlds.lcm_world import World, lcm_world
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -12,8 +12,18 @@ from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.plan import StepState
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_sol.lcm import OperationState
-from stored_operations import FIXTURES, NEXT, OPERATIONS, Case, StoryFile, key_ring, read_story, story_paths, versions
-from stored_replay import cancel, differences, is_cancellable, replay, service_commands
+from worlds.stored_operations import (
+    FIXTURES,
+    NEXT,
+    OPERATIONS,
+    Case,
+    StoryFile,
+    key_ring,
+    read_story,
+    story_paths,
+    versions,
+)
+from worlds.stored_replay import cancel, differences, is_cancellable, replay, service_commands
 
 
 def one_way(number: int, case: Case) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from kubevnfm_lab.machines import MachineSettings
-from mgmt_lab import MgmtLab
+from worlds.mgmt_lab import MgmtLab
 
 
 @pytest.fixture

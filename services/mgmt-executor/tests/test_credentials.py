@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import yaml
-from given_vims import GivenVims
 from kubevnfm_clients import callback
 from kubevnfm_clients.cluster_api import ClusterApi
 from kubevnfm_clients.kubeconfig import kubeconfig_connection
@@ -41,8 +40,9 @@ from kubevnfm_secrets import KeyRing, revealed
 from kubevnfm_store.query import Query
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.outcome import Done, StepContext
-from own_receiver import INSTANCE, MASTER, Receiver
-from workload_credentials import CLUSTER, SECRET, CapiSite
+from servers.own_receiver import INSTANCE, MASTER, Receiver
+from worlds.given_vims import GivenVims
+from worlds.workload_credentials import CLUSTER, SECRET, CapiSite
 
 RING = KeyRing.from_text(KeyRing.new_key())
 

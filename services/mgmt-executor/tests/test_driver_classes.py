@@ -9,6 +9,7 @@ from textwrap import dedent, indent
 from typing import Any
 
 import pytest
+from contracts.sandbox_kernel import needs_confinement
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding
@@ -23,8 +24,7 @@ from kubevnfm_sandbox.answers import AnswerRefused
 from kubevnfm_sandbox.runs import Limits
 from kubevnfm_secrets import KeyRing, hide
 from kubevnfm_store.sqlite.store import SqliteStore
-from package_scripts import PACKAGE, PackageScripts
-from sandbox_kernel import needs_confinement
+from worlds.package_scripts import PACKAGE, PackageScripts
 
 RING = KeyRing([b"0" * 32])
 PASSWORD = "hunter2-hunter2"

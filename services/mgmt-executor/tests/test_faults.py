@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
+from clusters.running_clusters import of_phase
 from kubevnfm_mgmt_executor.domain.errors import LoginRefused, NodeFailure, NodeUnreachable
-from mgmt_lab import MgmtLab
-from running_clusters import of_phase
+from worlds.mgmt_lab import MgmtLab
 
 LIMITS = {"ssh_ready": 3, "node_install": 60, "command": 3, "node_ready": 20}
 FULL = "cannot copy extracted data for './usr/bin/kubelet': failed to write (No space left on device)"

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from kubevnfm_events.mgmt import ManagedNode, RunPhase
-from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, NodeNotDrained
-from kubevnfm_store.query import Query
-from mgmt_lab import MgmtLab
-from running_clusters import (
+from clusters.running_clusters import (
     a_named_cluster,
     bare,
     budget,
@@ -22,6 +18,10 @@ from running_clusters import (
     send,
     web,
 )
+from kubevnfm_events.mgmt import ManagedNode, RunPhase
+from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, NodeNotDrained
+from kubevnfm_store.query import Query
+from worlds.mgmt_lab import MgmtLab
 
 START = (("cordon", "master10"), ("drain", "worker21"), ("delete", "worker21"))
 END = (

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from clusters.running_clusters import hosts_of, node_of, of_phase, replaced
 from kubevnfm_events.common import ClusterAccess
 from kubevnfm_events.mgmt import ManagedNode, PhaseDone, RunPhase
 from kubevnfm_mgmt_executor.domain.errors import NodeFailure
-from mgmt_lab import MgmtLab
-from running_clusters import hosts_of, node_of, of_phase, replaced
+from worlds.mgmt_lab import MgmtLab
 
 NAMES = ["master10", "master11", "master12"]
 START = (

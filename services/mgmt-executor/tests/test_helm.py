@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful
-from mgmt_lab import MgmtLab
+from worlds.mgmt_lab import MgmtLab
 
 PATH: Final = "Scripts/install_helm.sh"
 ASKED: Final = {"helm_installation_script_path": PATH, "proxy": {"https_proxy": "http://proxy.example.com:3128"}}

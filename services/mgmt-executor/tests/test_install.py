@@ -12,7 +12,6 @@ from typing import Any
 
 import asyncssh
 import pytest
-from kill_steps import killed_at
 from kubevnfm_cluster.parameters import ROOT
 from kubevnfm_cluster.rules import SharedAddress
 from kubevnfm_kit.errors import InvalidInput, Unprocessable, VnfmError
@@ -27,8 +26,9 @@ from kubevnfm_mgmt_executor.domain.errors import (
 )
 from kubevnfm_secrets import hide
 from kubevnfm_store.query import Query
-from mgmt_lab import MgmtLab
-from ssh_keys import encrypted_key
+from servers.ssh_keys import encrypted_key
+from worlds.kill_steps import killed_at
+from worlds.mgmt_lab import MgmtLab
 
 STEPS = (
     ("reach", "master10"),

@@ -16,7 +16,7 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_mgmt_executor.adapters.own_files import OwnFiles
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
 from kubevnfm_mgmt_executor.domain.kubernetes.package import MARKER, NEWEST, TASKS_SINCE, interface_of, read_script
-from mgmt_lab import SAMPLE
+from worlds.mgmt_lab import SAMPLE
 
 SCRIPT = SAMPLE / "Scripts/install_k8s_cluster.sh"
 

@@ -19,7 +19,7 @@ from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful
 from kubevnfm_mgmt_executor.domain.kuryr.configuration import kuryr_conf, neutron_conf, rendered
 from kubevnfm_mgmt_executor.domain.kuryr.manifests import manifests
 from kubevnfm_secrets import Secret, hide
-from mgmt_lab import MgmtLab
+from worlds.mgmt_lab import MgmtLab
 
 KURYR = {
     "pod_security_group_ids": ["pods"],

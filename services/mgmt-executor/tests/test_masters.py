@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from kill_steps import killed_at
 from kubevnfm_events.mgmt import ManagedNode, PhaseDone, RunPhase
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_lab.machines.programs.kubeadm.join import VOTING
 from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, NodeUnreachable
-from mgmt_lab import MgmtLab
+from worlds.kill_steps import killed_at
+from worlds.mgmt_lab import MgmtLab
 
 STEPS = (("balance", "master10"), ("join_master", "master11"), ("verify", "master10"))
 

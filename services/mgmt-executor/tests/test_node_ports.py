@@ -11,8 +11,8 @@ from kubevnfm_events.mgmt import ManagedNode, Phase, RunPhase
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_mgmt_executor.domain.errors import AddressRefused, CommandUnsuccessful, LoginRefused
 from kubevnfm_secrets import hide, sealing
-from mgmt_lab import MgmtLab
-from ssh_keys import encrypted_key
+from servers.ssh_keys import encrypted_key
+from worlds.mgmt_lab import MgmtLab
 
 SERVICES = (
     ServiceFacts(namespace="default", name="web", node_ports=(30080, 30443)),

@@ -9,6 +9,7 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+from contracts.sandbox_kernel import has_printed, needs_confinement, until
 from kubevnfm_events.mgmt import RunScript, ScriptDone
 from kubevnfm_mgmt_executor.domain.scripts import ScriptFailed, ScriptTimedOut
 from kubevnfm_mgmt_executor.wiring import INDEXES
@@ -16,8 +17,7 @@ from kubevnfm_sandbox.answers import AnswerRefused
 from kubevnfm_sandbox.runs import Limits, SandboxUnavailable, ScriptRefused
 from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_store.sqlite.store import SqliteStore
-from package_scripts import PACKAGE, PackageScripts
-from sandbox_kernel import has_printed, needs_confinement, until
+from worlds.package_scripts import PACKAGE, PackageScripts
 
 RING = KeyRing([b"0" * 32])
 PASSWORD = "hunter2-hunter2"

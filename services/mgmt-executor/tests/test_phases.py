@@ -28,7 +28,7 @@ from kubevnfm_mgmt_executor.domain.kubernetes.phases import (
 )
 from kubevnfm_mgmt_executor.domain.kubernetes.tasks import TASKS
 from kubevnfm_store.query import Query, by
-from mgmt_lab import MgmtLab
+from worlds.mgmt_lab import MgmtLab
 
 CLUSTER_DRIVERS = {"kubernetes", "kuryr-kubernetes", "mgmt-drivers-kubernetes"}
 RELEASED_TASKS = {"reach", "copy", "prepare", "init", "network", "admin", "join", "label", "verify"}

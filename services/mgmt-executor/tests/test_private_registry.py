@@ -12,7 +12,6 @@ from typing import Any
 
 import aiohttp
 import pytest
-from certificates import Authority
 from kubevnfm_cluster.registry_vnf import REGISTRY_VNF
 from kubevnfm_events.common import PackageRef
 from kubevnfm_events.mgmt import ManagedNode, Phase, RunPhase
@@ -22,7 +21,8 @@ from kubevnfm_lab.machines.registry import RegistryPort
 from kubevnfm_lab.machines.systems import DEBIAN, UBUNTU
 from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful
 from kubevnfm_secrets import hide
-from mgmt_lab import MgmtLab
+from servers.certificates import Authority
+from worlds.mgmt_lab import MgmtLab
 
 LOGIN = {"ssh_cp_name": "CP1", "ssh_username": "ubuntu", "ssh_password": "ubuntu"}
 DRIVER = "mgmt-drivers-private-registry"

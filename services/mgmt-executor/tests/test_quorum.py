@@ -13,7 +13,7 @@ from kubevnfm_events.mgmt import ManagedNode
 from kubevnfm_mgmt_executor.domain.kubernetes.answers import MembersAnswer
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import Cluster
 from kubevnfm_mgmt_executor.domain.kubernetes.quorum import QuorumAtRisk, heal_order, next_to_heal, takes_part
-from mgmt_lab import MgmtLab
+from worlds.mgmt_lab import MgmtLab
 
 
 class Etcd:

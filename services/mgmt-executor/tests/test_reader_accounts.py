@@ -23,8 +23,8 @@ from kubevnfm_mgmt_executor.domain.capi.errors import ReaderRefused
 from kubevnfm_mgmt_executor.domain.capi.reader_accounts import make_reader, remove_reader
 from kubevnfm_secrets import KeyRing, Secret
 from patience import until_true
-from real_kubernetes import RealKubernetes
-from workload_credentials import CapiSite, a_crd
+from real.real_kubernetes import RealKubernetes
+from worlds.workload_credentials import CapiSite, a_crd
 
 RING = KeyRing.from_text(KeyRing.new_key())
 REAL = RealKubernetes.from_environment()

@@ -12,7 +12,7 @@ import pytest
 from kubevnfm_lab.machines import MachineSettings
 from kubevnfm_lab.machines.systems import DEBIAN
 from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful
-from mgmt_lab import MgmtLab
+from worlds.mgmt_lab import MgmtLab
 
 
 @pytest.mark.parametrize(("version", "pause"), [("1.29.12", "3.9"), ("v1.30.8", "3.9"), ("1.34.10", "3.10.1")])

@@ -14,11 +14,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
-from certificates import Authority
 from kubevnfm_kit.http import serving
 from kubevnfm_kit.tls import ClientTls, ServerTls
 from kubevnfm_mgmt_executor.adapters.receivers import HttpReceivers
 from kubevnfm_mgmt_executor.domain.capi.answers import Answer, Silence
+from servers.certificates import Authority
 
 
 @dataclass

@@ -14,7 +14,6 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from certificates import Authority
 from kubevnfm_cluster.registries import Registry
 from kubevnfm_events.mgmt import ManagedNode
 from kubevnfm_kit.errors import Unprocessable
@@ -22,7 +21,8 @@ from kubevnfm_lab.machines.registry import RegistryPort, RegistrySettings
 from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful
 from kubevnfm_mgmt_executor.domain.kubernetes.registry_files import hosts_toml, listed, on_the_node
 from kubevnfm_secrets import Secret
-from mgmt_lab import MgmtLab
+from servers.certificates import Authority
+from worlds.mgmt_lab import MgmtLab
 
 LOGIN = {"username": "tacker", "password": 'pa:s"\\w$(reboot)'}
 NAME = "registry.example.com"

@@ -7,14 +7,7 @@ import time
 from collections.abc import Sequence
 
 import pytest
-from kill_steps import killed_at
-from kubevnfm_events.common import ClusterAccess
-from kubevnfm_events.mgmt import ManagedNode
-from kubevnfm_kit.errors import Unprocessable
-from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, LoginRefused, NodeFailure, NodeNotDrained
-from kubevnfm_store.query import Query
-from mgmt_lab import MgmtLab
-from running_clusters import (
+from clusters.running_clusters import (
     a_named_cluster,
     bare,
     budget,
@@ -27,6 +20,13 @@ from running_clusters import (
     until_dns,
     web,
 )
+from kubevnfm_events.common import ClusterAccess
+from kubevnfm_events.mgmt import ManagedNode
+from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, LoginRefused, NodeFailure, NodeNotDrained
+from kubevnfm_store.query import Query
+from worlds.kill_steps import killed_at
+from worlds.mgmt_lab import MgmtLab
 
 OUT = (
     ("facts", "master10"),

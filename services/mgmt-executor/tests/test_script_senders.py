@@ -13,8 +13,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from certificates import Authority
-from given_vims import GivenVims
+from contracts.sandbox_kernel import KERNELS, Kernel, has_printed, until
 from kubevnfm_clients import callback
 from kubevnfm_clients.cluster_api import ClusterApi
 from kubevnfm_clients.vnf_networks import addresses_of
@@ -36,12 +35,13 @@ from kubevnfm_mgmt_executor.wiring import INDEXES
 from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_store.query import Query
 from kubevnfm_store.sqlite.store import SqliteStore
-from own_receiver import INSTANCE, MASTER, Receiver
-from package_scripts import PACKAGE, PackageScripts
-from package_variants import SAMPLES
-from sandbox_kernel import KERNELS, Kernel, has_printed, until
-from vnf_networks import networks
-from workload_credentials import CLUSTER, SECRET, CapiSite
+from packages.package_variants import SAMPLES
+from servers.certificates import Authority
+from servers.own_receiver import INSTANCE, MASTER, Receiver
+from servers.vnf_networks import networks
+from worlds.given_vims import GivenVims
+from worlds.package_scripts import PACKAGE, PackageScripts
+from worlds.workload_credentials import CLUSTER, SECRET, CapiSite
 
 RING = KeyRing.from_text(KeyRing.new_key())
 SAMPLE = "Scripts/send_credentials.py"

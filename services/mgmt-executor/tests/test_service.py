@@ -9,7 +9,6 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from given_vims import GivenVims
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import CommandFailed, Envelope, Event, VimConnection
@@ -20,9 +19,10 @@ from kubevnfm_mgmt_executor.wiring import MgmtExecutor, mgmt_executor
 from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_store.query import Query
 from kubevnfm_worker.backends import Backends
-from mgmt_lab import MgmtLab
 from pydantic import SecretStr
-from vnf_networks import networks
+from servers.vnf_networks import networks
+from worlds.given_vims import GivenVims
+from worlds.mgmt_lab import MgmtLab
 
 TOKEN = "internal-token-of-the-tests"
 

@@ -28,9 +28,9 @@ from kubevnfm_mgmt_executor.domain.errors import (
     TransferRefused,
 )
 from kubevnfm_mgmt_executor.domain.ports import Address, Bastion, Login, Machine
-from mgmt_lab import MgmtLab
-from openssh import OpenSsh, openssh
-from vnf_networks import networks
+from servers.openssh import OpenSsh, openssh
+from servers.vnf_networks import networks
+from worlds.mgmt_lab import MgmtLab
 
 
 @dataclass

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
+from clusters.running_clusters import of_phase, replaced, send
+from clusters.storage_clusters import manifest
 from kubevnfm_events.common import ClusterAccess
 from kubevnfm_events.mgmt import ManagedNode, RunPhase
 from kubevnfm_kit.errors import Unprocessable
@@ -17,9 +19,7 @@ from kubevnfm_mgmt_executor.domain.errors import CommandUnsuccessful, NodeFailur
 from kubevnfm_mgmt_executor.domain.kubernetes.cluster import read_cluster
 from kubevnfm_mgmt_executor.domain.kubernetes.phases import finish_healing
 from kubevnfm_mgmt_executor.domain.kubernetes.storage import Volume, VolumesInUse, in_use
-from mgmt_lab import MgmtLab
-from running_clusters import of_phase, replaced, send
-from storage_clusters import manifest
+from worlds.mgmt_lab import MgmtLab
 
 VOLUMES = "/api/v1/persistentvolumes"
 LIMITS = {"ssh_ready": 20, "node_install": 60, "command": 10, "node_ready": 20}

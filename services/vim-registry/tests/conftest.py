@@ -1,5 +1,5 @@
 """Fixtures of vim-registry's tests."""
 
-from vim_world import cluster, lab, make_cluster, settings, world
+from worlds.vim_world import cluster, lab, make_cluster, settings, world
 
 __all__ = ["cluster", "lab", "make_cluster", "settings", "world"]

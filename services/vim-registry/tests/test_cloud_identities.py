@@ -12,7 +12,7 @@ from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.openstack.tokens import ApplicationCredential
 from kubevnfm_secrets import revealed
 from kubevnfm_store.query import Query
-from vim_world import RING, World
+from worlds.vim_world import RING, World
 
 INSTANCE = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 NAME = f"kubevnfm-{INSTANCE}"

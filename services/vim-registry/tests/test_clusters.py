@@ -31,7 +31,7 @@ from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import Secret, revealed
 from kubevnfm_vim_registry.settings import Settings
-from vim_world import RING, World, running
+from worlds.vim_world import RING, World, running
 
 KUBERNETES = "ETSINFV.KUBERNETES.V_1"
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import aiohttp
 import pytest
-from hostile import Hostile, hostile_server
 from kubevnfm_clients.multicloud.errors import RegionUnavailable
 from kubevnfm_clients.multicloud.regions import ObjectsWanted
 from kubevnfm_kit.clock import SystemClock
@@ -21,7 +20,8 @@ from kubevnfm_vim_registry.adapters.kubernetes_regions import KubernetesRegions
 from kubevnfm_vim_registry.domain.errors import VimRefused
 from kubevnfm_vim_registry.domain.record import VimRecord
 from kubevnfm_vim_registry.region_reading import RegionReading
-from vim_world import RING
+from servers.hostile import Hostile, hostile_server
+from worlds.vim_world import RING
 
 Bodies = Callable[[str], Any]
 """The body of an answer, by the path of the request."""

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from kubeconfigs import a_kubeconfig, encoded
 from kubevnfm_clients.multicloud.regions import HttpCloudRegions, RegionRequest
 from kubevnfm_events import VimConnection
 from kubevnfm_events.vim import (
@@ -25,8 +24,9 @@ from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import Secret
 from kubevnfm_vim_registry.domain.expiry import first_expiry
 from kubevnfm_vim_registry.settings import Settings
-from set_clock import SetClock
-from vim_world import RING, TOKEN, World, running
+from worlds.kubeconfigs import a_kubeconfig, encoded
+from worlds.set_clock import SetClock
+from worlds.vim_world import RING, TOKEN, World, running
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -15,7 +15,7 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import revealed
 from kubevnfm_vim_registry.settings import Settings
-from vim_world import RING, World, running
+from worlds.vim_world import RING, World, running
 
 LOGIN = {"username": "nfv", "user_domain_name": "Default", "password": "nfv", "cert_verify": "False"}
 

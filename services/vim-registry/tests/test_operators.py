@@ -18,7 +18,7 @@ from kubevnfm_lab.lab import Lab
 from kubevnfm_secrets import revealed
 from kubevnfm_vim_registry.settings import Settings
 from structlog.testing import capture_logs
-from vim_world import RING, World, running
+from worlds.vim_world import RING, World, running
 
 OPENSTACK = "ETSINFV.OPENSTACK_KEYSTONE.V_3"
 KUBERNETES = "ETSINFV.KUBERNETES.V_1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubevnfm_secrets import Secret
 from kubevnfm_vim_registry.domain.record import VimRecord
 from kubevnfm_vim_registry.records import COLLECTION
-from vim_world import RING, World
+from worlds.vim_world import RING, World
 
 EARLIER = {
     "name": "cluster",

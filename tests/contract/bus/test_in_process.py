@@ -7,7 +7,7 @@ import functools
 from collections.abc import AsyncIterator
 
 import pytest
-from bus_suite import NEVER_S, RING, Background, MessageBusSuite, OpenBus, Recorder, Words
+from contracts.bus_suite import NEVER_S, RING, Background, MessageBusSuite, OpenBus, Recorder, Words
 from kubevnfm_bus.errors import BusClosed
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import aio_pika
 import pytest
-from bus_suite import RING, Background, MessageBusSuite, OpenBus, Recorder, Words
+from contracts.bus_suite import RING, Background, MessageBusSuite, OpenBus, Recorder, Words
 from kubevnfm_bus.port import Ack, Again, Delivery, MessageBus, Verdict
 from kubevnfm_bus.rabbit import RabbitBus
 from patience import until_true

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from bus_suite import RING, Recorder, Words, new_words
+from contracts.bus_suite import RING, Recorder, Words, new_words
 from kubevnfm_bus import rabbit_link
 from kubevnfm_bus.rabbit import RabbitBus
-from mute_broker import CONFIRM, DECLARED, MuteBroker, mute_broker
+from servers.mute_broker import CONFIRM, DECLARED, MuteBroker, mute_broker
 from servers.rabbitmq import RabbitServer
 
 pytestmark = pytest.mark.server

@@ -7,12 +7,12 @@ import random
 from collections.abc import Collection, Iterator
 
 import pytest
+from contracts.random_documents import a_filter, an_object
 from kubevnfm_store.matching import fits
 from kubevnfm_store.mongo.store import MongoStore
 from kubevnfm_store.port import DocumentStore, StoreUnavailable
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Exists, Filter, HasKey, Index, Query
 from kubevnfm_store.sqlite.store import SqliteStore
-from random_documents import a_filter, an_object
 
 
 def kinds(sought: Filter) -> Iterator[str]:

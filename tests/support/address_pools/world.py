@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
-from documented import Documented, an_app
+from callers.documented import Documented, an_app
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
 from kubevnfm_kit.http import serving
@@ -20,8 +20,8 @@ from kubevnfm_lcm_api.gateway.openapi.document import make_document
 from kubevnfm_lcm_api.http.context import HttpContext
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
-from lcm_world import Answer
-from set_clock import SetClock
+from worlds.lcm_world import Answer
+from worlds.set_clock import SetClock
 
 from address_pools import api
 from address_pools.client import HttpAddressPools

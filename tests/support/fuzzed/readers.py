@@ -35,7 +35,7 @@ from kubevnfm_mgmt_executor.domain.kubernetes.built import read_configuration
 from kubevnfm_sandbox.answers import Answer, AnswerRefused, read_answer
 from kubevnfm_sol.lcm import InstantiateVnfRequest
 from kubevnfm_vim_registry.domain.expiry import first_expiry
-from package_builder import ONE_VNFD, v1_files, v2_files, with_meta
+from packages.package_builder import ONE_VNFD, v1_files, v2_files, with_meta
 
 from fuzzed.inputs import from_bytes, from_file_trees, from_files, from_trees, zipped
 

@@ -1,1 +1,1 @@
-"""Real servers for tests: started on loopback with their own folder and ports, and stopped by process id."""
+"""Servers and processes that tests start."""

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
-from loopback import next_address
+from servers.loopback import next_address
 
 APPLY = "application/apply-patch+yaml"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from clouds.openstack_stand import Stand, standing
 from kubevnfm_lab.openstack.settings import CloudSettings
-from openstack_stand import Stand, standing
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import Any
 
 import openstack
 import pytest
+from clouds.openstack_stand import Json, Stand
 from openstack import exceptions
-from openstack_stand import Json, Stand
 
 BALANCED: Json = {
     "heat_template_version": "2018-08-31",

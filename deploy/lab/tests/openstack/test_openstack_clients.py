@@ -7,13 +7,13 @@ from typing import Any
 
 import openstack
 import pytest
+from clouds.openstack_stand import Stand
 from heatclient import client as heatclient
 from heatclient import exc
 from keystoneauth1 import session
 from keystoneauth1.identity import v3
 from openstack import exceptions
-from openstack_stand import Stand
-from openstack_templates import CLUSTER, CLUSTER_FILES, SMALL, VERSION
+from packages.openstack_templates import CLUSTER, CLUSTER_FILES, SMALL, VERSION
 
 
 def connected(auth_url: str, password: str = "nfv") -> Any:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openstack_stand import Answer, Stand
-from openstack_templates import CLUSTER, CLUSTER_FILES, VERSION
+from clouds.openstack_stand import Answer, Stand
+from packages.openstack_templates import CLUSTER, CLUSTER_FILES, VERSION
 
 FACTS: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "facts.json").read_text())
 SHOWN_TO_EVERYONE = "OS-EXT-SRV-ATTR:host"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from openstack_stand import Json, Stand, path_of
-from openstack_templates import CLUSTER, CLUSTER_FILES, VERSION
+from clouds.openstack_stand import Json, Stand, path_of
+from packages.openstack_templates import CLUSTER, CLUSTER_FILES, VERSION
 
 SERIES = (
     VERSION

@@ -7,9 +7,9 @@ from typing import Any
 
 import aiohttp
 import pytest
+from clouds.openstack_stand import Stand, path_of
 from kubevnfm_lab.openstack.settings import CloudSettings
-from openstack_stand import Stand, path_of
-from openstack_templates import SMALL, VERSION
+from packages.openstack_templates import SMALL, VERSION
 
 PORT = VERSION + 'resources: {x: {type: "OS::Neutron::Port", properties: {network: net0}}}'
 VOLUME = VERSION + 'resources: {x: {type: "OS::Cinder::Volume", properties: {size: 5}}}'

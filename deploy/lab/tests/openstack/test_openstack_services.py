@@ -8,8 +8,8 @@ import time
 from typing import Any
 
 import pytest
+from clouds.openstack_stand import Json, Stand
 from kubevnfm_lab.openstack.settings import CloudSettings, Credentials
-from openstack_stand import Json, Stand
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGtleWtleWtleWtleWtleWtleWtleWtleWtleWtleWtl someone"
 
@@ -333,7 +333,7 @@ class TestNeutron:
         assert stand.left() == {}
 
     async def test_two_clouds_have_different_addresses(self, stand: Stand) -> None:
-        from openstack_stand import standing
+        from clouds.openstack_stand import standing
 
         async with standing(CloudSettings()) as other:
             assert other.cloud.addresses.octet != stand.cloud.addresses.octet

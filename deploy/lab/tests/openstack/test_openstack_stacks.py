@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from clouds.openstack_stand import Stand, path_of
 from kubevnfm_lab.openstack.settings import CloudSettings, Durations
-from openstack_stand import Stand, path_of
-from openstack_templates import CLUSTER, CLUSTER_FILES, SMALL, VERSION
+from packages.openstack_templates import CLUSTER, CLUSTER_FILES, SMALL, VERSION
 
 TWO_TESTS = (
     VERSION

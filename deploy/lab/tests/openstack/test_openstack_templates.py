@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from openstack_stand import Stand, path_of
-from openstack_templates import VERSION, WORKER
+from clouds.openstack_stand import Stand, path_of
+from packages.openstack_templates import VERSION, WORKER
 
 FUNCTIONS = (
     VERSION

@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 import openstack
-from openstack_stand import Stand, path_of
-from openstack_templates import VERSION
+from clouds.openstack_stand import Stand, path_of
+from packages.openstack_templates import VERSION
 
 TYPED_VOLUME = (
     VERSION

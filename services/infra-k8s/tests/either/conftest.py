@@ -23,8 +23,8 @@ from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_secrets import KeyRing, Secret
 from patience import until_true
-from real_kubernetes import RealKubernetes
-from vnf_networks import networks
+from real.real_kubernetes import RealKubernetes
+from servers.vnf_networks import networks
 
 REAL = RealKubernetes.from_environment()
 _RBAC = "rbac.authorization.k8s.io/v1"

@@ -7,10 +7,10 @@ import base64
 from pathlib import Path
 from typing import Any
 
-from certificates import Authority
-from kubernetes_objects import an_object
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, field_at
+from packages.kubernetes_objects import an_object
 from patience import until_true
+from servers.certificates import Authority
 
 HOOKS = "admissionregistration.k8s.io/v1"
 DEFINITIONS = "apiextensions.k8s.io/v1"

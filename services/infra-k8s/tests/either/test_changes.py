@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubernetes_objects import a_deployment, a_pod, an_object
 from kubevnfm_events.objects import ObjectFacts, ObjectsApplied, VduTarget
 from kubevnfm_infra_k8s.domain.changing.applied_fields import applied_part, applied_version
 from kubevnfm_infra_k8s.domain.errors import ObjectsRefused
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, annotations_of, labels_of
+from packages.kubernetes_objects import a_deployment, a_pod, an_object
 
 VDUS = (VduTarget(vdu_id="WEB", name="web"), VduTarget(vdu_id="BARE", name="bare"))
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kubernetes_objects import a_deployment, an_object, things_of
 from kubevnfm_infra_k8s.domain.errors import ObjectsNotGone
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
+from packages.kubernetes_objects import a_deployment, an_object, things_of
 from patience import until_true
 
 CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps", namespaced=True)

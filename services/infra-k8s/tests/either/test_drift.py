@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certificates import Authority
-from kubernetes_objects import a_deployment, a_job, an_object, things_of
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import Envelope
@@ -25,7 +23,9 @@ from kubevnfm_infra_k8s.domain.watching.object_watches import ObjectWatches
 from kubevnfm_infra_k8s.handlers.comparison import ComparisonHandler
 from kubevnfm_lab.faults import CallLedger
 from kubevnfm_secrets import KeyRing
+from packages.kubernetes_objects import a_deployment, a_job, an_object, things_of
 from patience import until, until_true
+from servers.certificates import Authority
 
 RBAC = "rbac.authorization.k8s.io/v1"
 

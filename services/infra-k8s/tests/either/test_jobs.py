@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kubernetes_objects import a_deployment, a_job, a_pod
 from kubevnfm_events.objects import ApplyObjects
 from kubevnfm_infra_k8s.domain.errors import ObjectFailed
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_worker.outcome import Done, NotYet
+from packages.kubernetes_objects import a_deployment, a_job, a_pod
 from patience import until_true
 
 JOBS = Resource("batch/v1", "Job", "jobs", namespaced=True)

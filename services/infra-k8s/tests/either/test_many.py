@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubernetes_objects import an_object
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Propagation
 from kubevnfm_lab.faults import CallLedger
+from packages.kubernetes_objects import an_object
 
 CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps", namespaced=True)
 MANY = [an_object("ConfigMap", f"c{n}", data={"n": str(n)}) for n in range(20)]

@@ -6,9 +6,9 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from kubernetes_objects import an_object
 from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectRefused
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at
+from packages.kubernetes_objects import an_object
 
 SECRETS = Resource("v1", "Secret", "secrets", namespaced=True)
 ONLY_METADATA = {"apiVersion", "kind", "metadata"}

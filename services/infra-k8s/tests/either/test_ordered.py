@@ -9,13 +9,13 @@ from functools import partial
 from typing import Any
 
 import pytest
-from kubernetes_objects import a_deployment, a_job, a_pod, an_object, things_of
 from kubevnfm_events.objects import ObjectsApplied
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_kit.errors import Unprocessable, VnfmError
 from kubevnfm_lab.faults import CallLedger
 from kubevnfm_secrets import Secret
+from packages.kubernetes_objects import a_deployment, a_job, a_pod, an_object, things_of
 from patience import until_true
 
 CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps", namespaced=True)

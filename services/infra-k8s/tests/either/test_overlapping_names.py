@@ -15,14 +15,14 @@ from typing import Any, Final
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kubernetes_objects import an_object
 from kubevnfm_events.objects import LeftObject, ObjectsApplied, VduTarget
 from kubevnfm_infra_k8s.adapters.documents import StoredReleases
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects
 from kubevnfm_infra_k8s.domain.objects import CLAIM_OF_ANNOTATION, INSTANCE_LABEL, ObjectKey, Resource, annotations_of
 from kubevnfm_store.sqlite.store import SqliteStore
-from lives import Lives
+from packages.kubernetes_objects import an_object
 from patience import until_true
+from worlds.lives import Lives
 
 CLAIMS = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True)
 VOLUMES = Resource("v1", "PersistentVolume", "persistentvolumes", namespaced=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubernetes_objects import a_deployment, a_pod, an_object
 from kubevnfm_infra_k8s.domain.errors import ObjectsRefused
 from kubevnfm_secrets import Secret
+from packages.kubernetes_objects import a_deployment, a_pod, an_object
 
 RBAC = "rbac.authorization.k8s.io/v1"
 

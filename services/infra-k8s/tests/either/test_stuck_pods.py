@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from kubernetes_objects import a_deployment, a_pod
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
+from packages.kubernetes_objects import a_deployment, a_pod
 from patience import until_true
 
 DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments", namespaced=True)

@@ -15,9 +15,9 @@ from kubevnfm_infra_k8s.domain.links.spec import Places
 from kubevnfm_infra_k8s.domain.links.types import read_spec
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, labels_of
 from kubevnfm_kit.errors import BeingRemoved, ConflictingInput, InUse, NotFound, RegionLacks, Unprocessable
-from link_specs import SPECS
-from link_world import NAD, NETWORK, LinkWorld, define, link_world
 from patience import until, until_true
+from worlds.link_specs import SPECS
+from worlds.link_world import NAD, NETWORK, LinkWorld, define, link_world
 
 SUBNETS = {"ipv4Subnets": [{"name": "s1", "subnet": "172.16.33.0/24", "gateway": "172.16.33.1/24"}]}
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import aiohttp
 import pytest
-from callers import LIST, PACKAGES, UNKNOWN, V2, VIMS, get, refused
-from certificates import Authority, Pair
+from callers.callers import LIST, PACKAGES, UNKNOWN, V2, VIMS, get, refused
+from callers.users import basic, bearer, hashed, users_file
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.tls import ClientTls
 from kubevnfm_lcm_api.settings import Settings
-from lcm_world import KEY, TOKEN, World, lcm_world
 from pydantic import ValidationError
-from users import basic, bearer, hashed, users_file
+from servers.certificates import Authority, Pair
+from worlds.lcm_world import KEY, TOKEN, World, lcm_world
 
 # --- mode none --------------------------------------------------------------------------------------------------------
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import structlog
-from callers import LIST, PACKAGES, V2, get
-from lcm_world import Answer, lcm_world
-from users import HASHED, PASSWORD, basic, users_file
+from callers.callers import LIST, PACKAGES, V2, get
+from callers.users import HASHED, PASSWORD, basic, users_file
+from worlds.lcm_world import Answer, lcm_world
 
 
 async def test_changing_calls_are_written_down_with_who_and_what_and_no_secret(tmp_path: Path) -> None:

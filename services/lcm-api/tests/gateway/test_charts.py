@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from kubevnfm_events.objects import ApplyObjects, ObjectFacts, ObjectsApplied, ObjectsScaled, PodFacts
 from kubevnfm_secrets import Secret
-from lcm_world import World, sample_request
-from package_variants import variant
+from packages.package_variants import variant
+from worlds.lcm_world import World, sample_request
 
 FILES = {"Files/web/Chart.yaml": "{apiVersion: v2, name: web, version: 1.0.0}\n", "Files/web.tgz": "an archive\n"}
 PHASES = {"modify_information_end": "mgmt-container-update"}

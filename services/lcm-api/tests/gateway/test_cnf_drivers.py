@@ -10,8 +10,8 @@ import pytest
 from kubevnfm_events import ServiceFacts
 from kubevnfm_events.mgmt import RunPhase, RunScript, ScriptAnswer, ScriptDone, ScriptEdit
 from kubevnfm_events.objects import UpdateObjects
-from lcm_world import World, sample_request
-from package_variants import OTHER_CNF, scripted_cluster, variant
+from packages.package_variants import OTHER_CNF, scripted_cluster, variant
+from worlds.lcm_world import World, sample_request
 
 V1_VIM = [{"id": "cluster", "vimId": "VIM_ID", "vimType": "kubernetes"}]
 

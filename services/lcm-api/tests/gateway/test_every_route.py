@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from documented import an_app
+from callers.documented import an_app
 from kubevnfm_lcm_api.http.routes import ROUTES
-from lcm_world import TOKEN, World
+from worlds.lcm_world import TOKEN, World
 from yarl import URL
 
 DESCRIBED = an_app()[ROUTES]

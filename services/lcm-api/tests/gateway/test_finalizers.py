@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_events.objects import DeleteObjects, LeftObject, ObjectsDeleted
-from lcm_world import World
+from worlds.lcm_world import World
 
 DELETE = "infra.k8s.delete_objects"
 FORCE = {"additionalParams": {"capi": {"force_remove_finalizers": True}}}

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from callers import V2, get
+from callers.callers import V2, get
+from callers.users import basic, users_file
 from kubevnfm_kit.connections import Limits
-from lcm_world import World, lcm_world
-from users import basic, users_file
+from worlds.lcm_world import World, lcm_world
 from yarl import URL
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"

@@ -8,10 +8,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from callers import LIST, PACKAGES, V2
+from callers.callers import LIST, PACKAGES, V2
+from callers.users import basic, users_file
 from kubevnfm_access.hosts import KnownHosts, hosts_of
-from lcm_world import TOKEN, Answer, World, lcm_world
-from users import basic, users_file
+from worlds.lcm_world import TOKEN, Answer, World, lcm_world
 
 UNKNOWN = (
     "rebound.example",

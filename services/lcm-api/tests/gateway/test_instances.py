@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from kubevnfm_events.stacks import PortFacts, ResourcesCreated
-from lcm_builders import RESOURCES
-from lcm_world import World, sample_request
+from worlds.lcm_builders import RESOURCES
+from worlds.lcm_world import World, sample_request
 
 VNFD = sample_request("vm", "create")["vnfdId"]
 UNKNOWN = "00000000-0000-4000-8000-000000000000"

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from lcm_world import World, lcm_world
-from note_kind import NOTE, TASKS, notes_registered
+from worlds.lcm_world import World, lcm_world
+from worlds.note_kind import NOTE, TASKS, notes_registered
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 from kubevnfm_store.query import Query, Stored, by
-from lcm_world import World, lcm_world
+from worlds.lcm_world import World, lcm_world
 
 LISTS = {
     "instances v2": "/vnflcm/v2/vnf_instances",

@@ -10,8 +10,8 @@ from kubevnfm_events.capi import CheckClusters, ClustersChecked
 from kubevnfm_events.objects import ApplyObjects, DeleteObjects, LeftObject, ObjectsDeleted, ReplaceObjects
 from kubevnfm_events.vim import RecordCapiProviders
 from kubevnfm_lcm_api.lifecycle.core.dependencies import KEY
-from lcm_world import World
-from management_world import (
+from worlds.lcm_world import World
+from worlds.management_world import (
     OTHER_MANAGEMENT,
     REPLACE,
     applied,
@@ -21,7 +21,7 @@ from management_world import (
     other_version,
     replaced,
 )
-from workload_world import APPLY, built, sent, shown
+from worlds.workload_world import APPLY, built, sent, shown
 
 GRACEFUL, FORCEFUL = {"terminationType": "GRACEFUL"}, {"terminationType": "FORCEFUL"}
 CHECK, DELETE, RECORD = "infra.k8s.check_clusters", "infra.k8s.delete_objects", "vim.record_capi_providers"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from kubevnfm_events.stacks import DeleteResources
-from lcm_builders import RESOURCES
-from lcm_world import TOKEN, World, sample_request
+from worlds.lcm_builders import RESOURCES
+from worlds.lcm_world import TOKEN, World, sample_request
 
 CREATE, DELETE = "infra.openstack.create_resources", "infra.openstack.delete_resources"
 UNKNOWN = "00000000-0000-4000-8000-000000000000"

@@ -7,11 +7,11 @@ from html.parser import HTMLParser
 from typing import Any
 
 from aiohttp import web
-from documented import an_app, documents
+from callers.documented import an_app, documents
 from kubevnfm_lcm_api.gateway.openapi.routes import ROOT
 from kubevnfm_lcm_api.http.documents import DOCUMENTS, document_of
 from kubevnfm_lcm_api.http.routes import ROUTES
-from lcm_world import World
+from worlds.lcm_world import World
 
 
 def nodes(tree: Any) -> list[dict[str, Any]]:

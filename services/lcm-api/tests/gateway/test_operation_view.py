@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.mgmt import TaskProgressed
-from lcm_world import World, lcm_world
+from worlds.lcm_world import World, lcm_world
 
 PHASE = "mgmt.run_phase"
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from kubevnfm_events.objects import ApplyObjects, ObjectsOrder, ReplaceObjects
 from kubevnfm_secrets import revealed
-from lcm_world import RING, World, sample_request
-from package_variants import OTHER_CNF, variant
+from packages.package_variants import OTHER_CNF, variant
+from worlds.lcm_world import RING, World, sample_request
 
 FOLDER = "Files/kubernetes"
 ORDER = f"{FOLDER}/artifact-order.yaml"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from address_pools import api
 from address_pools.world import PoolWorld, pool_world
-from documented import an_app, documents
+from callers.documented import an_app, documents
 from kubevnfm_lcm_api.gateway.openapi.document import make_document
 from kubevnfm_lcm_api.gateway.openapi.routes import ROOT
 from kubevnfm_lcm_api.http.documents import json_pointer

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cnf_world import deployed, of_pods
 from kubevnfm_events.capi import AwaitCluster
 from kubevnfm_events.objects import ObjectsRepaired, ObjectsScaled, RepairObjects, ScaleObjects
-from lcm_world import World
-from workload_world import AWAIT, applied, built, machines, sent, shown
+from worlds.cnf_world import deployed, of_pods
+from worlds.lcm_world import World
+from worlds.workload_world import AWAIT, applied, built, machines, sent, shown
 
 REPAIR, SCALE = "infra.k8s.repair_objects", "infra.k8s.scale_objects"
 BODY: dict[str, Any] = {"additionalParams": {"repair": True}}

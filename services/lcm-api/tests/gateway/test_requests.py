@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 from kubevnfm_csar.pack import pack
 from kubevnfm_events.stacks import ChangeConnections, CreateResources
-from lcm_world import SAMPLES, World, sample_request
+from worlds.lcm_world import SAMPLES, World, sample_request
 
 Change = Callable[[dict[str, Any]], None]
 UNKNOWN = "00000000-0000-4000-8000-000000000000"

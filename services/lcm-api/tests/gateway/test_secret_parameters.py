@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lcm_world import SAMPLES, World, sample_request
+from worlds.lcm_world import SAMPLES, World, sample_request
 
 MARKED_TYPES = """
 data_types:

@@ -20,8 +20,8 @@ from kubevnfm_sol.lcm import (
     ScaleVnfToLevelRequest,
     TerminateVnfRequest,
 )
-from lcm_world import World
 from pydantic import BaseModel
+from worlds.lcm_world import World
 
 
 @pytest.mark.parametrize(

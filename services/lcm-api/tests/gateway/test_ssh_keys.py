@@ -12,8 +12,8 @@ from kubevnfm_cluster.ssh_keys import new_key_pair
 from kubevnfm_events.mgmt import RunPhase
 from kubevnfm_events.stacks import CreateResources
 from kubevnfm_store.query import Query
-from lcm_world import RING, World, sample_request
-from package_variants import KEYED_CLUSTER, keyed_cluster, variant
+from packages.package_variants import KEYED_CLUSTER, keyed_cluster, variant
+from worlds.lcm_world import RING, World, sample_request
 
 CLUSTER: Final = "k8s_cluster_installation_param"
 FIELD: Final = f"additionalParams/{CLUSTER}"

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 import yaml
-from cnf_world import APPLY, OBJECTS, deployed, of_pods
 from kubevnfm_events.objects import (
     ApplyObjects,
     HealObjects,
@@ -31,10 +30,11 @@ from kubevnfm_events.stacks import (
     RestoreResources,
     ScaleResources,
 )
-from lcm_builders import RESOURCES
-from lcm_world import World
-from package_variants import OTHER_CNF, SAMPLES, changed_package, variant
-from vm_packages import OTHER_IMAGE, TWO_FLAVOURS, other_image, two_flavours
+from packages.package_variants import OTHER_CNF, SAMPLES, changed_package, variant
+from packages.vm_packages import OTHER_IMAGE, TWO_FLAVOURS, other_image, two_flavours
+from worlds.cnf_world import APPLY, OBJECTS, deployed, of_pods
+from worlds.lcm_builders import RESOURCES
+from worlds.lcm_world import World
 
 SCALE = "infra.openstack.scale_resources"
 CLUSTER = "k8s_cluster_installation_param"

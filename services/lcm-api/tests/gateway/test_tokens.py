@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from callers import LIST, PACKAGES, UNKNOWN, V2, get, refused
-from identity import AUDIENCE, CLIENT, KeystoneAccount, SigningKey, a_keystone, an_issuer
+from callers.callers import LIST, PACKAGES, UNKNOWN, V2, get, refused
+from callers.users import PASSWORD, bearer, users_file
+from clouds.identity import AUDIENCE, CLIENT, KeystoneAccount, SigningKey, a_keystone, an_issuer
 from keystoneauth1 import session as keystone_sessions
 from keystoneauth1.identity import v3
 from keystoneauth1.loading import get_plugin_loader
-from lcm_world import lcm_world
-from users import PASSWORD, bearer, users_file
+from worlds.lcm_world import lcm_world
 
 # --- bearer: JWT ------------------------------------------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from kubevnfm_events.objects import ApplyObjects, Variables
-from lcm_world import RING, World, sample_request
-from package_variants import OTHER_CNF, variant
+from packages.package_variants import OTHER_CNF, variant
+from worlds.lcm_world import RING, World, sample_request
 
 FILE = "Files/kubernetes/placeholders.yaml"
 TEXT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {level: '${LEVEL:=2}', key: '${KEY}'}\n"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lcm_world import lcm_world, sample_request
-from package_variants import scripted_cluster
+from packages.package_variants import scripted_cluster
+from worlds.lcm_world import lcm_world, sample_request
 
 REASON = "the operation logs in to machines over SSH, and the setting vnf_networks is empty"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from kubevnfm_events.objects import ApplyObjects, DeleteObjects
-from lcm_world import TOKEN, World, sample_request
-from workload_world import APPLY, AWAIT, applied, machines, sent
+from worlds.lcm_world import TOKEN, World, sample_request
+from worlds.workload_world import APPLY, AWAIT, applied, machines, sent
 
 FIELD = "additionalParams/capi/openstack_vim_id"
 

@@ -17,10 +17,10 @@ from kubevnfm_events.capi import (
 from kubevnfm_events.credentials import WithdrawCredentials
 from kubevnfm_events.objects import ApplyObjects, ObjectFacts, ObjectsApplied
 from kubevnfm_events.vim import RegisterReceived, VimRegistered
-from lcm_builders import CREDENTIALS_SENT
-from lcm_world import World, sample_request
-from package_variants import CAPI_WORKLOAD, OTHER_WORKLOAD, SAMPLES, changed_package
-from workload_world import APPLY, AWAIT, KINDS, SHOWN, VNFD, built, machines, sent, shown
+from packages.package_variants import CAPI_WORKLOAD, OTHER_WORKLOAD, SAMPLES, changed_package
+from worlds.lcm_builders import CREDENTIALS_SENT
+from worlds.lcm_world import World, sample_request
+from worlds.workload_world import APPLY, AWAIT, KINDS, SHOWN, VNFD, built, machines, sent, shown
 
 CHECK, REPLACE = "infra.k8s.check_machines", "infra.k8s.replace_machine"
 

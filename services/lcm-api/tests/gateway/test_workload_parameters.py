@@ -6,8 +6,8 @@ import pytest
 from kubevnfm_events.capi import AwaitCluster
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_lcm_api.lifecycle.workloads.capi import capi_parameters
-from lcm_world import World
-from workload_world import built, sent
+from worlds.lcm_world import World
+from worlds.workload_world import built, sent
 
 
 async def test_a_cluster_can_be_ready_once_its_api_server_answers(world: World) -> None:

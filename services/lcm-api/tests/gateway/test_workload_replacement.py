@@ -9,9 +9,9 @@ import pytest
 from kubevnfm_events import CommandFailed
 from kubevnfm_events.capi import ApplyAddons, AwaitCluster, ClusterUpdated, RollOutMachines, UpdateCluster
 from kubevnfm_events.objects import ObjectFacts
-from lcm_world import RING, World
-from package_variants import CAPI_WORKLOAD, OTHER_WORKLOAD, SAMPLES, changed_package
-from workload_world import AWAIT, KINDS, SHOWN, VNFD, built, machines, sent, shown
+from packages.package_variants import CAPI_WORKLOAD, OTHER_WORKLOAD, SAMPLES, changed_package
+from worlds.lcm_world import RING, World
+from worlds.workload_world import AWAIT, KINDS, SHOWN, VNFD, built, machines, sent, shown
 
 ROLL_OUT = {"vnfdId": CAPI_WORKLOAD, "additionalParams": {"capi": {"rollout": True}}}
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from kubevnfm_events.capi import AwaitCluster
 from kubevnfm_events.objects import ScaleObjects
-from lcm_world import World
-from package_variants import SAMPLES
-from workload_world import AWAIT, KINDS, SCALE, SHOWN, TOPOLOGY, VNFD, built, machines, sent, shown
+from packages.package_variants import SAMPLES
+from worlds.lcm_world import World
+from worlds.workload_world import AWAIT, KINDS, SCALE, SHOWN, TOPOLOGY, VNFD, built, machines, sent, shown
 
 OUT = {"type": "SCALE_OUT", "aspectId": "workers", "numberOfSteps": 1}
 

@@ -9,10 +9,10 @@ import pytest
 from kubevnfm_events.credentials import SendCredentials, WithdrawCredentials
 from kubevnfm_events.mgmt import CredentialsSender, RunScript, ScriptDone
 from kubevnfm_events.vim import RegisterReceived
-from lcm_builders import CREDENTIALS_SENT
-from lcm_world import SAMPLES, World, sample_request
-from package_variants import OTHER_WORKLOAD, changed_package, variant
-from workload_world import APPLY, AWAIT, applied, machines, sent
+from packages.package_variants import OTHER_WORKLOAD, changed_package, variant
+from worlds.lcm_builders import CREDENTIALS_SENT
+from worlds.lcm_world import SAMPLES, World, sample_request
+from worlds.workload_world import APPLY, AWAIT, applied, machines, sent
 
 SENDER = "capi-workload-sender"
 VIMS = {"management": {"vimId": "k8s", "vimType": "kubernetes"}}

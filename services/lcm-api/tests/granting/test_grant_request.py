@@ -17,7 +17,7 @@ from kubevnfm_lcm_api.lifecycle.machines.healing import HealVmDraft
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_secrets import hide
 from kubevnfm_sol.lcm import OperationType
-from lcm_builders import (
+from worlds.lcm_builders import (
     ANSWERS,
     CNF_BEFORE,
     RESOURCES,

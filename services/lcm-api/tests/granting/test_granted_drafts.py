@@ -12,7 +12,7 @@ from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_lcm_api.lifecycle.scripts.steps import RunScriptPhase
 from kubevnfm_secrets import Secret
 from kubevnfm_sol.granting import Grant
-from lcm_builders import (
+from worlds.lcm_builders import (
     PACKAGE,
     RING,
     a_change_draft,

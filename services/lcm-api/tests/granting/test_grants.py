@@ -12,12 +12,12 @@ import pytest
 from kubevnfm_events.mgmt import RunPhase
 from kubevnfm_events.stacks import CreateResources, ResourcesCreated
 from kubevnfm_lcm_api.settings import Settings
-from lcm_builders import RESOURCES
-from lcm_world import RING, TOKEN, World, lcm_world
-from nfvo import PROBLEM, StubNfvo
 from patience import until
 from pydantic import ValidationError
-from subscriber import Subscriber
+from servers.nfvo import PROBLEM, StubNfvo
+from servers.subscriber import Subscriber
+from worlds.lcm_builders import RESOURCES
+from worlds.lcm_world import RING, TOKEN, World, lcm_world
 
 CREATE = "infra.openstack.create_resources"
 ACCESS = {"username": "u", "password": "marked-by-the-nfvo", "project": "p"}

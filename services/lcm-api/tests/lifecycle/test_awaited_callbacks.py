@@ -17,10 +17,10 @@ from kubevnfm_lcm_api.lifecycle.core.rotation import Rotation
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.workloads.awaited_callbacks import AwaitedCallbacks
 from kubevnfm_lcm_api.lifecycle.workloads.callbacks import awaited_by, cluster_uid_of
-from lcm_builders import CREDENTIALS_SENT, NOW, RING
-from lcm_world import TOKEN, World, sample_request
-from stored_operations import OPERATIONS, read_story, story_paths
-from workload_world import APPLY, AWAIT, applied, built, machines
+from worlds.lcm_builders import CREDENTIALS_SENT, NOW, RING
+from worlds.lcm_world import TOKEN, World, sample_request
+from worlds.stored_operations import OPERATIONS, read_story, story_paths
+from worlds.workload_world import APPLY, AWAIT, applied, built, machines
 
 SEND, WITHDRAW, REGISTER = "mgmt.send_credentials", "mgmt.withdraw_credentials", "vim.register_received"
 VIMS = {"management": {"vimId": "k8s", "vimType": "kubernetes"}}

@@ -13,7 +13,7 @@ from kubevnfm_lcm_api.lifecycle.core.states import CancelPending, IllegalTransit
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_secrets import sealed
 from kubevnfm_sol.lcm import OperationState as S
-from lcm_builders import (
+from worlds.lcm_builders import (
     NOW,
     RING,
     a_change_draft,

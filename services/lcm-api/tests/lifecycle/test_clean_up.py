@@ -8,7 +8,7 @@ from typing import Any
 
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events.lcm import RemainsRemoved
-from lcm_world import World, lcm_world
+from worlds.lcm_world import World, lcm_world
 
 DELETE = "infra.openstack.delete_resources"
 

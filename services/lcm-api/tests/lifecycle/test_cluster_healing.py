@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from cluster_heals import (
+from kubevnfm_events.mgmt import RunPhase
+from kubevnfm_events.vim import RegisterVim
+from kubevnfm_lcm_api.lifecycle.clusters.healing import HealClusterDraft
+from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided
+from kubevnfm_sol.lcm import OperationState
+from worlds.cluster_heals import (
     HA,
     HA_NAMES,
     Machines,
@@ -14,14 +19,9 @@ from cluster_heals import (
     replaced,
     with_storage,
 )
-from cluster_moves import INSTANCE, phase_of, run, shown_names, with_limits
-from kubevnfm_events.mgmt import RunPhase
-from kubevnfm_events.vim import RegisterVim
-from kubevnfm_lcm_api.lifecycle.clusters.healing import HealClusterDraft
-from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided
-from kubevnfm_sol.lcm import OperationState
-from lcm_builders import ACCESS, RESOURCES, later
-from lcm_moves import SAGA, granted, reread
+from worlds.cluster_moves import INSTANCE, phase_of, run, shown_names, with_limits
+from worlds.lcm_builders import ACCESS, RESOURCES, later
+from worlds.lcm_moves import SAGA, granted, reread
 
 
 def test_workers_leave_before_their_machines_are_replaced_and_the_new_ones_have_their_names() -> None:

@@ -22,7 +22,7 @@ from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_lcm_api.lifecycle.clusters.parameters import CheckedCluster, check_cluster_parameters
 from kubevnfm_lcm_api.lifecycle.machines.package_fit import named_user_data
 from kubevnfm_secrets import hide
-from package_builder import MASTER_HOT, TOP_HOT, package, v1_files
+from packages.package_builder import MASTER_HOT, TOP_HOT, package, v1_files
 
 ROOT = "additionalParams/k8s_cluster_installation_param"
 ABSENT = object()

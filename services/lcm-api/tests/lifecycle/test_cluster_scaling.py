@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster_moves import GROWN, a_scaling, answer, phase_of, run, shown_names, with_limits
 from kubevnfm_lcm_api.lifecycle.clusters.scaling import ScaleClusterDraft
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_sol.lcm import OperationState
-from lcm_builders import RESOURCES, a_change_draft, later
-from lcm_moves import SAGA, answered, commands_of, granted, reread
+from worlds.cluster_moves import GROWN, a_scaling, answer, phase_of, run, shown_names, with_limits
+from worlds.lcm_builders import RESOURCES, a_change_draft, later
+from worlds.lcm_moves import SAGA, answered, commands_of, granted, reread
 
 SHRUNK = RESOURCES.model_copy(update={"servers": RESOURCES.servers[:-1]})
 

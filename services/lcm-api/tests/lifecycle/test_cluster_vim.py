@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubevnfm_events.vim import VimRegistered
 from kubevnfm_lcm_api.lifecycle.machines.cluster_drafts import cluster_connection
 from kubevnfm_secrets import Secret
-from lcm_builders import ACCESS
+from worlds.lcm_builders import ACCESS
 
 VIM = VimRegistered(vim_id="vim-2", name="cluster-1", vim_type="k", endpoint=ACCESS.server)
 

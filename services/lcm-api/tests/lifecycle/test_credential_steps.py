@@ -20,7 +20,7 @@ from kubevnfm_lcm_api.lifecycle.workloads.credential_steps import (
     WithdrawClusterCredentials,
 )
 from kubevnfm_lcm_api.lifecycle.workloads.drafts import InstantiateWorkloadDraft
-from lcm_builders import a_workload_draft
+from worlds.lcm_builders import a_workload_draft
 
 CLUSTER = WorkloadCluster(name="edge", namespace="default")
 SENT = CredentialsSent(

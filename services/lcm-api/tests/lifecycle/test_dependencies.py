@@ -15,7 +15,7 @@ from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_lcm_api.lifecycle.core.dependencies import KEY
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION
 from kubevnfm_store.query import Stored
-from lcm_world import FragileStore, Storage, World, lcm_world, sample_request
+from worlds.lcm_world import FragileStore, Storage, World, lcm_world, sample_request
 
 GRACEFUL = {"terminationType": "GRACEFUL", "gracefulTerminationTimeout": 0}
 FORCEFUL = {"terminationType": "FORCEFUL"}

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drift_world import GONE, Watched, watched_world
 from kubevnfm_events.stacks import OperateServers, ResourcesChanged, StackDrift, StackFinding, StackResources
 from kubevnfm_lcm_api.lifecycle.core.drift import KEY, Drift, after_operation, drift_of, marked
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, StackDeployment
 from kubevnfm_sol.lcm import OperationState, OperationType
 from kubevnfm_sol.problem import ProblemDetails
-from lcm_builders import RESOURCES, a_terminate_draft, an_instance, an_operation
+from worlds.drift_world import GONE, Watched, watched_world
+from worlds.lcm_builders import RESOURCES, a_terminate_draft, an_instance, an_operation
 
 MISSING = StackDrift(state="MISSING")
 SCALE_OUT = {"type": "SCALE_OUT", "aspectId": "VDU1_scale", "numberOfSteps": 1}

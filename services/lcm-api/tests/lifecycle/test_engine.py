@@ -8,11 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import cluster_moves
 import pytest
-from cluster_heals import HA, Machines, a_mixed_heal, a_whole_heal, with_storage
-from cluster_moves import GROWN, INSTANCE, Stacks, a_scaling
-from engine_world import COLLECTIONS, EngineWorld, Living
 from kubevnfm_events import Envelope, Message
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.saga import REPLY_GRACE_S
@@ -20,7 +16,11 @@ from kubevnfm_lcm_api.lifecycle.core.states import IllegalTransition
 from kubevnfm_lcm_api.lifecycle.machines.stack_steps import CreateVnfResources
 from kubevnfm_sol.lcm import InstantiationState, OperationState
 from kubevnfm_store.query import Query
-from lcm_builders import (
+from worlds import cluster_moves
+from worlds.cluster_heals import HA, Machines, a_mixed_heal, a_whole_heal, with_storage
+from worlds.cluster_moves import GROWN, INSTANCE, Stacks, a_scaling
+from worlds.engine_world import COLLECTIONS, EngineWorld, Living
+from worlds.lcm_builders import (
     RESOURCES,
     a_cnf_draft,
     a_cnf_terminate_draft,

@@ -9,7 +9,7 @@ from kubevnfm_csar.hot import BaseHot, Template
 from kubevnfm_events.stacks import StackResources
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_lcm_api.lifecycle.machines.group_sizes import check_group_sizes, stack_values
-from lcm_builders import RESOURCES
+from worlds.lcm_builders import RESOURCES
 
 MEMBER = Template(
     name="worker.yaml",

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from cluster_moves import a_cluster_change, phase_of, run
 from kubevnfm_cluster.parameters import ClusterParameters
 from kubevnfm_cluster.request import read_cluster_parameters
 from kubevnfm_csar.archive import open_csar
@@ -22,9 +21,17 @@ from kubevnfm_lcm_api.lifecycle.clusters.scaling import ScaleClusterDraft
 from kubevnfm_lcm_api.lifecycle.core.step import Plan
 from kubevnfm_lcm_api.lifecycle.machines.plans import instantiate_vm, terminate_vm
 from kubevnfm_secrets import hide
-from lcm_builders import CLUSTER_PARAMETERS, KURYR_NETWORK, RESOURCES, a_server, a_terminate_draft, an_instantiate_draft
-from lcm_moves import granted
-from package_builder import TOP_HOT, package, v1_files
+from packages.package_builder import TOP_HOT, package, v1_files
+from worlds.cluster_moves import a_cluster_change, phase_of, run
+from worlds.lcm_builders import (
+    CLUSTER_PARAMETERS,
+    KURYR_NETWORK,
+    RESOURCES,
+    a_server,
+    a_terminate_draft,
+    an_instantiate_draft,
+)
+from worlds.lcm_moves import granted
 
 KURYR: Mapping[str, Any] = {
     "pod_security_group_ids": ["pods"],

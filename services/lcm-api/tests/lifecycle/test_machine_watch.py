@@ -11,8 +11,8 @@ from kubevnfm_events.capi import MachinesChanged, MachinesFinding, WatchMachines
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lcm_api.lifecycle.core.idle_instances import Questions
 from kubevnfm_lcm_api.lifecycle.workloads.machine_watch import MachineWatch
-from lcm_world import RING, World, lcm_world
-from workload_world import built, machines, sent, shown
+from worlds.lcm_world import RING, World, lcm_world
+from worlds.workload_world import built, machines, sent, shown
 
 
 @pytest.fixture

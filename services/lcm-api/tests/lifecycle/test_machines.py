@@ -13,7 +13,14 @@ from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.machines.drafts import InstantiateVmDraft, TerminateVmDraft
 from kubevnfm_secrets import hide
 from kubevnfm_sol.granting import Grant
-from lcm_builders import CLUSTER_PARAMETERS, RESOURCES, RING, a_terminate_draft, an_instance, an_instantiate_draft
+from worlds.lcm_builders import (
+    CLUSTER_PARAMETERS,
+    RESOURCES,
+    RING,
+    a_terminate_draft,
+    an_instance,
+    an_instantiate_draft,
+)
 
 CLUSTER = "k8s_cluster_installation_param"
 READ = read_cluster_parameters(CLUSTER_PARAMETERS)

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cnf_world import OBJECTS, deployed, of_pods
-from drift_world import Watched, watched_world
 from kubevnfm_bus.port import Again, Delivery
 from kubevnfm_events import Envelope
 from kubevnfm_events.objects import (
@@ -20,7 +18,9 @@ from kubevnfm_events.objects import (
     ObjectsScaled,
     RepairObjects,
 )
-from workload_world import KINDS, built, machines
+from worlds.cnf_world import OBJECTS, deployed, of_pods
+from worlds.drift_world import Watched, watched_world
+from worlds.workload_world import KINDS, built, machines
 
 WEB, PAGES = OBJECTS
 SCALE = "infra.k8s.scale_objects"

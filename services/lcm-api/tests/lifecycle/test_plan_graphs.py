@@ -25,7 +25,7 @@ from kubevnfm_lcm_api.lifecycle.core.saga import Move, Saga
 from kubevnfm_lcm_api.lifecycle.core.sequences import Sequences
 from kubevnfm_lcm_api.lifecycle.core.step import Plan, Step, StepKinds
 from kubevnfm_sol.lcm import OperationState, OperationType, VnfLcmOpOcc
-from lcm_builders import NOW, RING, VIM, later
+from worlds.lcm_builders import NOW, RING, VIM, later
 
 Graph = tuple[tuple[int, ...], ...]
 """For each step, by its number, the earlier steps that it comes after."""

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from certificates import Authority
 from kubevnfm_cluster.parameters import ClusterParameters
 from kubevnfm_events import PackageRef
 from kubevnfm_events.stacks import PortFacts, ServerFacts, StackResources
@@ -15,6 +14,7 @@ from kubevnfm_lcm_api.lifecycle.clusters.nodes import find_registry
 from kubevnfm_lcm_api.lifecycle.clusters.registries import check_certificates
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.machines.addresses import NodeNotFound
+from servers.certificates import Authority
 
 LOGIN = {"ssh_cp_name": "CP1", "username": "ubuntu", "password": "x"}
 

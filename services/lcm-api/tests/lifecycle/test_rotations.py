@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_world import Life, MortalBus, MortalStore
 from kubevnfm_bus.port import Ack, Again, Delivery
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.capi import KubeconfigFinding, KubeconfigsChanged, WatchKubeconfigs
@@ -31,10 +30,11 @@ from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
-from lcm_builders import CREDENTIALS_SENT, RING, WORKLOAD_CLUSTER, an_instance
-from lcm_world import RING as WORLD_RING
-from lcm_world import TwinVims, World, lcm_world
-from workload_world import SCALE, built, machines, sent
+from worlds.engine_world import Life, MortalBus, MortalStore
+from worlds.lcm_builders import CREDENTIALS_SENT, RING, WORKLOAD_CLUSTER, an_instance
+from worlds.lcm_world import RING as WORLD_RING
+from worlds.lcm_world import TwinVims, World, lcm_world
+from worlds.workload_world import SCALE, built, machines, sent
 
 SEND = "mgmt.send_credentials"
 SENT = CREDENTIALS_SENT.model_copy(update={"secret_resource_version": "10"})

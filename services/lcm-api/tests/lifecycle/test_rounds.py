@@ -16,7 +16,7 @@ from kubevnfm_lcm_api.lifecycle.workloads.machine_watch import MachineWatch
 from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Stored
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
-from lcm_world import RING, FragileStore, Storage, lcm_world
+from worlds.lcm_world import RING, FragileStore, Storage, lcm_world
 
 
 class ListeningStore(FragileStore):

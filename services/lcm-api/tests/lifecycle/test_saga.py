@@ -26,7 +26,7 @@ from kubevnfm_lcm_api.lifecycle.machines.order import StackDraft
 from kubevnfm_lcm_api.lifecycle.machines.scaling import ScaleVmDraft
 from kubevnfm_secrets import Secret, hide
 from kubevnfm_sol.lcm import InstantiationState, OperationState
-from lcm_builders import (
+from worlds.lcm_builders import (
     ACCESS,
     ANSWERS,
     CLUSTER_PARAMETERS,
@@ -56,7 +56,7 @@ from lcm_builders import (
     answer_to,
     later,
 )
-from lcm_moves import SAGA, answered, commands_of, granted, reread
+from worlds.lcm_moves import SAGA, answered, commands_of, granted, reread
 
 NODE_PORTS = dict.fromkeys(("instantiate_end", "terminate_end"), "mgmt-drivers-cnf-nodeport")
 

@@ -27,8 +27,8 @@ from kubevnfm_lcm_api.lifecycle.scripts.steps import addresses
 from kubevnfm_secrets import Secret, hide, sealed
 from kubevnfm_sol.lcm import OperationState
 from kubevnfm_sol.vim import VimConnectionInfo
-from lcm_builders import ACCESS as ACCESS_OF_CLUSTER
-from lcm_builders import (
+from worlds.lcm_builders import ACCESS as ACCESS_OF_CLUSTER
+from worlds.lcm_builders import (
     NOW,
     PACKAGE,
     RESOURCES,
@@ -45,7 +45,7 @@ from lcm_builders import (
     answer_to,
     later,
 )
-from lcm_moves import SAGA, answered, commands_of, granted, reread
+from worlds.lcm_moves import SAGA, answered, commands_of, granted, reread
 
 PLAIN = an_instantiate_draft(phases={}, cluster_vim_name=None)
 INSTANCE = PLAIN.with_resources(RESOURCES).completed(an_instance())

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from kubevnfm_lab.lab import Lab
 from kubevnfm_vim_registry.settings import Settings
-from region_world import RegionWorld, region_world
-from vim_world import cluster, lab, make_cluster, settings
+from worlds.region_world import RegionWorld, region_world
+from worlds.vim_world import cluster, lab, make_cluster, settings
 
 __all__ = ["cluster", "lab", "make_cluster", "settings", "world"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from kubevnfm_lab.kubernetes.cluster import LabCluster
-from lcm_world import Answer
-from link_gateway import LINKS, LinkGateway, link_gateway
-from vim_world import cluster, lab, make_cluster, settings
+from worlds.lcm_world import Answer
+from worlds.link_gateway import LINKS, LinkGateway, link_gateway
+from worlds.vim_world import cluster, lab, make_cluster, settings
 
 __all__ = ["cluster", "lab", "make_cluster", "settings"]
 

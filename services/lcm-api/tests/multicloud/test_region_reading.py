@@ -15,8 +15,8 @@ from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.kubernetes.objects import Key
 from kubevnfm_lab.lab import Lab
 from kubevnfm_vim_registry.settings import Settings
-from region_world import REGIONS, RegionWorld, region_world
-from set_clock import SetClock
+from worlds.region_world import REGIONS, RegionWorld, region_world
+from worlds.set_clock import SetClock
 
 OP_EDGE = f"{REGIONS}/op/edge"
 RESOURCES = f"{OP_EDGE}/resources"

@@ -14,7 +14,6 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
-from kubeconfigs import a_kubeconfig, encoded
 from kubevnfm_clients.multicloud.links import VirtualLink
 from kubevnfm_events.vim import VimDeregistered, VimRegistered
 from kubevnfm_lab.kubernetes.cluster import LabCluster
@@ -22,8 +21,9 @@ from kubevnfm_lab.kubernetes.objects import Key
 from kubevnfm_lab.lab import Lab
 from kubevnfm_vim_registry.records import COLLECTION
 from kubevnfm_vim_registry.settings import Settings
-from lcm_world import Answer
-from region_world import REGIONS, RegionWorld, region_world
+from worlds.kubeconfigs import a_kubeconfig, encoded
+from worlds.lcm_world import Answer
+from worlds.region_world import REGIONS, RegionWorld, region_world
 
 MakeCluster = Callable[..., Awaitable[LabCluster]]
 OP_EDGE = f"{REGIONS}/op/edge"

@@ -12,7 +12,7 @@ from kubevnfm_events import Envelope, Message
 from kubevnfm_events.lcm import PackageChanged
 from kubevnfm_lcm_api.notifications.delivery import Notifications
 from kubevnfm_store.sqlite.store import SqliteStore
-from set_clock import SetClock
+from worlds.set_clock import SetClock
 
 NOTHING: Any = None
 

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from certificates import Authority
+from callers.users import hashed
+from clouds.identity import AUDIENCE, CLIENT, KeystoneAccount, a_keystone, an_issuer
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
-from engine_world import SetClock
-from identity import AUDIENCE, CLIENT, KeystoneAccount, a_keystone, an_issuer
 from kubevnfm_events import Envelope
 from kubevnfm_events.lcm import PackageFetched
 from kubevnfm_lcm_api.notifications.http import events
-from lcm_world import World, lcm_world
-from users import hashed
+from servers.certificates import Authority
+from worlds.engine_world import SetClock
+from worlds.lcm_world import World, lcm_world
 
 EVENTS: Final = "/kubevnfm/v1/events"
 LIFE_S: Final = 600

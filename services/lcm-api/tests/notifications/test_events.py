@@ -18,7 +18,7 @@ from kubevnfm_lcm_api.notifications.event_log import COLLECTION, EventLog, Logge
 from kubevnfm_lcm_api.notifications.http import events
 from kubevnfm_store.query import Query
 from kubevnfm_store.sqlite.store import SqliteStore
-from lcm_world import World, lcm_world
+from worlds.lcm_world import World, lcm_world
 
 
 class Stream:

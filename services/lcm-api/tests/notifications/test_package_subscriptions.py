@@ -10,12 +10,12 @@ from typing import Any
 
 import aiohttp
 import pytest
-from deliveries import Heard, deliveries, deliveries_with
+from callers.deliveries import Heard, deliveries, deliveries_with
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.lcm import NotificationDropped, OnboardPackage, PackageChanged, PackageChecked
 from kubevnfm_store.query import Query, Stored
-from lcm_world import World, lcm_world
-from subscriber import Subscriber
+from servers.subscriber import Subscriber
+from worlds.lcm_world import World, lcm_world
 
 LOOPBACK: dict[str, Any] = {"allowed_networks": "127.0.0.0/8", "test_callbacks": True}
 ONBOARDING = "VnfPackageOnboardingNotification"

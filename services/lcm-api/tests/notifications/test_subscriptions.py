@@ -11,9 +11,7 @@ from urllib.parse import quote_plus
 
 import aiohttp
 import pytest
-from certificates import Authority, Pair
-from deliveries import Heard, deliveries, deliveries_with
-from engine_world import SetClock
+from callers.deliveries import Heard, deliveries, deliveries_with
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.lcm import DeliverNotification, NotificationDropped, NotificationsDelivered, OperationChanged
 from kubevnfm_events.objects import LeftObject, ObjectsDeleted
@@ -22,10 +20,12 @@ from kubevnfm_kit.tls import ServerTls
 from kubevnfm_lcm_api.notifications.adapters.callbacks import thumbprint
 from kubevnfm_lcm_api.notifications.delivery import NOTIFICATIONS
 from kubevnfm_store.query import Query, Stored, by
-from lcm_world import World, lcm_world
 from patience import until
+from servers.certificates import Authority, Pair
+from servers.subscriber import CLIENT_ID, CLIENT_PASSWORD, Subscriber
 from structlog.testing import capture_logs
-from subscriber import CLIENT_ID, CLIENT_PASSWORD, Subscriber
+from worlds.engine_world import SetClock
+from worlds.lcm_world import World, lcm_world
 
 LOOPBACK: dict[str, Any] = {"allowed_networks": "127.0.0.0/8", "test_callbacks": True}
 OPERATION = "VnfLcmOperationOccurrenceNotification"

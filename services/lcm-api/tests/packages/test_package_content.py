@@ -16,12 +16,12 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
-from certificates import Authority
-from cms import cms
 from cryptography.hazmat.primitives.serialization.pkcs7 import PKCS7Options
 from kubevnfm_lcm_api.http.file_answers import SANDBOX
-from lcm_world import Answer, World, lcm_world
-from package_builder import META, ONE_VNFD, v1_files, zip_of
+from packages.cms import cms
+from packages.package_builder import META, ONE_VNFD, v1_files, zip_of
+from servers.certificates import Authority
+from worlds.lcm_world import Answer, World, lcm_world
 
 ZIP = {"Content-Type": "application/zip"}
 NAMES_IN_ALL = {"Scripts/install_k8s_cluster.sh", "Scripts/kubernetes_mgmt.py", "Files/kubernetes/nfs-pv1.yaml"}

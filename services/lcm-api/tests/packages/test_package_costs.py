@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from kubevnfm_lcm_api.packages.adapters.unpacking_process import UnpackingProcesses, UnpackingRules
-from lcm_world import lcm_world
-from package_builder import ONE_VNFD, with_meta, zip_of
+from packages.package_builder import ONE_VNFD, with_meta, zip_of
 from patience import until_true
+from worlds.lcm_world import lcm_world
 
 LARGE = [f"large_{number}.yaml" for number in range(8)]
 ENDLESS = ONE_VNFD.replace("imports: [", f"imports: [{', '.join(LARGE)}, ")

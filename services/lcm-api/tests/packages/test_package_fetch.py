@@ -13,9 +13,9 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from certificates import Authority
 from kubevnfm_kit.tls import ServerTls
-from lcm_world import World, lcm_world
+from servers.certificates import Authority
+from worlds.lcm_world import World, lcm_world
 
 BASIC = aiohttp.encode_basic_auth("reader", "pw-marked-1")
 TOKEN = "token-marked-2"

@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
 import pytest
-from lcm_world import World
-from package_builder import v1_files
+from packages.package_builder import v1_files
+from worlds.lcm_world import World
 
 MIB = 1024 * 1024
 SIZE_MIB = int(os.environ.get("KUBEVNFM_TEST_PACKAGE_MIB", "300"))

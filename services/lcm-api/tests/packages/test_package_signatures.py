@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certificates import Authority, Pair
-from cms import cms
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.hazmat.primitives.serialization.pkcs7 import PKCS7Options
 from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures
-from lcm_world import World, lcm_world
-from package_builder import ONE_VNFD
+from packages.cms import cms
+from packages.package_builder import ONE_VNFD
+from servers.certificates import Authority, Pair
+from worlds.lcm_world import World, lcm_world
 
 FILES = {"one.yaml": ONE_VNFD, "Scripts/run.sh": "#!/bin/sh\n", "docs/readme.md": "read me"}
 

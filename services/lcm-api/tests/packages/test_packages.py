@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
-from lcm_world import TOKEN, Answer, World, lcm_world
-from package_builder import META, ONE_VNFD, v1_files, with_meta, zip_of
+from packages.package_builder import META, ONE_VNFD, v1_files, with_meta, zip_of
+from worlds.lcm_world import TOKEN, Answer, World, lcm_world
 
 ZIP = {"Content-Type": "application/zip"}
 INTERNAL = {"Authorization": f"Bearer {TOKEN}"}

@@ -1,0 +1,1 @@
+"""Those who call the gateway, and what they check of its answers."""

@@ -1,0 +1,124 @@
+"""Checks responses against an OpenAPI document: status, media type and body."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache, partial
+from typing import Any, Final
+
+from aiohttp import web
+from jsonschema_rs import Draft202012, Draft202012Validator, Registry
+from kubevnfm_access.gate import Gate
+from kubevnfm_access.middleware import Proxies
+from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_lcm_api.gateway import vims
+from kubevnfm_lcm_api.gateway.app import Subject, make_app
+from kubevnfm_lcm_api.gateway.openapi.document import make_document
+from kubevnfm_lcm_api.http.documents import DOCUMENTS, document_of
+from kubevnfm_lcm_api.lifecycle.http import routes as lifecycle
+from kubevnfm_lcm_api.multicloud import routes as multicloud
+from kubevnfm_lcm_api.notifications.http import routes as notifications
+from kubevnfm_lcm_api.packages.http import routes as packages
+
+from callers.etsi import etsi_schemas, misfit
+
+_HERE: Final = "urn:openapi"
+
+
+class Documented:
+    """An OpenAPI 3.1 document that responses are checked against."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
+        self._registry = Registry([(_HERE, dict(document))], draft=Draft202012)
+        self._patterns = [(_pattern(path), path) for path in sorted(document["paths"], key=lambda path: "{" in path)]
+        self._validators: dict[str, Draft202012Validator] = {}
+
+    def check(self, method: str, path: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        """Raise AssertionError if the response differs from the document."""
+        operation = self._operation(method, path)
+        if operation is None:
+            assert method in {"HEAD", "OPTIONS"} or status in {401, 403, 404, 405, 421}, (
+                f"{method} {path} is not documented"
+            )
+            return
+        said = f"{method} {path} answers {status}"
+        response = operation["responses"].get(str(status)) or operation["responses"]["default"]
+        assert status >= 400 or str(status) in operation["responses"], f"{said}, which is not documented"
+        content = response.get("content")
+        if content is None:
+            assert not body, f"{said} with a body, which is not documented"
+            return
+        media_type = headers.get("Content-Type", "").partition(";")[0]
+        described = content.get(media_type) or content.get("*/*")
+        assert described is not None, f"{said} as {media_type}; documented: {', '.join(content)}"
+        if media_type.endswith("json"):
+            wrong = misfit(self._validator(described["schema"]), json.loads(body))
+            assert not wrong, f"{said}: {wrong}"
+
+    def _operation(self, method: str, path: str) -> Mapping[str, Any] | None:
+        path = path.partition("?")[0]
+        template = next((template for pattern, template in self._patterns if pattern.fullmatch(path)), None)
+        found: Mapping[str, Any] | None = self._document["paths"].get(template, {}).get(method.lower())
+        return found
+
+    def _validator(self, schema: Mapping[str, Any]) -> Draft202012Validator:
+        key = json.dumps(schema)
+        if key not in self._validators:
+            absolute = json.loads(key.replace('"#/', f'"{_HERE}#/'))
+            self._validators[key] = Draft202012Validator(absolute, registry=self._registry)
+        return self._validators[key]
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    last = re.escape(path).replace(re.escape("{path}"), ".+")
+    return re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", last))
+
+
+def an_app(*more: Subject) -> web.Application:
+    """Return the gateway's application with its routes, and those of more subjects; it cannot serve requests."""
+
+    async def ready() -> bool:
+        return True
+
+    nothing: Any = None
+    subjects: list[Subject] = [
+        partial(lifecycle.add_to, services=nothing),
+        partial(packages.add_to, services=nothing),
+        partial(notifications.add_to, services=nothing),
+        partial(vims.add_to, vims=nothing),
+        partial(multicloud.add_to, services=nothing),
+        *more,
+    ]
+    return make_app(subjects, nothing, ready, {}, gate=Gate([]), proxies=Proxies())
+
+
+@cache
+def our_documents() -> Mapping[str, Documented]:
+    """Return the gateway's own documents, by prefix."""
+    return {prefix: Documented(document) for prefix, document in documents().items()}
+
+
+@cache
+def documents() -> Mapping[str, JsonObject]:
+    """Return the documents themselves, by prefix. They are made once in each process, which takes some tenths of a second.
+
+    Nothing may change them.
+    """
+    app = _our_app()
+    return {about.prefix: make_document(app, about, version="tested") for about in app[DOCUMENTS]}
+
+
+@cache
+def _our_app() -> web.Application:
+    return an_app()
+
+
+def judge(method: str, path: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    """Raise AssertionError if a response differs from its document of the gateway or, if available, from ETSI's files."""
+    our_documents()[document_of(_our_app(), path.partition("?")[0]).prefix].check(method, path, status, headers, body)
+    etsi = etsi_schemas()
+    if etsi is not None:
+        etsi.check(path, status, headers, body)

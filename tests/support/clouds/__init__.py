@@ -1,0 +1,1 @@
+"""The lab, clouds and what is in them."""

@@ -1,0 +1,1 @@
+"""Clusters on the machines of a lab."""

@@ -1,0 +1,1 @@
+"""VNF packages, templates and manifests."""

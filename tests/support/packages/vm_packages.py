@@ -1,0 +1,152 @@
+"""Variants of the sample package `vm`: another descriptor, a second flavour, another image."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from kubevnfm_csar.pack import pack
+
+from packages.made_once import made_once
+
+SAMPLE: Final = Path(__file__).parents[3] / "deploy/samples/vm"
+TWO_FLAVOURS: Final = "2b38d01b-7d90-4f54-84e2-3f5b73c20ab4"
+TWO_MACHINES: Final = "4d5af23d-9fb2-4176-a604-517d95e26cd6"
+OTHER_IMAGE: Final = "3c49e12c-8ea1-4065-95f3-406c84d31bc5"
+MISSING_IMAGE: Final = "5e6b034e-0ac3-4287-b715-628ea6f37de7"
+_VNFD: Final = "Definitions/vm.vnfd.yaml"
+
+
+@made_once
+def two_flavours(folder: Path) -> bytes:
+    """Return a package with the flavours ``simple`` and ``large``, which has a larger Nova flavor and two machines."""
+    root = folder / "two-flavours"
+    shutil.copytree(SAMPLE, root, ignore=shutil.ignore_patterns("requests"))
+    whole = yaml.safe_load((root / _VNFD).read_text(encoding="utf-8"))
+    node = whole["topology_template"]["node_templates"]["VNF"]
+    for name in ("simple", "large"):
+        one = copy.deepcopy(whole)
+        topology = one["topology_template"]
+        topology["substitution_mappings"]["properties"]["flavour_id"] = name
+        topology["node_templates"]["VNF"]["properties"] = {"flavour_id": name, "flavour_description": name}
+        if name == "large":
+            _enlarge(topology)
+        (root / f"Definitions/df_{name}.yaml").write_text(yaml.safe_dump(one), encoding="utf-8")
+    shutil.copytree(root / "BaseHOT/simple", root / "BaseHOT/large")
+    node["properties"].update(descriptor_id=TWO_FLAVOURS, flavour_id={"get_input": "selected_flavour"})
+    top = {
+        **{name: whole[name] for name in ("tosca_definitions_version", "description")},
+        "imports": [*whole["imports"], "df_simple.yaml", "df_large.yaml"],
+        "topology_template": {
+            "inputs": {"selected_flavour": {"type": "string", "default": "simple"}},
+            "node_templates": {"VNF": node},
+        },
+    }
+    (root / _VNFD).write_text(yaml.safe_dump(top), encoding="utf-8")
+    return _packed(root)
+
+
+def _enlarge(topology: dict[str, Any]) -> None:
+    compute = topology["node_templates"]["VDU1"]["capabilities"]["virtual_compute"]["properties"]
+    asked = compute["requested_additional_capabilities"]["properties"]
+    asked["requested_additional_capability_name"] = "m1.small"
+    for policy in topology["policies"]:
+        for body in policy.values():
+            levels = body["properties"].get("levels", {})
+            if "default_level" in body["properties"]:
+                body["properties"]["default_level"] = "three"
+            if "number_of_instances" in levels.get("three", {}):
+                levels["three"]["number_of_instances"] = 2
+
+
+@made_once
+def other_image(folder: Path) -> bytes:
+    """Return the sample with another descriptor and another image: what S3 lets a modification change to."""
+    return _with_image(folder / "other-image", OTHER_IMAGE, "dummy")
+
+
+@made_once
+def missing_image(folder: Path) -> bytes:
+    """Return the sample with another descriptor and an image that no cloud has."""
+    return _with_image(folder / "missing-image", MISSING_IMAGE, "no-such-image")
+
+
+def _with_image(root: Path, vnfd_id: str, image: str) -> bytes:
+    shutil.copytree(SAMPLE, root, ignore=shutil.ignore_patterns("requests"))
+    vnfd = yaml.safe_load((root / _VNFD).read_text(encoding="utf-8"))
+    nodes = vnfd["topology_template"]["node_templates"]
+    nodes["VNF"]["properties"].update(descriptor_id=vnfd_id, software_version="2.0")
+    nodes["VDU1"]["properties"]["sw_image_data"]["name"] = image
+    (root / _VNFD).write_text(yaml.safe_dump(vnfd), encoding="utf-8")
+    return _packed(root)
+
+
+@made_once
+def two_machines(folder: Path, link_port: str) -> bytes:
+    """Return a package with two VDUs in one stack, which get their ports in three ways, and a router with a port.
+
+    The port of VDU1_CP1 is in the template, that of VDU1_CP2 is ``link_port``, and Nova makes that of VDU2_CP1.
+    """
+    root = folder / "two-machines"
+    shutil.copytree(SAMPLE, root, ignore=shutil.ignore_patterns("requests", "nested"))
+    vnfd = yaml.safe_load((root / _VNFD).read_text(encoding="utf-8"))
+    topology = vnfd["topology_template"]
+    nodes = topology["node_templates"]
+    nodes["VNF"]["properties"]["descriptor_id"] = TWO_MACHINES
+    nodes["VDU1"]["properties"]["vdu_profile"]["max_number_of_instances"] = 1
+    nodes["VDU2"] = copy.deepcopy(nodes["VDU1"])
+    nodes["VDU2"]["properties"]["name"] = "VDU2"
+    for name, vdu_id in (("VDU1_CP2", "VDU1"), ("VDU2_CP1", "VDU2")):
+        nodes[name] = copy.deepcopy(nodes["VDU1_CP1"])
+        nodes[name]["requirements"] = [{"virtual_binding": vdu_id}]
+        topology["substitution_mappings"]["requirements"][f"link_{name}"] = [name, "virtual_link"]
+    nodes["VDU1_CP2"]["properties"]["order"] = 1
+    (delta,) = [policy for policy in topology["policies"] if "VDU1_initial_delta" in policy]
+    delta["VDU1_initial_delta"]["targets"] = ["VDU1", "VDU2"]
+    topology["policies"] = [delta]
+    (root / _VNFD).write_text(yaml.safe_dump(vnfd), encoding="utf-8")
+    networks = {
+        "VDU1": [{"port": {"get_resource": "VDU1_CP1"}}, {"port": link_port}],
+        "VDU2": [{"network": {"get_param": ["nfv", "CP", "VDU2_CP1", "network"]}}],
+    }
+    resources: dict[str, dict[str, Any]] = {
+        "VDU1_CP1": {
+            "type": "OS::Neutron::Port",
+            "properties": {"network": {"get_param": ["nfv", "CP", "VDU1_CP1", "network"]}},
+        },
+        "internal": {"type": "OS::Neutron::Net"},
+        "internal_subnet": {
+            "type": "OS::Neutron::Subnet",
+            "properties": {"network": {"get_resource": "internal"}, "cidr": "10.99.0.0/24"},
+        },
+        "router": {"type": "OS::Neutron::Router"},
+        "router_port": {
+            "type": "OS::Neutron::Port",
+            "depends_on": "internal_subnet",
+            "properties": {"network": {"get_resource": "internal"}},
+        },
+        "router_interface": {
+            "type": "OS::Neutron::RouterInterface",
+            "properties": {"router": {"get_resource": "router"}, "port": {"get_resource": "router_port"}},
+        },
+    }
+    for vdu_id, nics in networks.items():
+        given = {"flavor": "computeFlavourId", "image": "vcImageId"}
+        properties = {name: {"get_param": ["nfv", "VDU", vdu_id, key]} for name, key in given.items()}
+        resources[vdu_id] = {"type": "OS::Nova::Server", "properties": {**properties, "networks": nics}}
+    template = {
+        "heat_template_version": "2018-08-31",
+        "parameters": {"nfv": {"type": "json"}},
+        "resources": resources,
+    }
+    (root / "BaseHOT/simple/vm_hot.yaml").write_text(yaml.safe_dump(template), encoding="utf-8")
+    return _packed(root)
+
+
+def _packed(root: Path) -> bytes:
+    archive = root.with_suffix(".zip")
+    pack(root, archive)
+    return archive.read_bytes()

@@ -1,0 +1,1 @@
+"""Clouds, clusters and machines that people give."""

@@ -1,0 +1,1 @@
+"""Services behind their handlers or their HTTP, with twins of what is around them."""
