@@ -21,7 +21,7 @@ PYTEST := $(BIN)/pytest
 ATTACKED := libs/clients/tests/test_cluster_login.py libs/clients/tests/test_vnf_networks.py libs/kit/tests/test_http.py \
     libs/sandbox/tests libs/worker/tests/test_suspects.py services/infra-k8s/tests/either/test_overlapping_names.py \
     services/infra-k8s/tests/test_pod_security.py tests/conformance/test_deployment.py
-WORKERS ?= 4
+WORKERS ?= 6
 
 .PHONY: help setup lock servers demo run lab samples test record-passed test-unit test-e2e test-attack test-chaos test-openstack test-machines test-kubernetes cluster-api test-cluster-api test-clients test-etsi test-fuzz fuzz-readers lint audit format schemas stored-operations bench up down pin-images clean
 

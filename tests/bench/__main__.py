@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
 from callbacks import subscriber  # noqa: E402
-from clusters import clusters  # noqa: E402
+from cluster_load import clusters  # noqa: E402
 from crowd import crowd  # noqa: E402
 from figures import Figure, say  # noqa: E402
 from load import INSTANCES, Load, body, rate  # noqa: E402
