@@ -15,7 +15,6 @@ from kubevnfm_kit.errors import (
     InvalidInput,
     NotFound,
     OutsideUnavailable,
-    RegionLacks,
     TimedOut,
     Unprocessable,
     VnfmError,
@@ -23,7 +22,7 @@ from kubevnfm_kit.errors import (
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.json_types import JsonMapping
 
-from kubevnfm_clients.multicloud.errors import RegionUnavailable, UnknownKind
+from kubevnfm_clients.multicloud.errors import RegionLacks, RegionUnavailable, UnknownKind
 from kubevnfm_clients.paths import quoted
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=60.0, sock_connect=5.0)

@@ -12,6 +12,8 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.foreign_yaml.kubernetes import read_one_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.reader import Lines, YamlRefused
 
+from kubevnfm_csar.manifest_limits import LONGEST_PROBLEM, MOST_PROBLEMS
+
 ORDER: Final = "additionalParams/order_artifact"
 """The field of the request that names the order artifact."""
 OWN_NAME: Final = "artifact-order.yaml"
@@ -22,9 +24,6 @@ LARGEST: Final = 2**20
 MOST_ARTIFACTS: Final = 1000
 _HIGHEST: Final = 1_000_000
 _LONGEST_WAIT_S: Final = 86_400
-_MOST_PROBLEMS: Final = 100
-_LONGEST_PROBLEM: Final = 500
-"""Characters. A name can be as long as the file."""
 _MEMBERS: Final = ("artifacts", "foreign_namespaces", "values")
 _OF_ARTIFACT: Final = ("file", "priority", "substitute", "timeout", "wait")
 _ENDINGS: Final = (".yaml", ".yml", ".json")
@@ -279,6 +278,6 @@ class _Reading:
         return self._lines.line_of(body, name)
 
     def _wrong(self, line: int | None, problem: str) -> None:
-        if len(self.problems) < _MOST_PROBLEMS:
+        if len(self.problems) < MOST_PROBLEMS:
             place = f"{self._name}:{line}" if line is not None else self._name
-            self.problems.append(f"{place}: {problem}"[:_LONGEST_PROBLEM])
+            self.problems.append(f"{place}: {problem}"[:LONGEST_PROBLEM])

@@ -12,6 +12,9 @@ from typing import Any, Final
 
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.foreign_yaml.kubernetes import plain_value
+from kubevnfm_kit.json_pointer import escaped
+
+from kubevnfm_csar.manifest_limits import LONGEST_PROBLEM, MOST_CHARACTERS, MOST_NODES, MOST_PROBLEMS
 
 VALUES: Final = "additionalParams/values"
 """The field of the request that gives the values."""
@@ -23,13 +26,6 @@ RESERVED: Final = (
 """The names that are always defined (MC-028)."""
 LARGEST_TEXT: Final = 2**20
 """Characters of a text among the values."""
-_MOST_CHARACTERS: Final = 64 * 2**20
-"""Characters of all that values have become in one set; the same limit as that of the manifests."""
-_MOST_NODES: Final = 1_000_000
-"""Members of the lists and maps that values have become in one set; the same limit as that of the manifests."""
-_MOST_PROBLEMS: Final = 100
-_LONGEST_PROBLEM: Final = 500
-"""Characters. A name or a path can be as long as the manifest."""
 _SECRET_PLACES: Final = frozenset({"data", "stringData"})
 """The members of a Secret whose values are never shown; its name and labels are in lists and events."""
 _VARIABLE: Final = re.compile(
@@ -110,7 +106,7 @@ class Filling:
         """Return a map with its variables replaced; ``secret_in``: the members that may have secret values."""
         found: dict[str, Any] = {}
         for name, value in node.items():
-            here = f"{path}/{_escaped(name)}"
+            here = f"{path}/{escaped(name)}"
             # Errors and lists of changes name keys, so no key is secret.
             key = self._inserted(name, place, here, is_secret=False) if "$" in name else name
             if key in found:
@@ -165,19 +161,19 @@ class Filling:
         """Count a value that is filled in; return whether all of them together are within the limits."""
         self._characters += size.characters
         self._nodes += size.nodes
-        if self._characters <= _MOST_CHARACTERS and self._nodes <= _MOST_NODES:
+        if self._characters <= MOST_CHARACTERS and self._nodes <= MOST_NODES:
             return True
         if not self._is_full:
             self._is_full = True
             self._note(
-                f"{place}: {path}: more than {_MOST_CHARACTERS} characters or {_MOST_NODES} members of lists and objects"
+                f"{place}: {path}: more than {MOST_CHARACTERS} characters or {MOST_NODES} members of lists and objects"
                 " once the variables are filled in"
             )
         return False
 
     def _note(self, problem: str) -> None:
-        if len(self._problems) < _MOST_PROBLEMS:
-            self._problems[problem[:_LONGEST_PROBLEM]] = None
+        if len(self._problems) < MOST_PROBLEMS:
+            self._problems[problem[:LONGEST_PROBLEM]] = None
 
 
 def check_values(given: object) -> Mapping[str, Any]:
@@ -194,7 +190,7 @@ def check_values(given: object) -> Mapping[str, Any]:
         elif _longest(value) > LARGEST_TEXT:
             wrong.append((place, f"a text of at most {LARGEST_TEXT} characters expected"))
     if wrong:
-        raise Unprocessable(*wrong[0], *wrong[1:_MOST_PROBLEMS])
+        raise Unprocessable(*wrong[0], *wrong[1:MOST_PROBLEMS])
     return given
 
 
@@ -265,7 +261,3 @@ def _longest(value: Any) -> int:
     if isinstance(value, list | tuple):
         return max((_longest(each) for each in value), default=0)
     return len(value) if isinstance(value, str) else 0
-
-
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.reader import Budget, YamlRefused
 
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact
+from kubevnfm_csar.manifest_limits import LONGEST_PROBLEM, MOST_PROBLEMS, budget_of_a_set
 from kubevnfm_csar.manifest_values import Filling, merged
-
-_MOST_NODES: Final = 1_000_000
-_MOST_CHARACTERS: Final = 64 * 2**20
-_LONGEST_S: Final = 20.0
-"""Limits of all files together: twice those of one text (foreign_yaml)."""
-_MOST_PROBLEMS: Final = 100
-_LONGEST_PROBLEM: Final = 500
-"""Characters. A name can be as long as the manifest."""
 
 
 @dataclass(frozen=True)
@@ -56,16 +49,16 @@ def read_artifacts(
     a file that is no YAML, for variables that cannot be filled in, and for objects that the order does not allow.
     """
     artifacts = {each.file: each for each in order.artifacts}
-    budget, filling = Budget(_MOST_NODES, _MOST_CHARACTERS, _LONGEST_S), Filling(merged(order.values, values))
+    budget, filling = budget_of_a_set(), Filling(merged(order.values, values))
     found = [
         document
         for name, text in texts
         for document in _documents(artifacts.get(name, OrderedArtifact(name)), text, budget, filling)
     ]
     filling.check()
-    problems = list(_problems(found, {namespace, *order.foreign_namespaces}, namespace))[:_MOST_PROBLEMS]
+    problems = list(_problems(found, {namespace, *order.foreign_namespaces}, namespace))[:MOST_PROBLEMS]
     if problems:
-        first, *more = ((ORDER, problem[:_LONGEST_PROBLEM]) for problem in problems)
+        first, *more = ((ORDER, problem[:LONGEST_PROBLEM]) for problem in problems)
         raise Unprocessable(*first, *more)
     return found
 

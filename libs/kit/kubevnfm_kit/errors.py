@@ -93,10 +93,6 @@ class ConflictingInput(InvalidInput, code="conflict", title="Conflict", status=4
     """The input contradicts what exists: ``field`` says where."""
 
 
-class RegionLacks(Unprocessable, code="region-lacks", title="Not served by the cloud region"):
-    """The cluster of a cloud region does not serve what the request needs."""
-
-
 class OutsideUnavailable(
     VnfmError, code="outside-unavailable", title="Outside system unavailable", status=503, retryable=True
 ):

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kubevnfm_kit.json_pointer import escaped, unescaped
 from kubevnfm_kit.json_types import JsonMapping
 
 Json = str | int | float | bool | None
@@ -37,12 +38,12 @@ class Op(StrEnum):
 def names_of(path: str) -> list[str]:
     """Return the attribute names of a path."""
     names = path.split("/")
-    return names if "~" not in path else [name.replace("~1", "/").replace("~0", "~") for name in names]
+    return names if "~" not in path else [unescaped(name) for name in names]
 
 
 def path_of(*names: str) -> str:
     """Return the path of attribute names."""
-    return "/".join(name.replace("~", "~0").replace("/", "~1") for name in names)
+    return "/".join(map(escaped, names))
 
 
 @dataclass(frozen=True)

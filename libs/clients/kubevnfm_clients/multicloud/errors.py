@@ -11,3 +11,7 @@ class RegionUnavailable(OutsideUnavailable, code="cluster-unavailable", title="C
 
 class UnknownKind(Unprocessable, code="unknown-kind", title="Unknown kind"):
     """The API server of the region does not serve the kind."""
+
+
+class RegionLacks(Unprocessable, code="region-lacks", title="Not served by the cloud region"):
+    """The cluster of a cloud region does not serve what the request needs."""

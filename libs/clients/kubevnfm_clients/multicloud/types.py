@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Generic, TypeVar
 
+from kubevnfm_kit.kubernetes_names import LABEL
 from kubevnfm_sol.base import SolRequest, SolType
 from pydantic import ConfigDict, StringConstraints
 
 T = TypeVar("T")
 
-NamespaceName = Annotated[str, StringConstraints(max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")]
+NamespaceName = Annotated[str, StringConstraints(max_length=63, pattern=f"^{LABEL}$")]
 """An RFC 1123 label (multicloud.md MC-008)."""
 LabelKey = Annotated[
     str,

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.foreign_json import read_foreign
+from kubevnfm_kit.json_pointer import escaped
 from kubevnfm_secrets import SECRET_NAMES, hide
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -115,12 +116,7 @@ def parse(model: type[B], document: Any) -> B:
 def _path(location: tuple[int | str, ...]) -> str:
     # pydantic ends the place of a wrong name of a dict with this.
     parts = location[:-1] if location[-1:] == ("[key]",) else location
-    return "".join(f"[{part}]" if isinstance(part, int) else f"/{_escaped(part)}" for part in parts).lstrip("/")
-
-
-def _escaped(name: str) -> str:
-    """Return a name as a part of a place, as RFC 6901 writes it: names of labels have slashes."""
-    return name.replace("~", "~0").replace("/", "~1")
+    return "".join(f"[{part}]" if isinstance(part, int) else f"/{escaped(part)}" for part in parts).lstrip("/")
 
 
 def _reason(error: ErrorDetails) -> str:
@@ -138,7 +134,7 @@ def _check_names(node: Any, place: str, levels: int) -> None:
             _check_names(value, f"{place}[{index}]", levels - 1)
         return
     for name, value in node.items():
-        here = f"{place}/{_escaped(name)}".lstrip("/")
+        here = f"{place}/{escaped(name)}".lstrip("/")
         if name == SECRET_NAMES and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
             raise InvalidInput(here, "a list of names of attributes expected")
         if name.startswith("$"):

@@ -31,12 +31,14 @@ async def freed(cluster: Cluster, objects: Sequence[Wanted]) -> frozenset[Object
         [(each.resource, each.key) for each in counted],
         lambda resource, key: readable_metadata(cluster, resource, key),
     )
+    # Objects of one kind have their number at one place, and custom ones say it in a definition that has to be read.
+    paths = {each: await path_of_replicas(cluster, each, objects) for each in {each.resource for each in counted}}
     found: set[ObjectKey] = set()
     for each in counted:
         body = there.get(each.key)
         if body is None or not has_applied(body):
             continue
-        path = await path_of_replicas(cluster, each.resource, objects)
+        path = paths[each.resource]
         is_left = not has_owner(body, path) or is_autoscaled(body) or is_kept(body)
         if field_at(each.body, *path) is not None and not is_applied(body, path) and is_left:
             found.add(each.key)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact
+from kubevnfm_csar.manifest_limits import budget_of_a_set
 from kubevnfm_csar.ordered_manifests import members_of, read_artifacts
 from kubevnfm_csar.placeholders import VARIABLES
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
@@ -28,10 +29,6 @@ from kubevnfm_infra_k8s.domain.reading.ready_when import parse
 
 FIELD = "additionalParams.lcm-kubernetes-def-files"
 HOOK_ANNOTATION = "helm.sh/hook"
-_MOST_NODES = 1_000_000
-_MOST_CHARACTERS = 64 * 2**20
-_LONGEST_S = 20.0
-"""Limits of all files together: twice those of one text (foreign_yaml)."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,7 @@ def read_manifests(files: Sequence[tuple[str, str]], *, is_filled_in: bool = Fal
 
     ``is_filled_in``: whether the texts contain values of the request, which no error shows.
     """
-    budget = Budget(_MOST_NODES, _MOST_CHARACTERS, _LONGEST_S)
+    budget = budget_of_a_set()
     manifests = [manifest for name, text in files for manifest in _read(name, text, budget, is_filled_in)]
     if not manifests:
         raise InvalidInput(FIELD, "no Kubernetes object in any of the files")

@@ -24,7 +24,7 @@ from kubevnfm_infra_k8s.domain.objects import (
 )
 from kubevnfm_infra_k8s.domain.reading.ca_bundles import webhooks_without_ca
 from kubevnfm_infra_k8s.domain.reading.ready_when import parse
-from kubevnfm_infra_k8s.domain.verdicts import CURRENT, NOT_FOUND, Observation, Status, Verdict, in_progress
+from kubevnfm_infra_k8s.domain.verdicts import CURRENT, NOT_FOUND, Observation, Status, Verdict, failed, in_progress
 
 _GRACE_S: Final = 60.0
 """A pod that crashes, lacks its image or finds no node counts as failed only after this time."""
@@ -97,7 +97,7 @@ def _in_words(body: Body, type: str) -> str:
 
 
 def _failed(body: Body, type: str) -> Verdict:
-    return Verdict(Status.FAILED, _in_words(body, type), is_final=True)
+    return failed(_in_words(body, type))
 
 
 def _count(body: Body, name: str) -> int:
@@ -183,7 +183,7 @@ def _pod(body: Body, seen: Observation) -> Verdict:
         return CURRENT
     if phase == "Failed":
         reason = field_at(body, "status", "message") or field_at(body, "status", "reason") or "its containers failed"
-        return Verdict(Status.FAILED, str(reason), is_final=True)
+        return failed(str(reason))
     trouble = trouble_of_pod(body)
     if trouble is None:
         return in_progress(f"phase {phase or 'unknown'}")
@@ -239,7 +239,7 @@ def _claim(body: Body, seen: Observation) -> Verdict:
     if phase == "Bound":
         return CURRENT
     if phase == "Lost":
-        return Verdict(Status.FAILED, "its volume is lost", is_final=True)
+        return failed("its volume is lost")
     if seen.waits_for_consumer is None:
         return CURRENT
     # "" asks for no class at all; only a missing class stands for the default one.
@@ -253,7 +253,7 @@ def _phase(good: frozenset[str]) -> Callable[[Body, Observation], Verdict]:
     def rule(body: Body, _: Observation) -> Verdict:
         phase = field_at(body, "status", "phase")
         if phase == "Failed":
-            return Verdict(Status.FAILED, str(field_at(body, "status", "message") or "phase Failed"), is_final=True)
+            return failed(str(field_at(body, "status", "message") or "phase Failed"))
         return CURRENT if phase in good else in_progress(f"phase {phase or 'unknown'}")
 
     return rule

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from kubevnfm_csar.ordered_manifests import read_artifacts
 from kubevnfm_csar.placeholders import VARIABLES
 from kubevnfm_events.objects import ObjectsOrder
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.kubernetes_names import is_label, is_of_kubernetes
 from kubevnfm_secrets import map_secrets
 from kubevnfm_sol.lcm import VnfInstance
 
@@ -22,8 +22,6 @@ from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import CHART, DEF_FILES, ORDER_ARTIFACT, VALUES, variables_in
 
 _NAMESPACE: Final = "additionalParams/namespace"
-_LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-_OF_KUBERNETES: Final = "kube-"
 _USUAL_WAIT_S: Final = 500.0
 """The limit of infra-k8s for a wait that the order gives none (its setting ``ready_timeout_s``)."""
 
@@ -73,10 +71,10 @@ def ordered_namespace(parameters: Mapping[str, Any], instance_id: str) -> str:
     namespace = asked if asked is not None else among_values
     if namespace is None:
         return f"vnf-{instance_id[:8]}"
-    if not isinstance(namespace, str) or _LABEL.fullmatch(namespace) is None:
+    if not isinstance(namespace, str) or not is_label(namespace):
         raise Unprocessable(_NAMESPACE, "1 to 63 small letters, digits and -, not first or last a -, expected")
-    if namespace.startswith(_OF_KUBERNETES):
-        raise Unprocessable(_NAMESPACE, f"a namespace of Kubernetes itself ({_OF_KUBERNETES}*): name another one")
+    if is_of_kubernetes(namespace):
+        raise Unprocessable(_NAMESPACE, "a namespace of Kubernetes itself (kube-*): name another one")
     return namespace
 
 
