@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from inspect import isawaitable
 from typing import Final
-from urllib.parse import urlencode
 
 from aiohttp import web
-from kubevnfm_kit.clock import rfc3339
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
-from kubevnfm_secrets import KeyRing, UnknownKey
 from kubevnfm_store.query import AllOf, Filter, Query, Sort
 
-from kubevnfm_lcm_api.http.context import api_root, context
+from kubevnfm_lcm_api.http.context import context
+from kubevnfm_lcm_api.http.markers import MARKER, next_page, read_marker
 from kubevnfm_lcm_api.http.routes import Parameter
 from kubevnfm_lcm_api.http.sol013.filters import parse_filter
 from kubevnfm_lcm_api.http.sol013.selectors import Selectors, project, read_selectors
@@ -26,7 +22,6 @@ from kubevnfm_lcm_api.http.sol013.shapes import Shape
 EVERYTHING: Final = AllOf()
 View = Callable[[JsonMapping], JsonObject | Awaitable[JsonObject]]
 
-_MARKER: Final = "nextpage_opaque_marker"
 _FILTER_AND_SELECTORS: Final = (
     Parameter("filter", "SOL013 5.2: (op,path,value), joined by semicolons"),
     Parameter("all_fields", "Everything", is_flag=True),
@@ -37,12 +32,11 @@ _FILTER_AND_SELECTORS: Final = (
 )
 PARAMETERS: Final = (
     *_FILTER_AND_SELECTORS,
-    Parameter(_MARKER, "Where the next page begins: from the Link header of the page before"),
+    MARKER,
     Parameter("all_records", "Everything in one answer", values=("yes",)),
 )
 _ALL_RECORDS: Final = 10_000
 """The most that ``all_records`` returns in one answer (api.md 5.3: bounded)."""
-_MARKERS_LIVE: Final = timedelta(hours=24)
 
 
 @dataclass(frozen=True)
@@ -60,12 +54,10 @@ class Listed:
 
 async def list_page(request: web.Request, collection: str, listed: Listed, view: View) -> web.Response:
     """Answer a list request with one page; the ``Link`` header has the next one (SOL013 5.4)."""
-    shared = context(request)
-    now = shared.clock.now()
-    raw, after = _asked(request, listed, shared.ring, now)
+    raw, after = _asked(request, listed)
     limit = _limit(request)
     query, selectors = _page(listed, raw, after, limit)
-    found = list(await shared.store.find(collection, query))
+    found = list(await context(request).store.find(collection, query))
     more = len(found) > limit
     answers = []
     for stored in found[:limit]:
@@ -74,8 +66,7 @@ async def list_page(request: web.Request, collection: str, listed: Listed, view:
     headers = {}
     if more:
         last = found[limit - 1]
-        marker = _marker(listed, raw, (last.body[listed.sort], last.id), shared.ring, now)
-        headers["Link"] = f'<{api_root(request)}{request.path}?{urlencode({_MARKER: marker})}>; rel="next"'
+        headers = next_page(request, listed.name, raw, (last.body[listed.sort], last.id))
     return web.json_response(answers, headers=headers)
 
 
@@ -86,28 +77,11 @@ def _limit(request: web.Request) -> int:
     return context(request).page_size if asked is None else _ALL_RECORDS
 
 
-def _asked(
-    request: web.Request, listed: Listed, ring: KeyRing, now: datetime
-) -> tuple[dict[str, str], tuple[str, str] | None]:
+def _asked(request: web.Request, listed: Listed) -> tuple[dict[str, str], tuple[str, str] | None]:
     """Return filter and selectors as given or from the marker, and the position at which the page starts."""
     given = {one.name: request.query[one.name] for one in _FILTER_AND_SELECTORS if one.name in request.query}
-    if _MARKER not in request.query:
-        return given, None
-    try:
-        marker = json.loads(ring.open(request.query[_MARKER], bound_to=f"marker:{listed.name}"))
-    except (UnknownKey, ValueError) as error:
-        raise InvalidInput(_MARKER, "not a marker of this resource") from error
-    if now - datetime.fromisoformat(marker["t"]) > _MARKERS_LIVE:
-        raise InvalidInput(_MARKER, "the marker has expired: start again with the first page")
-    carried = marker["q"]
-    if any(carried.get(name) != value for name, value in given.items()):
-        raise InvalidInput(_MARKER, "the other parameters differ from those of the previous page")
-    return carried, (marker["a"][0], marker["a"][1])
-
-
-def _marker(listed: Listed, raw: Mapping[str, str], after: tuple[str, str], ring: KeyRing, now: datetime) -> str:
-    # Sealed, because a caller must not change the position or use it for another kind of resource.
-    return ring.seal(json.dumps({"q": dict(raw), "a": after, "t": rfc3339(now)}), bound_to=f"marker:{listed.name}")
+    marker = read_marker(request, listed.name, given)
+    return (given, None) if marker is None else (marker["q"], (marker["a"][0], marker["a"][1]))
 
 
 def _page(listed: Listed, raw: Mapping[str, str], after: tuple[str, str] | None, limit: int) -> tuple[Query, Selectors]:

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
-from urllib.parse import urlencode
 
 from aiohttp import web
 from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_kit.errors import InvalidInput
-from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.json_types import JsonObject
-from kubevnfm_secrets import UnknownKey
 
-from kubevnfm_lcm_api.http.context import api_root, context
+from kubevnfm_lcm_api.http.markers import MARKER, next_page, read_marker
 from kubevnfm_lcm_api.http.routes import Parameter
 
 T = TypeVar("T")
 
-_MARKER: Final = "nextpage_opaque_marker"
 _LIMIT: Final = "limit"
 _USUAL: Final = 100
 _MOST: Final = 1000
 PARAMETERS: Final = (
     Parameter(_LIMIT, f"The largest number of entries of a page: 1 to {_MOST}, {_USUAL} unless given"),
-    Parameter(_MARKER, "Where the next page begins: from the Link header of the page before"),
+    MARKER,
 )
 
 
@@ -46,16 +41,10 @@ def read_page(request: web.Request, filters: Sequence[Parameter]) -> PageRequest
         if one.values and one.name in given and given[one.name] not in one.values:
             raise InvalidInput(one.name, f"{', '.join(one.values)} expected")
     limit = _limit(request.query.get(_LIMIT))
-    marker = request.query.get(_MARKER)
+    marker = read_marker(request, request.path, given)
     if marker is None:
         return PageRequest(given, limit or _USUAL, None)
-    try:
-        carried = read_foreign(context(request).ring.open(marker, bound_to=_bound_to(request)))
-    except (UnknownKey, ValueError) as error:
-        raise InvalidInput(_MARKER, "not a marker of this resource") from error
-    if any(carried["filters"].get(name) != value for name, value in given.items()):
-        raise InvalidInput(_MARKER, "the other parameters differ from those of the previous page")
-    return PageRequest(carried["filters"], limit or carried["limit"], carried["after"])
+    return PageRequest(marker["q"], limit or marker["limit"], marker["a"])
 
 
 def page_answer(
@@ -64,15 +53,8 @@ def page_answer(
     """Return a page; its Link header has the next one."""
     headers = {}
     if page.next_after is not None:
-        text = json.dumps({"filters": asked.filters, "limit": asked.limit, "after": page.next_after})
-        # Sealed, because a caller must not use it for another list.
-        marker = context(request).ring.seal(text, bound_to=_bound_to(request))
-        headers["Link"] = f'<{api_root(request)}{request.path}?{urlencode({_MARKER: marker})}>; rel="next"'
+        headers = next_page(request, request.path, asked.filters, page.next_after, limit=asked.limit)
     return web.json_response([shown(item) for item in page.items], headers=headers)
-
-
-def _bound_to(request: web.Request) -> str:
-    return f"marker:{request.path}"
 
 
 def _limit(given: str | None) -> int | None:
