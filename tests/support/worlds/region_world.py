@@ -14,10 +14,12 @@ from callers.documented import Documented
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
 from kubevnfm_clients.multicloud.regions import HttpCloudRegions
+from kubevnfm_clients.vims import HttpVims
 from kubevnfm_kit.clock import Clock, SystemClock
 from kubevnfm_kit.http import serving
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.lab import Lab
+from kubevnfm_lcm_api.gateway import vims
 from kubevnfm_lcm_api.gateway.app import make_app
 from kubevnfm_lcm_api.gateway.openapi.document import make_document
 from kubevnfm_lcm_api.http.context import HttpContext
@@ -88,7 +90,10 @@ async def region_world(
             page_size=100,
         )
         links = TwinLinks()
-        subjects = [partial(routes.add_to, services=MultiCloudServices(client, links))]
+        subjects = [
+            partial(routes.add_to, services=MultiCloudServices(client, links)),
+            partial(vims.add_to, vims=HttpVims(registry.url, TOKEN, session), links=links),
+        ]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
         document = Documented(make_document(app, DOCUMENT, version="tested"))
         async with serving(app, host="127.0.0.1", port=0) as port:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from aiohttp import web
+from kubevnfm_clients.multicloud.links import VirtualLinks, check_no_links
 from kubevnfm_clients.ports import Vims
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonMapping
@@ -18,6 +19,7 @@ from kubevnfm_lcm_api.http.bodies import read_json
 from kubevnfm_lcm_api.http.routes import DELETED, Answer, Parameter, Route, add_routes
 
 VIMS: Final = web.AppKey("vims", Vims)
+LINKS: Final = web.AppKey("links_of_vims", VirtualLinks)
 _FILTERS: Final = tuple(
     Parameter(name, "Equal to this, or to one of these", is_repeated=True)
     for name in ("id", "name", "type", "is_default", "status", "tenant_id", "description")
@@ -45,7 +47,11 @@ async def update(request: web.Request) -> web.Response:
 
 
 async def delete(request: web.Request) -> web.Response:
-    await request.app[VIMS].delete(_id(request))
+    vims, vim_id = request.app[VIMS], _id(request)
+    # Only clusters have links: another VIM can be deleted while infra-k8s is away.
+    if (await vims.get(vim_id)).get("type") == "kubernetes":
+        await check_no_links(request.app[LINKS], vim_id, f"VIM {vim_id}")
+    await vims.delete(vim_id)
     return web.Response(status=204)
 
 
@@ -66,9 +72,9 @@ def _selected(request: web.Request, vim: JsonMapping) -> JsonMapping:
     return {name: value for name, value in vim.items() if name in wanted} if wanted else vim
 
 
-def add_to(app: web.Application, vims: Vims) -> None:
-    """Add the VIM API to an application."""
-    app[VIMS] = vims
+def add_to(app: web.Application, vims: Vims, links: VirtualLinks) -> None:
+    """Add the VIM API to an application; ``links``: a VIM that has some is not deleted."""
+    app[VIMS], app[LINKS] = vims, links
     tag, one = "VIMs", "/v1.0/vims/{id}"
     refused = {409: "There is a VIM of that name, or another default", 422: "The VIM cannot be used"}
     used = {**refused, 409: f"{refused[409]}; or instances use it"}
@@ -78,7 +84,7 @@ def add_to(app: web.Application, vims: Vims) -> None:
         register = Route(tag, "POST", many, create, "Register a VIM", {201: made}, models.CreateVim, refusals=refused)
         listed = Route(tag, "GET", many, list_all, "List VIMs", {200: found}, query=(*_FILTERS, _FIELDS))
         add_routes(app, [register, listed])
-    in_use = {409: "Instances use it"}
+    in_use = {409: "Instances use it, or it has virtual links"}
     add_routes(
         app,
         [

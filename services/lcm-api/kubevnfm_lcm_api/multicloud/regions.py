@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final, TypeVar
 
 from aiohttp import web
+from kubevnfm_clients.multicloud.links import check_no_links
 from kubevnfm_clients.multicloud.region_views import KubernetesObject, RegionFeatures, RegionHealth
 from kubevnfm_clients.multicloud.regions import (
     KUBECONFIG_BYTES,
@@ -15,7 +16,7 @@ from kubevnfm_clients.multicloud.regions import (
     ObjectsWanted,
     RegionRequest,
 )
-from kubevnfm_kit.errors import InUse, InvalidInput
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_lcm_api.http.bodies import FORM, JSON, parse
@@ -30,7 +31,6 @@ from kubevnfm_lcm_api.multicloud.services import PREFIX, services
 _MANY: Final = f"{PREFIX}/cloud-regions"
 _ONE: Final = f"{_MANY}/{{owner}}/{{region}}"
 _VARIANT: Final = "cloud-regions"
-_MOST_NAMED: Final = 100
 _TYPES: Final = (*JSON, FORM)
 _FILTERS: Final = (
     Parameter("cloud_region_id", "The id, or the name of the region alone"),
@@ -99,12 +99,7 @@ async def delete(request: web.Request) -> web.Response:
     """DELETE cloud-regions/{owner}/{region}: 204, or 409 with the instances or virtual links in it."""
     region = await _unchanged(request)
     owner, name = region.cloud_owner, region.cloud_region
-    links = await services(request).links.find({"vim_id": region.vim_id}, limit=_MOST_NAMED)
-    if links.items:
-        named = [f"{link.name} ({link.id})" for link in links.items]
-        raise InUse(
-            f"cloud region {region.id} has the virtual links {', '.join(named)}", [each.id for each in links.items]
-        )
+    await check_no_links(services(request).links, region.vim_id, f"cloud region {region.id}")
     await services(request).regions.delete(owner, name, if_revision=region.revision)
     return web.Response(status=204)
 
