@@ -358,56 +358,54 @@ class Counts(RuleBasedStateMachine):
         return {"links"} if users else set()
 
 
+def at_each_call(name: str, before: Callable[[Counts], None], after: Callable[[Counts], None]) -> None:
+    """Have a link with one user; its pass after ``before`` dies after each of its calls once, and nothing is left after ``after``."""
+    for dies_after in count():
+        counts = Counts()
+        counts.create(name=name, reference="vnf:1", namespace="ns1", times=1, dies_after=None)
+        before(counts)
+        is_alive = counts.run(counts._pass(counts.ids[name]), dies_after)
+        after(counts)
+        counts.settle()
+        counts.teardown()
+        if is_alive is not None:
+            break
+    assert dies_after > 5
+
+
 @pytest.mark.parametrize("name", SPECS)
 @pytest.mark.parametrize("then", ["gone", "moved", "kept"])
 def test_a_kill_at_any_call_of_a_bring_up_leaves_nothing(name: str, then: str) -> None:
     """The process dies after each call once; then the users leave, or move to another namespace, or stay."""
-    for dies_after in count():
-        counts = Counts()
-        counts.create(name=name, reference="vnf:1", namespace="ns1", times=1, dies_after=None)
-        is_alive = counts.run(counts._pass(counts.ids[name]), dies_after)
+
+    def after(counts: Counts) -> None:
         if then == "gone":
             counts.release(name=name, reference="vnf:1", times=1, dies_after=None)
         elif then == "moved":
             counts.hold(name=name, reference="vnf:1", namespace="ns2", times=1, dies_after=None)
-        counts.settle()
-        counts.teardown()
-        if is_alive is not None:
-            break
-    assert dies_after > 5
+
+    at_each_call(name, lambda _: None, after)
 
 
 @pytest.mark.parametrize("name", SPECS)
 def test_a_kill_at_any_call_of_a_removal_leaves_nothing(name: str) -> None:
-    for dies_after in count():
-        counts = Counts()
-        counts.create(name=name, reference="vnf:1", namespace="ns1", times=1, dies_after=None)
+    def before(counts: Counts) -> None:
         counts.settle()
         counts.release(name=name, reference="vnf:1", times=1, dies_after=None)
-        is_alive = counts.run(counts._pass(counts.ids[name]), dies_after)
-        counts.settle()
-        counts.teardown()
-        if is_alive is not None:
-            break
-    assert dies_after > 5
+
+    at_each_call(name, before, lambda _: None)
 
 
 @pytest.mark.parametrize("name", SPECS)
 def test_a_kill_at_any_call_of_a_repair_leaves_nothing(name: str) -> None:
     """An object that another party has deleted is created again, the process dies, and the users leave."""
-    for dies_after in count():
-        counts = Counts()
-        counts.create(name=name, reference="vnf:1", namespace="ns1", times=1, dies_after=None)
+
+    def before(counts: Counts) -> None:
         counts.settle()
         counts.cluster.objects.clear()
         counts.hold(name=name, reference="vnf:1", namespace="ns1", times=1, dies_after=None)
-        is_alive = counts.run(counts._pass(counts.ids[name]), dies_after)
-        counts.release(name=name, reference="vnf:1", times=1, dies_after=None)
-        counts.settle()
-        counts.teardown()
-        if is_alive is not None:
-            break
-    assert dies_after > 5
+
+    at_each_call(name, before, lambda counts: counts.release(name=name, reference="vnf:1", times=1, dies_after=None))
 
 
 def test_a_shared_object_that_another_link_has_created_again_goes_with_the_last_of_them() -> None:

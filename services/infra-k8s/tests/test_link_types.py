@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kubevnfm_infra_k8s.domain.links.judging import changed_members, readiness
 from kubevnfm_infra_k8s.domain.links.spec import Places
-from kubevnfm_infra_k8s.domain.links.subnets import overlaps_with
+from kubevnfm_infra_k8s.domain.links.subnets import overlaps_among, overlaps_with
 from kubevnfm_infra_k8s.domain.links.types import TYPES, read_spec
 from kubevnfm_infra_k8s.domain.objects import Body
 from kubevnfm_kit.clock import SystemClock
@@ -241,6 +241,21 @@ def test_a_configuration_as_given_has_the_subnets_that_can_be_read(ranges: objec
     ipam = {"type": "host-local", "subnet": "10.1.0.0/24", "ranges": ranges}
     found = read_spec("nad", {"config": {"type": "x", "ipam": ipam}}).subnets()
     assert [str(network) for _, network in found] == ["10.1.0.0/24"]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (("10.0.0.0/24", "10.0.1.0/24", "fd00::/64"), []),
+        (("10.0.0.0/24", "10.0.0.0/24"), [("1", "overlaps with 10.0.0.0/24 of 0")]),
+        (("10.0.0.0/24", "10.0.0.0/16"), [("1", "overlaps with 10.0.0.0/24 of 0")]),
+        (("10.1.0.0/24", "10.0.0.0/8", "10.2.0.0/24"), [("1", "overlaps with 10.1.0.0/24 of 0"), ("2", "overlaps with 10.0.0.0/8 of 1")]),
+        (("fd00::/64", "10.0.0.0/24", "fd00::/80"), [("2", "overlaps with fd00::/64 of 0")]),
+    ],
+)  # fmt: skip
+def test_subnets_of_one_link_do_not_overlap(given: tuple[str, ...], found: list[tuple[str, str]]) -> None:
+    """MC-091."""
+    assert list(overlaps_among([(str(place), ip_network(each)) for place, each in enumerate(given)])) == found
 
 
 def test_subnets_overlap_if_they_have_an_address_in_common() -> None:

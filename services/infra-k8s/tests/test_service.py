@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_clients.multicloud.errors import RegionLacks
 from kubevnfm_clients.multicloud.links import HttpVirtualLinks, LinkRequest, ReferenceRequest
 from kubevnfm_clients.multicloud.regions import CloudRegion
 from kubevnfm_events import CommandFailed, Envelope, Event
@@ -19,7 +20,7 @@ from kubevnfm_events.objects import ApplyObjects, DeleteObjects, ObjectsApplied,
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.settings import Settings
 from kubevnfm_infra_k8s.wiring import infra_k8s
-from kubevnfm_kit.errors import Conflict, ConflictingInput, InUse, NotFound, RegionLacks, Unprocessable
+from kubevnfm_kit.errors import Conflict, ConflictingInput, InUse, NotFound, Unprocessable
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore

@@ -8,10 +8,9 @@ from kubevnfm_clients.multicloud.regions import CloudRegion
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.errors import NotFound
+from kubevnfm_sol.vim import KUBERNETES
 
 from kubevnfm_infra_k8s.domain.links.record import Region
-
-_KUBERNETES = "ETSINFV.KUBERNETES.V_1"
 
 
 class RegionDirectory(Protocol):
@@ -36,6 +35,6 @@ class RegisteredRegions:
                 found.vim_id, found.links_namespace, found.sriov_namespace, frozenset(found.protected_namespaces)
             )
         vim = await self._vims.connection(VimConnection(vim_id=cloud_region_id))
-        if vim.vim_type != _KUBERNETES:
+        if vim.vim_type != KUBERNETES:
             raise NotFound(f"VIM {cloud_region_id} is not a Kubernetes cluster")
         return Region(cloud_region_id)

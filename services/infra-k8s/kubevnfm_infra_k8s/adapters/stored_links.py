@@ -23,7 +23,12 @@ TURNS: Final = "k8s_turns"
 SOURCE: Final = "/kubevnfm/infra-k8s"
 # The unique index decides races between processes about the name of a link.
 INDEXES: Final[Mapping[str, Sequence[Index]]] = {
-    LINKS: [Index(["vim_id", "name"], unique=True), Index(["settled"]), Index(["id"])],
+    LINKS: [
+        Index(["vim_id", "name"], unique=True),
+        Index(["cloud_region_id", "id"]),
+        Index(["settled"]),
+        Index(["id"]),
+    ],
     TURNS: [Index(["holder"])],
 }
 _FILTERS: Final = {
@@ -111,13 +116,9 @@ class StoredTurns:
         body = {"holder": holder, "until": rfc3339(now + _LEASE)}
         try:
             await self._store.insert(TURNS, name, body)
-            return True
         except AlreadyExists:
-            there = await self._store.get(TURNS, name)
-        if there is None or str(there.body["until"]) > rfc3339(now):
-            return False
-        try:
-            await self._store.replace(TURNS, name, body, if_revision=there.revision)
-        except RevisionConflict:
-            return False
+            try:
+                await self._store.update(TURNS, name, body, where=Compare("until", Op.LTE, [rfc3339(now)]))
+            except RevisionConflict:
+                return False
         return True

@@ -61,3 +61,8 @@ NOT_FOUND: Final = Verdict(Status.NOT_FOUND, "does not exist")
 def in_progress(message: str) -> Verdict:
     """Return the verdict that the object still changes."""
     return Verdict(Status.IN_PROGRESS, message)
+
+
+def failed(message: str) -> Verdict:
+    """Return the verdict that the object will not become ready, however long one waits."""
+    return Verdict(Status.FAILED, message, is_final=True)

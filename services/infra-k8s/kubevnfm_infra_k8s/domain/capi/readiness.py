@@ -21,7 +21,7 @@ from kubevnfm_infra_k8s.domain.capi.contract import (
     is_paused,
 )
 from kubevnfm_infra_k8s.domain.objects import Body, field_at
-from kubevnfm_infra_k8s.domain.verdicts import CURRENT, Observation, Status, Verdict, in_progress
+from kubevnfm_infra_k8s.domain.verdicts import CURRENT, Observation, Status, Verdict, failed, in_progress
 
 Rule = Callable[[Body, Observation], Verdict]
 
@@ -38,8 +38,8 @@ def _guarded(rule: Rule, *, is_observed: bool = True) -> Rule:
     def judge(body: Body, seen: Observation) -> Verdict:
         if is_paused(body):
             return in_progress("paused: Cluster API leaves it alone until it is no longer paused")
-        if failed := _failure(body):
-            return Verdict(Status.FAILED, failed, is_final=True)
+        if failure := _failure(body):
+            return failed(failure)
         refused = _refused_by_cloud(body, seen)
         if refused is not None:
             return refused
@@ -64,7 +64,7 @@ def _refused_by_cloud(body: Body, seen: Observation) -> Verdict | None:
     left_s = _GRACE_S - _age_s(found.since, seen)
     if left_s > 0:
         return Verdict(Status.IN_PROGRESS, found.in_words, again_in_s=left_s)
-    return Verdict(Status.FAILED, found.in_words, is_final=True)
+    return failed(found.in_words)
 
 
 def _age_s(since: str, seen: Observation) -> float:

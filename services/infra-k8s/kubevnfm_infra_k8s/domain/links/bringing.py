@@ -18,7 +18,7 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.error_text import bounded
 
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused
-from kubevnfm_infra_k8s.domain.links.checking import NAMESPACES
+from kubevnfm_infra_k8s.domain.links.checking import NAMESPACES, namespace
 from kubevnfm_infra_k8s.domain.links.judging import changed_members, readiness
 from kubevnfm_infra_k8s.domain.links.ovn import LABEL_VALUE
 from kubevnfm_infra_k8s.domain.links.ports import LinkRecords, Turns
@@ -287,7 +287,7 @@ class Bringing:
         label = link.read_spec().namespace_label(link.name)
         found: list[str] = []
         for each in link.namespaces if label is not None else ():
-            there = await self.cluster.get_metadata(NAMESPACES, ObjectKey("v1", "Namespace", "", each))
+            there = await namespace(self.cluster, each)
             if there is None or labels_of(there).get(str(label)) != LABEL_VALUE:
                 found.append(each)
         return found

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from kubevnfm_clients.multicloud.errors import RegionLacks
 from kubevnfm_clients.multicloud.links import LinkRequest
-from kubevnfm_kit.errors import ConflictingInput, RegionLacks, Unprocessable
+from kubevnfm_kit.errors import ConflictingInput, Unprocessable
+from kubevnfm_kit.kubernetes_names import is_of_kubernetes
 
 from kubevnfm_infra_k8s.domain.links.record import Link, Region, differences
 from kubevnfm_infra_k8s.domain.links.spec import LinkSpec, Places
@@ -17,7 +19,6 @@ from kubevnfm_infra_k8s.domain.ports import Cluster
 NAMESPACES: Final = Resource("v1", "Namespace", "namespaces", namespaced=False)
 PRIMARY_LABEL: Final = "k8s.ovn.org/primary-user-defined-network"
 """On a namespace from its creation on: its pods have a primary network of their own."""
-_OF_KUBERNETES: Final = "kube-"
 _MOST_SHOWN: Final = 200
 
 
@@ -65,7 +66,7 @@ def check_permitted(places: Sequence[tuple[str, str]], region: Region) -> None:
     faults = [
         (place, f"another namespace than {each} expected: it is protected")
         for place, each in places
-        if each.startswith(_OF_KUBERNETES) or each in region.protected_namespaces
+        if is_of_kubernetes(each) or each in region.protected_namespaces
     ]
     if faults:
         raise Unprocessable(*faults[0], *faults[1:])

@@ -10,7 +10,7 @@ from kubevnfm_kit.foreign_json import read_foreign
 
 from kubevnfm_infra_k8s.domain.objects import Body, annotations_of, condition, field_at, group_of
 from kubevnfm_infra_k8s.domain.reading.readiness import judge
-from kubevnfm_infra_k8s.domain.verdicts import CURRENT, Observation, Status, Verdict, in_progress
+from kubevnfm_infra_k8s.domain.verdicts import CURRENT, Observation, Status, Verdict, failed, in_progress
 
 _OVN4NFV: Final = "k8s.plugin.opnfv.org"
 _UDN: Final = "k8s.ovn.org"
@@ -40,7 +40,7 @@ def _by_state(state: object) -> Verdict:
     if state == _CREATED:
         return CURRENT
     if isinstance(state, str) and state.endswith(_ERROR):
-        return _failed(f"the CNI reports the state {state}")
+        return failed(f"the CNI reports the state {state}")
     return in_progress(f"state {state}" if state else "no state yet")
 
 
@@ -57,21 +57,17 @@ def _udn(body: Body) -> Verdict:
 
 def _kube_ovn(body: Body, kind: str) -> Verdict:
     if kind == "Vlan":
-        return _failed("its VLAN is in conflict") if field_at(body, "status", "conflict") is True else CURRENT
+        return failed("its VLAN is in conflict") if field_at(body, "status", "conflict") is True else CURRENT
     if kind == "ProviderNetwork":
         return CURRENT if field_at(body, "status", "ready") is True else in_progress("not ready on all nodes")
     for name, bad in (("Error", "True"), ("Validated", "False")):
         found = condition(body, name)
         if found is not None and found.get("status") == bad:
-            return _failed(_in_words(found))
+            return failed(_in_words(found))
     ready = condition(body, "Ready")
     if ready is None:
         return in_progress("no condition Ready yet")
     return CURRENT if ready.get("status") == "True" else in_progress(_in_words(ready))
-
-
-def _failed(message: str) -> Verdict:
-    return Verdict(Status.FAILED, message, is_final=True)
 
 
 def _in_words(found: Body) -> str:

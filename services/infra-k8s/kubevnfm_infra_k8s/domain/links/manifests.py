@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_kit.kubernetes_names import is_label
 from pydantic import Field
 
 from kubevnfm_infra_k8s.domain.links.spec import ApiKind, Fault, LinkBody, LinkSpec, Places
@@ -17,7 +18,6 @@ _NETWORKING: Final = "networking.k8s.io"
 _LONGEST_NAME: Final = 253
 _METADATA: Final = frozenset({"name", "namespace", "labels", "annotations"})
 _NAME: Final = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
-_LABEL: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _RESERVED: Final = ("kubevnfm.io", "k8splugin.io")
 """The prefixes by which objects are found to be of a link or an instance."""
 
@@ -89,7 +89,7 @@ def _metadata_faults(metadata: JsonMapping, place: str) -> Iterator[Fault]:
     if re.fullmatch(_NAME, metadata["name"]) is None:
         yield f"{place}/name", "lower case letters, digits, - and . expected"
     namespace = metadata.get("namespace")
-    if namespace is not None and (not isinstance(namespace, str) or re.fullmatch(_LABEL, namespace) is None):
+    if namespace is not None and (not isinstance(namespace, str) or not is_label(namespace)):
         yield f"{place}/namespace", "1 to 63 lower case letters, digits and - expected"
     for member in ("labels", "annotations"):
         given = metadata.get(member)

@@ -11,8 +11,11 @@ from kubevnfm_kit.json_types import JsonObject
 from pydantic import Field, ValidationInfo, field_validator
 
 from kubevnfm_infra_k8s.domain.links.spec import (
+    CNI_VERSION,
     NAD,
     ApiKind,
+    Cidr,
+    Cidrs,
     Dns,
     Fault,
     LinkBody,
@@ -49,17 +52,11 @@ class Subnet(Part):
     """A subnet of OVN4NFV."""
 
     name: Label
-    subnet: str
+    subnet: Cidr
     gateway: str | None = None
     """With or without a prefix length."""
     exclude_ips: str | None = None
     """Addresses and ranges: ``10.1.0.2 10.1.0.5..10.1.0.9``."""
-
-    @field_validator("subnet")
-    @classmethod
-    def _is_subnet(cls, given: str) -> str:
-        read_network(given)
-        return given
 
     @field_validator("gateway")
     @classmethod
@@ -118,7 +115,7 @@ class Ovn4nfvSpec(LinkSpec):
             "metadata": metadata,
             "spec": {**spec, **self._provider()},
         }
-        config = {"cniVersion": "0.3.1", "name": "ovn4nfv-k8s-plugin", "type": "ovn4nfvk8s-cni"}
+        config = {"cniVersion": CNI_VERSION, "name": "ovn4nfv-k8s-plugin", "type": "ovn4nfvk8s-cni"}
         shared = [LinkBody(nad(_NETWORK_OBJECT, each, config).body, is_shared=True) for each in places.namespaces]
         return [LinkBody(network), *shared]
 
@@ -214,7 +211,7 @@ class KubeOvnSpec(LinkSpec):
     vlan: KubeOvnVlan | None = None
     mtu: Mtu | None = None
     private: bool | None = None
-    allow_subnets: tuple[str, ...] = Field(default=(), max_length=256)
+    allow_subnets: Cidrs = Field(default=(), max_length=256)
     nat_outgoing: bool | None = None
     enable_dhcp: bool | None = Field(default=None, alias="enableDHCP")
     dhcp_v4_options: Text | None = Field(default=None, alias="dhcpV4Options")
@@ -252,13 +249,6 @@ class KubeOvnSpec(LinkSpec):
             read_range(each, next((block for block in blocks if (":" in each) == (block.version == 6)), blocks[0]))
         return given
 
-    @field_validator("allow_subnets")
-    @classmethod
-    def _are_networks(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        for each in given:
-            read_network(each)
-        return given
-
     def kinds(self) -> Sequence[tuple[ApiKind, str]]:
         vlan = [((_KUBE_OVN, kind), "type") for kind in ("Vlan", "ProviderNetwork")] if self.vlan is not None else []
         return [((_KUBE_OVN, "Subnet"), "type"), *vlan, (NAD, "type")]
@@ -285,7 +275,7 @@ class KubeOvnSpec(LinkSpec):
         if self.vlan is not None:
             spec["vlan"] = name
         socket = "/run/openvswitch/kube-ovn-daemon.sock"
-        config = {"cniVersion": "0.3.1", "type": "kube-ovn", "server_socket": socket, "provider": spec["provider"]}
+        config = {"cniVersion": CNI_VERSION, "type": "kube-ovn", "server_socket": socket, "provider": spec["provider"]}
         return [
             *self._underlay(name),
             nad(name, places.links, config),
@@ -320,14 +310,8 @@ class KubeOvnSpec(LinkSpec):
 class UdnSubnet(Part):
     """A subnet of a network with Layer3, and the part of it that a node has."""
 
-    cidr: str
+    cidr: Cidr
     host_subnet: int | None = Field(default=None, ge=1, le=127, strict=True)
-
-    @field_validator("cidr")
-    @classmethod
-    def _is_subnet(cls, given: str) -> str:
-        read_network(given)
-        return given
 
 
 class UdnIpam(Part):
@@ -345,7 +329,7 @@ class UdnSpec(LinkSpec):
     topology: Literal["Layer2", "Layer3", "Localnet"]
     role: Literal["Secondary", "Primary"] = "Secondary"
     subnets_: tuple[UdnSubnet, ...] = Field(default=(), alias="subnets", max_length=400)
-    join_subnets: tuple[str, ...] = Field(default=(), max_length=2)
+    join_subnets: Cidrs = Field(default=(), max_length=2)
     mtu: Mtu | None = None
     ipam: UdnIpam | None = None
     physical_network_name: Text | None = None
@@ -357,13 +341,6 @@ class UdnSpec(LinkSpec):
         if not isinstance(given, list):
             return given
         return [{"cidr": each} if isinstance(each, str) else each for each in given]
-
-    @field_validator("join_subnets")
-    @classmethod
-    def _are_networks(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        for each in given:
-            read_network(each)
-        return given
 
     def kinds(self) -> Sequence[tuple[ApiKind, str]]:
         return (((_UDN, self._kind), "type"),)

@@ -50,7 +50,7 @@ class LinkWork(Protocol):
 
 @dataclass(frozen=True)
 class VirtualLinks:
-    """The owner of links: `kubevnfm_clients.multicloud.links.VirtualLinks` for callers in the same process."""
+    """The owner of links: what `adapters.http` serves as `kubevnfm_clients.multicloud.links.VirtualLinks`."""
 
     records: LinkRecords
     turns: Turns

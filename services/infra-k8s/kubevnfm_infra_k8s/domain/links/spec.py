@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Annotated, ClassVar, Final
 
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from kubevnfm_infra_k8s.domain.links.subnets import Network, read_network
@@ -29,6 +30,34 @@ VlanId = Annotated[int, Field(ge=1, le=4094, strict=True)]
 VlanOrNone = Annotated[int, Field(ge=0, le=4094, strict=True)]
 """0: none."""
 Mtu = Annotated[int, Field(ge=0, le=65535, strict=True)]
+
+
+def _network(text: str) -> str:
+    read_network(text)
+    return text
+
+
+def _address(text: str) -> str:
+    try:
+        ip_address(text)
+    except ValueError:
+        raise ValueError("an IP address expected") from None
+    return text
+
+
+def _networks(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(_network, texts))
+
+
+def _addresses(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(_address, texts))
+
+
+Cidr = Annotated[str, AfterValidator(_network)]
+"""A subnet without host bits."""
+Cidrs = Annotated[tuple[str, ...], AfterValidator(_networks)]
+Address = Annotated[Text, AfterValidator(_address)]
+Addresses = Annotated[tuple[Text, ...], AfterValidator(_addresses)]
 
 
 @dataclass(frozen=True)
@@ -72,13 +101,13 @@ class LinkSpec(Part):
     lacks: ClassVar[str]
     """The name of what a region without the kinds lacks, for an error."""
 
+    @abstractmethod
     def kinds(self) -> Sequence[tuple[ApiKind, str]]:
         """Return the kinds that the region must serve, each with the place in the request that asks for it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def objects(self, name: str, places: Places) -> Sequence[LinkBody]:
         """Return the objects of the link, in their order."""
-        raise NotImplementedError
 
     def named_namespaces(self) -> Sequence[tuple[str, str]]:
         """Return the namespaces that the spec itself names, each with its place in it."""
@@ -119,17 +148,10 @@ class LinkSpec(Part):
 class Dns(Part):
     """The DNS configuration of an interface."""
 
-    nameservers: tuple[Text, ...] = Field(default=(), max_length=16)
+    nameservers: Addresses = Field(default=(), max_length=16)
     domain: Text | None = None
     search: tuple[Text, ...] = Field(default=(), max_length=32)
     options: tuple[Text, ...] = Field(default=(), max_length=32)
-
-    @field_validator("nameservers")
-    @classmethod
-    def _are_addresses(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        if not all(map(is_ip, given)):
-            raise ValueError("IP addresses expected")
-        return given
 
     def given(self) -> JsonObject:
         return {name: value for name, value in super().given().items() if value}
@@ -138,30 +160,8 @@ class Dns(Part):
 class Route(Part):
     """A route of an interface."""
 
-    dst: Text
-    gw: Text | None = None
-
-    @field_validator("dst")
-    @classmethod
-    def _is_network(cls, given: str) -> str:
-        read_network(given)
-        return given
-
-    @field_validator("gw")
-    @classmethod
-    def _is_address(cls, given: str | None) -> str | None:
-        if given is not None and not is_ip(given):
-            raise ValueError("an IP address expected")
-        return given
-
-
-def is_ip(text: str) -> bool:
-    """Return whether a text is an IP address."""
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
+    dst: Cidr
+    gw: Address | None = None
 
 
 def nad(name: str, namespace: str, config: JsonMapping | str, *, annotations: JsonMapping | None = None) -> LinkBody:

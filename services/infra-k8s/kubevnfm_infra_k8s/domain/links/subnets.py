@@ -51,11 +51,6 @@ def read_range(text: str, network: Network) -> None:
             raise ValueError(f"a range whose end is not before its start expected, got {text}")
 
 
-def overlaps(one: Network, other: Network) -> bool:
-    """Return whether two networks have an address in common; those of two versions have none."""
-    return one.version == other.version and int(one[0]) <= int(other[-1]) and int(other[0]) <= int(one[-1])
-
-
 def overlaps_with(networks: Sequence[tuple[str, Network]], others: Sequence[Network]) -> Iterator[tuple[str, Network]]:
     """Yield the place of each network that overlaps with another one, and that one; in time n log n for n of both."""
     for version in (4, 6):
@@ -82,12 +77,23 @@ def _last(network: Network) -> int:
 
 
 def overlaps_among(networks: Sequence[tuple[str, Network]]) -> Iterator[tuple[str, str]]:
-    """Yield the place of each network that overlaps with an earlier one."""
-    for index, (place, network) in enumerate(networks):
-        for other_place, other in networks[:index]:
-            if overlaps(network, other):
-                yield place, f"overlaps with {other} of {other_place}"
-                break
+    """Yield places of networks that overlap with an earlier one, none of them twice; in time n log n."""
+    found: dict[int, int] = {}
+    for version in (4, 6):
+        ordered = sorted(
+            (index for index, (_, network) in enumerate(networks) if network.version == version),
+            key=lambda index: _first(networks[index][1]),
+        )
+        # The one that ends last of those before it in the order of addresses.
+        longest = -1
+        for index in ordered:
+            if longest >= 0 and _first(networks[index][1]) <= _last(networks[longest][1]):
+                found.setdefault(max(index, longest), min(index, longest))
+            if longest < 0 or _last(networks[index][1]) > _last(networks[longest][1]):
+                longest = index
+    for index, earlier in sorted(found.items()):
+        other_place, other = networks[earlier]
+        yield networks[index][0], f"overlaps with {other} of {other_place}"
 
 
 def ipam_networks(ipam: JsonMapping, place: str) -> Sequence[tuple[str, Network]]:

@@ -13,7 +13,7 @@ from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import Forbidden
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, field_at
 from kubevnfm_infra_k8s.domain.ports import Cluster
-from kubevnfm_infra_k8s.domain.verdicts import CURRENT, NOT_FOUND, Status, Verdict
+from kubevnfm_infra_k8s.domain.verdicts import CURRENT, NOT_FOUND, Verdict, failed
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
 from kubevnfm_infra_k8s.domain.watching.not_ready_report import EVENTS
 
@@ -43,5 +43,5 @@ def _verdict(job: Awaited, events: Sequence[Body]) -> Verdict:
         return CURRENT
     failure = next((each for each in about if each.get("reason") in _FAILURES), None)
     if failure is not None:
-        return Verdict(Status.FAILED, f"{failure['reason']}: {failure.get('message', '')}", is_final=True)
+        return failed(f"{failure['reason']}: {failure.get('message', '')}")
     return Verdict(NOT_FOUND.status, NOT_FOUND.message, again_in_s=LOOK_AGAIN_S)
