@@ -2,7 +2,7 @@
 
 Modules and collected tests are a heap of some hundred MiB. Each full collection, which tests of memory begin with, takes 0.3 s of it.
 While tests are collected, nearly everything stays, so that collections of garbage find nothing. Those of the tests are rarer than
-Python's default, which takes a fifteenth of the time of tests that start services.
+Python's default: with folders in memory (`memory_files`), tests that start services take a ninth less of processor time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A pytest plugin: the folders of tests are in memory, if the machine has room for them there.
 
-Databases of tests write to disk what survives a loss of power, which no test shows. Without it, tests that start a
-service with its database take a ninth less of processor time.
+Databases of tests write to disk what survives a loss of power, which no test shows. `docs/speed.md` has what that takes.
 """
 
 from __future__ import annotations
