@@ -12,6 +12,7 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.foreign_yaml.kubernetes import read_one_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.reader import Lines, YamlRefused
 
+from kubevnfm_csar.json_path import Path, as_text, parse_path, value_at
 from kubevnfm_csar.manifest_limits import LONGEST_PROBLEM, MOST_PROBLEMS
 
 ORDER: Final = "additionalParams/order_artifact"
@@ -38,6 +39,30 @@ class Wait(StrEnum):
     EXISTS = "exists"
     """They exist and are not being deleted."""
     READY = "ready"
+    PATH = "jsonpath"
+    """A path of each object has a value."""
+
+
+@dataclass(frozen=True)
+class WantedValue:
+    """The value that a path of an object must have."""
+
+    path: Path
+    written: str
+    """The path as the order has it."""
+    value: str | None = None
+    """None: any."""
+
+    def holds(self, body: object) -> bool:
+        """Return whether an object has the value."""
+        found = as_text(value_at(body, self.path))
+        return found is not None and self.value in (None, found)
+
+    def __str__(self) -> str:
+        return self.written if self.value is None else f"{self.written} to be {self.value}"
+
+
+_WORDS: Final = (Wait.NONE, Wait.EXISTS, Wait.READY)
 
 
 @dataclass(frozen=True)
@@ -52,6 +77,8 @@ class OrderedArtifact:
     """How long the wait may take; None: the limit of infra-k8s."""
     is_filled_in: bool = True
     """Whether variables in it are replaced."""
+    wanted: WantedValue | None = None
+    """With `Wait.PATH`."""
     kind: str = ""
     """The kind that ONAP's form names for its objects; "" if none is named."""
 
@@ -176,13 +203,15 @@ class _Reading:
                 continue
             self._check_names(each, _OF_ARTIFACT)
             file = self._path(each.get("file"), self._line(each))
-            wait = self._one_of(each, "wait", tuple(Wait), Wait.READY)
+            wanted = self._wanted(each) if isinstance(each.get("wait"), dict) else None
+            wait = Wait.PATH if wanted is not None else self._word(each)
             artifact = OrderedArtifact(
                 file or "",
                 priority=self._whole(each, "priority", 0, _HIGHEST) or 0,
-                wait=Wait(wait),
+                wait=wait,
                 timeout_s=self._whole(each, "timeout", 1, _LONGEST_WAIT_S),
                 is_filled_in=self._flag(each, "substitute", default=True),
+                wanted=wanted,
             )
             if file is not None:
                 yield artifact
@@ -246,12 +275,33 @@ class _Reading:
             if name not in known:
                 self._wrong(self._line(body, name), f"{name}: no such member; {', '.join(known)} expected")
 
-    def _one_of(self, body: dict[str, Any], name: str, known: Sequence[str], default: str) -> str:
-        value = body.get(name, default)
-        if not isinstance(value, str) or value not in known:
-            self._wrong(self._line(body, name), f"{name}: one of {', '.join(known)} expected")
-            return default
-        return value
+    def _word(self, artifact: dict[str, Any]) -> Wait:
+        """Return a wait that is a word."""
+        value = artifact.get("wait", Wait.READY.value)
+        if isinstance(value, dict):
+            return Wait.READY
+        if not isinstance(value, str) or value not in _WORDS:
+            named = ", ".join(_WORDS)
+            self._wrong(self._line(artifact, "wait"), f"wait: one of {named}, or an object with jsonpath expected")
+            return Wait.READY
+        return Wait(value)
+
+    def _wanted(self, artifact: dict[str, Any]) -> WantedValue | None:
+        """Return the value of a wait that is an object."""
+        given, line = artifact["wait"], self._line(artifact["wait"]) or self._line(artifact, "wait")
+        self._check_names(given, ("jsonpath", "value"))
+        path, value = given.get("jsonpath"), given.get("value")
+        if not isinstance(path, str):
+            self._wrong(line, "wait/jsonpath: a path such as {.status.phase} expected")
+            return None
+        if isinstance(value, dict | list):
+            self._wrong(line, "wait/value: a text, a number, true or false expected")
+            return None
+        try:
+            return WantedValue(tuple(parse_path(path)), path, as_text(value))
+        except ValueError as error:
+            self._wrong(line, f"wait/jsonpath: {error}")
+            return None
 
     def _whole(self, body: dict[str, Any], name: str, least: int, most: int) -> int | None:
         if name not in body:

@@ -90,6 +90,26 @@ def test_the_own_form_has_priorities_waits_limits_and_values() -> None:
 
 
 @pytest.mark.parametrize(
+    ("wait", "status", "is_held"),
+    [
+        ("{jsonpath: '{.status.phase}', value: Up}", {"phase": "Up"}, True),
+        ("{jsonpath: .status.phase, value: Up}", {"phase": "Down"}, False),
+        ("{jsonpath: 'status.phase'}", {"phase": "any"}, True),
+        ("{jsonpath: 'status.phase'}", {}, False),
+        ("{jsonpath: 'status.parts[1].ready', value: true}", {"parts": [{}, {"ready": True}]}, True),
+        ("{jsonpath: \"status['a.b']\", value: 3}", {"a.b": 3}, True),
+        ("{jsonpath: 'status.count', value: '3'}", {"count": 3}, True),
+    ],
+)
+def test_a_wait_may_name_a_path_and_its_value(wait: str, status: object, is_held: bool) -> None:
+    """MC-011: as kubectl wait reads it; the value is compared as text; without one, the path has to exist."""
+    (found,) = read(f"artifacts: [{{file: a.yaml, wait: {wait}}}]").artifacts
+    assert found.wait is Wait.PATH
+    assert found.wanted is not None
+    assert found.wanted.holds({"status": status}) is is_held
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "resources:\n- deployment: [a.yaml]\n- service: [b.yaml, x.yaml]\n",
@@ -134,8 +154,15 @@ def test_files_that_the_order_does_not_list_are_ignored() -> None:
         ("artifacts:\n- file: a.yaml\n  priority: -1", f"{NAME}:3: priority"),
         ("artifacts:\n- file: a.yaml\n  priority: 1000001", f"{NAME}:3: priority"),
         ("artifacts:\n- file: a.yaml\n  priority: yes", f"{NAME}:3: priority"),
-        ("artifacts:\n- file: a.yaml\n  wait: soon", f"{NAME}:3: wait: one of none, exists, ready expected"),
+        (
+            "artifacts:\n- file: a.yaml\n  wait: soon",
+            f"{NAME}:3: wait: one of none, exists, ready, or an object with jsonpath",
+        ),
         ("artifacts:\n- file: a.yaml\n  wait: [ready]", f"{NAME}:3: wait"),
+        ("artifacts:\n- file: a.yaml\n  wait:\n    value: x", f"{NAME}:4: wait/jsonpath: a path such as"),
+        ("artifacts:\n- file: a.yaml\n  wait: {jsonpath: '{.a[}'}", f"{NAME}:3: wait/jsonpath: a path such as"),
+        ("artifacts:\n- file: a.yaml\n  wait: {jsonpath: '{.a}', value: []}", f"{NAME}:3: wait/value: a text"),
+        ("artifacts:\n- file: a.yaml\n  wait: {jsonpath: '{.a}', cel: x}", f"{NAME}:3: cel: no such member"),
         ("artifacts:\n- file: a.yaml\n  timeout: 0", f"{NAME}:3: timeout: a whole number from 1 to 86400 expected"),
         ("artifacts:\n- file: a.yaml\n  timeout: 86401", f"{NAME}:3: timeout"),
         ("artifacts:\n- file: a.yaml\n  substitute: 1", f"{NAME}:3: substitute: true or false expected"),

@@ -7,6 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from kubevnfm_csar.artifact_order import WantedValue
+
 
 class Status(StrEnum):
     """kstatus's name for the state of an object."""
@@ -49,6 +51,8 @@ class Observation:
     """Storage classes that bind a claim only when a pod uses it; "" if the default class is one. None if the credentials
     do not permit to read the classes: then a claim that is not bound counts as one that waits, and the pods decide."""
     settle_s: float = 5.0
+    wanted: WantedValue | None = None
+    """The value that a path of the object must have, in the place of the rules of its kind."""
     only_served: bool = False
     """Whether a definition is ready once its kind is served. Its conversion webhook may belong to objects that are sent
     after it."""

@@ -101,6 +101,30 @@ async def test_objects_that_need_not_be_ready_hold_nothing(ground: Any, wait: st
     assert [each.name for each in done.objects] == ["web", "z"]
 
 
+async def test_a_wait_may_name_a_path_of_the_object(ground: Any) -> None:
+    """MC-011: without a status it does not hold, and the failure says what was awaited."""
+    thing = things_of(f"{ground.namespace}.example")
+    thing["spec"]["versions"][0]["subresources"] = {"status": {}}
+    properties = thing["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    properties["status"] = {"type": "object", "properties": {"phase": {"type": "string"}}}
+    version = f"{ground.namespace}.example/v1"
+    files = {
+        "crd.yaml": thing,
+        "t.yaml": an_object("Thing", "t", api_version=version),
+        "z.yaml": a_map("z"),
+    }
+    order = (
+        "- {file: crd.yaml}\n- {file: t.yaml, priority: 1, timeout: %s, wait: {jsonpath: '{.status.phase}', value: Up}}\n"
+        "- {file: z.yaml, priority: 2}\n"
+    )
+    with pytest.raises(ObjectsNotReady, match=r"priority 2 of 3: Thing .*/t: waits for \{\.status\.phase\} to be Up"):
+        await apply(ground, order % 1, files)
+    assert await ground.shown("v1", "ConfigMap", "z") is None
+    applying = asyncio.create_task(apply(ground, order % 100, files, attempt=2))
+    await ground.as_other(version, "Thing", "t", {"status": {"phase": "Up"}}, at="/status")
+    assert [each.name for each in (await applying).objects][1:] == ["t", "z"]
+
+
 async def test_a_refusal_names_its_priority(ground: Any) -> None:
     """MC-020."""
     bad = an_object("Service", "bad", spec={"ports": [{"port": 0}]})

@@ -222,5 +222,6 @@ def _of_entry(wanted: Wanted, entry: Entry) -> Awaited:
         is_shared=entry.is_shared,
         uid=entry.uid,
         is_collected_at_end=field_at(wanted.body, "spec", "ttlSecondsAfterFinished") is not None,
+        wanted=wanted.artifact.wanted if wanted.artifact is not None else None,
         only_exists=wanted.artifact is not None and wanted.artifact.wait is Wait.EXISTS,
     )

@@ -63,7 +63,7 @@ def longest_wait_s(objects: Sequence[Wanted], default_s: float) -> float:
 
 def is_ready_awaited(wanted: Wanted) -> bool:
     """Return whether an operation ends only when the object is ready (MC-013)."""
-    return wanted.artifact is None or wanted.artifact.wait is Wait.READY
+    return wanted.artifact is None or wanted.artifact.wait in (Wait.READY, Wait.PATH)
 
 
 def bring_down_stages(

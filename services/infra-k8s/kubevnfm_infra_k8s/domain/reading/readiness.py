@@ -56,6 +56,10 @@ def judge(body: Body | None, seen: Observation) -> Verdict:
         return _failed(body, "Stalled")
     if _is_true(body, "Reconciling"):
         return in_progress(_in_words(body, "Reconciling"))
+    if seen.wanted is not None:
+        # Without a status no controller has seen the object: what the path has then is the manifest's.
+        has_status = bool(field_at(body, "status"))
+        return CURRENT if has_status and seen.wanted.holds(body) else in_progress(f"waits for {seen.wanted}")
     own = annotations_of(body).get(READY_WHEN_ANNOTATION)
     if own is not None:
         return CURRENT if parse(own)(body) else in_progress(f"waits for {own}")

@@ -131,6 +131,7 @@ class ReadinessWait:
             waits_for_consumer=classes,
             settle_s=self.settle_s,
             only_served=each.only_served,
+            wanted=each.wanted,
         )
         return judge(view.bodies.get(each.key), seen)
 
