@@ -13,6 +13,8 @@ import pytest
 from contracts.named_tests import docstrings
 
 PROJECT = Path(__file__).parents[2]
+NUMBER = r"\d{3}[a-z]?\b"
+"""The number of a requirement. A letter: it has been added between two others."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Table:
 @cache
 def rows(table: Table) -> dict[str, tuple[str, list[str], str]]:
     """Return by id the requirement, its tests, and the note on what is not tested."""
-    row = re.compile(rf"^\| ({table.prefix}-\d{{3}}) \| (.*?) \| (.*?) \| (.*?) \|$")
+    row = re.compile(rf"^\| ({table.prefix}-{NUMBER}) \| (.*?) \| (.*?) \| (.*?) \|$")
     lines = Path(__file__).with_name(table.file).read_text(encoding="utf-8").splitlines()
     found = [fits for line in lines if (fits := row.match(line))]
     assert all(one[1] < other[1] for one, other in pairwise(found)), "the rows are in the order of their ids"
@@ -37,7 +39,7 @@ def rows(table: Table) -> dict[str, tuple[str, list[str], str]]:
 
 def specified(table: Table) -> dict[str, str]:
     """Return what each requirement asks for, by id."""
-    requirement = re.compile(rf"^- ({table.prefix}-\d{{3}}) (.*)$")
+    requirement = re.compile(rf"^- ({table.prefix}-{NUMBER}) (.*)$")
     lines = (PROJECT / "docs/specification" / table.specification).read_text(encoding="utf-8").splitlines()
     return {fits[1]: fits[2] for line in lines if (fits := requirement.match(line))}
 
@@ -59,18 +61,20 @@ EACH_ROW = [pytest.param(table, row, id=row) for table in TABLES for row in rows
 
 def ids(prefix: str, text: str) -> Iterator[str]:
     """Yield the requirements that a text names, also those of ``SEQ-001, 002, 009 to 012`` and those within a range."""
-    for found in re.findall(rf"\b{prefix}-\d{{3}}(?:(?:,| to| and| or)\s+(?:{prefix}-)?\d{{3}}\b)*", text):
+    for found in re.findall(rf"\b{prefix}-{NUMBER}(?:(?:,| to| and| or)\s+(?:{prefix}-)?{NUMBER})*", text):
         last = 0
-        for joint, number in re.findall(rf"(to\s+)?(?:{prefix}-)?(\d{{3}})", found):
-            first = last + 1 if joint else int(number)
-            last = int(number)
-            yield from (f"{prefix}-{each:03}" for each in range(first, last + 1))
+        for joint, number in re.findall(rf"(to\s+)?(?:{prefix}-)?({NUMBER})", found):
+            between = range(last + 1 if joint else int(number[:3]), int(number[:3]))
+            yield from (f"{prefix}-{each:03}" for each in between)
+            yield f"{prefix}-{number}"
+            last = int(number[:3])
 
 
 def test_lists_and_ranges_of_requirements_are_read() -> None:
     assert list(ids("SEQ", "SEQ-001, 009 to 011, W-06; SEQ-118 to SEQ-120 and 194: as SEQ-002.")) == [
         f"SEQ-{number:03}" for number in (1, 9, 10, 11, 118, 119, 120, 194, 2)
     ]
+    assert list(ids("MC", "MC-106, 106a and MC-106d; MC-106b")) == ["MC-106", "MC-106a", "MC-106d", "MC-106b"]
 
 
 @BY_PREFIX
