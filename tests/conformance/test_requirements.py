@@ -30,11 +30,15 @@ class Table:
 @cache
 def rows(table: Table) -> dict[str, tuple[str, list[str], str]]:
     """Return by id the requirement, its tests, and the note on what is not tested."""
-    row = re.compile(rf"^\| ({table.prefix}-{NUMBER}) \| (.*?) \| (.*?) \| (.*?) \|$")
+    cell = r" ((?:\\\||[^|])*?) \|"
+    row = re.compile(rf"^\| ({table.prefix}-{NUMBER}) \|{cell * 3}$")
     lines = Path(__file__).with_name(table.file).read_text(encoding="utf-8").splitlines()
     found = [fits for line in lines if (fits := row.match(line))]
     assert all(one[1] < other[1] for one, other in pairwise(found)), "the rows are in the order of their ids"
-    return {fits[1]: (fits[2], re.findall(r"`([^`]+::[^`]+)`", fits[3]), fits[4].strip()) for fits in found}
+    return {
+        fits[1]: (fits[2].replace(r"\|", "|"), re.findall(r"`([^`]+::[^`]+)`", fits[3]), fits[4].strip())
+        for fits in found
+    }
 
 
 def specified(table: Table) -> dict[str, str]:
