@@ -11,6 +11,7 @@ from clusters.masters import kubectl
 from servers.wirings import in_six
 
 REGIONS = "/multicloud/v1/cloud-regions"
+VOLUMES = "/multicloud/v1/persistent-volumes"
 
 
 async def a_kubeconfig(user: User, lab: LabControl, cluster_id: str) -> str:
@@ -30,7 +31,7 @@ async def a_kubeconfig(user: User, lab: LabControl, cluster_id: str) -> str:
 
 @in_six
 async def test_a_cluster_is_registered_as_a_region_carries_a_cnf_and_is_removed(user: User, lab: LabControl) -> None:
-    """MC-053, MC-071, MC-073, MC-077, MC-118."""
+    """MC-053, MC-071, MC-073, MC-077, MC-100, MC-104, MC-118."""
     cluster_id = await user.create(await user.sample("cluster"))
     await user.do(cluster_id, "instantiate", user.cluster())
     kubernetes = await lab.cluster_of(cluster_id)
@@ -42,6 +43,14 @@ async def test_a_cluster_is_registered_as_a_region_carries_a_cnf_and_is_removed(
     assert (await user.vims())["op/edge"]["id"] == region["vim_id"]
     features = (await user.call("GET", f"{one}/features")).must(200).json
     assert {node["name"] for node in features["nodes"]} == {node["name"] for node in kubernetes["nodes"]}
+
+    source = {"nfs": {"server": "192.0.2.9", "path": "/data"}}
+    volume = {"cloud_region_id": "op/edge", "name": "data", "size": "1Gi", "access_modes": ["ReadWriteOnce"]}
+    made = (await user.call("POST", VOLUMES, {**volume, "source": source})).must(201).json
+    assert (made["phase"], made["pv"]) == ("Reserved", f"kubevnfm-{made['id']}")
+    assert (await user.call("GET", VOLUMES)).must(200).json == [made]
+    removed = (await user.call("DELETE", f"{VOLUMES}/{made['id']}")).must(200).json
+    assert (removed["data"], removed["where"]) == ("kept", "nfs 192.0.2.9:/data")
 
     cnf_id = await user.create(await user.sample("cnf"))
     on_it = {"region": {"vimId": region["vim_id"], "vimType": "ETSINFV.KUBERNETES.V_1"}}

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import aiohttp
 import structlog
 from kubevnfm_access.settings import AccessSettings
 from kubevnfm_bus.inprocess import InProcessBus
@@ -16,6 +17,7 @@ from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_clients.logs import HttpCredentials, HttpNodeLogs
 from kubevnfm_clients.multicloud.links import HttpVirtualLinks
 from kubevnfm_clients.multicloud.regions import HttpCloudRegions
+from kubevnfm_clients.multicloud.volumes import HttpPersistentVolumes
 from kubevnfm_clients.outbound_settings import OutboundSettings
 from kubevnfm_clients.packages import HttpPackages
 from kubevnfm_clients.session import internal_session
@@ -135,7 +137,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 backends,
                 vims=HttpVims(vims_url, token, session),
                 node_logs=HttpNodeLogs(machines_url, token, session),
-                multicloud=MultiCloudServices(regions, HttpVirtualLinks(objects_url, token, session)),
+                multicloud=_multicloud(regions, objects_url, token, session),
             ),
         ):
             await starting.aclose()
@@ -189,6 +191,14 @@ def _lcm_api_settings(settings: Settings, port: int, shared: dict[str, Any]) -> 
         **{name: getattr(settings, name) for part in parts for name in part.model_fields},
         **shared,
     )
+
+
+def _multicloud(
+    regions: HttpCloudRegions, objects_url: str, token: str, session: aiohttp.ClientSession
+) -> MultiCloudServices:
+    """Return the services behind the multi-cloud API; ``objects_url``: infra-k8s."""
+    links = HttpVirtualLinks(objects_url, token, session)
+    return MultiCloudServices(regions, links, HttpPersistentVolumes(objects_url, token, session))
 
 
 def _on_loopback(port: int) -> str:

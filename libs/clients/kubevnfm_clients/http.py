@@ -25,9 +25,10 @@ from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_clients.multicloud.errors import RegionLacks, RegionUnavailable, UnknownKind
 from kubevnfm_clients.paths import quoted
 
-_TIMEOUT: Final = aiohttp.ClientTimeout(total=60.0, sock_connect=5.0)
+_TOTAL_S: Final = 60.0
+_CONNECT_S: Final = 5.0
 # A package can be some GiB, so its transfer has no total limit; the time between two reads is bounded.
-_STREAM_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=60.0)
+_STREAM_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=60.0)
 
 
 class ServiceUnavailable(OutsideUnavailable, code="service-unavailable", title="Service unavailable"):
@@ -44,12 +45,15 @@ class InternalApi:
         self._service, self._base_url, self._session = service, base_url.rstrip("/"), session
         self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
 
-    async def call(self, method: str, *path: str, body: object = None, query: JsonMapping | None = None) -> Any:
-        """Return the answer's JSON, None for an empty one.
+    async def call(
+        self, method: str, *path: str, body: object = None, query: JsonMapping | None = None, wait_s: float = 0.0
+    ) -> Any:
+        """Return the answer's JSON, None for an empty one. ``wait_s``: how long the service may wait before it answers.
 
         Raises: the service's error; ServiceUnavailable; NotFound for a segment that no resource can have.
         """
-        async with self._answer(method, path, body, query, _TIMEOUT) as response:
+        timeout = aiohttp.ClientTimeout(total=_TOTAL_S + wait_s, sock_connect=_CONNECT_S)
+        async with self._answer(method, path, body, query, timeout) as response:
             raw = await response.read()
         try:
             return read_foreign(raw) if raw else None

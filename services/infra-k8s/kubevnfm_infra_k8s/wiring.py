@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 from kubevnfm_clients.ports import CloudIdentities, Packages, VimDirectory
@@ -37,14 +37,21 @@ from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
 from kubevnfm_worker.rounds import Rounds
 
-from kubevnfm_infra_k8s.adapters import documents, sources, stored_links
+from kubevnfm_infra_k8s.adapters import documents, sources, stored_links, stored_volumes, turns
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.adapters.http import internal_api
 from kubevnfm_infra_k8s.adapters.regions import RegionDirectory, RegisteredRegions
+from kubevnfm_infra_k8s.domain.links.bringing import Bringing
 from kubevnfm_infra_k8s.domain.links.owner import VirtualLinks
-from kubevnfm_infra_k8s.domain.links.work import ReconcilingWork
+from kubevnfm_infra_k8s.domain.links.record import Link
+from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.reconciling.ports import D
+from kubevnfm_infra_k8s.domain.reconciling.work import ReconcilingWork
+from kubevnfm_infra_k8s.domain.volumes.owner import PersistentVolumes
+from kubevnfm_infra_k8s.domain.volumes.passes import VolumePasses
+from kubevnfm_infra_k8s.domain.volumes.record import Volume
 from kubevnfm_infra_k8s.domain.watching.object_watches import ObjectWatches
 from kubevnfm_infra_k8s.domain.workload_clusters.cluster_watches import ClusterWatches
 from kubevnfm_infra_k8s.handlers.comparison import ComparisonHandler
@@ -57,7 +64,13 @@ from kubevnfm_infra_k8s.settings import Settings
 
 SERVICE = "infra-k8s"
 LAYER = "Kubernetes"
-_INDEXES = {**documents.INDEXES, sources.FETCHED: sources.INDEXES, **stored_links.INDEXES}
+_INDEXES = {
+    **documents.INDEXES,
+    sources.FETCHED: sources.INDEXES,
+    **stored_links.INDEXES,
+    **stored_volumes.INDEXES,
+    **turns.INDEXES,
+}
 
 
 @dataclass(frozen=True)
@@ -67,6 +80,8 @@ class InfraK8s:
     port: int
     """The port on which the internal API listens."""
     links: VirtualLinks
+    """Implements the port of the same name for callers in the same process."""
+    volumes: PersistentVolumes
     """Implements the port of the same name for callers in the same process."""
 
 
@@ -144,33 +159,52 @@ async def infra_k8s(
         async with (
             watching.watching(),
             worker,
-            _virtual_links(settings, backends, clusters, vims, regions) as running,
+            _reconciled(settings, backends, clusters, vims, regions) as running,
         ):
             await worker.start()
             yield running
 
 
 @asynccontextmanager
-async def _virtual_links(
+async def _reconciled(
     settings: Settings,
     backends: Backends,
     clusters: KubernetesClusters,
     vims: VimDirectory,
     regions: RegionDirectory,
 ) -> AsyncIterator[InfraK8s]:
-    """Yield the owner of virtual links with its internal API, and the work on them running."""
+    """Yield the owners of virtual links and volumes with their internal API, and the work on them running."""
     store, clock = backends.store, backends.clock
+    turning, known = turns.StoredTurns(store, clock), RegisteredRegions(regions, vims)
     async with OutboxRelay(store, backends.bus, collections=[stored_links.LINKS]) as relay:
-        records = stored_links.StoredLinks(store, Outbox(store, relay, backends.key_ring))
-        turns = stored_links.StoredTurns(store, clock)
-        working = ReconcilingWork(records, turns, vims, clusters, clock, settings.link_timeout_s)
-        links = VirtualLinks(records, turns, RegisteredRegions(regions, vims), vims, clusters, working, clock)
-        app = internal_api(links, token=settings.internal_token.get_secret_value())
-        rounds = Rounds(store, clock, "virtual_links", settings.link_rounds_s)
-        drift = Rounds(store, clock, "virtual_links_drift", settings.link_drift_rounds_s)
+        link_records = stored_links.StoredLinks(store, Outbox(store, relay, backends.key_ring))
+        volume_records = stored_volumes.StoredVolumes(store)
+
+        def on_links(cluster: Cluster) -> Bringing:
+            return Bringing(link_records, turning, cluster, clock, settings.link_timeout_s)
+
+        def on_volumes(cluster: Cluster) -> VolumePasses:
+            return VolumePasses(volume_records, cluster, clock, settings.volume_timeout_s)
+
+        on_all_links = ReconcilingWork[Link]("link", link_records, turning, vims, clusters, on_links, clock)
+        on_all_volumes = ReconcilingWork[Volume]("volume", volume_records, turning, vims, clusters, on_volumes, clock)
+        links = VirtualLinks(link_records, turning, known, vims, clusters, on_all_links, clock)
+        volumes = PersistentVolumes(volume_records, known, vims, clusters, on_all_volumes, clock)
+        app = internal_api(links, volumes, token=settings.internal_token.get_secret_value())
         async with (
-            working.running() as work,
-            background(virtual_links=rounds.repeat(work.bring_all), virtual_links_drift=drift.repeat(work.look_at_all)),
+            on_all_links.running(),
+            on_all_volumes.running(),
+            _rounds(settings, backends, "virtual_links", on_all_links),
+            _rounds(settings, backends, "persistent_volumes", on_all_volumes),
             backends.serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
         ):
-            yield InfraK8s(port, links)
+            yield InfraK8s(port, links, volumes)
+
+
+def _rounds(
+    settings: Settings, backends: Backends, name: str, work: ReconcilingWork[D]
+) -> AbstractAsyncContextManager[None]:
+    """Look at all documents in rounds while the block lasts, one process in each: more often at those with work."""
+    often = Rounds(backends.store, backends.clock, name, settings.link_rounds_s)
+    drift = Rounds(backends.store, backends.clock, f"{name}_drift", settings.link_drift_rounds_s)
+    return background(**{name: often.repeat(work.bring_all), f"{name}_drift": drift.repeat(work.look_at_all)})

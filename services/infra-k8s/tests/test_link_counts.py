@@ -24,12 +24,16 @@ from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_clients.multicloud.links import LinkRequest
 from kubevnfm_events import VimConnection
 from kubevnfm_infra_k8s.adapters import stored_links
+from kubevnfm_infra_k8s.adapters import turns as stored_turns
+from kubevnfm_infra_k8s.adapters.turns import StoredTurns
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused
-from kubevnfm_infra_k8s.domain.links.bringing import NotYet
+from kubevnfm_infra_k8s.domain.links.bringing import Bringing
 from kubevnfm_infra_k8s.domain.links.owner import VirtualLinks
-from kubevnfm_infra_k8s.domain.links.record import LINK_LABEL, SHARED_LABEL, Link, Region
-from kubevnfm_infra_k8s.domain.links.work import ReconcilingWork
+from kubevnfm_infra_k8s.domain.links.record import LINK_LABEL, SHARED_LABEL, Link
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, labels_of, uid_of
+from kubevnfm_infra_k8s.domain.reconciling.news import NotYet
+from kubevnfm_infra_k8s.domain.reconciling.ports import Region
+from kubevnfm_infra_k8s.domain.reconciling.work import ReconcilingWork
 from kubevnfm_kit.errors import BeingRemoved, NotFound
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_secrets import KeyRing
@@ -170,7 +174,7 @@ class Counts(RuleBasedStateMachine):
         opened: Any = MortalStore.open(Path(self.folder.name) / "documents.db")
         self.store = await opened.__aenter__()
         self.store.life = self.life
-        for collection, indexes in stored_links.INDEXES.items():
+        for collection, indexes in {**stored_links.INDEXES, **stored_turns.INDEXES}.items():
             await self.store.ensure_indexes(collection, indexes)
         bus = InProcessBus(ring)
         await bus.__aenter__()
@@ -179,11 +183,19 @@ class Counts(RuleBasedStateMachine):
         self._ends = [lambda: opened.__aexit__(None, None, None), lambda: bus.__aexit__(None, None, None)]
         self._ends.append(lambda: relay.__aexit__(None, None, None))
         self.records = stored_links.StoredLinks(self.store, Outbox(self.store, relay, ring))
-        turns, clusters = stored_links.StoredTurns(self.store, self.clock), self._clusters()
+        turns, clusters = StoredTurns(self.store, self.clock), self._clusters()
         vims = OneVim({"vim": VimConnection(vim_type="ETSINFV.KUBERNETES.V_1")})
         regions = GivenRegions({"op/one": Region("vim", "links")})
         self.links = VirtualLinks(self.records, turns, regions, vims, clusters, NoWork(self.records), self.clock)
-        self.work = ReconcilingWork(self.records, turns, vims, clusters, self.clock, timeout_s=1e9)
+        self.work = ReconcilingWork[Link](
+            "link",
+            self.records,
+            turns,
+            vims,
+            clusters,
+            lambda cluster: Bringing(self.records, turns, cluster, self.clock, timeout_s=1e9),
+            self.clock,
+        )
 
     def _clusters(self) -> Any:
         return self.cluster

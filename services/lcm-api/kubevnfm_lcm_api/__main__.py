@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from kubevnfm_clients.logs import HttpNodeLogs
 from kubevnfm_clients.multicloud.links import HttpVirtualLinks
 from kubevnfm_clients.multicloud.regions import HttpCloudRegions
+from kubevnfm_clients.multicloud.volumes import HttpPersistentVolumes
 from kubevnfm_clients.session import Peers
 from kubevnfm_clients.vims import HttpVims
 from kubevnfm_worker.backends import Backends
@@ -30,6 +31,7 @@ def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncC
                 settings.vim_registry_url, *peers.credentials("vim-registry"), ring=backends.key_ring
             ),
             links=HttpVirtualLinks(settings.infra_k8s_url, *peers.credentials("infra-k8s")),
+            volumes=HttpPersistentVolumes(settings.infra_k8s_url, *peers.credentials("infra-k8s")),
         ),
     )
 

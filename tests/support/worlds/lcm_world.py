@@ -20,6 +20,15 @@ from kubevnfm_clients.multicloud.links import CreatedLink, LinkRequest, Referenc
 from kubevnfm_clients.multicloud.region_views import KubernetesObject, RegionFeatures, RegionHealth
 from kubevnfm_clients.multicloud.regions import CloudRegion, Kubeconfig, ObjectsWanted, RegionRequest
 from kubevnfm_clients.multicloud.types import Page
+from kubevnfm_clients.multicloud.volumes import (
+    CreatedVolume,
+    PersistentVolume,
+    RemovedVolume,
+    VolumeClaim,
+    VolumePatch,
+    VolumeRequest,
+    VolumeUse,
+)
 from kubevnfm_csar.pack import pack
 from kubevnfm_events import CancelStep, Command, CommandFailed, Envelope, Event, Message
 from kubevnfm_events.contract import commands
@@ -288,6 +297,31 @@ class TwinLinks:
         return await self.get(link_id)
 
 
+class TwinVolumes:
+    """A stand-in for the volumes of infra-k8s: there are none. The tests of the multi-cloud API have the service itself."""
+
+    async def create(self, wanted: VolumeRequest, *, wait_s: float) -> CreatedVolume:
+        raise NotFound("no cloud region")
+
+    async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[PersistentVolume]:
+        return Page(())
+
+    async def get(self, volume_id: str) -> PersistentVolume:
+        raise NotFound(f"persistent volume {volume_id} does not exist")
+
+    async def change(self, volume_id: str, patch: VolumePatch, *, if_revision: int, wait_s: float) -> PersistentVolume:
+        return await self.get(volume_id)
+
+    async def delete(self, volume_id: str, *, if_revision: int | None, wait_s: float) -> RemovedVolume:
+        raise NotFound(f"persistent volume {volume_id} does not exist")
+
+    async def use(self, volume_id: str, reference: str, wanted: VolumeUse, *, wait_s: float) -> VolumeClaim:
+        raise NotFound(f"persistent volume {volume_id} does not exist")
+
+    async def leave(self, volume_id: str, reference: str, *, wait_s: float) -> bool:
+        return True
+
+
 class TwinLogs:
     """A stand-in for the output of machines that mgmt-executor stores."""
 
@@ -508,7 +542,7 @@ async def lcm_world(
                     Backends(bus, store, storage.ring, clock or SystemClock()),
                     vims=vims,
                     node_logs=TwinLogs(),
-                    multicloud=MultiCloudServices(regions=TwinRegions(), links=TwinLinks()),
+                    multicloud=MultiCloudServices(TwinRegions(), TwinLinks(), TwinVolumes()),
                     limits=limits,
                 ) as running,
                 aiohttp.ClientSession() as session,

@@ -15,10 +15,11 @@ from kubevnfm_access.middleware import Proxies
 from kubevnfm_clients.multicloud.links import HttpVirtualLinks
 from kubevnfm_events import VimConnection
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
-from kubevnfm_infra_k8s.adapters.http import internal_api
-from kubevnfm_infra_k8s.domain.links.record import Region
+from kubevnfm_infra_k8s.adapters.http import link_routes
+from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.http import serving
+from kubevnfm_kit.internal import internal_app
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lcm_api.gateway.app import make_app
 from kubevnfm_lcm_api.gateway.openapi.document import make_document
@@ -29,7 +30,7 @@ from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_store.sqlite.store import SqliteStore
 from servers.vnf_networks import networks
 
-from worlds.lcm_world import Answer, TwinRegions
+from worlds.lcm_world import Answer, TwinRegions, TwinVolumes
 from worlds.link_world import LinkWorld, define, link_world
 
 LINKS = f"{PREFIX}/virtual-links"
@@ -85,7 +86,7 @@ async def link_gateway(lab: LabCluster, folder: Path, *kinds: str) -> AsyncItera
         SqliteStore.open(folder / "links.db") as store,
         KubernetesClusters.open(ring, networks()) as clusters,
         link_world(store, clusters, {"vim": vim}, {"op/one": Region("vim")}) as world,
-        serving(internal_api(world.links, token=_TOKEN), host="127.0.0.1", port=0) as owner_port,
+        serving(internal_app(link_routes(world.links), token=_TOKEN), host="127.0.0.1", port=0) as owner_port,
         aiohttp.ClientSession() as session,
     ):
         async with clusters.cluster(vim) as cluster:
@@ -94,7 +95,7 @@ async def link_gateway(lab: LabCluster, folder: Path, *kinds: str) -> AsyncItera
         context = HttpContext(
             store=store, ring=ring, clock=SystemClock(), public_url=None, internal_token=_TOKEN, page_size=100
         )
-        subjects = [partial(routes.add_to, services=MultiCloudServices(TwinRegions(), client))]
+        subjects = [partial(routes.add_to, services=MultiCloudServices(TwinRegions(), client, TwinVolumes()))]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
         document = Documented(make_document(app, DOCUMENT, version="tested"))
         async with serving(app, host="127.0.0.1", port=0) as port:

@@ -14,11 +14,15 @@ from kubevnfm_clients.multicloud.links import CreatedLink, LinkRequest, VirtualL
 from kubevnfm_events import VimConnection
 from kubevnfm_events.links import VirtualLinkChanged
 from kubevnfm_infra_k8s.adapters import stored_links
+from kubevnfm_infra_k8s.adapters import turns as stored_turns
+from kubevnfm_infra_k8s.adapters.turns import StoredTurns
+from kubevnfm_infra_k8s.domain.links.bringing import Bringing
 from kubevnfm_infra_k8s.domain.links.owner import VirtualLinks
-from kubevnfm_infra_k8s.domain.links.record import Region
-from kubevnfm_infra_k8s.domain.links.work import ReconcilingWork
+from kubevnfm_infra_k8s.domain.links.record import Link
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters
+from kubevnfm_infra_k8s.domain.reconciling.ports import Region
+from kubevnfm_infra_k8s.domain.reconciling.work import ReconcilingWork
 from kubevnfm_kit.clock import Clock, SystemClock
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_secrets import KeyRing
@@ -100,7 +104,7 @@ class OneVim:
 
 @dataclass(frozen=True)
 class GivenRegions:
-    """`domain.links.ports.Regions` with the regions of a test."""
+    """`domain.reconciling.ports.Regions` with the regions of a test."""
 
     regions: Mapping[str, Region]
 
@@ -115,7 +119,7 @@ class LinkWorld:
     """The owner of links and its work."""
 
     links: VirtualLinks
-    work: ReconcilingWork
+    work: ReconcilingWork[Link]
     records: stored_links.StoredLinks
     store: DocumentStore
     events: list[VirtualLinkChanged] = field(default_factory=list)
@@ -148,7 +152,7 @@ async def link_world(
 ) -> AsyncIterator[LinkWorld]:
     """Yield the owner with its work running; rounds are the test's."""
     ring, clock = KeyRing.from_text(KeyRing.new_key()), clock or SystemClock()
-    for collection, indexes in stored_links.INDEXES.items():
+    for collection, indexes in {**stored_links.INDEXES, **stored_turns.INDEXES}.items():
         await store.ensure_indexes(collection, indexes)
     events: list[VirtualLinkChanged] = []
 
@@ -161,8 +165,11 @@ async def link_world(
         await bus.consume_events("links", ["infra.link.#"], keep)
         async with OutboxRelay(store, bus, collections=[stored_links.LINKS]) as relay:
             records = stored_links.StoredLinks(store, Outbox(store, relay, ring))
-            turns, directory = stored_links.StoredTurns(store, clock), OneVim(vims)
-            working = ReconcilingWork(records, turns, directory, clusters, clock, timeout_s)
+            turns, directory = StoredTurns(store, clock), OneVim(vims)
+            working = ReconcilingWork[Link](
+                "link", records, turns, directory, clusters,
+                lambda cluster: Bringing(records, turns, cluster, clock, timeout_s), clock,
+            )  # fmt: skip
             async with working.running() as work:
                 links = VirtualLinks(records, turns, GivenRegions(regions), directory, clusters, work, clock)
                 yield LinkWorld(links, work, records, store, events)

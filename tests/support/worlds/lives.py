@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-_WRITES_TO_CLUSTERS: Final = ("apply", "patch", "scale", "delete")
+_WRITES_TO_CLUSTERS: Final = ("apply", "create", "patch", "scale", "delete")
 _WRITES_TO_STORES: Final = ("insert", "replace", "update", "delete", "delete_many")
 
 

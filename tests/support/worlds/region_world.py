@@ -28,7 +28,7 @@ from kubevnfm_lcm_api.multicloud.services import DOCUMENT, PREFIX, MultiCloudSer
 from kubevnfm_vim_registry.settings import Settings
 
 from worlds.kubeconfigs import a_kubeconfig, encoded
-from worlds.lcm_world import Answer, TwinLinks
+from worlds.lcm_world import Answer, TwinLinks, TwinVolumes
 from worlds.vim_world import RING, TOKEN, World, running
 
 REGIONS = f"{PREFIX}/cloud-regions"
@@ -91,7 +91,7 @@ async def region_world(
         )
         links = TwinLinks()
         subjects = [
-            partial(routes.add_to, services=MultiCloudServices(client, links)),
+            partial(routes.add_to, services=MultiCloudServices(client, links, TwinVolumes())),
             partial(vims.add_to, vims=HttpVims(registry.url, TOKEN, session), links=links),
         ]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())

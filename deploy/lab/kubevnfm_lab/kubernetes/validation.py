@@ -433,6 +433,17 @@ def kind_problems(resource: Resource, obj: Obj) -> Iterator[FieldProblem]:
         yield from rule(obj)
 
 
+def _resize_problems(old: Obj, new: Obj) -> Iterator[FieldProblem]:
+    if value_at(old, "status", "phase") != "Bound":
+        yield field_forbidden(
+            "spec",
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
+        )
+    path = ("spec", "resources", "requests", "storage")
+    if quantity(value_at(new, *path)) < quantity(value_at(old, *path)):
+        yield field_forbidden(".".join(path), "field can not be less than previous value")
+
+
 _IMMUTABLE: Final[Mapping[str, tuple[str, ...]]] = {
     "deployments.apps": ("spec.selector",),
     "replicasets.apps": ("spec.selector",),
@@ -481,6 +492,8 @@ def change_problems(resource: Resource, old: Obj, new: Obj) -> Iterator[FieldPro
             "spec",
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
         )
+    if resource.name == "persistentvolumeclaims" and "resources" in changed:
+        yield from _resize_problems(old, new)
     # Changing the type to ExternalName releases the address; any other change has to keep it.
     keeps_address = "ExternalName" not in {before.get("type"), after.get("type")}
     if resource.name == "services" and keeps_address and before.get("clusterIP") and "clusterIP" in changed:

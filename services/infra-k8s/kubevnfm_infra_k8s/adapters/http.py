@@ -1,4 +1,4 @@
-"""The internal HTTP API of virtual links, for the gateway and the steps of VNFs (libs/clients port VirtualLinks)."""
+"""The internal HTTP API of virtual links and volumes, for the gateway and the steps of VNFs (libs/clients port VirtualLinks)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from kubevnfm_clients.multicloud.links import LinkRequest, ReferenceRequest, Vir
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.internal import internal_app
 
+from kubevnfm_infra_k8s.adapters.http_volumes import volume_routes
 from kubevnfm_infra_k8s.domain.links.owner import VirtualLinks
+from kubevnfm_infra_k8s.domain.volumes.owner import PersistentVolumes
 
 
-def internal_api(links: VirtualLinks, *, token: str) -> web.Application:
+def internal_api(links: VirtualLinks, volumes: PersistentVolumes, *, token: str) -> web.Application:
     """Return the application; all its paths require the internal token."""
+    return internal_app([*link_routes(links), *volume_routes(volumes)], token=token)
+
+
+def link_routes(links: VirtualLinks) -> web.RouteTableDef:
+    """Return the routes of links."""
     routes, many = web.RouteTableDef(), "/internal/v1/virtual-links"
     one, reference = f"{many}/{{id}}", f"{many}/{{id}}/references/{{reference}}"
 
@@ -50,7 +57,7 @@ def internal_api(links: VirtualLinks, *, token: str) -> web.Application:
         )
         return web.Response(status=204) if left is None else _answer(left)
 
-    return internal_app(routes, token=token)
+    return routes
 
 
 def _wait_s(request: web.Request) -> float:

@@ -307,6 +307,13 @@ class KubernetesCluster:
             return await self._create(resource, key, body, checking)
         return self._object(answer, key)
 
+    async def create(self, resource: Resource, key: ObjectKey, body: Body) -> Body | None:
+        query = {"fieldManager": FIELD_MANAGER}
+        answer = await self._write("POST", _collection(resource, key.namespace), key, query, body)
+        if answer.status == 409 and field_at(answer.body, "reason") == "AlreadyExists":
+            return None
+        return self._object(answer, key)
+
     async def _create(self, resource: Resource, key: ObjectKey, body: Body, checking: Mapping[str, str]) -> Body:
         """Create or patch an object on a server without server-side apply (capi.md CR-015)."""
         query = {"fieldManager": FIELD_MANAGER, **checking}

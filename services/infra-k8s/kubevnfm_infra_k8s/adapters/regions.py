@@ -1,4 +1,4 @@
-"""The cloud regions of links: vim-registry has them."""
+"""The cloud regions: vim-registry has them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubevnfm_events import VimConnection
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_sol.vim import KUBERNETES
 
-from kubevnfm_infra_k8s.domain.links.record import Region
+from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 
 
 class RegionDirectory(Protocol):
@@ -22,7 +22,7 @@ class RegionDirectory(Protocol):
 
 
 class RegisteredRegions:
-    """`domain.links.ports.Regions`: ``<owner>/<region>``, or the id of a VIM that is no region."""
+    """`domain.reconciling.ports.Regions`: ``<owner>/<region>``, or the id of a VIM that is no region."""
 
     def __init__(self, regions: RegionDirectory, vims: VimDirectory) -> None:
         self._regions, self._vims = regions, vims

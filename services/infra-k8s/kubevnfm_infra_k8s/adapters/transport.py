@@ -179,7 +179,7 @@ class Transport:
                     failure = ClusterUnavailable(f"{self.endpoint}: unauthorized")
                     if pause_s is None:
                         raise AccessRefused(f"{self.endpoint}: the credentials of the VIM are not accepted")
-                elif (judged := _failure(answer, subject, self.endpoint)) is None:
+                elif _has_lost_race(answer, body) or (judged := _failure(answer, subject, self.endpoint)) is None:
                     return answer
                 else:
                     failure = judged
@@ -286,6 +286,12 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[tuple[Any, 
     async for line in response.content:
         if line.strip():
             yield _parsed(line), len(line)
+
+
+def _has_lost_race(answer: Answer, body: Any) -> bool:
+    """Return whether a write named the version that it expects, and another one is there: no repeat of it can succeed."""
+    metadata = body.get("metadata") if isinstance(body, Mapping) else None
+    return answer.status == 409 and isinstance(metadata, Mapping) and bool(metadata.get("resourceVersion"))
 
 
 def _failure(

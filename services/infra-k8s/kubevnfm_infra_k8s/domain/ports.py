@@ -135,6 +135,10 @@ class Cluster(Protocol):
         """
         ...
 
+    async def create(self, resource: Resource, key: ObjectKey, body: Body) -> Body | None:
+        """Create the object, and change none that exists; return the server's version of it, None if there is one of its name."""
+        ...
+
     async def patch(self, resource: Resource, key: ObjectKey, change: Body) -> Body | None:
         """Merge a change into the object (RFC 7396); return the server's version of it, None if it does not exist."""
         ...

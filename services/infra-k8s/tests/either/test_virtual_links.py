@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from kubevnfm_clients.multicloud.errors import RegionLacks
 from kubevnfm_infra_k8s.domain.links.judging import changed_members
-from kubevnfm_infra_k8s.domain.links.record import LINK_LABEL, Region
+from kubevnfm_infra_k8s.domain.links.record import LINK_LABEL
 from kubevnfm_infra_k8s.domain.links.spec import Places
 from kubevnfm_infra_k8s.domain.links.types import read_spec
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, labels_of
+from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 from kubevnfm_kit.errors import BeingRemoved, ConflictingInput, InUse, NotFound, Unprocessable
 from patience import until, until_true
 from worlds.link_specs import SPECS

@@ -8,6 +8,7 @@ from typing import Final
 from aiohttp import web
 from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.regions import CloudRegions
+from kubevnfm_clients.multicloud.volumes import PersistentVolumes
 
 from kubevnfm_lcm_api.http.documents import Document
 
@@ -15,7 +16,7 @@ PREFIX: Final = "/multicloud/v1"
 DOCUMENT: Final = Document(
     "kubevnfm multi-cloud",
     "Cloud regions, and what the VNFs in them share",
-    ("Cloud regions", "Virtual links", "This document"),
+    ("Cloud regions", "Virtual links", "Persistent volumes", "This document"),
     prefix=PREFIX,
 )
 """Each resource adds its heading."""
@@ -27,6 +28,7 @@ class MultiCloudServices:
 
     regions: CloudRegions
     links: VirtualLinks
+    volumes: PersistentVolumes
 
 
 SERVICES: Final = web.AppKey("multicloud", MultiCloudServices)

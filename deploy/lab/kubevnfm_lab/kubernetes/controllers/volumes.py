@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane, Keys, itself
@@ -79,15 +79,28 @@ class Claims:
         volume = self._plane.store.get(_VOLUMES, Key("", claim["spec"]["volumeName"]))
         if volume is None:
             self._set_phase(claim, "Lost")
+        elif quantity(claim["spec"]["resources"]["requests"]["storage"]) > quantity(
+            volume["spec"]["capacity"]["storage"]
+        ):
+            self._grow(claim, volume)
+
+    def _grow(self, claim: Obj, volume: Obj) -> None:
+        """Do what the resizer of the class's driver does; volumes that no class has made do not grow."""
+        if not value_at(volume, "metadata", "annotations", "pv.kubernetes.io/provisioned-by"):
+            return
+        size = claim["spec"]["resources"]["requests"]["storage"]
+
+        def grow(obj: Obj) -> None:
+            obj["spec"]["capacity"] = {"storage": size}
+
+        self._plane.registry.change(_VOLUMES, key_of(volume), grow)
+        self._plane.registry.set_status(_CLAIMS, key_of(claim), {**claim["status"], "capacity": {"storage": size}})
 
     def _bind(self, claim: Obj) -> None:
-        volume = self._matching_volume(claim)
-        storage_class = self._plane.store.get(_CLASSES, Key("", value_at(claim, "spec", "storageClassName") or ""))
-        if volume is None and storage_class is not None:
-            volume = self._provision(claim, storage_class)
-        elif volume is None:
-            message = "no persistent volumes available for this claim and no storage class is set"
-            self._wait(claim, "FailedBinding", message)
+        if value_at(claim, "spec", "volumeName"):
+            volume = self._named_volume(claim)
+        else:
+            volume = self._matching_volume(claim) or self._provisioned_volume(claim)
         if volume is None:
             return
         reference = {
@@ -114,33 +127,40 @@ class Claims:
         self._plane.registry.change(_VOLUMES, key_of(volume), claim_volume)
         self._plane.registry.change(_CLAIMS, key_of(claim), settle)
 
+    def _named_volume(self, claim: Obj) -> Obj | None:
+        """Return the volume that the claim names; None while it is absent, taken, or not what is asked for."""
+        volume = self._plane.store.get(_VOLUMES, Key("", claim["spec"]["volumeName"]))
+        if volume is None or _is_used_up(volume) or not _is_free_for(claim, volume):
+            return None
+        mismatch = next(_mismatches(claim, volume), None)
+        if mismatch is not None:
+            message = f'Cannot bind to requested volume "{volume["metadata"]["name"]}": {mismatch}'
+            self._wait(claim, "VolumeMismatch", message, kind="Warning")
+            return None
+        return volume
+
     def _matching_volume(self, claim: Obj) -> Obj | None:
-        """Return the smallest free volume that suffices, or the one that names the claim."""
-        spec = claim["spec"]
-        fitting = []
+        """Return the volume that is reserved for the claim, or the smallest free one that suffices."""
+        spec, fitting = claim["spec"], []
         for volume in self._plane.store.list(_VOLUMES):
-            offer = volume["spec"]
-            taker = offer.get("claimRef")
-            if is_terminating(volume) or value_at(volume, "status", "phase") in {"Released", "Failed"}:
+            if _is_used_up(volume) or next(_mismatches(claim, volume), None) is not None:
                 continue
-            if taker is not None:
-                same = (taker.get("namespace"), taker.get("name")) == tuple(key_of(claim))
-                # A volume reserved for a claim by name takes it, but not a later claim of the same name.
-                if same and taker.get("uid") in {None, claim["metadata"]["uid"]}:
-                    return volume
+            if not _is_free_for(claim, volume):
                 continue
-            if spec.get("volumeName") not in {None, "", volume["metadata"]["name"]}:
-                continue
-            if (spec.get("storageClassName") or "") != (offer.get("storageClassName") or ""):
-                continue
-            if not set(spec["accessModes"]) <= set(offer["accessModes"]):
-                continue
-            if spec.get("selector") is not None and not matches_selector(spec["selector"], labels_of(volume)):
-                continue
-            if quantity(offer["capacity"]["storage"]) >= quantity(spec["resources"]["requests"]["storage"]):
+            if volume["spec"].get("claimRef") is not None:
+                return volume
+            if spec.get("selector") is None or matches_selector(spec["selector"], labels_of(volume)):
                 fitting.append(volume)
         # The smallest, so that large volumes stay free for claims that need them.
         return min(fitting, key=lambda v: quantity(v["spec"]["capacity"]["storage"]), default=None)
+
+    def _provisioned_volume(self, claim: Obj) -> Obj | None:
+        storage_class = self._plane.store.get(_CLASSES, Key("", value_at(claim, "spec", "storageClassName") or ""))
+        if storage_class is not None:
+            return self._provision(claim, storage_class)
+        message = "no persistent volumes available for this claim and no storage class is set"
+        self._wait(claim, "FailedBinding", message)
+        return None
 
     def _provision(self, claim: Obj, storage_class: Obj) -> Obj | None:
         """Create a volume for the claim; None while the claim waits for a pod or a person."""
@@ -173,11 +193,11 @@ class Claims:
             },
         )
 
-    def _wait(self, claim: Obj, reason: str, message: str) -> None:
+    def _wait(self, claim: Obj, reason: str, message: str, *, kind: str = "Normal") -> None:
         waiting = (claim["metadata"]["uid"], reason)
         if waiting not in self._reported:
             self._reported.add(waiting)
-            self._plane.record(claim, "Normal", reason, message, component=_COMPONENT)
+            self._plane.record(claim, kind, reason, message, component=_COMPONENT)
 
     def _set_phase(self, claim: Obj, phase: str) -> None:
         self._plane.registry.set_status(_CLAIMS, key_of(claim), {**(claim.get("status") or {}), "phase": phase})
@@ -227,6 +247,32 @@ class Volumes:
     def _set_phase(self, volume: Obj, phase: str) -> None:
         if value_at(volume, "status", "phase") != phase:
             self._plane.registry.set_status(_VOLUMES, key_of(volume), {"phase": phase})
+
+
+def _is_used_up(volume: Obj) -> bool:
+    return is_terminating(volume) or value_at(volume, "status", "phase") in {"Released", "Failed"}
+
+
+def _is_free_for(claim: Obj, volume: Obj) -> bool:
+    """Return whether no claim has the volume, or it is reserved for the claim by name: not for a later one of the same name."""
+    taker = volume["spec"].get("claimRef")
+    if taker is None:
+        return True
+    is_same = (taker.get("namespace"), taker.get("name")) == tuple(key_of(claim))
+    return is_same and taker.get("uid") in {None, claim["metadata"]["uid"]}
+
+
+def _mismatches(claim: Obj, volume: Obj) -> Iterator[str]:
+    """Yield why a volume is not what a claim asks for, as the controller says it."""
+    spec, offer = claim["spec"], volume["spec"]
+    if quantity(offer["capacity"]["storage"]) < quantity(spec["resources"]["requests"]["storage"]):
+        yield "requested PV is too small"
+    if (spec.get("storageClassName") or "") != (offer.get("storageClassName") or ""):
+        yield "storageClassName does not match"
+    if spec.get("volumeMode", "Filesystem") != offer.get("volumeMode", "Filesystem"):
+        yield "incompatible volumeMode"
+    if not set(spec["accessModes"]) <= set(offer["accessModes"]):
+        yield "incompatible accessMode"
 
 
 def _claims_of(pod: Obj) -> set[str]:

@@ -21,11 +21,13 @@ from kubevnfm_infra_k8s.domain.errors import ObjectRefused
 from kubevnfm_infra_k8s.domain.links.checking import NAMESPACES, namespace
 from kubevnfm_infra_k8s.domain.links.judging import changed_members, readiness
 from kubevnfm_infra_k8s.domain.links.ovn import LABEL_VALUE
-from kubevnfm_infra_k8s.domain.links.ports import LinkRecords, Turns
+from kubevnfm_infra_k8s.domain.links.ports import LinkRecords
 from kubevnfm_infra_k8s.domain.links.record import LINK_LABEL, SHARED_LABEL, Link, LinkObject
 from kubevnfm_infra_k8s.domain.links.spec import LinkBody
 from kubevnfm_infra_k8s.domain.objects import MANAGED_BY, Body, ObjectKey, Resource, field_at, labels_of, uid_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.reconciling.news import NotYet, Watched
+from kubevnfm_infra_k8s.domain.reconciling.ports import Turns
 from kubevnfm_infra_k8s.domain.verdicts import Status
 
 log = structlog.get_logger()
@@ -37,28 +39,6 @@ _MISSING: Final = 404
 
 class LinkFailed(Exception):
     """The link cannot become what is wanted; a repeat would not help."""
-
-
-@dataclass(frozen=True)
-class Watched:
-    """An object whose change would bring news."""
-
-    resource: Resource
-    key: ObjectKey
-    version: str
-    """The one that was seen."""
-
-    @classmethod
-    def from_body(cls, resource: Resource, key: ObjectKey, body: Body) -> Watched:
-        return cls(resource, key, version_of(body))
-
-
-class NotYet(Exception):
-    """The link is not as wanted; later it may become so."""
-
-    def __init__(self, reason: str, watched: Watched | None = None) -> None:
-        super().__init__(reason)
-        self.watched = watched
 
 
 @dataclass(frozen=True)
@@ -327,11 +307,6 @@ class Bringing:
         )  # fmt: skip
         now = rfc3339(self.clock.now())
         await self.records.replace(changed.model_copy(update={"updated_at": now}), event if is_news else None)
-
-
-def version_of(body: Body) -> str:
-    """Return the version of an object as it was seen."""
-    return str(field_at(body, "metadata", "resourceVersion") or "")
 
 
 def is_ours(there: Body, link: Link, entry: LinkObject) -> bool:

@@ -10,11 +10,12 @@ from kubevnfm_clients.multicloud.links import LinkRequest
 from kubevnfm_kit.errors import ConflictingInput, Unprocessable
 from kubevnfm_kit.kubernetes_names import is_of_kubernetes
 
-from kubevnfm_infra_k8s.domain.links.record import Link, Region, differences
+from kubevnfm_infra_k8s.domain.links.record import Link, differences
 from kubevnfm_infra_k8s.domain.links.spec import LinkSpec, Places
 from kubevnfm_infra_k8s.domain.links.subnets import overlaps_with
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, labels_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 
 NAMESPACES: Final = Resource("v1", "Namespace", "namespaces", namespaced=False)
 PRIMARY_LABEL: Final = "k8s.ovn.org/primary-user-defined-network"

@@ -26,11 +26,12 @@ from kubevnfm_infra_k8s.domain.links.checking import (
     check_same,
     check_served,
 )
-from kubevnfm_infra_k8s.domain.links.ports import LinkRecords, Regions, Turns
-from kubevnfm_infra_k8s.domain.links.record import MOST_HOLDERS, Link, Region
+from kubevnfm_infra_k8s.domain.links.ports import LinkRecords
+from kubevnfm_infra_k8s.domain.links.record import MOST_HOLDERS, Link
 from kubevnfm_infra_k8s.domain.links.spec import LinkSpec, Places
 from kubevnfm_infra_k8s.domain.links.types import read_spec
 from kubevnfm_infra_k8s.domain.ports import Clusters
+from kubevnfm_infra_k8s.domain.reconciling.ports import Region, Regions, Turns
 
 _TURN_S: Final = 20.0
 """How long a creation waits for another one in the same region."""
@@ -39,11 +40,11 @@ _TURN_S: Final = 20.0
 class LinkWork(Protocol):
     """The work that brings links to what their documents say."""
 
-    def wake(self, link_id: str) -> None:
+    def wake(self, link_id: str, /) -> None:
         """Have the link looked at now."""
         ...
 
-    async def decided(self, link_id: str, *, within_s: float) -> Link | None:
+    async def decided(self, link_id: str, /, *, within_s: float) -> Link | None:
         """Return the link once waiting would not change it, or after this time; None if it is gone."""
         ...
 

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from kubevnfm_events import Event
-from kubevnfm_kit.errors import OutsideUnavailable
 
-from kubevnfm_infra_k8s.domain.links.record import Link, Region
-
-
-class TurnTaken(OutsideUnavailable, code="turn-taken", title="Another process works on it"):
-    """Another process has the turn, and did not give it back in time."""
+from kubevnfm_infra_k8s.domain.links.record import Link
 
 
 class LinkRecords(Protocol):
     """The stored links."""
 
-    async def get(self, link_id: str) -> Link | None: ...
+    async def get(self, link_id: str, /) -> Link | None: ...
 
     async def named(self, vim_id: str, name: str) -> Link | None:
         """Return the link of this name in a region."""
@@ -50,22 +44,6 @@ class LinkRecords(Protocol):
         """
         ...
 
-    async def delete(self, link: Link) -> None:
+    async def delete(self, link: Link, /) -> None:
         """Delete the link if it is at its revision. Raises RevisionConflict."""
-        ...
-
-
-class Turns(Protocol):
-    """Leases: one process at a time works on a thing. The turn of a process that has died ends by itself."""
-
-    def held(self, name: str, *, within_s: float) -> AbstractAsyncContextManager[None]:
-        """Have the turn while the block lasts. Raises TurnTaken."""
-        ...
-
-
-class Regions(Protocol):
-    """The cloud regions."""
-
-    async def region(self, cloud_region_id: str) -> Region:
-        """Return what links need to know of a region. Raises NotFound, OutsideUnavailable."""
         ...

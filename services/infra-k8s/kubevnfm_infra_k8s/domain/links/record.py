@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from kubevnfm_infra_k8s.domain.links.spec import LinkSpec, Places
 from kubevnfm_infra_k8s.domain.links.types import stored_spec
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
+from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 
 MOST_HOLDERS: Final = 10_000
 LINK_LABEL: Final = "kubevnfm.io/virtual-link-id"
@@ -55,17 +56,6 @@ class LinkObject(_Model):
     def from_key(cls, key: ObjectKey, *, shared: bool) -> LinkObject:
         """Return the entry of an object that is to be created."""
         return cls(api_version=key.api_version, kind=key.kind, namespace=key.namespace, name=key.name, shared=shared)
-
-
-@dataclass(frozen=True)
-class Region:
-    """The facts of a cloud region that a link needs."""
-
-    vim_id: str
-    links_namespace: str = "default"
-    sriov_namespace: str = "sriov-network-operator"
-    protected_namespaces: Collection[str] = ()
-    """Those in which nothing is created."""
 
 
 class Link(_Model):
@@ -175,6 +165,14 @@ class Link(_Model):
     def removing(self, now: str) -> Link:
         """Return the link as it is while its objects are deleted."""
         return self.asked_again(now).model_copy(update={"status": "REMOVING", "status_detail": "", "holders": ()})
+
+    def without_region(self, reason: str, *, now: str) -> Link:
+        """Return the link as it is when its region is not registered any more."""
+        if self.status_detail == reason:
+            return self
+        return self.model_copy(
+            update={"status": "FAILED", "status_detail": reason, "reached": self.wanted, "updated_at": now}
+        )
 
     def asked_again(self, now: str) -> Link:
         """Return the link as it is after a user has changed or repeated what is wanted."""

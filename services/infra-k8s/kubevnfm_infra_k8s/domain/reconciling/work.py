@@ -1,16 +1,16 @@
-"""The work on virtual links: at once after each write, when an object changes that a link waits for, and in rounds.
+"""The work on documents: at once after each write, when an object changes that one waits for, and in rounds.
 
-A link has one pass at a time, in one process. A region that does not answer holds up its own links only.
+A document has one pass at a time, in one process. A region that does not answer holds up its own documents only.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Final, Generic, Self
 
 import structlog
 from kubevnfm_clients.ports import VimDirectory
@@ -21,10 +21,9 @@ from kubevnfm_store.port import RevisionConflict
 
 from kubevnfm_infra_k8s.domain.concurrency import each_of, is_set
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectRefused, WebhookUnavailable
-from kubevnfm_infra_k8s.domain.links.bringing import Bringing, NotYet, Watched, version_of
-from kubevnfm_infra_k8s.domain.links.ports import LinkRecords, Turns, TurnTaken
-from kubevnfm_infra_k8s.domain.links.record import Link
-from kubevnfm_infra_k8s.domain.ports import Clusters
+from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters
+from kubevnfm_infra_k8s.domain.reconciling.news import NotYet, Watched, version_of
+from kubevnfm_infra_k8s.domain.reconciling.ports import D, Documents, Passes, Turns, TurnTaken
 
 log = structlog.get_logger()
 
@@ -37,24 +36,26 @@ _LOOK_S: Final = 0.5
 _LOST_WRITES: Final = 20
 _UNREGISTERED: Final = "its region is not registered any more"
 _AWAY: Final = (ClusterUnavailable, WebhookUnavailable, AccessRefused)
-"""The errors of a region, not of one link."""
+"""The errors of a region, not of one document."""
 
 
 @dataclass
-class ReconcilingWork:
-    """`owner.LinkWork`."""
+class ReconcilingWork(Generic[D]):
+    """The work on one kind of document."""
 
-    records: LinkRecords
+    name: str
+    """The kind, such as ``link``: in stored names of turns, and in what is logged."""
+    records: Documents[D]
     turns: Turns
     vims: VimDirectory
     clusters: Clusters
+    passes: Callable[[Cluster], Passes[D]]
     clock: Clock
-    timeout_s: float
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _woken: dict[str, asyncio.Event] = field(default_factory=dict)
-    """For each link that has a task."""
+    """For each document that has a task."""
     _waiting: dict[str, set[asyncio.Event]] = field(default_factory=lambda: defaultdict(set))
-    """For each caller that waits for a link."""
+    """For each caller that waits for a document."""
     _regions: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """The rounds of regions."""
 
@@ -69,44 +70,44 @@ class ReconcilingWork:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def wake(self, link_id: str) -> None:
-        event = self._woken.get(link_id)
+    def wake(self, document_id: str) -> None:
+        event = self._woken.get(document_id)
         if event is not None:
             event.set()
             return
-        self._woken[link_id] = asyncio.Event()
-        task = asyncio.create_task(self._follow(link_id), name=f"virtual link {link_id}")
-        self._tasks[link_id] = task
-        task.add_done_callback(lambda _: self._ended(link_id))
+        self._woken[document_id] = asyncio.Event()
+        task = asyncio.create_task(self._follow(document_id), name=f"{self.name} {document_id}")
+        self._tasks[document_id] = task
+        task.add_done_callback(lambda _: self._ended(document_id))
 
-    async def decided(self, link_id: str, *, within_s: float) -> Link | None:
+    async def decided(self, document_id: str, *, within_s: float) -> D | None:
         loop, changed = asyncio.get_running_loop(), asyncio.Event()
         until = loop.time() + within_s
-        self._waiting[link_id].add(changed)
+        self._waiting[document_id].add(changed)
         try:
             while True:
-                link = await self.records.get(link_id)
+                document = await self.records.get(document_id)
                 left_s = until - loop.time()
-                if link is None or link.is_decided or left_s <= 0:
-                    return link
+                if document is None or document.is_decided or left_s <= 0:
+                    return document
                 await is_set(changed, within_s=min(left_s, _LOOK_S))
         finally:
-            self._waiting[link_id].discard(changed)
-            if not self._waiting[link_id]:
-                del self._waiting[link_id]
+            self._waiting[document_id].discard(changed)
+            if not self._waiting[document_id]:
+                del self._waiting[document_id]
 
     async def bring_all(self) -> None:
-        """Have a pass over each link on which there is work; return when the regions that answer are done."""
+        """Have a pass over each document on which there is work; return when the regions that answer are done."""
         await self._in_regions(await self.records.unsettled())
 
     async def look_at_all(self) -> None:
-        """Have a look at each other link for drift."""
+        """Have a look at each other document for drift."""
         await self._in_regions(await self.records.settled())
 
-    async def _in_regions(self, links: Sequence[tuple[str, str]]) -> None:
+    async def _in_regions(self, documents: Sequence[tuple[str, str]]) -> None:
         by_region: dict[str, list[str]] = defaultdict(list)
-        for link_id, vim_id in links:
-            by_region[vim_id].append(link_id)
+        for document_id, vim_id in documents:
+            by_region[vim_id].append(document_id)
         for vim_id, ids in by_region.items():
             # A region that is still busy with the last round, since it is slow or silent, gets no second one.
             if vim_id not in self._regions:
@@ -120,98 +121,100 @@ class ReconcilingWork:
     async def _in_region(self, ids: Sequence[str]) -> None:
         is_away = asyncio.Event()
 
-        async def one(link_id: str) -> None:
+        async def one(document_id: str) -> None:
             if is_away.is_set():
                 return
             try:
-                await self.one_pass(link_id)
+                await self.one_pass(document_id)
             except NotYet:
                 return
             except _AWAY as error:
-                log.info("region_away", link_id=link_id, reason=str(error))
+                log.info("region_away", kind=self.name, document_id=document_id, reason=str(error))
                 is_away.set()
-            except Exception:  # a fault of ours with one link must not stop the others
-                log.exception("virtual_link_work_failed", link_id=link_id)
+            except Exception:  # a fault of ours with one document must not stop the others
+                log.exception("document_work_failed", kind=self.name, document_id=document_id)
 
         await each_of(ids, one)
 
-    async def _follow(self, link_id: str) -> None:
-        """Have passes over a link until there is no more work, or only rounds can bring news."""
-        woken = self._woken[link_id]
+    async def _follow(self, document_id: str) -> None:
+        """Have passes over a document until there is no more work, or only rounds can bring news."""
+        woken = self._woken[document_id]
         loop = asyncio.get_running_loop()
         until = loop.time() + _WATCH_S
         while True:
             woken.clear()
             watched: Watched | None = None
             try:
-                await self.one_pass(link_id, turn_within_s=_PASS_S)
+                await self.one_pass(document_id, turn_within_s=_PASS_S)
             except NotYet as reason:
                 watched = reason.watched
             except _AWAY as error:
-                log.info("region_away", link_id=link_id, reason=str(error))
+                log.info("region_away", kind=self.name, document_id=document_id, reason=str(error))
                 return
             if woken.is_set():
                 until = loop.time() + _WATCH_S
                 continue
             if watched is None or loop.time() >= until:
                 return
-            await self._until_changed(link_id, watched, woken, within_s=until - loop.time())
+            await self._until_changed(document_id, watched, woken, within_s=until - loop.time())
 
-    async def one_pass(self, link_id: str, *, turn_within_s: float = 0.0) -> None:
-        """Bring a link to what its document says, or look at it. Raises NotYet, and what its region raises."""
+    async def one_pass(self, document_id: str, *, turn_within_s: float = 0.0) -> None:
+        """Bring a document to what its document says, or look at it. Raises NotYet, and what its region raises."""
         try:
-            async with self.turns.held(f"link/{link_id}", within_s=turn_within_s), asyncio.timeout(_PASS_S):
+            async with self.turns.held(f"{self.name}/{document_id}", within_s=turn_within_s), asyncio.timeout(_PASS_S):
                 for _ in range(_LOST_WRITES):
-                    link = await self.records.get(link_id)
-                    if link is None:
+                    document = await self.records.get(document_id)
+                    if document is None:
                         return None
                     with suppress(RevisionConflict):  # a user has changed it meanwhile
-                        return await self._pass(link)
+                        return await self._pass(document)
         except TurnTaken:
             raise NotYet("another process works on it") from None
         except TimeoutError as error:
-            raise ClusterUnavailable(f"virtual link {link_id}: not done within {_PASS_S:.0f} s") from error
+            raise ClusterUnavailable(f"{self.name} {document_id}: not done within {_PASS_S:.0f} s") from error
         finally:
-            for waiting in self._waiting.get(link_id, ()):
+            for waiting in self._waiting.get(document_id, ()):
                 waiting.set()
 
-    async def _pass(self, link: Link) -> None:
+    async def _pass(self, document: D) -> None:
         try:
-            vim = await self.vims.connection(VimConnection(vim_id=link.vim_id))
+            vim = await self.vims.connection(VimConnection(vim_id=document.vim_id))
         except NotFound:
-            if link.is_removed:
-                log.warning("virtual_link_left", link_id=link.id, reason=_UNREGISTERED)
-                await self.records.delete(link)
-            elif link.status_detail != _UNREGISTERED:
-                now = rfc3339(self.clock.now())
-                update = {"status": "FAILED", "status_detail": _UNREGISTERED, "reached": link.wanted, "updated_at": now}
-                await self.records.replace(link.model_copy(update=update))
+            if document.is_removed:
+                log.warning("document_left", kind=self.name, document_id=document.id, reason=_UNREGISTERED)
+                await self.records.delete(document)
+            else:
+                changed = document.without_region(_UNREGISTERED, now=rfc3339(self.clock.now()))
+                if changed != document:
+                    await self.records.replace(changed)
             return
         async with self.clusters.cluster(vim) as cluster:
-            bringing = Bringing(self.records, self.turns, cluster, self.clock, self.timeout_s)
+            passes = self.passes(cluster)
             try:
-                if link.is_removed:
-                    await bringing.remove(link)
-                elif link.is_settled:
-                    await bringing.look(link)
+                if document.is_removed:
+                    await passes.remove(document)
+                elif document.is_settled:
+                    await passes.look(document)
                 else:
-                    await bringing.bring(link)
+                    await passes.bring(document)
             except (NotYet, *_AWAY) as reason:
-                await bringing.note(link.id, str(reason))
+                await passes.note(document.id, str(reason))
                 raise
             except ObjectRefused as refusal:
                 # The next round tries again: the permissions of the VIM or an admission may change.
-                await bringing.note(link.id, str(refusal))
+                await passes.note(document.id, str(refusal))
                 raise NotYet(str(refusal)) from refusal
 
-    async def _until_changed(self, link_id: str, watched: Watched, woken: asyncio.Event, *, within_s: float) -> None:
-        """Return when the object changes, or the link is woken, or after this time."""
-        link = await self.records.get(link_id)
-        if link is None:
+    async def _until_changed(
+        self, document_id: str, watched: Watched, woken: asyncio.Event, *, within_s: float
+    ) -> None:
+        """Return when the object changes, or the document is woken, or after this time."""
+        document = await self.records.get(document_id)
+        if document is None:
             woken.set()
             return
         key = watched.key
-        vim = await self.vims.connection(VimConnection(vim_id=link.vim_id))
+        vim = await self.vims.connection(VimConnection(vim_id=document.vim_id))
 
         async def changes() -> None:
             async with self.clusters.cluster(vim) as cluster:
@@ -230,19 +233,19 @@ class ReconcilingWork:
             results = await asyncio.gather(followed, called, return_exceptions=True)
         for result in results:
             if isinstance(result, VnfmError):
-                log.info("virtual_link_not_watched", link_id=link_id, reason=str(result))
+                log.info("document_not_watched", kind=self.name, document_id=document_id, reason=str(result))
             elif isinstance(result, Exception):
                 raise result
 
     def _round_ended(self, task: asyncio.Task[None]) -> None:
         self._regions.pop(task.get_name())
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("virtual_link_round_failed", vim_id=task.get_name(), exc_info=error)
+            log.error("document_round_failed", vim_id=task.get_name(), exc_info=error)
 
-    def _ended(self, link_id: str) -> None:
-        task = self._tasks.pop(link_id)
-        woken = self._woken.pop(link_id)
+    def _ended(self, document_id: str) -> None:
+        task = self._tasks.pop(document_id)
+        woken = self._woken.pop(document_id)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("virtual_link_work_failed", link_id=link_id, exc_info=error)
+            log.error("document_work_failed", document_id=document_id, exc_info=error)
         elif woken.is_set() and not task.cancelled():
-            self.wake(link_id)
+            self.wake(document_id)

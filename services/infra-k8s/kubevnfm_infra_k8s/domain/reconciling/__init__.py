@@ -1,0 +1,1 @@
+"""The work that brings documents with a wanted state, links and volumes, to that state (ADR 14)."""

@@ -1,0 +1,1 @@
+"""Persistent volumes that outlive VNFs (multicloud.md chapter 13)."""

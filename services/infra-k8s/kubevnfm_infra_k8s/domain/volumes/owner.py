@@ -1,0 +1,227 @@
+"""Volumes as their users see them: each call is one write of the volume's document, and wakes the work on it (ADR 14)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from kubevnfm_clients.multicloud.types import Page
+from kubevnfm_clients.multicloud.volumes import (
+    Claim,
+    CreatedVolume,
+    PersistentVolume,
+    RemovedVolume,
+    VolumeClaim,
+    VolumePatch,
+    VolumeRequest,
+    VolumeUse,
+)
+from kubevnfm_clients.ports import VimDirectory
+from kubevnfm_events import VimConnection
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.errors import (
+    BeingRemoved,
+    Conflict,
+    ConflictingInput,
+    InUse,
+    InvalidInput,
+    NotFound,
+    OutsideUnavailable,
+    Unprocessable,
+)
+from kubevnfm_kit.ids import new_id
+from kubevnfm_store.port import AlreadyExists, RevisionConflict
+from kubevnfm_store.races import repeat_lost_writes
+
+from kubevnfm_infra_k8s.domain.errors import AccessRefused, ObjectRefused
+from kubevnfm_infra_k8s.domain.ports import Clusters
+from kubevnfm_infra_k8s.domain.reconciling.ports import Regions
+from kubevnfm_infra_k8s.domain.volumes.bodies import VOLUMES, place_of_data, pv_key
+from kubevnfm_infra_k8s.domain.volumes.checking import check_class, check_expansion, check_growth, check_request
+from kubevnfm_infra_k8s.domain.volumes.phases import phase_of
+from kubevnfm_infra_k8s.domain.volumes.ports import VolumeRecords
+from kubevnfm_infra_k8s.domain.volumes.record import MOST_USES, Use, Volume
+
+_REFERENCE: Final = re.compile(r"[!-~]{1,255}")
+_RACE: Final = "the persistent volume was changed by another request at the same time: try again"
+
+
+class VolumeWork(Protocol):
+    """The work that brings volumes to what their documents say."""
+
+    def wake(self, volume_id: str, /) -> None:
+        """Have the volume looked at now."""
+        ...
+
+    async def decided(self, volume_id: str, /, *, within_s: float) -> Volume | None:
+        """Return the volume once waiting would not change it, or after this time; None if it is gone."""
+        ...
+
+
+@dataclass(frozen=True)
+class PersistentVolumes:
+    """The owner of volumes: `kubevnfm_clients.multicloud.volumes.PersistentVolumes`."""
+
+    records: VolumeRecords
+    regions: Regions
+    vims: VimDirectory
+    clusters: Clusters
+    work: VolumeWork
+    clock: Clock
+
+    async def create(self, wanted: VolumeRequest, *, wait_s: float) -> CreatedVolume:
+        check_request(wanted)
+        try:
+            region = await self.regions.region(wanted.cloud_region_id)
+        except NotFound as error:
+            raise Unprocessable("cloud_region_id", str(error)) from error
+        new = Volume.from_request(
+            wanted, id=new_id(), vim_id=region.vim_id, place=region.links_namespace, now=rfc3339(self.clock.now())
+        )
+        volume, is_new = await self._created(wanted, new)
+        return CreatedVolume((await self._worked_on(volume, wait_s) or volume).shown(), is_new)
+
+    async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[PersistentVolume]:
+        found = await self.records.page(filters, limit=limit + 1, after=after)
+        shown = [volume.shown() for volume in found[:limit]]
+        return Page(shown, shown[-1].id if len(found) > limit else None)
+
+    async def get(self, volume_id: str) -> PersistentVolume:
+        """Return a volume with the phase that its PersistentVolume has now, if the region answers."""
+        volume = await self._volume(volume_id)
+        if not volume.is_settled or not volume.pv:
+            return volume.shown()
+        with suppress(OutsideUnavailable, AccessRefused, ObjectRefused, NotFound):
+            async with self.clusters.cluster(
+                await self.vims.connection(VimConnection(vim_id=volume.vim_id))
+            ) as cluster:
+                phase, detail = phase_of(volume, await cluster.get(VOLUMES, pv_key(volume.pv)))
+            volume = volume.model_copy(update={"phase": phase, "phase_detail": detail})
+        return volume.shown()
+
+    async def change(self, volume_id: str, patch: VolumePatch, *, if_revision: int, wait_s: float) -> PersistentVolume:
+        volume = await self._volume(volume_id)
+        if volume.is_removed:
+            raise BeingRemoved(f"persistent volume {volume.name} is being removed")
+        if patch.size is not None and check_growth(volume, patch.size):
+            vim = await self.vims.connection(VimConnection(vim_id=volume.vim_id))
+            async with self.clusters.cluster(vim) as cluster:
+                await check_expansion(cluster, str(volume.storage_class))
+        given = {name: value for name, value in dict(patch).items() if value is not None}
+        changed = volume.model_copy(update={**given, "revision": if_revision})
+        written = await self._write_or_conflict(changed.asked_again(rfc3339(self.clock.now())))
+        return (await self._worked_on(written, wait_s) or written).shown()
+
+    async def delete(self, volume_id: str, *, if_revision: int | None, wait_s: float) -> RemovedVolume:
+        volume = await self._removed(volume_id, if_revision)
+        left = await self._worked_on(volume, wait_s)
+        data, where = ("deleted", "") if volume.reclaim == "Delete" else ("kept", place_of_data(volume))
+        return RemovedVolume.model_validate({"id": volume.id, "is_gone": left is None, "data": data, "where": where})
+
+    async def use(self, volume_id: str, reference: str, wanted: VolumeUse, *, wait_s: float) -> VolumeClaim:
+        if not _REFERENCE.fullmatch(reference):
+            raise InvalidInput("reference", "1 to 255 printable characters without space expected")
+        volume = await self._used(volume_id, reference, wanted)
+        volume = await self._worked_on(volume, wait_s) or volume
+        use = volume.use_of(reference)
+        if use is None:
+            raise Conflict(f"{reference} has left persistent volume {volume.name} at the same time")
+        return VolumeClaim(
+            reference=reference,
+            claim=Claim(namespace=use.namespace, name=use.claim_name),
+            pv=use.pv or volume.pv or None,
+            is_bound=bool(use.claim_uid) and volume.is_settled,
+            waits_for_consumer=use.waits_for_consumer,
+            detail=volume.phase_detail,
+        )
+
+    async def leave(self, volume_id: str, reference: str, *, wait_s: float) -> bool:
+        volume = await self._left(volume_id, reference)
+        if volume is None or volume.use_of(reference) is None:
+            return True
+        left = await self._worked_on(volume, wait_s)
+        return left is None or left.use_of(reference) is None
+
+    async def _worked_on(self, volume: Volume, wait_s: float) -> Volume | None:
+        self.work.wake(volume.id)
+        return await self.work.decided(volume.id, within_s=wait_s)
+
+    async def _volume(self, volume_id: str) -> Volume:
+        volume = await self.records.get(volume_id)
+        if volume is None:
+            raise NotFound(f"persistent volume {volume_id} does not exist")
+        return volume
+
+    async def _created(self, wanted: VolumeRequest, new: Volume) -> tuple[Volume, bool]:
+        """Return the volume of this name, and whether it is new."""
+        there = await self.records.named(new.vim_id, new.name)
+        if there is None:
+            vim = await self.vims.connection(VimConnection(vim_id=new.vim_id))
+            async with self.clusters.cluster(vim) as cluster:
+                await check_class(cluster, wanted)
+            try:
+                return await self.records.insert(new), True
+            except AlreadyExists:
+                there = await self.records.named(new.vim_id, new.name)
+        if there is None or there.is_removed:
+            raise BeingRemoved(f"persistent volume {new.name} is being removed: try again once it is gone")
+        differing = there.differs_from(new)
+        if differing:
+            raise ConflictingInput(
+                "name", f"persistent volume {there.name} ({there.id}) exists and differs in {', '.join(differing)}"
+            )
+        return await self._repaired(there.id), False
+
+    @repeat_lost_writes
+    async def _repaired(self, volume_id: str) -> Volume:
+        """Have the objects looked at again: a repeated creation repairs what others have changed."""
+        volume = await self._volume(volume_id)
+        return await self.records.replace(volume.asked_again(rfc3339(self.clock.now())))
+
+    @repeat_lost_writes
+    async def _used(self, volume_id: str, reference: str, wanted: VolumeUse) -> Volume:
+        volume = await self._volume(volume_id)
+        if volume.is_removed:
+            raise BeingRemoved(f"persistent volume {volume.name} is being removed")
+        there = volume.use_of(reference)
+        if there is not None and (there.is_leaving or there.wanted != wanted):
+            raise Conflict(f"{reference} uses persistent volume {volume.name} by another claim, or is leaving it")
+        others = [each for each in volume.uses if each.reference != reference]
+        if others and (not volume.is_shared or not volume.pv_uid):
+            raise InUse(f"persistent volume {volume.name} is in use", [each.reference for each in others])
+        if any(each.claim == Use(reference="", **dict(wanted)).claim for each in others):
+            raise Conflict(f"claim {wanted.namespace}/{wanted.claim_name} is that of another user of the volume")
+        if len(others) >= MOST_USES:
+            raise Conflict(f"persistent volume {volume.name} has {MOST_USES} users, which is the most")
+        use = there or Use(reference=reference, pv=volume.name_for(reference), **dict(wanted))
+        return await self.records.replace(volume.with_use(use).asked_again(rfc3339(self.clock.now())))
+
+    @repeat_lost_writes
+    async def _left(self, volume_id: str, reference: str) -> Volume | None:
+        volume = await self.records.get(volume_id)
+        use = None if volume is None else volume.use_of(reference)
+        if volume is None or use is None or use.is_leaving:
+            return volume
+        leaving = volume.with_use(use.model_copy(update={"is_leaving": True}))
+        return await self.records.replace(leaving.asked_again(rfc3339(self.clock.now())))
+
+    @repeat_lost_writes
+    async def _removed(self, volume_id: str, if_revision: int | None) -> Volume:
+        volume = await self._volume(volume_id)
+        if if_revision is not None and volume.revision != if_revision:
+            raise Conflict(_RACE)
+        if volume.is_removed:
+            return volume
+        if volume.uses:
+            raise InUse(f"persistent volume {volume.name} is in use", volume.holders)
+        removed = volume.asked_again(rfc3339(self.clock.now()))
+        return await self.records.replace(removed.model_copy(update={"is_removed": True}))
+
+    async def _write_or_conflict(self, volume: Volume) -> Volume:
+        try:
+            return await self.records.replace(volume.model_copy(update={"updated_at": rfc3339(self.clock.now())}))
+        except RevisionConflict as error:
+            raise Conflict(_RACE) from error

@@ -1,0 +1,392 @@
+"""Persistent volumes that outlive VNFs (multicloud.md MC-100 to MC-105)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import pytest
+from kubevnfm_clients.multicloud.volumes import PersistentVolume, VolumePatch, VolumeUse
+from kubevnfm_events import VimConnection
+from kubevnfm_infra_k8s.adapters.stored_volumes import StoredVolumes
+from kubevnfm_infra_k8s.domain.objects import CLAIMS, PODS, ObjectKey, field_at, uid_of
+from kubevnfm_infra_k8s.domain.reconciling.news import NotYet
+from kubevnfm_infra_k8s.domain.volumes.bodies import VOLUMES, pv_key
+from kubevnfm_infra_k8s.domain.volumes.passes import VolumePasses
+from kubevnfm_infra_k8s.domain.volumes.record import Volume
+from kubevnfm_kit.clock import SystemClock
+from kubevnfm_kit.errors import Conflict, ConflictingInput, InUse, NotFound, Unprocessable
+from kubevnfm_store.port import RevisionConflict
+from patience import until_true
+from real.real_kubernetes import RealKubernetes
+from worlds.lives import Lives
+from worlds.volume_ground import WAIT_S, VolumeGround, volume_ground
+
+IS_REAL = RealKubernetes.from_environment() is not None
+only_lab = pytest.mark.skipif(IS_REAL, reason="no driver of a storage class runs there")
+
+
+@pytest.fixture
+async def volumes(ground: Any) -> AsyncIterator[VolumeGround]:
+    site = ground.site
+    async with volume_ground(
+        site.store, site.clusters, site.vim, ground.cluster, ground.namespace, is_real=IS_REAL
+    ) as found:
+        yield found
+
+
+async def reserved(volumes: VolumeGround, volume: PersistentVolume, pv: str | None = None) -> bool:
+    """Return whether only the volume's own claim, which does not exist, could take the PersistentVolume."""
+    found = await volumes.pv(pv or volume.pv)
+    claim = field_at(found, "spec", "claimRef") or {}
+    name = f"kubevnfm-{volume.id}"
+    is_absent = await volumes.claim(name) is None
+    return (claim.get("namespace"), claim.get("name"), "uid" in claim, is_absent) == (
+        volumes.namespace,
+        name,
+        False,
+        True,
+    )
+
+
+async def test_a_volume_with_a_source_is_reserved_for_a_claim_that_does_not_exist(volumes: VolumeGround) -> None:
+    volume = await volumes.create(labels={"tier": "gold"})
+    assert (volume.phase, volume.pv, volume.claim, volume.in_use_by) == ("Reserved", f"kubevnfm-{volume.id}", None, ())
+    pv = await volumes.pv(volume.pv)
+    assert pv is not None
+    assert pv["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
+    assert pv["metadata"]["labels"] == {
+        "app.kubernetes.io/managed-by": "kubevnfm",
+        "kubevnfm.io/persistent-volume-id": volume.id,
+        "tier": "gold",
+    }
+    assert await reserved(volumes, volume)
+
+
+async def test_a_repeated_creation_is_the_same_volume_and_another_spec_is_refused(volumes: VolumeGround) -> None:
+    volume = await volumes.create()
+    again = await volumes.owner.create(volumes.request(), wait_s=WAIT_S)
+    assert (again.is_new, again.volume.id, again.volume.phase) == (False, volume.id, "Reserved")
+    with pytest.raises(ConflictingInput, match="differs in size"):
+        await volumes.create(size="2Gi")
+
+
+async def test_the_next_vnf_in_another_namespace_binds_the_same_data(volumes: VolumeGround) -> None:
+    volume = await volumes.create()
+    first = await volumes.use(volume, "a")
+    assert (first.is_bound, first.pv, first.detail) == (True, volume.pv, "")
+    claim = await volumes.claim()
+    assert field_at(claim, "status", "phase") == "Bound"
+    assert (await volumes.owner.get(volume.id)).phase == "Bound"
+    assert await volumes.leave(volume, "a")
+    assert await volumes.claim() is None
+    present = await volumes.owner.get(volume.id)
+    assert (present.phase, present.in_use_by, await reserved(volumes, volume)) == ("Reserved", (), True)
+    before = await volumes.pv(volume.pv)
+    second = await volumes.use(volume, "b", namespace=volumes.other, name="disk")
+    assert second.is_bound
+    bound = await volumes.claim("disk", namespace=volumes.other)
+    assert field_at(bound, "status", "phase") == "Bound"
+    after = await volumes.pv(volume.pv)
+    assert before is not None
+    assert after is not None
+    assert uid_of(before) == uid_of(after)
+    present = await volumes.owner.get(volume.id)
+    assert (present.phase, present.in_use_by) == ("Bound", ("vnf:b",))
+    assert present.claim is not None
+    assert (present.claim.namespace, present.claim.name) == (volumes.other, "disk")
+
+
+async def test_taking_and_leaving_are_safe_to_repeat(volumes: VolumeGround) -> None:
+    volume = await volumes.create()
+    first = await volumes.use(volume, "a")
+    assert await volumes.use(volume, "a") == first
+    with pytest.raises(Conflict, match="by another claim"):
+        await volumes.use(volume, "a", name="other")
+    assert await volumes.leave(volume, "a")
+    assert await volumes.leave(volume, "a")
+    assert await volumes.owner.leave("unknown", "vnf:a", wait_s=0)
+
+
+async def test_a_claim_that_waits_for_the_volume_never_gets_it(volumes: VolumeGround) -> None:
+    volume = await volumes.create()
+    await volumes.foreign_claim("thief", pv=str(volume.pv))
+    await volumes.foreign_claim("any", namespace=volumes.other)
+    for vnf in ("a", "b"):
+        assert (await volumes.use(volume, vnf)).is_bound
+        assert await volumes.leave(volume, vnf)
+    for name, namespace in (("thief", volumes.namespace), ("any", volumes.other)):
+        found = await volumes.claim(name, namespace=namespace)
+        assert field_at(found, "spec", "volumeName") in ({str(volume.pv)} if name == "thief" else {None})
+        assert field_at(found, "status", "phase") == "Pending"
+    assert await reserved(volumes, volume)
+
+
+async def test_a_volume_in_use_is_refused_to_others_and_not_deleted(volumes: VolumeGround) -> None:
+    volume = await volumes.create()
+    await volumes.use(volume, "a")
+    with pytest.raises(InUse) as refused:
+        await volumes.use(volume, "b", name="second")
+    assert refused.value.holders == ("vnf:a",)
+    with pytest.raises(InUse) as refused:
+        await volumes.owner.delete(volume.id, if_revision=None, wait_s=WAIT_S)
+    assert refused.value.holders == ("vnf:a",)
+    assert await volumes.claim("second") is None
+
+
+async def test_a_shared_volume_has_a_persistent_volume_for_each_further_vnf(volumes: VolumeGround) -> None:
+    volume = await volumes.create(access_modes=["ReadWriteMany"])
+    claims = [
+        await volumes.use(volume, "a"),
+        await volumes.use(volume, "b", name="second"),
+        await volumes.use(volume, "c", namespace=volumes.other),
+    ]
+    assert [claim.is_bound for claim in claims] == [True, True, True]
+    names = [claim.pv for claim in claims]
+    assert (names[0], len(set(names))) == (volume.pv, 3)
+    sources = [field_at(await volumes.pv(name), "spec", "nfs") for name in names]
+    assert sources == [{"server": "192.0.2.9", "path": f"/{volumes.namespace}/data"}] * 3
+    assert await volumes.leave(volume, "b")
+    assert (await volumes.pv(names[1]), await volumes.claim("second")) == (None, None)
+    # The volume's own PersistentVolume stays, and the next VNF has it.
+    assert await volumes.leave(volume, "a")
+    assert await reserved(volumes, volume)
+    assert (await volumes.use(volume, "d")).pv == volume.pv
+    assert (await volumes.owner.get(volume.id)).in_use_by == ("vnf:c", "vnf:d")
+
+
+async def test_a_local_volume_is_not_shared(volumes: VolumeGround) -> None:
+    local = {"local": {"path": "/mnt/disk", "nodes": ["worker1"]}}
+    volume = await volumes.create(access_modes=["ReadWriteMany"], source=local)
+    assert volume.phase == "Reserved"
+    await volumes.use(volume, "a")
+    with pytest.raises(InUse):
+        await volumes.use(volume, "b", name="second")
+
+
+async def test_a_claim_that_a_pod_uses_is_left_once_the_pod_is_gone(volumes: VolumeGround) -> None:
+    volume = await volumes.create()
+    await volumes.use(volume, "a")
+    pod = await volumes.pod("web", "data")
+    assert not await volumes.leave(volume, "a", wait_s=0.0)
+
+    async def is_explained() -> bool:
+        return "a pod that uses it keeps it" in (await volumes.owner.get(volume.id)).phase_detail
+
+    await until_true(is_explained)
+    assert field_at(await volumes.claim(), "metadata", "deletionTimestamp")
+    with pytest.raises(InUse):
+        await volumes.use(volume, "b")
+    await volumes.cluster.delete(PODS, pod, grace_period_s=0)
+    assert await volumes.leave(volume, "a")
+    assert await reserved(volumes, volume)
+
+
+async def test_a_deleted_volume_says_where_its_data_are(volumes: VolumeGround) -> None:
+    volume = await volumes.create()
+    await volumes.use(volume, "a")
+    await volumes.leave(volume, "a")
+    removed = await volumes.owner.delete(volume.id, if_revision=None, wait_s=WAIT_S)
+    assert (removed.is_gone, removed.data) == (True, "kept")
+    assert removed.where == f"nfs 192.0.2.9:/{volumes.namespace}/data"
+    assert await volumes.pv(volume.pv) is None
+    with pytest.raises(NotFound):
+        await volumes.owner.get(volume.id)
+    assert (await volumes.create()).id != volume.id
+
+
+async def test_what_others_do_to_the_volume_is_shown_and_repaired_on_request(volumes: VolumeGround) -> None:
+    volume = await volumes.create()
+    await volumes.cluster.delete(VOLUMES, pv_key(str(volume.pv)))
+    shown = await volumes.shown(volume, lambda one: one.phase == "Failed")
+    assert shown.phase_detail == f"PersistentVolume {volume.pv} was deleted by another party"
+    await volumes.work.look_at_all()
+    assert (await volumes.owner.find({"status": "Failed"}, limit=10)).items[0].id == volume.id
+    assert (await volumes.create()).phase == "Reserved"
+    assert await reserved(volumes, volume)
+    await volumes.use(volume, "a")
+    await volumes.cluster.delete(CLAIMS, ObjectKey("v1", CLAIMS.kind, volumes.namespace, "data"))
+    shown = await volumes.shown(volume, lambda one: one.phase == "Released")
+    assert shown.phase_detail == f"claim {volumes.namespace}/data is gone"
+    assert (await volumes.use(volume, "a")).is_bound
+
+
+async def test_a_claim_of_others_is_not_taken(volumes: VolumeGround) -> None:
+    volume = await volumes.create()
+    foreign = await volumes.foreign_claim("data")
+    refused = await volumes.use(volume, "a")
+    text = f"claim {volumes.namespace}/data exists and is not of this volume"
+    assert (refused.is_bound, refused.detail) == (False, text)
+    assert (await volumes.owner.get(volume.id)).phase == "Failed"
+    assert await volumes.leave(volume, "a")
+    assert uid_of(await volumes.claim() or {}) == uid_of(foreign)
+    assert (await volumes.owner.get(volume.id)).phase == "Reserved"
+
+
+async def test_a_namespace_that_does_not_exist_is_named(volumes: VolumeGround) -> None:
+    volume = await volumes.create()
+    missing = f"{volumes.namespace}-c"
+    wanted = VolumeUse(namespace=missing, claim_name="data")
+    claim = await volumes.owner.use(volume.id, "vnf:a", wanted, wait_s=0.0)
+    assert not claim.is_bound
+    shown = await volumes.shown(volume, lambda one: missing in one.phase_detail)
+    assert "not found" in shown.phase_detail
+    assert await volumes.leave(volume, "a")
+
+
+async def test_a_class_provisions_a_volume_that_outlives_its_claim(volumes: VolumeGround) -> None:
+    storage_class = await volumes.storage_class("fast")
+    volume = await volumes.create(storage_class=storage_class)
+    assert volume.phase == "Reserved"
+    pv = await volumes.pv(volume.pv)
+    assert field_at(pv, "spec", "persistentVolumeReclaimPolicy") == "Retain"
+    assert await reserved(volumes, volume)
+    assert (await volumes.use(volume, "a")).is_bound
+    assert await volumes.leave(volume, "a")
+    assert await reserved(volumes, volume)
+
+
+async def test_data_are_deleted_by_the_provisioner(volumes: VolumeGround) -> None:
+    storage_class = await volumes.storage_class("fast")
+    volume = await volumes.create(storage_class=storage_class, reclaim="Delete")
+    await volumes.use(volume, "a")
+    await volumes.leave(volume, "a")
+    removed = await volumes.owner.delete(volume.id, if_revision=None, wait_s=WAIT_S)
+    assert (removed.is_gone, removed.data, removed.where) == (True, "deleted", "")
+    assert await volumes.pv(volume.pv) is None
+    assert await volumes.claim(f"kubevnfm-{volume.id}") is None
+
+
+@only_lab
+async def test_a_late_class_provisions_for_the_first_vnf(volumes: VolumeGround) -> None:
+    storage_class = await volumes.storage_class("late", volumeBindingMode="WaitForFirstConsumer")
+    volume = await volumes.create(storage_class=storage_class)
+    assert (volume.phase, volume.pv) == ("Pending", None)
+    assert volume.phase_detail == "the class provisions it when the first VNF comes"
+    claim = await volumes.use(volume, "a")
+    assert (claim.is_bound, claim.waits_for_consumer) == (False, True)
+    await volumes.pod("web", "data")
+    assert (await volumes.shown(volume, lambda one: one.phase == "Bound")).pv is not None
+    assert (await volumes.use(volume, "a")).is_bound
+    pv = await volumes.pv((await volumes.owner.get(volume.id)).pv)
+    assert field_at(pv, "spec", "persistentVolumeReclaimPolicy") == "Retain"
+
+
+@only_lab
+async def test_a_volume_grows(volumes: VolumeGround) -> None:
+    storage_class = await volumes.storage_class("fast", allowVolumeExpansion=True)
+    volume = await volumes.create(storage_class=storage_class)
+    grown = await volumes.owner.change(volume.id, VolumePatch(size="2Gi"), if_revision=volume.revision, wait_s=WAIT_S)
+    assert (grown.size, grown.phase, grown.phase_detail) == (
+        "2Gi",
+        "Reserved",
+        "grows from 1Gi to 2Gi when the next VNF binds it",
+    )
+    assert (await volumes.use(volume, "a")).is_bound
+    await volumes.until_claim("data", lambda claim: field_at(claim, "status", "capacity", "storage") == "2Gi")
+    present = await volumes.owner.get(volume.id)
+    assert (present.phase, present.phase_detail) == ("Bound", "")
+    await volumes.owner.change(volume.id, VolumePatch(size="3Gi"), if_revision=present.revision, wait_s=WAIT_S)
+    await volumes.until_claim("data", lambda claim: field_at(claim, "status", "capacity", "storage") == "3Gi")
+
+
+async def test_a_volume_does_not_shrink_or_grow_where_it_cannot(volumes: VolumeGround) -> None:
+    rigid = await volumes.create("rigid", storage_class=await volumes.storage_class("rigid"))
+    nfs = await volumes.create("nfs")
+    for volume, size, why in (
+        (rigid, "2Gi", "does not allow expansion"),
+        (rigid, "512Mi", "does not shrink"),
+        (rigid, "large", "a quantity such as 10Gi expected"),
+        (nfs, "2Gi", "without a storage class"),
+    ):
+        with pytest.raises(Unprocessable, match=why):
+            await volumes.owner.change(volume.id, VolumePatch(size=size), if_revision=volume.revision, wait_s=0)
+
+
+async def test_a_change_of_an_earlier_revision_is_a_conflict(volumes: VolumeGround) -> None:
+    volume = await volumes.create()
+    changed = await volumes.owner.change(
+        volume.id, VolumePatch(labels={"tier": "gold"}), if_revision=volume.revision, wait_s=WAIT_S
+    )
+    assert changed.labels == {"tier": "gold"}
+    assert field_at(await volumes.pv(volume.pv), "metadata", "labels", "tier") == "gold"
+    with pytest.raises(Conflict):
+        await volumes.owner.change(volume.id, VolumePatch(labels={}), if_revision=volume.revision, wait_s=0)
+
+
+class Undone:
+    """`VolumeWork` that does nothing: the lives of a test do the work."""
+
+    def __init__(self, records: StoredVolumes) -> None:
+        self._records = records
+
+    def wake(self, volume_id: str, /) -> None:
+        """Nothing is woken."""
+
+    async def decided(self, volume_id: str, /, *, within_s: float) -> Volume | None:
+        return await self._records.get(volume_id)
+
+
+@dataclass
+class MortalStory:
+    """The life of a volume; each process that works on it dies after each write that no earlier one has made."""
+
+    volumes: VolumeGround
+    store: Any
+    lives: Lives = field(default_factory=Lives)
+
+    def __post_init__(self) -> None:
+        owner = self.volumes.owner
+        self.records = StoredVolumes(self.lives.store(self.store))
+        self.owner = replace(owner, records=self.records, work=Undone(self.records))
+        self.clusters = self.lives.clusters(owner.clusters)
+
+    async def do(self, request: Callable[[], Awaitable[Any]]) -> None:
+        """Make a request, and do the work on all volumes; again after each death."""
+
+        async def deliver() -> None:
+            with suppress(NotFound):  # a removal whose answer was lost
+                await request()
+            async with self.clusters.cluster(await self.owner.vims.connection(VimConnection(vim_id="vim"))) as cluster:
+                passes = VolumePasses(self.records, cluster, SystemClock(), timeout_s=300.0)
+                await until_true(lambda: self._is_settled(passes))
+
+        await self.lives.until_done(deliver)
+
+    async def _is_settled(self, passes: VolumePasses) -> bool:
+        for volume_id, _ in await self.records.unsettled():
+            volume = await self.records.get(volume_id)
+            assert volume is not None
+            with suppress(NotYet, RevisionConflict):
+                await (passes.remove if volume.is_removed else passes.bring)(volume)
+        return not await self.records.unsettled()
+
+
+@pytest.mark.parametrize("is_provisioned", [False, True], ids=["source", "class"])
+async def test_a_process_that_is_killed_after_each_write_reaches_the_same(
+    volumes: VolumeGround, ground: Any, is_provisioned: bool
+) -> None:
+    story = MortalStory(volumes, ground.site.store)
+    more = {"storage_class": await volumes.storage_class("fast"), "reclaim": "Delete"} if is_provisioned else {}
+    request = volumes.request(**more)
+    await story.do(partial(story.owner.create, request, wait_s=0))
+    (volume,) = (await volumes.owner.find({}, limit=10)).items
+    assert (volume.phase, await reserved(volumes, volume)) == ("Reserved", True)
+    data = uid_of(await volumes.pv(volume.pv) or {})
+    for vnf, namespace in (("vnf:a", volumes.namespace), ("vnf:b", volumes.other)):
+        use = VolumeUse(namespace=namespace, claim_name="data")
+        await story.do(partial(story.owner.use, volume.id, vnf, use, wait_s=0))
+        bound = await volumes.claim(namespace=namespace)
+        assert (field_at(bound, "status", "phase"), field_at(bound, "spec", "volumeName")) == ("Bound", volume.pv)
+        await story.do(partial(story.owner.leave, volume.id, vnf, wait_s=0))
+        assert await volumes.claim(namespace=namespace) is None
+        assert await reserved(volumes, volume)
+        assert uid_of(await volumes.pv(volume.pv) or {}) == data
+    await story.do(partial(story.owner.delete, volume.id, if_revision=None, wait_s=0))
+    assert await volumes.pv(volume.pv) is None
+    assert await volumes.claim(f"kubevnfm-{volume.id}") is None
+    assert (await volumes.owner.find({}, limit=10)).items == []
+    assert len(story.lives.deaths) >= (24 if is_provisioned else 20)

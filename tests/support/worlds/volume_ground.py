@@ -1,0 +1,241 @@
+"""The owner of persistent volumes on a cluster, as its callers and other users of the cluster see it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from kubevnfm_clients.multicloud.volumes import PersistentVolume, VolumeClaim, VolumeRequest, VolumeUse
+from kubevnfm_events import VimConnection
+from kubevnfm_infra_k8s.adapters import stored_volumes, turns
+from kubevnfm_infra_k8s.domain.objects import CLAIMS, PODS, Body, ObjectKey, Resource, field_at, uid_of
+from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters
+from kubevnfm_infra_k8s.domain.reconciling.ports import Region
+from kubevnfm_infra_k8s.domain.reconciling.work import ReconcilingWork
+from kubevnfm_infra_k8s.domain.volumes.bodies import VOLUMES, pv_key
+from kubevnfm_infra_k8s.domain.volumes.owner import PersistentVolumes
+from kubevnfm_infra_k8s.domain.volumes.passes import VolumePasses
+from kubevnfm_infra_k8s.domain.volumes.record import Volume
+from kubevnfm_kit.clock import SystemClock
+from kubevnfm_kit.errors import NotFound
+from kubevnfm_kit.run import background, repeat
+from kubevnfm_store.port import DocumentStore
+from patience import until
+
+from worlds.given_vims import GivenVims
+
+WAIT_S = 60.0
+_NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
+_DRIVER = "tests.kubevnfm.io"
+_CLASSES = Resource("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
+
+
+@dataclass(frozen=True)
+class OneVim(GivenVims):
+    """A directory with one VIM, found by its id."""
+
+    vim: VimConnection
+
+    async def connection(self, vim: VimConnection) -> VimConnection:
+        return self.vim
+
+
+@dataclass(frozen=True)
+class OneRegion:
+    """The cloud region ``op/edge``."""
+
+    links_namespace: str
+
+    async def region(self, cloud_region_id: str) -> Region:
+        if cloud_region_id != "op/edge":
+            raise NotFound(f"cloud region {cloud_region_id} does not exist")
+        return Region("vim", links_namespace=self.links_namespace)
+
+
+@dataclass
+class VolumeGround:
+    """A cluster with two namespaces for VNFs, and the owner of volumes that works there."""
+
+    owner: PersistentVolumes
+    work: ReconcilingWork[Volume]
+    records: stored_volumes.StoredVolumes
+    cluster: Cluster
+    namespace: str
+    other: str
+    _drivers: AsyncExitStack
+    _driver: Callable[[], AbstractAsyncContextManager[None]]
+    """Plays the driver of storage classes; the lab does so itself."""
+    _made: list[tuple[Resource, ObjectKey]] = field(default_factory=list)
+
+    def request(self, name: str = "data", **members: Any) -> VolumeRequest:
+        """Return a request for a volume; by NFS unless it names a class or a source."""
+        if "storage_class" not in members and "source" not in members:
+            members["source"] = {"nfs": {"server": "192.0.2.9", "path": f"/{self.namespace}/{name}"}}
+        given = {"cloud_region_id": "op/edge", "name": name, "size": "1Gi", "access_modes": ["ReadWriteOnce"]}
+        return VolumeRequest.model_validate({**given, **members})
+
+    async def create(self, name: str = "data", **members: Any) -> PersistentVolume:
+        """Create a volume and wait for the work on it."""
+        created = await self.owner.create(self.request(name, **members), wait_s=WAIT_S)
+        return created.volume
+
+    async def use(self, volume: PersistentVolume, vnf: str, *, namespace: str = "", name: str = "data") -> VolumeClaim:
+        """Take a volume for a VNF."""
+        wanted = VolumeUse(namespace=namespace or self.namespace, claim_name=name)
+        return await self.owner.use(volume.id, f"vnf:{vnf}", wanted, wait_s=WAIT_S)
+
+    async def leave(self, volume: PersistentVolume, vnf: str, *, wait_s: float = WAIT_S) -> bool:
+        """Give a volume back."""
+        return await self.owner.leave(volume.id, f"vnf:{vnf}", wait_s=wait_s)
+
+    async def pv(self, name: str | None) -> Body | None:
+        """Return a PersistentVolume."""
+        assert name is not None
+        return await self.cluster.get(VOLUMES, pv_key(name))
+
+    async def claim(self, name: str = "data", *, namespace: str = "") -> Body | None:
+        """Return a claim."""
+        return await self.cluster.get(CLAIMS, ObjectKey("v1", CLAIMS.kind, namespace or self.namespace, name))
+
+    async def shown(self, volume: PersistentVolume, holds: Callable[[PersistentVolume], bool]) -> PersistentVolume:
+        """Return the volume once it is so."""
+
+        async def found() -> PersistentVolume | None:
+            present = await self.owner.get(volume.id)
+            return present if holds(present) else None
+
+        return await until(found, timeout_s=WAIT_S)
+
+    async def until_claim(self, name: str, holds: Callable[[Body], bool], *, namespace: str = "") -> Body:
+        """Return a claim once it is so."""
+
+        async def found() -> Body | None:
+            present = await self.claim(name, namespace=namespace)
+            return present if present is not None and holds(present) else None
+
+        return await until(found, timeout_s=WAIT_S)
+
+    async def as_other(self, resource: Resource, body: Body) -> Body:
+        """Create an object as another user of the cluster does."""
+        key = resource.key({**body, "metadata": {"namespace": self.namespace, **body["metadata"]}})
+        key = key if resource.namespaced else ObjectKey(key.api_version, key.kind, "", key.name)
+        made = await self.cluster.create(resource, key, {"apiVersion": key.api_version, "kind": key.kind, **body})
+        assert made is not None
+        self._made.append((resource, key))
+        return made
+
+    async def foreign_claim(self, name: str, *, pv: str = "", namespace: str = "", size: str = "1Gi") -> Body:
+        """Have a claim of another user, for a volume of class "" by name, or for any."""
+        spec = {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "",
+            "resources": {"requests": {"storage": size}},
+            **({"volumeName": pv} if pv else {}),
+        }
+        return await self.as_other(
+            CLAIMS, {"metadata": {"name": name, "namespace": namespace or self.namespace}, "spec": spec}
+        )
+
+    async def pod(self, name: str, claim: str) -> ObjectKey:
+        """Have a pod that uses a claim."""
+        spec = {
+            "containers": [{"name": "main", "image": "nginx:1.27", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}],
+            "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}],
+            "terminationGracePeriodSeconds": 0,
+        }
+        await self.as_other(PODS, {"metadata": {"name": name}, "spec": spec})
+        key = ObjectKey("v1", "Pod", self.namespace, name)
+
+        async def runs() -> bool | None:
+            found = await self.cluster.get(PODS, key)
+            return True if field_at(found, "status", "phase") == "Running" else None
+
+        await until(runs, timeout_s=WAIT_S)
+        return key
+
+    async def storage_class(self, name: str, **members: Any) -> str:
+        """Have a class whose provisioner is played where no driver runs."""
+        own = f"{name}-{self.namespace}"
+        await self._drivers.enter_async_context(self._driver())
+        await self.as_other(_CLASSES, {"metadata": {"name": own}, "provisioner": _DRIVER, **members})
+        return own
+
+    async def clean(self) -> None:
+        """Delete what is left."""
+        for resource, key in reversed(self._made):
+            await self.cluster.delete(resource, key, grace_period_s=0)
+        labelled = await self.cluster.list(VOLUMES, labels="app.kubernetes.io/managed-by=kubevnfm")
+        for body in labelled:
+            reference = field_at(body, "spec", "claimRef", "namespace")
+            if reference in {self.namespace, self.other}:
+                await self.cluster.delete(VOLUMES, pv_key(str(body["metadata"]["name"])))
+
+
+@asynccontextmanager
+async def volume_ground(
+    store: DocumentStore, clusters: Clusters, vim: VimConnection, cluster: Cluster, namespace: str, *, is_real: bool
+) -> AsyncIterator[VolumeGround]:
+    """Yield the owner, with the work on volumes running."""
+    for collection, indexes in {**stored_volumes.INDEXES, **turns.INDEXES}.items():
+        await store.ensure_indexes(collection, indexes)
+    clock, records, vims = SystemClock(), stored_volumes.StoredVolumes(store), OneVim(vim)
+    working = ReconcilingWork[Volume](
+        "volume", records, turns.StoredTurns(store, clock), vims, clusters,
+        lambda cluster: VolumePasses(records, cluster, clock, timeout_s=300.0), clock,
+    )  # fmt: skip
+    other = f"{namespace}-b"
+    key = ObjectKey("v1", "Namespace", "", other)
+    await cluster.create(_NAMESPACES, key, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}})
+    async with AsyncExitStack() as drivers, working.running() as work:
+        owner = PersistentVolumes(records, OneRegion(namespace), vims, clusters, work, clock)
+        driver = partial(_driver, cluster, [namespace, other]) if is_real else nullcontext
+        ground = VolumeGround(owner, work, records, cluster, namespace, other, drivers, driver)
+        try:
+            yield ground
+        finally:
+            await ground.clean()
+            await cluster.delete(_NAMESPACES, key)
+
+
+@asynccontextmanager
+async def _driver(cluster: Cluster, namespaces: Sequence[str]) -> AsyncIterator[None]:
+    """Play the driver of storage classes where none runs: it provisions, and deletes what is to be deleted."""
+
+    async def work() -> None:
+        classes = [body for body in await cluster.list(_CLASSES) if body["provisioner"] == _DRIVER]
+        named = {str(body["metadata"]["name"]) for body in classes}
+        for namespace in namespaces:
+            for claim in await cluster.list(CLAIMS, namespace=namespace):
+                if claim["spec"].get("storageClassName") in named and not claim["spec"].get("volumeName"):
+                    await _provision(cluster, claim)
+        for body in await cluster.list(VOLUMES):
+            spec, phase = body["spec"], field_at(body, "status", "phase")
+            is_done = phase == "Released" and spec["persistentVolumeReclaimPolicy"] == "Delete"
+            if is_done and spec.get("storageClassName") in named:
+                await cluster.delete(VOLUMES, pv_key(str(body["metadata"]["name"])), uid=uid_of(body))
+
+    async with background(driver=repeat(work, every_s=0.05)):
+        yield
+
+
+async def _provision(cluster: Cluster, claim: Body) -> None:
+    name, spec = f"pvc-{uid_of(claim)}", claim["spec"]
+    reference = {"namespace": claim["metadata"]["namespace"], "name": claim["metadata"]["name"], "uid": uid_of(claim)}
+    body = {
+        "apiVersion": "v1",
+        "kind": VOLUMES.kind,
+        "metadata": {"name": name, "annotations": {"pv.kubernetes.io/provisioned-by": _DRIVER}},
+        "spec": {
+            "capacity": {"storage": spec["resources"]["requests"]["storage"]},
+            "accessModes": spec["accessModes"],
+            "volumeMode": spec["volumeMode"],
+            "storageClassName": spec["storageClassName"],
+            "persistentVolumeReclaimPolicy": "Delete",
+            "csi": {"driver": _DRIVER, "volumeHandle": name},
+            "claimRef": {"apiVersion": "v1", "kind": CLAIMS.kind, **reference},
+        },
+    }
+    await cluster.create(VOLUMES, pv_key(name), body)
