@@ -68,6 +68,10 @@ class BeingRemoved(Conflict, code="being-removed", title="Being removed", retrya
     """The object is being removed; once it is gone, another one of its name can be created."""
 
 
+class IdempotencyKeyReused(Conflict, code="idempotency-key-reused", title="Idempotency-Key reused"):
+    """The Idempotency-Key was used before with another body."""
+
+
 class InUse(Conflict, code="in-use", title="In use"):
     """Other objects depend on what is to be removed; ``holders``: at most 100 of its ``holder_count`` users."""
 

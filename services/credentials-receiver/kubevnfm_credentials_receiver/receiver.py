@@ -14,13 +14,14 @@ from kubevnfm_clients.ports import AwaitedCallbacks
 from kubevnfm_events import Envelope, Event
 from kubevnfm_events.credentials import CredentialsDeleted, CredentialsReceived, CredentialsRotated
 from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.errors import IdempotencyKeyReused
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, Compare, Filter, Index, Op, Query, Stored, by
 from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_credentials_receiver.domain.callback_body import Callback
-from kubevnfm_credentials_receiver.domain.errors import CredentialsUnknown, KeyReused, NameTaken, Superseded
+from kubevnfm_credentials_receiver.domain.errors import CredentialsUnknown, NameTaken, Superseded
 from kubevnfm_credentials_receiver.domain.expectation import check_awaited
 from kubevnfm_credentials_receiver.domain.record import Record, Request, new_record
 
@@ -61,7 +62,7 @@ class Receiver:
     async def store(self, callback: Callback, *, idempotency_key: str, body: bytes, signed_at: int) -> Answer:
         """Store, replace or erase credentials; a repeat of the same request changes nothing.
 
-        Raises: KeyReused, NotAwaited, NameTaken, Superseded; Unprocessable (the kubeconfig, or what differs from the operation);
+        Raises: IdempotencyKeyReused, NotAwaited, NameTaken, Superseded; Unprocessable (the kubeconfig, or what differs from the operation);
         OutsideUnavailable (lcm-api).
         """
         request = Request(key=idempotency_key, body_sha256=signing.sha256_hex(body))
@@ -211,12 +212,14 @@ def _read(stored: Stored) -> _StoredRecord:
 
 
 def _repeated(records: Sequence[_StoredRecord], request: Request) -> Record | None:
-    """Return the record on which the request was done before. Raises KeyReused if that request had another body."""
+    """Return the record on which the request was done before. Raises IdempotencyKeyReused if that request had another body."""
     for one in records:
         for done in one.record.requests:
             if done.key == request.key:
                 if done.body_sha256 != request.body_sha256:
-                    raise KeyReused("Idempotency-Key: a new key expected, this one was used with another body")
+                    raise IdempotencyKeyReused(
+                        "Idempotency-Key: a new key expected, this one was used with another body"
+                    )
                 return one.record
     return None
 

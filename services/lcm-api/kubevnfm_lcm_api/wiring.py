@@ -13,6 +13,7 @@ from kubevnfm_clients.outbound import outbound_session
 from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_kit.connections import DEFAULT_LIMITS, Limits
 from kubevnfm_kit.http import serving
+from kubevnfm_kit.run import background, repeat
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
@@ -24,6 +25,7 @@ from kubevnfm_lcm_api.http.context import HttpContext
 from kubevnfm_lcm_api.lifecycle import wiring as lifecycle
 from kubevnfm_lcm_api.lifecycle.core.package_users import PackageUsers
 from kubevnfm_lcm_api.lifecycle.foreseen import foreseen
+from kubevnfm_lcm_api.multicloud import idempotency
 from kubevnfm_lcm_api.multicloud.routes import add_to as add_multicloud
 from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
 from kubevnfm_lcm_api.notifications import wiring as notifications
@@ -34,7 +36,8 @@ from kubevnfm_lcm_api.settings import Settings
 SERVICE = "lcm-api"
 _SUBJECTS = (lifecycle, packages, notifications)
 _OUTBOXES = tuple(collection for subject in _SUBJECTS for collection in subject.OUTBOXES)
-_INDEXES = {**lifecycle.INDEXES, **packages.INDEXES, **notifications.INDEXES}
+_INDEXES = {**lifecycle.INDEXES, **packages.INDEXES, **notifications.INDEXES, **idempotency.INDEXES}
+_FORGET_KEYS_EVERY_S = 3600.0
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ async def lcm_api(
         backends.worker(SERVICE, lease_s=settings.lease_s) as worker,
         # Deliveries may wait for slow subscribers, so they end before the worker waits for its handlers.
         aclosing(subjects[2].notifications),
+        background(keys=repeat(_keys(backends).remove_old, every_s=_FORGET_KEYS_EVERY_S)),
     ):
         for subject in subjects:
             subject.handle(worker)
@@ -98,6 +102,10 @@ async def lcm_api(
             app, host=settings.host, port=settings.port, bound=bound, tls=settings.server_tls, limits=limits
         ) as port:
             yield LcmApi(port)
+
+
+def _keys(backends: Backends) -> idempotency.IdempotencyKeys:
+    return idempotency.IdempotencyKeys(backends.store, backends.key_ring, backends.clock)
 
 
 @asynccontextmanager

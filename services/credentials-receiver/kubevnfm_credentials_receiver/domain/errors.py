@@ -22,10 +22,6 @@ class NonceUsed(Conflict, code="nonce-used", title="Nonce used"):
     """The nonce was used before. The sender may retry with a new one."""
 
 
-class KeyReused(Conflict, code="idempotency-key-reused", title="Idempotency-Key reused"):
-    """The Idempotency-Key was used before with another body."""
-
-
 class NameTaken(Conflict, code="cluster-name-taken", title="Cluster name taken"):
     """The instance has another cluster with this name."""
 

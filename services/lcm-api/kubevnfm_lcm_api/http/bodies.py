@@ -63,15 +63,20 @@ def check_query(request: web.Request, known: Mapping[str, bool]) -> None:
             raise InvalidInput(name, "given more than once")
 
 
+async def read_body(request: web.Request) -> bytes:
+    """Return the body, which the request keeps. Raises BodyTooLarge (413)."""
+    try:
+        return await request.read()
+    except web.HTTPRequestEntityTooLarge as error:
+        raise BodyTooLarge(f"the body may have up to {BODY_LIMIT} bytes") from error
+
+
 async def read_json(request: web.Request, media_types: Collection[str] = JSON, *, is_required: bool = True) -> Any:
     """Return the body's JSON value, {} for an empty body if none is required.
 
     Raises: UnsupportedMediaType (415), BodyTooLarge (413), InvalidInput (400: no JSON, too deep, a reserved name).
     """
-    try:
-        raw = await request.read()
-    except web.HTTPRequestEntityTooLarge as error:
-        raise BodyTooLarge(f"the body may have up to {BODY_LIMIT} bytes") from error
+    raw = await read_body(request)
     # Before the Content-Type, which a request without a body need not have.
     if not raw.strip():
         if is_required:

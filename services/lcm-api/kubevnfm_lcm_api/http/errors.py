@@ -9,7 +9,7 @@ import structlog
 from aiohttp import web
 from kubevnfm_access.errors import TooManyRequests, Unauthenticated
 from kubevnfm_access.middleware import Handler
-from kubevnfm_kit.errors import BeingRemoved, InUse, InvalidInput, OutsideUnavailable, VnfmError
+from kubevnfm_kit.errors import BeingRemoved, Conflict, InUse, InvalidInput, OutsideUnavailable, VnfmError
 from kubevnfm_kit.ids import new_id
 from kubevnfm_sol.problem import InvalidParam, ProblemDetails
 
@@ -43,6 +43,15 @@ class RangeNotSatisfiable(VnfmError, code="range-not-satisfiable", title="Range 
     def __init__(self, size_bytes: int) -> None:
         super().__init__(f"Range: the content has {size_bytes} bytes")
         self.size_bytes = size_bytes
+
+
+class RequestRunning(Conflict, code="request-running", title="Request running", retryable=True):
+    """The first request with the Idempotency-Key has not been answered yet."""
+
+    retry_after_s = 1
+
+    def __init__(self) -> None:
+        super().__init__("Idempotency-Key: the first request with this key is running; repeat this one later")
 
 
 class BodyTooLarge(VnfmError, code="body-too-large", title="Body too large", status=413):
@@ -82,7 +91,7 @@ def _of_error(request: web.Request, error: VnfmError, request_id: str) -> web.Re
         headers.append(("Content-Range", f"bytes */{error.size_bytes}"))
     if isinstance(error, Unauthenticated):
         headers.extend([("WWW-Authenticate", challenge) for challenge in error.challenges])
-    if isinstance(error, TooManyRequests):
+    if isinstance(error, TooManyRequests | RequestRunning):
         headers.append(("Retry-After", str(error.retry_after_s)))
     return problem_response(request, problem, headers)
 

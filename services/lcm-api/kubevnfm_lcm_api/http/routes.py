@@ -63,6 +63,8 @@ class Route:
     body_types: tuple[str, ...] = JSON
     is_body_required: bool = True
     query: tuple[Parameter, ...] = ()
+    headers: tuple[Parameter, ...] = ()
+    """Headers of this method, in addition to those of conditions."""
     conditions: bool = False
     """Whether If-Match and If-Unmodified-Since are checked."""
     refusals: Mapping[int, str] = field(default_factory=dict)

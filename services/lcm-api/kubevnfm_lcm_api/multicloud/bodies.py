@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from base64 import b64encode
 from collections.abc import Collection, Mapping
 from typing import Final, TypeVar
 
 import aiohttp
-from aiohttp import BodyPartReader, web
+from aiohttp import BodyPartReader, MultipartReader, StreamReader, web
+from aiohttp.base_protocol import BaseProtocol
 from aiohttp.http import HttpProcessingError
 from kubevnfm_clients.multicloud.types import MultiCloudRequest
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.json_types import JsonObject
 
-from kubevnfm_lcm_api.http.bodies import JSON, json_of, parse, read_json
+from kubevnfm_lcm_api.http.bodies import BODY_LIMIT, JSON, json_of, parse, read_body, read_json
 from kubevnfm_lcm_api.http.errors import BodyTooLarge
 
 _PARTS: Final = ("metadata", "file")
@@ -34,7 +36,7 @@ async def read_form(request: web.Request, file_name: str, *, limit_bytes: int) -
     """
     parts: dict[str, bytes] = {}
     try:
-        async for part in await request.multipart():
+        async for part in await _form(request):
             name = part.name if isinstance(part, BodyPartReader) else None
             if not isinstance(part, BodyPartReader) or name not in _PARTS or name in parts:
                 raise Unprocessable(str(name or ""), "one part metadata and one part file expected")
@@ -51,6 +53,15 @@ async def read_form(request: web.Request, file_name: str, *, limit_bytes: int) -
     if file_name in document:
         raise Unprocessable(file_name, "no value expected beside the part file")
     return {**document, file_name: b64encode(parts["file"]).decode()}
+
+
+async def _form(request: web.Request) -> MultipartReader:
+    """Return the reader of a form. The whole body is read first: its Idempotency-Key needs it too."""
+    # It would pause its connection, which it does not have, at twice the limit.
+    content = StreamReader(BaseProtocol(asyncio.get_running_loop()), limit=BODY_LIMIT)
+    content.feed_data(await read_body(request))
+    content.feed_eof()
+    return MultipartReader(request.headers, content)
 
 
 async def _part(part: BodyPartReader, limit_bytes: int) -> bytes:

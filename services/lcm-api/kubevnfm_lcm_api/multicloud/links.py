@@ -25,6 +25,7 @@ from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route, page_of
 from kubevnfm_lcm_api.multicloud.bodies import parsed, read
 from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
+from kubevnfm_lcm_api.multicloud.repeats import seed_of
 from kubevnfm_lcm_api.multicloud.services import PREFIX, services
 
 _MANY: Final = f"{PREFIX}/virtual-links"
@@ -48,6 +49,9 @@ async def create(request: web.Request) -> web.Response:
     wanted = await read(request, LinkRequest)
     if wanted.reference is not None:
         _check_reference(wanted.reference)
+    elif (seed := seed_of(request)) is not None:
+        # The owner would generate one: a repeat of the request after a crash would be a second user.
+        wanted = wanted.model_copy(update={"reference": seed})
     preference = read_preference(request)
     until = asyncio.get_running_loop().time() + preference.wait_s
     made = await services(request).links.create(wanted, wait_s=min(preference.wait_s, _CALL_S))

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from kubevnfm_lab.kubernetes.cluster import LabCluster
+from kubevnfm_lcm_api.multicloud.idempotency import COLLECTION
+from kubevnfm_store.query import Query
 from worlds.lcm_world import Answer
 from worlds.link_gateway import LINKS, LinkGateway, link_gateway
 from worlds.vim_world import cluster, lab, make_cluster, settings
@@ -61,6 +63,19 @@ async def test_a_link_that_is_not_ready_is_answered_at_the_end_of_the_wait(gatew
     assert (made["status"], made["reference"]) == ("PENDING", "so")
     seen = (await gateway.create(type="ovn4nfv", spec=spec, headers={"Prefer": "wait=1"})).must(202).json
     assert "no state yet" in seen["status_detail"]
+
+
+async def test_a_repeat_under_a_key_is_no_second_user(gateway: LinkGateway) -> None:
+    """MC-005: also after a crash between the creation and its answer, when the request has named no reference."""
+    key = {"Idempotency-Key": "k"}
+    made = (await gateway.create(key, reference=None)).must(201).json
+    again = (await gateway.create(key, reference=None)).must(201).json
+    assert again == made
+    (record,) = await gateway.world.store.find(COLLECTION, Query())
+    crashed = {"state": "running", "leaseUntil": "2000-01-01T00:00:00.000Z"}
+    await gateway.world.store.update(COLLECTION, record.id, crashed)
+    continued = (await gateway.create(key, reference=None)).must(200).json
+    assert (continued["id"], continued["references"]) == (made["id"], [made["reference"]])
 
 
 async def test_lists_have_pages_and_filters(gateway: LinkGateway) -> None:

@@ -139,6 +139,8 @@ def _parameters(path: str, route: Route) -> Iterator[JsonObject]:
         yield {"name": "If-None-Match", "in": "header", "schema": _TEXT}
     if 206 in route.answers:
         yield {"name": "Range", "in": "header", "schema": _TEXT, "description": "One range of bytes"}
+    for header in route.headers:
+        yield {"name": header.name, "in": "header", "description": header.description, "schema": _TEXT}
     yield from map(_query, route.query)
 
 
