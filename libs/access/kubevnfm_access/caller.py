@@ -16,7 +16,7 @@ class Role(StrEnum):
     READER = "reader"
     """Read everything."""
     OPERATOR = "operator"
-    """Change VNF instances, operations, subscriptions and virtual links; erase credentials that workload clusters sent."""
+    """Change VNF instances, operations, subscriptions, virtual links and persistent volumes; erase credentials that workload clusters sent."""
     ADMIN = "admin"
     """Change packages and VIMs, which determine what operators can create, and where."""
 
@@ -27,6 +27,7 @@ _OPERATORS_CHANGE: Final = (
     "/vnflcm/",
     "/vnfpkgm/v1/subscriptions",
     "/multicloud/v1/virtual-links",
+    "/multicloud/v1/persistent-volumes",
     f"{CALLBACK_PATH}/",
 )
 _FOR_MACHINES: Final = ("/health/", "/internal/", "/metrics")

@@ -206,11 +206,13 @@ def test_a_role_includes_the_ones_before_it_and_unknown_names_give_none() -> Non
     [
         ("GET", "/vnfpkgm/v1/vnf_packages", Role.READER),
         ("POST", "/vnflcm/v1/subscriptions", Role.OPERATOR),
+        ("DELETE", "/multicloud/v1/virtual-links/1", Role.OPERATOR),
+        ("POST", "/multicloud/v1/persistent-volumes", Role.OPERATOR),
+        ("POST", "/multicloud/v1/cloud-regions", Role.ADMIN),
         ("PUT", "/v1.0/vims/x", Role.ADMIN),
         ("PATCH", "/vnfpkgm/v1/vnf_packages/x", Role.ADMIN),
         ("DELETE", "/something/new", Role.ADMIN),
         ("GET", "/multicloud/v1/cloud-regions/op/edge/resources", Role.READER),
-        ("POST", "/multicloud/v1/cloud-regions", Role.ADMIN),
         ("PUT", "/multicloud/v1/cloud-regions/op/edge/kubeconfig", Role.ADMIN),
     ],
 )

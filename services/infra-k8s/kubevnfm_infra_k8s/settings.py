@@ -52,9 +52,9 @@ class Settings(ProcessSettings, OutboundSettings, VnfNetworkSettings, PolicySett
     """A virtual link that is not ready after this time shows FAILED with the reason. The work on it continues."""
     volume_timeout_s: float = Field(default=300.0, gt=0)
     """The same for a persistent volume, which shows Failed."""
-    link_rounds_s: float = Field(default=10.0, gt=0)
+    reconcile_rounds_s: float = Field(default=10.0, gt=0)
     """From one round over the virtual links and volumes that are not as wanted to the next; users' requests are worked on at once."""
-    link_drift_rounds_s: float = Field(default=60.0, gt=0)
+    reconcile_drift_rounds_s: float = Field(default=60.0, gt=0)
     """The same for the others, whose objects other parties may have changed."""
     fetch_inner_addresses: bool = False
     """Replaced by ``allowed_networks``: the networks from which requests may have manifests fetched, beside public addresses."""

@@ -205,6 +205,6 @@ def _rounds(
     settings: Settings, backends: Backends, name: str, work: ReconcilingWork[D]
 ) -> AbstractAsyncContextManager[None]:
     """Look at all documents in rounds while the block lasts, one process in each: more often at those with work."""
-    often = Rounds(backends.store, backends.clock, name, settings.link_rounds_s)
-    drift = Rounds(backends.store, backends.clock, f"{name}_drift", settings.link_drift_rounds_s)
+    often = Rounds(backends.store, backends.clock, name, settings.reconcile_rounds_s)
+    drift = Rounds(backends.store, backends.clock, f"{name}_drift", settings.reconcile_drift_rounds_s)
     return background(**{name: often.repeat(work.bring_all), f"{name}_drift": drift.repeat(work.look_at_all)})

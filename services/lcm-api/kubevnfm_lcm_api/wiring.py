@@ -92,7 +92,7 @@ async def lcm_api(
         way = proxies(settings, settings.public_url, settings.host)
         apis: list[Subject] = [
             *(subject.add_to for subject in subjects),
-            partial(add_vims, vims=vims, links=multicloud.links),
+            partial(add_vims, vims=vims, links=multicloud.links, volumes=multicloud.volumes),
             partial(add_multicloud, services=multicloud),
         ]
         app = make_app(apis, context, backends.is_ready, backends.states, gate=gate, proxies=way)

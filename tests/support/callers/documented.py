@@ -88,7 +88,7 @@ def an_app(*more: Subject) -> web.Application:
         partial(lifecycle.add_to, services=nothing),
         partial(packages.add_to, services=nothing),
         partial(notifications.add_to, services=nothing),
-        partial(vims.add_to, vims=nothing, links=nothing),
+        partial(vims.add_to, vims=nothing, links=nothing, volumes=nothing),
         partial(multicloud.add_to, services=nothing),
         *more,
     ]

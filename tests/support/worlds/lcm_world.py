@@ -298,13 +298,20 @@ class TwinLinks:
 
 
 class TwinVolumes:
-    """A stand-in for the volumes of infra-k8s: there are none. The tests of the multi-cloud API have the service itself."""
+    """A stand-in for the volumes of infra-k8s: there are none until a test adds one, by the id of its VIM.
+
+    The tests of volumes have the service itself.
+    """
+
+    def __init__(self) -> None:
+        self.by_vim: dict[str, PersistentVolume] = {}
 
     async def create(self, wanted: VolumeRequest, *, wait_s: float) -> CreatedVolume:
         raise NotFound("no cloud region")
 
     async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[PersistentVolume]:
-        return Page(())
+        found = self.by_vim.get(filters.get("vim_id", ""))
+        return Page(() if found is None else (found,))
 
     async def get(self, volume_id: str) -> PersistentVolume:
         raise NotFound(f"persistent volume {volume_id} does not exist")

@@ -43,6 +43,7 @@ class RegionWorld:
     registry: World
     document: Documented
     links: TwinLinks
+    volumes: TwinVolumes
 
     async def call(
         self,
@@ -89,12 +90,12 @@ async def region_world(
             internal_token=TOKEN,
             page_size=100,
         )
-        links = TwinLinks()
+        links, volumes = TwinLinks(), TwinVolumes()
         subjects = [
-            partial(routes.add_to, services=MultiCloudServices(client, links, TwinVolumes())),
-            partial(vims.add_to, vims=HttpVims(registry.url, TOKEN, session), links=links),
+            partial(routes.add_to, services=MultiCloudServices(client, links, volumes)),
+            partial(vims.add_to, vims=HttpVims(registry.url, TOKEN, session), links=links, volumes=volumes),
         ]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
         document = Documented(make_document(app, DOCUMENT, version="tested"))
         async with serving(app, host="127.0.0.1", port=0) as port:
-            yield RegionWorld(f"http://127.0.0.1:{port}", session, registry, document, links)
+            yield RegionWorld(f"http://127.0.0.1:{port}", session, registry, document, links, volumes)

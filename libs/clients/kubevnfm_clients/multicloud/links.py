@@ -10,7 +10,6 @@ from typing import Annotated, Final, Literal, Protocol
 import aiohttp
 from kubevnfm_events.links import LinkStatus
 from kubevnfm_kit.error_text import ErrorText
-from kubevnfm_kit.errors import InUse
 from kubevnfm_kit.json_types import JsonObject
 from pydantic import Field, field_validator
 
@@ -25,7 +24,6 @@ Reference = Annotated[str, Field(min_length=1, max_length=255, pattern=f"^{_REFE
 VNF_REFERENCE: Final = "vnf:"
 """The references of VNF instances begin so: operations take them and give them back, no caller."""
 MOST_NAMESPACES: Final = 100
-_MOST_NAMED: Final = 100
 _LARGEST_SPEC: Final = 256 * 1024
 _LARGEST_METADATA: Final = 16 * 1024
 
@@ -183,14 +181,6 @@ class HttpVirtualLinks:
         condition = {} if if_revision is None else {"revision": if_revision}
         left = await self._api.call("DELETE", *path, query={"wait_s": wait_s, **condition})
         return None if left is None else VirtualLink.model_validate(left)
-
-
-async def check_no_links(links: VirtualLinks, vim_id: str, where: str) -> None:
-    """Raise InUse if there are virtual links on a VIM; ``where``: the VIM or region, for the message."""
-    found = (await links.find({"vim_id": vim_id}, limit=_MOST_NAMED)).items
-    if found:
-        named = ", ".join(f"{link.name} ({link.id})" for link in found)
-        raise InUse(f"{where} has the virtual links {named}", [link.id for link in found])
 
 
 def is_reference(text: str) -> bool:

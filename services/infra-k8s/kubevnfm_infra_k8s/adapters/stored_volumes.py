@@ -13,10 +13,16 @@ from kubevnfm_infra_k8s.domain.volumes.record import COLLECTION, Volume
 
 # The unique index decides races between processes about the name of a volume.
 INDEXES: Final[Mapping[str, Sequence[Index]]] = {
-    COLLECTION: [Index(["vim_id", "name"], unique=True), Index(["settled"]), Index(["id"])]
+    COLLECTION: [
+        Index(["vim_id", "name"], unique=True),
+        Index(["cloud_region_id", "id"]),
+        Index(["settled"]),
+        Index(["id"]),
+    ]
 }
 _FILTERS: Final = {
     "cloud_region_id": "cloud_region_id",
+    "vim_id": "vim_id",
     "name": "name",
     "namespace": "uses/namespace",
     "status": "phase",

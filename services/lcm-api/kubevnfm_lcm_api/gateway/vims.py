@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from aiohttp import web
-from kubevnfm_clients.multicloud.links import VirtualLinks, check_no_links
+from kubevnfm_clients.multicloud.contents import check_empty
+from kubevnfm_clients.multicloud.links import VirtualLinks
+from kubevnfm_clients.multicloud.volumes import PersistentVolumes
 from kubevnfm_clients.ports import Vims
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonMapping
@@ -20,6 +22,7 @@ from kubevnfm_lcm_api.http.routes import DELETED, Answer, Parameter, Route, add_
 
 VIMS: Final = web.AppKey("vims", Vims)
 LINKS: Final = web.AppKey("links_of_vims", VirtualLinks)
+VOLUMES: Final = web.AppKey("volumes_of_vims", PersistentVolumes)
 _FILTERS: Final = tuple(
     Parameter(name, "Equal to this, or to one of these", is_repeated=True)
     for name in ("id", "name", "type", "is_default", "status", "tenant_id", "description")
@@ -48,9 +51,9 @@ async def update(request: web.Request) -> web.Response:
 
 async def delete(request: web.Request) -> web.Response:
     vims, vim_id = request.app[VIMS], _id(request)
-    # Only clusters have links: another VIM can be deleted while infra-k8s is away.
+    # Only clusters have links and volumes: another VIM can be deleted while infra-k8s is away.
     if (await vims.get(vim_id)).get("type") == "kubernetes":
-        await check_no_links(request.app[LINKS], vim_id, f"VIM {vim_id}")
+        await check_empty(request.app[LINKS], request.app[VOLUMES], vim_id, f"VIM {vim_id}")
     await vims.delete(vim_id)
     return web.Response(status=204)
 
@@ -72,9 +75,9 @@ def _selected(request: web.Request, vim: JsonMapping) -> JsonMapping:
     return {name: value for name, value in vim.items() if name in wanted} if wanted else vim
 
 
-def add_to(app: web.Application, vims: Vims, links: VirtualLinks) -> None:
-    """Add the VIM API to an application; ``links``: a VIM that has some is not deleted."""
-    app[VIMS], app[LINKS] = vims, links
+def add_to(app: web.Application, vims: Vims, links: VirtualLinks, volumes: PersistentVolumes) -> None:
+    """Add the VIM API to an application; a VIM that has links or volumes is not deleted."""
+    app[VIMS], app[LINKS], app[VOLUMES] = vims, links, volumes
     tag, one = "VIMs", "/v1.0/vims/{id}"
     refused = {409: "There is a VIM of that name, or another default", 422: "The VIM cannot be used"}
     used = {**refused, 409: f"{refused[409]}; or instances use it"}
@@ -84,7 +87,7 @@ def add_to(app: web.Application, vims: Vims, links: VirtualLinks) -> None:
         register = Route(tag, "POST", many, create, "Register a VIM", {201: made}, models.CreateVim, refusals=refused)
         listed = Route(tag, "GET", many, list_all, "List VIMs", {200: found}, query=(*_FILTERS, _FIELDS))
         add_routes(app, [register, listed])
-    in_use = {409: "Instances use it, or it has virtual links"}
+    in_use = {409: "Instances use it, or it has virtual links or persistent volumes"}
     add_routes(
         app,
         [

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final, TypeVar
 
 from aiohttp import web
-from kubevnfm_clients.multicloud.links import check_no_links
+from kubevnfm_clients.multicloud.contents import check_empty
 from kubevnfm_clients.multicloud.region_views import KubernetesObject, RegionFeatures, RegionHealth
 from kubevnfm_clients.multicloud.regions import (
     KUBECONFIG_BYTES,
@@ -96,11 +96,12 @@ async def rotate(request: web.Request) -> web.Response:
 
 
 async def delete(request: web.Request) -> web.Response:
-    """DELETE cloud-regions/{owner}/{region}: 204, or 409 with the instances or virtual links in it."""
+    """DELETE cloud-regions/{owner}/{region}: 204, or 409 with the instances, virtual links or persistent volumes in it."""
     region = await _unchanged(request)
     owner, name = region.cloud_owner, region.cloud_region
-    await check_no_links(services(request).links, region.vim_id, f"cloud region {region.id}")
-    await services(request).regions.delete(owner, name, if_revision=region.revision)
+    owners = services(request)
+    await check_empty(owners.links, owners.volumes, region.vim_id, f"cloud region {region.id}")
+    await owners.regions.delete(owner, name, if_revision=region.revision)
     return web.Response(status=204)
 
 
@@ -158,7 +159,9 @@ def routes() -> Iterator[Route]:
     wrong = {422: "The kubeconfig or its cluster cannot be used, or an attribute is not as expected"}
     race = {409: "Changed by another request at the same time"}
     taken = {409: "It is registered with another endpoint, or a VIM has its name"}
-    used = {409: "VNF instances use it; or it was changed by another request at the same time"}
+    used = {
+        409: "VNF instances use it, or it has virtual links or persistent volumes; or it was changed by another request at the same time"
+    }
     page = page_of(CloudRegion)
     yield Route(
         tag, "POST", _MANY, register, "Register a region", made, RegionRequest, _TYPES, refusals={**wrong, **taken}

@@ -15,6 +15,7 @@ import aiohttp
 import pytest
 import yaml
 from kubevnfm_clients.multicloud.links import VirtualLink
+from kubevnfm_clients.multicloud.volumes import PersistentVolume
 from kubevnfm_events.vim import VimDeregistered, VimRegistered
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.kubernetes.objects import Key
@@ -412,7 +413,7 @@ async def test_missing_permissions_are_named(world: RegionWorld, cluster: LabClu
     assert "nodes is forbidden" in problem["detail"]
 
 
-async def test_a_region_with_virtual_links_is_not_removed(world: RegionWorld, cluster: LabCluster) -> None:
+async def test_a_region_with_links_or_volumes_is_not_removed(world: RegionWorld, cluster: LabCluster) -> None:
     """MC-077."""
     region = (await world.region(cluster)).must(201).json
     world.links.by_vim[region["vim_id"]] = VirtualLink(
@@ -421,9 +422,16 @@ async def test_a_region_with_virtual_links_is_not_removed(world: RegionWorld, cl
     )  # fmt: skip
     used = (await world.call("DELETE", OP_EDGE)).problem(409)
     assert (used["type"], used["holders"]) == ("in-use", ["5d3c0b8e"])
+    world.volumes.by_vim[region["vim_id"]] = PersistentVolume(
+        id="77aa01c2", cloud_region_id="op/edge", name="data", phase="Reserved", size="1Gi", access_modes=(),
+        volume_mode="Filesystem", reclaim="Retain", created_at="2026-01-01T00:00:00Z", updated_at="2026-01-01T00:00:00Z",
+    )  # fmt: skip
+    assert (await world.call("DELETE", OP_EDGE)).problem(409)["holders"] == ["5d3c0b8e", "77aa01c2"]
+    world.links.by_vim.clear()
+    assert (await world.call("DELETE", OP_EDGE)).problem(409)["holders"] == ["77aa01c2"]
     async with world.session.delete(f"{world.url}/v1.0/vims/{region['vim_id']}") as as_a_vim:
         assert as_a_vim.status == 409
-        assert "net (5d3c0b8e)" in await as_a_vim.text()
+        assert "persistent volume data (77aa01c2)" in await as_a_vim.text()
     assert (await world.call("GET", OP_EDGE)).must(200).json["vim_id"] == region["vim_id"]
-    world.links.by_vim.clear()
+    world.volumes.by_vim.clear()
     (await world.call("DELETE", OP_EDGE)).must(204)
