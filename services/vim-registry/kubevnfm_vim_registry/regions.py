@@ -12,11 +12,20 @@ from typing import Final
 import structlog
 from kubevnfm_clients.callback import sha256_hex
 from kubevnfm_clients.kubeconfig import ContextAccess, context_access
-from kubevnfm_clients.multicloud.regions import KEPT_BYTES, KUBECONFIG_BYTES, CloudRegion, Kubeconfig, RegionRequest
+from kubevnfm_clients.multicloud.regions import (
+    KEPT_BYTES,
+    KUBECONFIG_BYTES,
+    MOST_LABELS,
+    CloudRegion,
+    Kubeconfig,
+    RegionPatch,
+    RegionRequest,
+)
 from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_kit.errors import Conflict, InUse, InvalidInput, NotFound, Unprocessable
 from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_kit.merge_patch import merge_patch
 from kubevnfm_secrets import KeyRing, mask, revealed
 from kubevnfm_store.port import AlreadyExists, RevisionConflict
 
@@ -99,6 +108,27 @@ class Regions:
 
     async def get(self, owner: str, region: str) -> CloudRegion:
         return shown(await self.stored(owner, region))
+
+    async def change(self, owner: str, region: str, patch: RegionPatch, *, if_revision: int) -> CloudRegion:
+        stored = await self.stored(owner, region)
+        facts = stored.vim.region
+        assert facts is not None
+        given = {name: getattr(patch, name) for name in patch.model_fields_set}
+        merged = merge_patch({"labels": facts.labels, "kv": facts.kv}, given)
+        labels, kv = dict(merged.get("labels") or {}), merged.get("kv") or {}
+        if len(labels) > MOST_LABELS:
+            raise Unprocessable("labels", f"at most {MOST_LABELS} labels expected")
+        self._check_size("kv", kv)
+        changed = facts.model_copy(update={"labels": labels, "kv": kv})
+        if _in_clear(changed, self._ring) == _in_clear(facts, self._ring):
+            return shown(stored)
+        vim = stored.vim.model_copy(update={"region": changed, "updated_at": self._records.now()})
+        try:
+            await self._records.replace(StoredVim(stored.vim, if_revision), vim)
+        except RevisionConflict as error:
+            raise Conflict(_RACE) from error
+        log.info("region_changed", region=facts.id, vim_id=vim.id, endpoint=vim.auth_url)
+        return shown(await self._records.get(vim.id))
 
     async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int) -> CloudRegion:
         stored = await self.stored(owner, region)

@@ -18,7 +18,7 @@ from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients.multicloud.links import CreatedLink, LinkRequest, ReferenceRequest, VirtualLink
 from kubevnfm_clients.multicloud.region_views import KubernetesObject, RegionFeatures, RegionHealth
-from kubevnfm_clients.multicloud.regions import CloudRegion, Kubeconfig, ObjectsWanted, RegionRequest
+from kubevnfm_clients.multicloud.regions import CloudRegion, Kubeconfig, ObjectsWanted, RegionPatch, RegionRequest
 from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_clients.multicloud.volumes import (
     CreatedVolume,
@@ -254,6 +254,9 @@ class TwinRegions:
     async def resources(
         self, owner: str, region: str, wanted: ObjectsWanted, *, limit: int, after: str | None = None
     ) -> Page[KubernetesObject]:
+        raise self._missing(owner, region)
+
+    async def change(self, owner: str, region: str, patch: RegionPatch, *, if_revision: int) -> CloudRegion:
         raise self._missing(owner, region)
 
     async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int) -> CloudRegion:

@@ -10,16 +10,26 @@ from typing import Annotated, Any, Final, Literal, Protocol
 import aiohttp
 from kubevnfm_events.vim import VimStatus
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
-from kubevnfm_secrets import KeyRing, Secret, SecretParams, sealing
-from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
+from kubevnfm_secrets import MASK, KeyRing, Secret, SecretParams, is_mask, sealing
+from kubevnfm_sol.base import SolPatch
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from kubevnfm_clients.http import InternalApi
 from kubevnfm_clients.multicloud.region_views import KubernetesObject, RegionFeatures, RegionHealth
-from kubevnfm_clients.multicloud.types import Labels, MultiCloudRequest, MultiCloudType, NamespaceName, Page
+from kubevnfm_clients.multicloud.types import (
+    LabelKey,
+    Labels,
+    LabelValue,
+    MultiCloudRequest,
+    MultiCloudType,
+    NamespaceName,
+    Page,
+)
 
 RegionAuth = Literal["token", "client-certificate", "oidc"]
 KUBECONFIG_BYTES: Final = 2**20
 """The largest kubeconfig."""
+MOST_LABELS: Final = 64
 KEPT_BYTES: Final = 64 * 1024
 """JSON that is kept for clients, of each attribute."""
 _CONNECTIVITY: Final = "other-connectivity-list"
@@ -52,6 +62,18 @@ def _is_small(value: JsonObject) -> JsonObject:
     return value
 
 
+def _is_without_masks(value: JsonObject) -> JsonObject:
+    if _has_mask(value):
+        raise ValueError(f"{MASK} stands for a secret when it is shown: the secret itself expected")
+    return value
+
+
+def _has_mask(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_mask, value.values()))
+    return any(map(_has_mask, value)) if isinstance(value, list) else is_mask(value)
+
+
 _Kept = Annotated[SecretParams, AfterValidator(_with_keys_hidden), AfterValidator(_is_small)]
 RegionKeyPart = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 """An owner, or the name of a region: a segment of paths."""
@@ -70,9 +92,9 @@ class RegionRequest(Kubeconfig):
 
     cloud_owner: RegionKeyPart
     cloud_region: RegionKeyPart
-    labels: Labels = Field(default_factory=dict, max_length=64)
+    labels: Labels = Field(default_factory=dict, max_length=MOST_LABELS)
     kv: _Kept = Field(default_factory=dict)
-    default_namespace_labels: Labels = Field(default_factory=dict, max_length=64)
+    default_namespace_labels: Labels = Field(default_factory=dict, max_length=MOST_LABELS)
     """Labels of the namespaces that are created there."""
     protected_namespaces: tuple[NamespaceName, ...] = Field(default=(), max_length=1000)
     """Namespaces in which nothing is created."""
@@ -80,6 +102,15 @@ class RegionRequest(Kubeconfig):
     sriov_namespace: NamespaceName = "sriov-network-operator"
     other_connectivity: _Kept = Field(default_factory=dict, alias=_CONNECTIVITY)
     """Kept as it is, for clients of ONAP; its secrets are sealed."""
+
+
+class RegionPatch(SolPatch, MultiCloudType):
+    """A JSON Merge Patch (RFC 7396) of what a registration says of a region: null removes a label or an attribute."""
+
+    model_config = ConfigDict(alias_generator=None, extra="forbid")
+
+    labels: dict[LabelKey, LabelValue | None] | None = None
+    kv: Annotated[_Kept, AfterValidator(_is_without_masks)] | None = None
 
 
 class ObjectsWanted(MultiCloudRequest):
@@ -163,6 +194,10 @@ class CloudRegions(Protocol):
         """Read objects of one kind. Raises NotFound, Unprocessable, UnknownKind, RegionUnavailable."""
         ...
 
+    async def change(self, owner: str, region: str, patch: RegionPatch, *, if_revision: int) -> CloudRegion:
+        """Change what the registration says of a region. Raises NotFound, Unprocessable, Conflict."""
+        ...
+
     async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int) -> CloudRegion:
         """Verify other access data of the same cluster and use them. Raises NotFound, Unprocessable, Conflict."""
         ...
@@ -209,6 +244,13 @@ class HttpCloudRegions:
         }
         answer = await self._api.call("GET", "cloud-regions", owner, region, "resources", query=query)
         return Page([KubernetesObject.model_validate(one) for one in answer["items"]], answer["next_after"])
+
+    async def change(self, owner: str, region: str, patch: RegionPatch, *, if_revision: int) -> CloudRegion:
+        # Nulls stay: they remove.
+        body = patch.model_dump(mode="json", exclude_unset=True, context=sealing(self._ring))
+        query = {"revision": str(if_revision)}
+        answer = await self._api.call("PATCH", "cloud-regions", owner, region, body=body, query=query)
+        return CloudRegion.model_validate(answer)
 
     async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int) -> CloudRegion:
         path, query = ("cloud-regions", owner, region, "kubeconfig"), {"revision": str(if_revision)}

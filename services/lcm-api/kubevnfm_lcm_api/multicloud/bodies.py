@@ -11,7 +11,7 @@ import aiohttp
 from aiohttp import BodyPartReader, MultipartReader, StreamReader, web
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.http import HttpProcessingError
-from kubevnfm_clients.multicloud.types import MultiCloudRequest
+from kubevnfm_clients.multicloud.types import MultiCloudType
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.json_types import JsonObject
 
@@ -21,7 +21,7 @@ from kubevnfm_lcm_api.http.errors import BodyTooLarge
 _PARTS: Final = ("metadata", "file")
 _CHUNK: Final = 64 * 1024
 
-R = TypeVar("R", bound=MultiCloudRequest)
+R = TypeVar("R", bound=MultiCloudType)
 
 
 async def read(request: web.Request, model: type[R], media_types: Collection[str] = JSON) -> R:

@@ -14,12 +14,13 @@ from kubevnfm_clients.multicloud.regions import (
     CloudRegion,
     Kubeconfig,
     ObjectsWanted,
+    RegionPatch,
     RegionRequest,
 )
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonObject
 
-from kubevnfm_lcm_api.http.bodies import FORM, JSON, parse
+from kubevnfm_lcm_api.http.bodies import FORM, JSON, PATCH, parse
 from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.errors import BodyTooLarge
@@ -84,6 +85,15 @@ async def resources(request: web.Request) -> web.Response:
     wanted = parse(ObjectsWanted, asked.filters)
     page = await services(request).regions.resources(*_key(request), wanted, limit=asked.limit, after=asked.after)
     return page_answer(request, asked, page, lambda item: item.model_dump(mode="json"))
+
+
+async def change(request: web.Request) -> web.Response:
+    """PATCH cloud-regions/{owner}/{region}: 200 with the changed region."""
+    patch = await read(request, RegionPatch, PATCH)
+    region = await _unchanged(request)
+    owner, name = region.cloud_owner, region.cloud_region
+    changed = await services(request).regions.change(owner, name, patch, if_revision=region.revision)
+    return web.json_response(_shown(changed), headers={"ETag": entity_tag(_VARIANT, changed)})
 
 
 async def rotate(request: web.Request) -> web.Response:
@@ -169,6 +179,18 @@ def routes() -> Iterator[Route]:
     yield Route(tag, "GET", _MANY, list_all, "List regions", page, query=(*_FILTERS, *PARAMETERS))
     yield Route(tag, "GET", _ONE, show, "Show a region", shown)
     yield Route(tag, "DELETE", _ONE, delete, "Remove a region", DELETED, conditions=True, refusals=used)
+    yield Route(
+        tag,
+        "PATCH",
+        _ONE,
+        change,
+        "Change labels and kv",
+        shown,
+        RegionPatch,
+        PATCH,
+        conditions=True,
+        refusals={422: "An attribute is not as expected, or cannot be changed", **race},
+    )
     yield Route(
         tag,
         "PUT",

@@ -199,6 +199,55 @@ async def test_another_kubeconfig_is_verified_before_it_is_used(
     assert (back["auth"], back["sha256"]) == ("token", made.json["sha256"])
 
 
+async def test_labels_and_kv_are_changed_by_a_merge_patch(world: RegionWorld, cluster: LabCluster) -> None:
+    """MC-009, chapter 3: nothing else of a region changes."""
+    body: dict[str, Any] = {
+        "labels": {"zone": "west", "tier": "a"},
+        "kv": {"site": {"rack": 4, "row": 1}, "password": "swordfish"},
+    }
+    made = (await world.region(cluster, **body)).must(201)
+    patch = {"labels": {"tier": None, "kind": "edge"}, "kv": {"site": {"row": None, "hall": "b"}}}
+    stale = {"If-Match": '"0"'}
+    (await world.call("PATCH", OP_EDGE, patch, stale)).problem(412)
+    changed = (await world.call("PATCH", OP_EDGE, patch, {"If-Match": made.headers["ETag"]})).must(200)
+    assert changed.json["labels"] == {"zone": "west", "kind": "edge"}
+    assert changed.json["kv"] == {"site": {"rack": 4, "hall": "b"}, "password": "***"}
+    after = {name: value for name, value in changed.json.items() if name not in {"labels", "kv", "updated_at"}}
+    assert after.items() <= made.json.items()
+    again = (await world.call("PATCH", OP_EDGE, patch)).must(200)
+    assert again.headers["ETag"] == changed.headers["ETag"] != made.headers["ETag"]
+    stored = await world.registry.store.get(COLLECTION, made.json["vim_id"])
+    assert stored is not None
+    assert "swordfish" not in json.dumps(stored.body)
+    emptied = (await world.call("PATCH", OP_EDGE, {"labels": None, "kv": None})).must(200).json
+    assert (emptied["labels"], emptied["kv"]) == ({}, {})
+
+
+BAD_PATCHES: list[tuple[object, list[str]]] = [
+    ({"protected_namespaces": []}, ["/protected_namespaces"]),
+    ({"cloud_region": "other"}, ["/cloud_region"]),
+    ({"labels": {"zone": "w" * 64}}, ["/labels/zone"]),
+    ({"labels": {f"l{n}": "" for n in range(65)}}, ["/labels"]),
+    ({"kv": {"a": "x" * 70_000}}, ["/kv"]),
+    ({"kv": {"b": {"password": "***"}}}, ["/kv"]),
+    ({"kv": {"b": {"password": ["***"]}}}, ["/kv"]),
+    ({"kv": []}, ["/kv"]),
+]
+
+
+async def test_bad_patches_are_refused_with_a_pointer(world: RegionWorld, cluster: LabCluster) -> None:
+    """Chapter 11."""
+    made = (await world.region(cluster, kv={"a": {"x": "y" * 60_000}})).must(201).json
+    for patch, expected in BAD_PATCHES:
+        assert pointers(await world.call("PATCH", OP_EDGE, patch)) == expected, patch
+    # Each patch is small enough, and what they make together is not.
+    assert pointers(await world.call("PATCH", OP_EDGE, {"kv": {"b": "x" * 10_000}})) == ["/kv"]
+    (await world.call("PATCH", OP_EDGE, headers={"Content-Type": "text/plain"}, data=b"{}")).problem(415)
+    (await world.call("PATCH", OP_EDGE)).problem(400)
+    (await world.call("PATCH", f"{REGIONS}/op/none", {})).problem(404)
+    assert (await world.call("GET", OP_EDGE)).must(200).json == made
+
+
 async def test_a_region_that_instances_use_is_not_removed(world: RegionWorld, cluster: LabCluster) -> None:
     """MC-077."""
     vim_id = (await world.region(cluster)).must(201).json["vim_id"]

@@ -6,7 +6,7 @@ import asyncio
 from typing import TypeVar
 
 from aiohttp import web
-from kubevnfm_clients.multicloud.regions import CloudRegion, Kubeconfig, ObjectsWanted, RegionRequest
+from kubevnfm_clients.multicloud.regions import CloudRegion, Kubeconfig, ObjectsWanted, RegionPatch, RegionRequest
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.json_types import JsonObject
 
@@ -59,6 +59,12 @@ def region_routes(regions: Regions, reading: RegionReading) -> web.RouteTableDef
         page = await reading.resources(stored.vim, wanted, limit=limit, after=after)
         items = [item.model_dump(mode="json") for item in page.items]
         return web.json_response({"items": items, "next_after": page.next_after})
+
+    @routes.patch(one)
+    async def change(request: web.Request) -> web.Response:
+        patch = RegionPatch.model_validate(read_foreign(await request.read()))
+        changed = await regions.change(*_key(request), patch, if_revision=int(request.query["revision"]))
+        return web.json_response(_document(changed))
 
     @routes.put(f"{one}/kubeconfig")
     async def rotate(request: web.Request) -> web.Response:
