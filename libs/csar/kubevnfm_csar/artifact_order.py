@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from kubevnfm_kit.foreign_yaml.reader import Lines, YamlRefused
 
 from kubevnfm_csar.json_path import Path, as_text, parse_path, value_at
 from kubevnfm_csar.manifest_limits import LONGEST_PROBLEM, MOST_PROBLEMS
+from kubevnfm_csar.values_schema import SchemaRefused, ValuesSchema, read_schema, schema_path
 
 ORDER: Final = "additionalParams/order_artifact"
 """The field of the request that names the order artifact."""
@@ -95,6 +96,8 @@ class ArtifactOrder:
     """Defaults of variables."""
     foreign_namespaces: frozenset[str]
     """The namespaces, beside that of the instance, in which objects may be."""
+    schema: ValuesSchema | None = None
+    """The rules for the values, and further defaults."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -127,6 +130,11 @@ def limit_s(artifacts: Iterable[OrderedArtifact], default_s: float) -> float:
     return sum(longest.values())
 
 
+def order_paths(files: Collection[str]) -> list[str]:
+    """Return the files of a package that have the name of an order artifact, in its folders."""
+    return [path for folder in _FOLDERS for name in _NAMES if (path := posixpath.join(folder, name)) in files]
+
+
 def find_order(files: Collection[str], asked: object = None) -> str | None:
     """Return the path of the package's order artifact (MC-010); None if it has none. Raises Unprocessable.
 
@@ -136,16 +144,17 @@ def find_order(files: Collection[str], asked: object = None) -> str | None:
         if not isinstance(asked, str) or asked not in files:
             raise Unprocessable(ORDER, "the path of a file in the package expected")
         return asked
-    found = [path for folder in _FOLDERS for name in _NAMES if (path := posixpath.join(folder, name)) in files]
+    found = order_paths(files)
     if len(found) > 1:
         raise Unprocessable(ORDER, f"the package has several order artifacts: {', '.join(found)}; name one of them")
     return found[0] if found else None
 
 
-def read_order(name: str, text: str, files: Collection[str]) -> ArtifactOrder:
+def read_order(name: str, text: str, files: Collection[str], schema: str | None = None) -> ArtifactOrder:
     """Return the content of the order artifact at the path ``name`` of a package with these files.
 
-    Raises Unprocessable naming all wrong places with their lines.
+    ``schema``: the content of the schema beside it, if it has one. Raises Unprocessable naming all wrong places with their
+    lines.
     """
     lines = Lines()
     try:
@@ -158,7 +167,14 @@ def read_order(name: str, text: str, files: Collection[str]) -> ArtifactOrder:
     if reading.problems:
         first, *more = ((ORDER, problem) for problem in reading.problems)
         raise Unprocessable(*first, *more)
-    return order
+    return order if schema is None else replace(order, schema=_schema(schema_path(name), schema))
+
+
+def _schema(path: str, text: str) -> ValuesSchema:
+    try:
+        return read_schema(path, text)
+    except SchemaRefused as error:
+        raise Unprocessable(ORDER, f"{path}: {error}") from None
 
 
 class _Reading:

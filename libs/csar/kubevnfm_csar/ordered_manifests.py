@@ -13,6 +13,7 @@ from kubevnfm_kit.foreign_yaml.reader import Budget, YamlRefused
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact
 from kubevnfm_csar.manifest_limits import LONGEST_PROBLEM, MOST_PROBLEMS, budget_of_a_set
 from kubevnfm_csar.manifest_values import Filling, merged
+from kubevnfm_csar.values_schema import SchemaRefused, with_defaults
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,17 @@ def members_of(document: object) -> Sequence[Any]:
     return [{**known, **item} if isinstance(item, Mapping) else item for item in items]
 
 
+def all_values(order: ArtifactOrder, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the values of a request, over those of the order and the defaults of its schema (MC-029). Raises Unprocessable."""
+    values = merged(order.values, given)
+    if order.schema is None:
+        return values
+    try:
+        return with_defaults(order.schema, values)
+    except SchemaRefused as error:
+        raise Unprocessable(ORDER, f"{order.schema.name}: {error}") from None
+
+
 def read_artifacts(
     order: ArtifactOrder, texts: Sequence[tuple[str, str]], values: Mapping[str, Any], *, namespace: str
 ) -> Sequence[OrderedDocument]:
@@ -49,7 +61,7 @@ def read_artifacts(
     a file that is no YAML, for variables that cannot be filled in, and for objects that the order does not allow.
     """
     artifacts = {each.file: each for each in order.artifacts}
-    budget, filling = budget_of_a_set(), Filling(merged(order.values, values))
+    budget, filling = budget_of_a_set(), Filling(all_values(order, values))
     found = [
         document
         for name, text in texts

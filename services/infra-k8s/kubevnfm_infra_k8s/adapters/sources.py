@@ -16,6 +16,7 @@ from kubevnfm_csar.files import FolderFiles
 from kubevnfm_csar.manifest import HASH_NAMES, read_index
 from kubevnfm_csar.manifest_values import Hidden
 from kubevnfm_csar.placeholders import fill_in
+from kubevnfm_csar.values_schema import schema_path
 from kubevnfm_events import PackageRef
 from kubevnfm_events.objects import ChartOrder, HelmChart, ObjectsOrder
 from kubevnfm_kit.errors import InvalidInput
@@ -66,8 +67,9 @@ class PackageSources:
         folder = await self._packages.folder(order.package)
 
         def read() -> ArtifactOrder:
-            (text,) = _read_files(folder, [name]).values()
-            return read_order(name, text, FolderFiles(folder).names())
+            names, schema = FolderFiles(folder).names(), schema_path(name)
+            texts = _read_files(folder, [name, schema] if schema in names else [name])
+            return read_order(name, texts[name], names, texts.get(schema))
 
         values = map_secrets(order.values, lambda secret: Hidden(secret.reveal(self._key_ring)))
         return await asyncio.to_thread(read), values

@@ -21,6 +21,7 @@ from patience import until_true
 CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps", namespaced=True)
 NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
 ORDER = "artifact-order.yaml"
+SCHEMA = "values.schema.json"
 
 
 async def apply(ground: Any, artifacts: str, files: Mapping[str, Any], **more: Any) -> ObjectsApplied:
@@ -29,7 +30,10 @@ async def apply(ground: Any, artifacts: str, files: Mapping[str, Any], **more: A
     ground.site.step = "apply"
     more = {"instance": ground.namespace, "namespace": ground.namespace, **more}
     done: ObjectsApplied = await ground.site.apply(
-        {ORDER: f"artifacts:\n{artifacts}", **files}, def_files=list(files), order_artifact=ORDER, **more
+        {ORDER: f"artifacts:\n{artifacts}", **files},
+        def_files=[each for each in files if each != SCHEMA],
+        order_artifact=ORDER,
+        **more,
     )
     return done
 
@@ -215,7 +219,8 @@ async def test_a_job_of_an_earlier_priority_runs_once(ground: Any) -> None:
 async def test_values_are_filled_in_and_secret_ones_stay_secret(ground: Any) -> None:
     """MC-022, MC-025, MC-029, MC-030: also an error of the API server does not show them."""
     files = {
-        "a.yaml": an_object("ConfigMap", "$name", data={"port": "is ${db.port}"}),
+        SCHEMA: '{"properties": {"db": {"default": {"port": 1}}, "level": {"default": "of the schema"}}}',
+        "a.yaml": an_object("ConfigMap", "$name", data={"port": "is ${db.port}", "level": "$level"}),
         "s.yaml": an_object("Secret", "s", stringData={"key": "$key"}),
         "bad.yaml": an_object("Secret", "x", type="Opaque", data={"key": "$key"}),
     }
@@ -231,7 +236,7 @@ async def test_values_are_filled_in_and_secret_ones_stay_secret(ground: Any) -> 
     order = order.replace("- {file: bad.yaml, priority: 2}\n", "")
     await apply(ground, order, files, values=values, operation="op9")
     found = await ground.shown("v1", "ConfigMap", "given")
-    assert found["data"] == {"port": "is 5432"}
+    assert found["data"] == {"port": "is 5432", "level": "of the schema"}
     assert (await ground.shown("v1", "Secret", "s"))["data"]["key"] == "b3BlbiFzZXNhbWU="
     with pytest.raises(Unprocessable, match="key is secret"):
         await apply(ground, "- {file: c.yaml}\n", {"c.yaml": a_map("c", x="$key")}, values=values, operation="op10")

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
 from cachetools import LRUCache
 from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_csar.artifact_order import ORDER
 from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.manifest_limits import LONGEST_PROBLEM, MOST_PROBLEMS
+from kubevnfm_csar.manifest_values import VALUES
+from kubevnfm_csar.values_schema import ValuesSchema
 from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import Envelope, Message, PackageRef
 from kubevnfm_events.lcm import InstanceCreated, InstanceDeleted, OperationChanged, PackageChanged
 from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound
+from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable
 from kubevnfm_kit.ids import new_id
+from kubevnfm_kit.json_pointer import escaped
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_kit.merge_patch import merge_patch
-from kubevnfm_secrets import KeyRing, hide, sealed
+from kubevnfm_secrets import KeyRing, hide, revealed, sealed
 from kubevnfm_sol.lcm import TERMINAL
 from kubevnfm_store.port import DocumentStore, RevisionConflict
 from kubevnfm_store.query import Query, Stored, by
@@ -25,7 +30,7 @@ from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE, EventRef
 from kubevnfm_lcm_api.packages.domain.contents import PackageContents
-from kubevnfm_lcm_api.packages.domain.ports import PackageFiles, PackageUsers
+from kubevnfm_lcm_api.packages.domain.ports import PackageFiles, PackageUsers, Schemas, SchemaUnusable, Violation
 from kubevnfm_lcm_api.packages.usable import COLLECTION, UsablePackages, reference
 
 VNFDS: Final = "vnfds"
@@ -51,11 +56,12 @@ class Packages:
         outbox: Outbox,
         files: PackageFiles,
         users: PackageUsers,
+        schemas: Schemas,
         ring: KeyRing,
         clock: Clock,
     ) -> None:
         self._store, self._outbox, self._files, self._users = store, outbox, files, users
-        self._ring, self._clock = ring, clock
+        self._schemas, self._ring, self._clock = schemas, ring, clock
         self._vnfds: LRUCache[tuple[str, str], Vnfd] = LRUCache(_CACHED)
         self._references: LRUCache[str, PackageRef] = LRUCache(_CACHED)
         self._file_names: LRUCache[str, frozenset[str]] = LRUCache(_CACHED)
@@ -228,6 +234,16 @@ class Packages:
         """Return a file of the package; None if the package has no such file, or a larger one."""
         return await self._files.file(package_id, path, limit_bytes=limit_bytes)
 
+    async def check_values(self, schema: ValuesSchema, values: Mapping[str, Any]) -> None:
+        """Compare values, which may have Secrets, with a schema of a package. Raises Unprocessable naming all wrong places."""
+        try:
+            found = await self._schemas.violations(schema.body, revealed(values, self._ring), MOST_PROBLEMS)
+        except SchemaUnusable as error:
+            raise Unprocessable(ORDER, f"{schema.name}: {error}") from error
+        if found:
+            first, *more = dict.fromkeys(_place(values, one) for one in found)
+            raise Unprocessable(*first, *more)
+
     async def follow_instances(self, delivery: Delivery) -> Verdict:
         """Update usageState after instances are created, deleted or change their VNFD: lists are filtered by it."""
         event = delivery.envelope.data
@@ -265,6 +281,19 @@ class Packages:
                 await self._store.update(COLLECTION, stored.id, {"usageState": usage}, if_revision=stored.revision)
             except RevisionConflict:
                 continue
+
+
+def _place(values: Mapping[str, Any], violation: Violation) -> tuple[str, str]:
+    """Return a wrong place and its rule."""
+    node: Any = values
+    place = VALUES
+    for part in violation.path:
+        place += f"/{escaped(str(part))}"
+        try:
+            node = node[part]
+        except (KeyError, IndexError, TypeError):
+            break
+    return place[:LONGEST_PROBLEM], violation.rule[:LONGEST_PROBLEM]
 
 
 def package_event(body: JsonMapping, change: Any, *, is_in_use: bool = False) -> Envelope[Message]:

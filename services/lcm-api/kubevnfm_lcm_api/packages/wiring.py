@@ -19,6 +19,7 @@ from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.worker import CommandWorker
 
 from kubevnfm_lcm_api.packages.adapters.files import DiskPackageFiles
+from kubevnfm_lcm_api.packages.adapters.schema_process import SchemaProcesses
 from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures
 from kubevnfm_lcm_api.packages.adapters.sources import HttpPackageSources
 from kubevnfm_lcm_api.packages.adapters.unpacking_process import UnpackingProcesses, UnpackingRules
@@ -91,8 +92,9 @@ async def package_parts(
         is_signature_required=settings.require_signed_packages,
         cpu_s=settings.onboarding_cpu_s,
     )
+    schemas = SchemaProcesses()
     files = DiskPackageFiles(data_dir, UnpackingProcesses(rules))
-    catalogue = Packages(store=store, outbox=outbox, files=files, users=users, ring=ring, clock=clock)
+    catalogue = Packages(store=store, outbox=outbox, files=files, users=users, schemas=schemas, ring=ring, clock=clock)
     onboarding = Onboarding(
         packages=catalogue,
         store=store,
@@ -105,5 +107,5 @@ async def package_parts(
         foresee=foresee,
     )
     await onboarding.recover()
-    async with background(uploads=repeat(onboarding.reset_expired, every_s=_SWEEP_EVERY_S)):
+    async with background(uploads=repeat(onboarding.reset_expired, every_s=_SWEEP_EVERY_S)), schemas:
         yield PackageParts(PackageServices(catalogue, onboarding, files, limit_bytes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -22,6 +23,18 @@ TEXT = (
 )
 FILES = {ORDER: TEXT, f"{FOLDER}/a.yaml": MAP, f"{FOLDER}/b.yaml": SECRET}
 PASSWORD = "open-sesame-9"
+SCHEMA = f"{FOLDER}/values.schema.json"
+RULES = json.dumps(
+    {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "properties": {
+            "level": {"type": "integer", "maximum": 9},
+            "db": {"type": "object", "required": ["host"], "properties": {"port": {"default": 5}}},
+            "password": {"minLength": 20},
+        },
+        "additionalProperties": False,
+    }
+)
 
 
 async def prepared(world: World, files: dict[str, str] = FILES, **parameters: Any) -> tuple[str, dict[str, Any]]:
@@ -164,6 +177,10 @@ async def test_a_change_of_package_takes_the_order_of_the_new_one(world: World) 
         ({f"{FOLDER}/a.yaml": MAP.replace("3", "$x") + "more: [$y, '$z']\n"}, {}, ["/more/0: no value for y", "no value for z"]),
         ({f"{FOLDER}/a.yaml": MAP.replace("a}", "'x${db}'}")}, {"values": {"db": {}}}, ["/metadata/name: db is a list or an"]),
         ({f"{FOLDER}/a.yaml": MAP.replace("level}", "password}")}, {}, ["/data/level: password is secret"]),
+        ({SCHEMA: RULES}, {"values": {"level": 10, "db": {}, "x": 1}}, ["values/level: at most 9", "values/db/host: a value expected", "values/x: no such member", "values/password: at least 20 characters"]),
+        ({f"Files/x/{ORDER[17:]}": "artifacts: [{file: Files/kubernetes/b.yaml}]", "Files/x/values.schema.json": "{"}, {"order_artifact": "Files/x/artifact-order.yaml"}, ["order_artifact: Files/x/values.schema.json: not JSON"]),
+        ({f"Files/x/{ORDER[17:]}": "artifacts: [{file: Files/kubernetes/b.yaml}]", "Files/x/values.schema.json": '{"$ref": "o.json"}'}, {"order_artifact": "Files/x/artifact-order.yaml"}, ["values.schema.json: a $ref to a place in this file expected"]),
+        ({f"Files/x/{ORDER[17:]}": "artifacts: [{file: Files/kubernetes/b.yaml}]", "Files/x/values.schema.json": " " * (2**20 + 1)}, {"order_artifact": "Files/x/artifact-order.yaml"}, ["values.schema.json: a file of at most 1048576 bytes expected"]),
         ({}, {"values": []}, ["values: an object with one member for each variable expected"]),
         ({}, {"values": {"a-b": 1}}, ["values/a-b: a name of letters"]),
         ({}, {"values": {"vnf_id": 1}}, ["values/vnf_id: a reserved name"]),
@@ -189,6 +206,25 @@ async def test_bad_input_is_refused_before_an_operation_begins(
         assert text in answer.detail
     assert PASSWORD not in str(answer.raw)
     assert not world.twins.commands
+
+
+async def test_a_schema_beside_the_order_is_read_at_onboarding_and_gives_defaults(world: World) -> None:
+    """MC-022, MC-029: a package with a schema that is none is refused; values that it allows are taken."""
+    for content, reason in (('{"type": 5}', "no JSON Schema"), (" " * (2**20 + 1), "at most 1048576 bytes")):
+        refused = await world.upload(variant(world.folder, files={**FILES, SCHEMA: content}))
+        assert refused["onboardingState"] == "ERROR"
+        assert reason in refused["onboardingFailureDetails"]["detail"]
+        assert SCHEMA in refused["onboardingFailureDetails"]["detail"]
+    files = {**FILES, SCHEMA: RULES.replace("20", "5"), f"{FOLDER}/a.yaml": MAP.replace(":-1}", "}")}
+    instance_id, body = await prepared(world, files, values={"db": {"host": "h"}, "password": PASSWORD})
+    operation = await world.reached(await world.ask(instance_id, "instantiate", body))
+    assert operation["operationState"] == "COMPLETED", operation
+    # The defaults are the package's, and stay with it.
+    assert revealed(orders(world)[-1].values, RING)["db"] == {"host": "h"}
+    change = {"vnfdId": OTHER_CNF, "additionalParams": {"values": {"level": "high"}}}
+    await world.upload(variant(world.folder, vnfd_id=OTHER_CNF, files=files))
+    answer = await world.lcm("POST", f"/vnf_instances/{instance_id}/change_vnfpkg", change)
+    assert (answer.status, "values/level: integer expected" in answer.detail) == (422, True), answer.raw
 
 
 async def test_a_change_of_package_checks_the_new_order_too(world: World) -> None:

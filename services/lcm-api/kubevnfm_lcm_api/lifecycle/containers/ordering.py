@@ -7,14 +7,16 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kubevnfm_csar.artifact_order import LARGEST, ORDER, ArtifactOrder, find_order, limit_s, read_order
+from kubevnfm_csar.manifest_values import RESERVED, Hidden, check_values, merged
 from kubevnfm_csar.manifest_values import VALUES as VALUES_FIELD
-from kubevnfm_csar.manifest_values import Hidden, check_values, merged
-from kubevnfm_csar.ordered_manifests import read_artifacts
+from kubevnfm_csar.ordered_manifests import all_values, read_artifacts
 from kubevnfm_csar.placeholders import VARIABLES
+from kubevnfm_csar.values_schema import LARGEST as LARGEST_SCHEMA
+from kubevnfm_csar.values_schema import schema_path
 from kubevnfm_events.objects import ObjectsOrder
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.kubernetes_names import is_label, is_of_kubernetes
-from kubevnfm_secrets import map_secrets
+from kubevnfm_secrets import SECRET_NAMES, map_secrets
 from kubevnfm_sol.lcm import VnfInstance
 
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
@@ -52,7 +54,12 @@ async def order_in(packages: PackageCatalogue, package_id: str, name: str, files
     raw = await packages.file(package_id, name, limit_bytes=LARGEST)
     if raw is None:
         raise Unprocessable(ORDER, f"{name}: a file of at most {LARGEST} bytes expected")
-    return await asyncio.to_thread(read_order, name, raw.decode(errors="replace"), files)
+    path = schema_path(name)
+    schema = await packages.file(package_id, path, limit_bytes=LARGEST_SCHEMA) if path in files else b""
+    if schema is None:
+        raise Unprocessable(ORDER, f"{path}: a file of at most {LARGEST_SCHEMA} bytes expected")
+    texts = [each.decode(errors="replace") for each in (raw, schema)]
+    return await asyncio.to_thread(read_order, name, texts[0], files, texts[1] if path in files else None)
 
 
 def order_artifact_in(parameters: Mapping[str, Any]) -> str | None:
@@ -117,10 +124,31 @@ async def check_artifacts(packages: PackageCatalogue, artifacts: ArtifactOrder, 
     Raises Unprocessable naming all wrong places, never with a value.
     """
     assert wanted.namespace is not None
+    if artifacts.schema is not None:
+        await packages.check_values(artifacts.schema, await asyncio.to_thread(_described, artifacts, wanted.values))
     texts = await package_texts(packages, wanted.package.package_id, artifacts.files)
     # Whether a value is secret decides where it may be; what it is does not.
     values = map_secrets(wanted.values, lambda _: Hidden(""))
     await asyncio.to_thread(read_artifacts, artifacts, texts, values, namespace=wanted.namespace)
+
+
+def _described(artifacts: ArtifactOrder, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the values that a schema describes: without those that are always defined, unless it names them."""
+    assert artifacts.schema is not None
+    named = artifacts.schema.body.get("properties")
+    own = named if isinstance(named, Mapping) else {}
+    return {
+        name: value
+        for name, value in _without_lists_of_secrets(all_values(artifacts, values)).items()
+        if name not in RESERVED or name in own
+    }
+
+
+def _without_lists_of_secrets(node: Any) -> Any:
+    """Return values without the members that say which others are secret."""
+    if isinstance(node, Mapping):
+        return {name: _without_lists_of_secrets(value) for name, value in node.items() if name != SECRET_NAMES}
+    return [_without_lists_of_secrets(value) for value in node] if isinstance(node, list | tuple) else node
 
 
 def ordered_wait_s(artifacts: ArtifactOrder) -> float:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from kubevnfm_csar.hot import BaseHot
+from kubevnfm_csar.values_schema import ValuesSchema
 from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import PackageRef
 
@@ -50,6 +51,10 @@ class PackageCatalogue(Protocol):
 
     async def file(self, package_id: str, path: str, *, limit_bytes: int) -> bytes | None:
         """Return a file of the package; None if the package has no such file, or a larger one."""
+        ...
+
+    async def check_values(self, schema: ValuesSchema, values: Mapping[str, Any]) -> None:
+        """Compare values, which may have Secrets, with a schema of a package. Raises Unprocessable naming all wrong places."""
         ...
 
 

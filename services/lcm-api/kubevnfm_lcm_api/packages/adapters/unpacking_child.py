@@ -1,20 +1,10 @@
 """The process that checks and unpacks packages, one after the other: started and ended by `unpacking_process`.
 
-A request and its answer are each one JSON document with its length before it, on the socket that is the standard input. The
-process ends when that socket is closed, in the middle of a package too: its parent has given it up, or is dead.
+A request and its answer are each one JSON document (`kubevnfm_kit.child_main`).
 """
 
 from __future__ import annotations
 
-import math
-import os
-import queue
-import resource
-import signal
-import socket
-import struct
-import threading
-import time
 import traceback
 from collections.abc import MutableMapping
 from pathlib import Path
@@ -22,6 +12,7 @@ from typing import Any, Final
 
 import structlog
 from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_kit.child_main import limit_processor_time, serve
 from kubevnfm_kit.json_types import JsonObject
 from pydantic import BaseModel, ConfigDict
 
@@ -29,7 +20,6 @@ from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures
 from kubevnfm_lcm_api.packages.adapters.unpacking import unpack
 from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles
 
-LENGTH: Final = struct.Struct("!Q")
 ANSWER_BYTES: Final = 8 * 1024 * 1024
 """The largest answer. A part of it becomes one document, which MongoDB limits to 16 MiB."""
 _KEPT_KIB: Final = 256 * 1024
@@ -77,7 +67,6 @@ class Answer(BaseModel):
 
 def main() -> None:
     """Serve requests until the parent closes the socket."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     logged: list[JsonObject] = []
 
     def keep(_: object, level: str, entry: MutableMapping[str, Any]) -> str:
@@ -85,25 +74,14 @@ def main() -> None:
         raise structlog.DropEvent
 
     structlog.configure(processors=[keep])
-    connection = socket.socket(fileno=0)
-    requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(connection, requests), daemon=True).start()
-    while True:
-        request = requests.get()
+
+    def answer(question: bytes) -> bytes:
+        request = Request.model_validate_json(question)
         logged.clear()
-        # The limit ends the process by SIGXCPU. It counts from the start of the process.
-        limit = math.ceil(time.process_time()) + request.cpu_s
-        resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
-        raw = _answer(request, logged)
-        connection.sendall(LENGTH.pack(len(raw)) + raw)
+        limit_processor_time(request.cpu_s)
+        return _answer(request, logged)
 
-
-def _receive(connection: socket.socket, requests: queue.SimpleQueue[Request]) -> None:
-    with connection.makefile("rb") as stream:
-        while head := stream.read(LENGTH.size):
-            requests.put(Request.model_validate_json(stream.read(LENGTH.unpack(head)[0])))
-    # The whole group, which is this process's own: openssl may run for it.
-    os.killpg(0, signal.SIGKILL)
+    serve(answer)
 
 
 def _answer(request: Request, logged: list[JsonObject]) -> bytes:

@@ -6,25 +6,21 @@ A process that is idle takes the next package, so that a small package costs no 
 from __future__ import annotations
 
 import asyncio
-import os
-import resource
 import signal
-import socket
-import subprocess
-import sys
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 import structlog
 from kubevnfm_csar.errors import PackageRefused
+from kubevnfm_kit.child_process import ChildProcess
 from kubevnfm_kit.errors import OutsideUnavailable
 from pydantic import ValidationError
 
 from kubevnfm_lcm_api.packages.adapters.signatures import SignatureRefused
 from kubevnfm_lcm_api.packages.adapters.unpacking import CONTENT, drop_scratch
-from kubevnfm_lcm_api.packages.adapters.unpacking_child import ANSWER_BYTES, LENGTH, Answer, Request
+from kubevnfm_lcm_api.packages.adapters.unpacking_child import ANSWER_BYTES, Answer, Request
 from kubevnfm_lcm_api.packages.domain.ports import OnboardedFiles
 
 log = structlog.get_logger()
@@ -36,7 +32,6 @@ _PARALLEL: Final = 4
 _KEPT_IDLE: Final = 2
 _WALL_FACTOR, _WALL_S = 10, 60
 """Time by the clock: so many times the processor time, and so much more. The disk may be slow, the machine busy."""
-_REAP_S: Final = 5.0
 
 
 class StorageFailed(OutsideUnavailable, code="storage-failed", title="Storage failed"):
@@ -115,12 +110,13 @@ async def _asked(request: Request) -> Answer:
     limit_s = request.cpu_s * _WALL_FACTOR + _WALL_S
     try:
         async with asyncio.timeout(limit_s):
-            answer = await process.ask(request)
+            raw = await process.ask(request.model_dump_json().encode(), limit_bytes=2 * ANSWER_BYTES)
+            answer = await asyncio.to_thread(partial(Answer.model_validate_json, raw))
         is_reusable = answer.is_reusable
         return answer
     except TimeoutError as error:
         raise PackageUnreadable(f"not read within {limit_s} s") from error
-    except (EOFError, OSError) as error:
+    except (EOFError, OSError, ValidationError) as error:
         status = await asyncio.to_thread(process.end)
         if status == -signal.SIGXCPU:
             raise PackageUnreadable(
@@ -136,7 +132,7 @@ async def _asked(request: Request) -> Answer:
 
 
 @cache
-def _idle() -> list[_Process]:
+def _idle() -> list[ChildProcess]:
     """Idle processes, for every `UnpackingProcesses` of this process: they keep no state between two packages.
 
     They end with this process, which closes their sockets.
@@ -144,75 +140,9 @@ def _idle() -> list[_Process]:
     return []
 
 
-async def _idle_or_new() -> _Process:
+async def _idle_or_new() -> ChildProcess:
     while _idle():
         process = _idle().pop()
         if process.is_running():
             return process
-    return await asyncio.to_thread(_Process.start)
-
-
-class _Process:
-    """One process, and this end of its socket."""
-
-    def __init__(self, process: subprocess.Popen[bytes], connection: socket.socket) -> None:
-        self._process, self._connection = process, connection
-
-    @classmethod
-    def start(cls) -> Self:
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        with theirs:
-            process = subprocess.Popen(  # noqa: S603  # fixed arguments
-                [sys.executable, "-P", "-m", _CHILD],
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                # No secret of the operator's environment; PATH is for openssl.
-                env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PATH": os.environ.get("PATH", os.defpath)},
-                # A group of its own: killed together with an openssl that it runs, and not by a terminal's Ctrl-C.
-                start_new_session=True,
-            )
-        size = _MEMORY_MIB * _MIB
-        resource.prlimit(process.pid, resource.RLIMIT_AS, (size, size))
-        return cls(process, ours)
-
-    def is_running(self) -> bool:
-        return self._process.poll() is None
-
-    async def ask(self, request: Request) -> Answer:
-        """Return the answer. Raises EOFError or OSError if the process ends without one."""
-        loop = asyncio.get_running_loop()
-        raw = request.model_dump_json().encode()
-        await loop.sock_sendall(self._connection, LENGTH.pack(len(raw)) + raw)
-        (length,) = LENGTH.unpack(await self._receive(LENGTH.size))
-        if length > 2 * ANSWER_BYTES:
-            raise EOFError
-        answer = await self._receive(length)
-        try:
-            return await asyncio.to_thread(partial(Answer.model_validate_json, answer))
-        except ValidationError as error:
-            raise EOFError from error
-
-    async def _receive(self, size: int) -> bytes:
-        loop = asyncio.get_running_loop()
-        content = bytearray()
-        while len(content) < size:
-            chunk = await loop.sock_recv(self._connection, min(size - len(content), _MIB))
-            if not chunk:
-                raise EOFError
-            content += chunk
-        return bytes(content)
-
-    def kill(self) -> None:
-        """End the process and what it has started, now."""
-        self._connection.close()
-        if self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
-
-    def end(self) -> int:
-        """Wait for the process to end, kill it if it does not; return its exit status."""
-        try:
-            self._process.wait(_REAP_S)
-        except subprocess.TimeoutExpired:
-            self.kill()
-        return self._process.wait()
+    return await asyncio.to_thread(partial(ChildProcess.start, _CHILD, memory_mib=_MEMORY_MIB))

@@ -94,6 +94,28 @@ class PackageFiles(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Violation:
+    """A value that is not as a schema says."""
+
+    path: tuple[str | int, ...]
+    """The names and positions that lead to it."""
+    rule: str
+    """The expectation; never with the value."""
+
+
+class SchemaUnusable(Exception):
+    """A schema is none, refers to another file, or cannot be used within the limits; the text says why."""
+
+
+class Schemas(Protocol):
+    """Compares values with JSON Schemas."""
+
+    async def violations(self, schema: JsonMapping, values: JsonMapping, most: int) -> Sequence[Violation]:
+        """Return the first ``most`` violations. Raises SchemaUnusable."""
+        ...
+
+
 Foresight = Callable[[Vnfd, Collection[str]], Iterable[str]]
 """Returns why instantiates of the VNFD will be refused, whatever they request; takes the flavours with a Base HOT too."""
 

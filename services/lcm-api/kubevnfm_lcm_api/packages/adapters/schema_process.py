@@ -1,0 +1,82 @@
+"""Compares values with schemas of packages in processes that can be killed.
+
+The library keeps the interpreter's lock, so that a schema which takes minutes would stop the whole service, and one that is
+nested without end would end it. A process that is idle takes the next question: its start takes 0.2 s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Self
+
+from kubevnfm_kit.child_process import ChildProcess
+
+from kubevnfm_lcm_api.packages.domain.ports import SchemaUnusable, Violation
+
+_CHILD: Final = "kubevnfm_lcm_api.packages.adapters.schema_child"
+_MEMORY_MIB: Final = 1024
+_PARALLEL: Final = 2
+_WALL_S: Final = 60.0
+"""The machine may be busy."""
+_ANSWER_BYTES: Final = 2**20
+
+
+class SchemaProcesses:
+    """`domain.ports.Schemas`, for at most two questions at the same time."""
+
+    def __init__(self, cpu_s: int = 5) -> None:
+        """``cpu_s``: processor time for one question; values and schemas of ordinary size take a hundredth of a second."""
+        self._cpu_s = cpu_s
+        self._places = asyncio.Semaphore(_PARALLEL)
+        self._idle: list[ChildProcess] = []
+
+    async def violations(self, schema: Mapping[str, Any], values: Mapping[str, Any], most: int) -> Sequence[Violation]:
+        question = {"schema": schema, "values": values, "most": most, "cpu_s": self._cpu_s}
+        raw = await asyncio.to_thread(lambda: json.dumps(question).encode())
+        async with self._places:
+            answer = json.loads(await self._asked(raw))
+        if "refused" in answer:
+            raise SchemaUnusable(answer["refused"])
+        return [Violation(tuple(path), rule) for path, rule in answer["violations"]]
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        while self._idle:
+            self._idle.pop().kill()
+
+    async def _asked(self, question: bytes) -> bytes:
+        process = await self._idle_or_new()
+        is_reusable = False
+        try:
+            async with asyncio.timeout(_WALL_S):
+                answer = await process.ask(question, limit_bytes=_ANSWER_BYTES)
+            is_reusable = True
+            return answer
+        except TimeoutError as error:
+            raise SchemaUnusable(f"values are not compared with it within {_WALL_S:.0f} s") from error
+        except (EOFError, OSError) as error:
+            status = await asyncio.to_thread(process.end)
+            if status == -signal.SIGXCPU:
+                reason = f"the comparison needs more than the {self._cpu_s} s of processor time allowed"
+            else:
+                reason = f"the comparison needs more than the {_MEMORY_MIB} MiB of memory or the depth allowed"
+            raise SchemaUnusable(reason) from error
+        finally:
+            if is_reusable and not self._idle:
+                self._idle.append(process)
+            else:
+                # Without a wait: this may be a cancelled task.
+                process.kill()
+
+    async def _idle_or_new(self) -> ChildProcess:
+        while self._idle:
+            process = self._idle.pop()
+            if process.is_running():
+                return process
+        return await asyncio.to_thread(partial(ChildProcess.start, _CHILD, memory_mib=_MEMORY_MIB))
