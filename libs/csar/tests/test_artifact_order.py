@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from kubevnfm_csar.artifact_order import ArtifactOrder, Wait, find_order, limit_s, read_order
+from kubevnfm_csar.artifact_order import ArtifactOrder, find_order, limit_s
+from kubevnfm_csar.order_reader import read_order
+from kubevnfm_csar.waits import Wait, WantedResult, WantedValue
 from kubevnfm_kit.errors import Unprocessable
 
 NAME = "Files/kubernetes/artifact-order.yaml"
@@ -105,8 +107,24 @@ def test_a_wait_may_name_a_path_and_its_value(wait: str, status: object, is_held
     """MC-011: as kubectl wait reads it; the value is compared as text; without one, the path has to exist."""
     (found,) = read(f"artifacts: [{{file: a.yaml, wait: {wait}}}]").artifacts
     assert found.wait is Wait.PATH
-    assert found.wanted is not None
+    assert isinstance(found.wanted, WantedValue)
     assert found.wanted.holds({"status": status}) is is_held
+
+
+def test_a_wait_may_be_an_expression() -> None:
+    """MC-011."""
+    wait = "{cel: 'object.status.n > 1', failed: 'object.status.n < 0'}"
+    (found,) = read(f"artifacts: [{{file: a.yaml, wait: {wait}}}]").artifacts
+    assert found.wait is Wait.EXPRESSION
+    assert found.wanted == WantedResult("object.status.n > 1", "object.status.n < 0")
+
+
+def test_the_number_of_expressions_is_limited() -> None:
+    artifacts = ", ".join(f"{{file: {name}.yaml, wait: {{cel: 'true'}}}}" for name in "ab")
+    assert len(read(f"artifacts: [{artifacts}]").artifacts) == 2
+    many = ", ".join(f"{{file: {number}.yaml, wait: {{cel: '{number} == 1'}}}}" for number in range(101))
+    with pytest.raises(Unprocessable, match="at most 100 different expressions expected"):
+        read_order(NAME, f"artifacts: [{many}]", {f"{number}.yaml" for number in range(101)})
 
 
 @pytest.mark.parametrize(
@@ -156,13 +174,28 @@ def test_files_that_the_order_does_not_list_are_ignored() -> None:
         ("artifacts:\n- file: a.yaml\n  priority: yes", f"{NAME}:3: priority"),
         (
             "artifacts:\n- file: a.yaml\n  wait: soon",
-            f"{NAME}:3: wait: one of none, exists, ready, or an object with jsonpath",
+            f"{NAME}:3: wait: one of none, exists, ready, or an object with cel or jsonpath",
         ),
         ("artifacts:\n- file: a.yaml\n  wait: [ready]", f"{NAME}:3: wait"),
         ("artifacts:\n- file: a.yaml\n  wait:\n    value: x", f"{NAME}:4: wait/jsonpath: a path such as"),
+        ("artifacts:\n- file: a.yaml\n  wait:\n    cel: object.a.b ==", f"{NAME}:4: wait/cel: 1:14: Syntax error"),
+        (
+            "artifacts:\n- file: a.yaml\n  wait: {cel: 'true', failed: '1'}",
+            f"{NAME}:3: wait/failed: an expression that",
+        ),
+        ("artifacts:\n- file: a.yaml\n  wait: {cel: 1}", f"{NAME}:3: wait/cel: an expression of at most 4096 bytes"),
+        (
+            f"artifacts:\n- file: a.yaml\n  wait: {{cel: '{'1' * 4097}'}}",
+            f"{NAME}:3: wait/cel: an expression of at most",
+        ),
+        ("artifacts:\n- file: a.yaml\n  wait: {failed: 'true'}", f"{NAME}:3: failed: no such member"),
+        ("artifacts:\n- file: a.yaml\n  wait: {cel: 'true', value: 1}", f"{NAME}:3: value: no such member"),
         ("artifacts:\n- file: a.yaml\n  wait: {jsonpath: '{.a[}'}", f"{NAME}:3: wait/jsonpath: a path such as"),
         ("artifacts:\n- file: a.yaml\n  wait: {jsonpath: '{.a}', value: []}", f"{NAME}:3: wait/value: a text"),
-        ("artifacts:\n- file: a.yaml\n  wait: {jsonpath: '{.a}', cel: x}", f"{NAME}:3: cel: no such member"),
+        (
+            "artifacts:\n- file: a.yaml\n  wait: {jsonpath: '{.a}', cel: x}",
+            f"{NAME}:3: wait: cel or jsonpath expected, not both",
+        ),
         ("artifacts:\n- file: a.yaml\n  timeout: 0", f"{NAME}:3: timeout: a whole number from 1 to 86400 expected"),
         ("artifacts:\n- file: a.yaml\n  timeout: 86401", f"{NAME}:3: timeout"),
         ("artifacts:\n- file: a.yaml\n  substitute: 1", f"{NAME}:3: substitute: true or false expected"),

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from kubevnfm_csar.artifact_order import read_order
+from kubevnfm_csar.order_reader import read_order
 from kubevnfm_csar.ordered_manifests import all_values
 from kubevnfm_csar.values_schema import LARGEST, SchemaRefused, ValuesSchema, read_schema, with_defaults
 from kubevnfm_kit.errors import Unprocessable

@@ -40,6 +40,7 @@ from kubevnfm_worker.rounds import Rounds
 from kubevnfm_infra_k8s.adapters import documents, sources, stored_links, stored_volumes, turns
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
+from kubevnfm_infra_k8s.adapters.expressions import CelExpressions
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.adapters.http import internal_api
 from kubevnfm_infra_k8s.adapters.regions import RegionDirectory, RegisteredRegions
@@ -120,6 +121,7 @@ async def infra_k8s(
             start_times=documents.StoredStartTimes(store, clock),
             deletions=documents.StoredDeletions(store, clock),
             policy=PolicyGate(policies_of(settings.cnf_policy), releases),
+            expressions=CelExpressions(),
             clock=clock,
             wait_s=settings.wait_s,
             settle_s=settings.settle_s,

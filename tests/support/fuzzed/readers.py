@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from kubevnfm_clients.kubeconfig import context_access, kubeconfig_connection, self_contained_connection
 from kubevnfm_cluster.storage import read_manifest
 from kubevnfm_credentials_receiver.domain.callback_body import read_callback
-from kubevnfm_csar.artifact_order import ArtifactOrder, OrderedArtifact, read_order
+from kubevnfm_csar.artifact_order import ArtifactOrder, OrderedArtifact
 from kubevnfm_csar.capi_providers import providers_of
 from kubevnfm_csar.documents import parse_documents
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.manifest_values import Hidden
+from kubevnfm_csar.order_reader import read_order
 from kubevnfm_csar.ordered_manifests import read_artifacts
 from kubevnfm_csar.package import read_package
 from kubevnfm_csar.placeholders import fill_in

@@ -10,11 +10,12 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from kubevnfm_clients.ports import Packages
-from kubevnfm_csar.artifact_order import ArtifactOrder, read_order
+from kubevnfm_csar.artifact_order import ArtifactOrder
 from kubevnfm_csar.errors import PackageRefused
 from kubevnfm_csar.files import FolderFiles
 from kubevnfm_csar.manifest import HASH_NAMES, read_index
 from kubevnfm_csar.manifest_values import Hidden
+from kubevnfm_csar.order_reader import read_order
 from kubevnfm_csar.placeholders import fill_in
 from kubevnfm_csar.values_schema import schema_path
 from kubevnfm_events import PackageRef

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
 from kubevnfm_csar.artifact_order import ArtifactOrder
+from kubevnfm_csar.waits import WantedResult
 from kubevnfm_events import Event, PackageRef, VimConnection
 from kubevnfm_events.objects import HelmChart, ObjectsDeleted, ObjectsOrder
 from kubevnfm_worker.outcome import StepContext
@@ -17,6 +18,7 @@ from kubevnfm_worker.outcome import StepContext
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.release import Release
+from kubevnfm_infra_k8s.domain.verdicts import Evaluation
 
 T = TypeVar("T")
 
@@ -270,6 +272,18 @@ class Deletions(Protocol):
 
     async def record(self, context: StepContext, answer: ObjectsDeleted) -> None:
         """Keep the answer for a time in which the command can be delivered again. May be repeated."""
+        ...
+
+
+class Expressions(Protocol):
+    """Evaluates the expressions of an order, away from the event loop and within limits."""
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Yield the time in which `evaluate` may be called."""
+        ...
+
+    async def evaluate(self, wanted: WantedResult, body: Body) -> Evaluation:
+        """Return the results for an object."""
         ...
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from kubevnfm_csar.artifact_order import WantedValue
+from kubevnfm_csar.waits import WantedResult, WantedValue
 
 
 class Status(StrEnum):
@@ -39,6 +39,16 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Evaluation:
+    """The results of the expressions of a wait for an object as it is now."""
+
+    holds: bool
+    has_failed: bool = False
+    error: str = ""
+    """Why it is not known whether the first one holds."""
+
+
+@dataclass(frozen=True)
 class Observation:
     """The facts about an object that it does not contain itself."""
 
@@ -51,8 +61,10 @@ class Observation:
     """Storage classes that bind a claim only when a pod uses it; "" if the default class is one. None if the credentials
     do not permit to read the classes: then a claim that is not bound counts as one that waits, and the pods decide."""
     settle_s: float = 5.0
-    wanted: WantedValue | None = None
-    """The value that a path of the object must have, in the place of the rules of its kind."""
+    wanted: WantedValue | WantedResult | None = None
+    """The condition that the order of the package names, in the place of the rules of the object's kind."""
+    evaluated: Evaluation | None = None
+    """The results of the expressions of ``wanted``; None if they were not evaluated."""
     only_served: bool = False
     """Whether a definition is ready once its kind is served. Its conversion webhook may belong to objects that are sent
     after it."""

@@ -28,6 +28,7 @@ from kubevnfm_infra_k8s.domain.ports import (
     Cluster,
     Clusters,
     Deletions,
+    Expressions,
     Releases,
     SharedObjects,
     Sources,
@@ -74,6 +75,7 @@ class Handling:
     start_times: StartTimes
     deletions: Deletions
     policy: PolicyGate
+    expressions: Expressions
     clock: Clock
     wait_s: float = 20.0
     settle_s: float = 5.0
@@ -211,7 +213,7 @@ class Step:
         handling, mine = self.handling, self.release.vnf_instance_id
         began = await handling.start_times.started_at(self.context, mine)
         deadline = deadline_of(self.context.deadline, began, wait_s or handling.ready_timeout_s)
-        return ReadinessWait(self.cluster, mine, handling.clock, deadline, handling.settle_s)
+        return ReadinessWait(self.cluster, mine, handling.clock, deadline, handling.settle_s, handling.expressions)
 
     def applying(
         self, wait: ReadinessWait, progress: Progress, *, adopt: bool = False, rehearses: bool = False

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_events.objects import ObjectsApplied
-from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotReady
+from kubevnfm_infra_k8s.domain.errors import ObjectFailed, ObjectRefused, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_kit.errors import Unprocessable, VnfmError
 from kubevnfm_lab.faults import CallLedger
@@ -40,6 +40,18 @@ async def apply(ground: Any, artifacts: str, files: Mapping[str, Any], **more: A
 
 def a_map(name: str, **data: str) -> dict[str, Any]:
     return an_object("ConfigMap", name, data=data)
+
+
+def things_with_status(ground: Any) -> tuple[str, dict[str, Any]]:
+    """Return the version of a custom kind whose status others write, and files with its definition, an object and one after it."""
+    definition = things_of(f"{ground.namespace}.example")
+    definition["spec"]["versions"][0]["subresources"] = {"status": {}}
+    members = {"phase": "string", "seen": "boolean", "observedGeneration": "integer"}
+    properties = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    properties["status"] = {"type": "object", "properties": {name: {"type": kind} for name, kind in members.items()}}
+    version = f"{ground.namespace}.example/v1"
+    thing = an_object("Thing", "t", api_version=version)
+    return version, {"crd.yaml": definition, "t.yaml": thing, "z.yaml": a_map("z")}
 
 
 async def version(ground: Any, name: str) -> int:
@@ -107,16 +119,7 @@ async def test_objects_that_need_not_be_ready_hold_nothing(ground: Any, wait: st
 
 async def test_a_wait_may_name_a_path_of_the_object(ground: Any) -> None:
     """MC-011: without a status it does not hold, and the failure says what was awaited."""
-    thing = things_of(f"{ground.namespace}.example")
-    thing["spec"]["versions"][0]["subresources"] = {"status": {}}
-    properties = thing["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
-    properties["status"] = {"type": "object", "properties": {"phase": {"type": "string"}}}
-    version = f"{ground.namespace}.example/v1"
-    files = {
-        "crd.yaml": thing,
-        "t.yaml": an_object("Thing", "t", api_version=version),
-        "z.yaml": a_map("z"),
-    }
+    version, files = things_with_status(ground)
     order = (
         "- {file: crd.yaml}\n- {file: t.yaml, priority: 1, timeout: %s, wait: {jsonpath: '{.status.phase}', value: Up}}\n"
         "- {file: z.yaml, priority: 2}\n"
@@ -125,6 +128,36 @@ async def test_a_wait_may_name_a_path_of_the_object(ground: Any) -> None:
         await apply(ground, order % 1, files)
     assert await ground.shown("v1", "ConfigMap", "z") is None
     applying = asyncio.create_task(apply(ground, order % 100, files, attempt=2))
+    await ground.as_other(version, "Thing", "t", {"status": {"phase": "Up"}}, at="/status")
+    assert [each.name for each in (await applying).objects][1:] == ["t", "z"]
+
+
+async def test_the_next_priority_waits_for_an_expression(ground: Any) -> None:
+    """MC-011: a missing field means not yet; no verdict on a generation that was not observed; `failed` ends the wait at once."""
+    version, files = things_with_status(ground)
+    wait = "{cel: \"object.status.phase == 'Up'\", failed: \"object.status.phase == 'Broken'\"}"
+    order = (
+        f"- {{file: crd.yaml}}\n- {{file: t.yaml, priority: 1, timeout: %s, wait: {wait}}}\n"
+        "- {file: z.yaml, priority: 2}\n"
+    )
+    for attempt, (status, reason) in enumerate(
+        [
+            ({}, "waits for object.status.phase == 'Up'$"),
+            ({"seen": True}, "waits for object.status.phase == 'Up': .*Key not found in map : \"phase\""),
+            ({"phase": "Broken", "observedGeneration": 0}, "generation 0 of 1 observed"),
+        ],
+        start=1,
+    ):
+        if status:
+            await ground.as_other(version, "Thing", "t", {"status": status}, at="/status")
+        with pytest.raises(ObjectsNotReady, match=rf"priority 2 of 3: Thing .*/t: {reason}"):
+            await apply(ground, order % 1, files, attempt=attempt)
+    applying = asyncio.create_task(apply(ground, order % 100, files, attempt=4))
+    await ground.as_other(version, "Thing", "t", {"status": {"observedGeneration": 1}}, at="/status")
+    with pytest.raises(ObjectFailed, match=r"/t: failed, as its order says: object\.status\.phase == 'Broken'"):
+        await applying
+    assert await ground.shown("v1", "ConfigMap", "z") is None
+    applying = asyncio.create_task(apply(ground, order % 100, files, attempt=5))
     await ground.as_other(version, "Thing", "t", {"status": {"phase": "Up"}}, at="/status")
     assert [each.name for each in (await applying).objects][1:] == ["t", "z"]
 

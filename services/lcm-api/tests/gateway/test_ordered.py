@@ -156,9 +156,9 @@ async def test_a_change_of_package_takes_the_order_of_the_new_one(world: World) 
             [f"{ORDER}:2: hue", f"{ORDER}:3: priority", f"{ORDER}:3: wait", f"{ORDER}:3: timeout"],
         ),
         (
-            {ORDER: "artifacts:\n- {file: a.yaml, wait: {jsonpath: '{.a[}'}}\n- file: b.yaml\n  wait: {value: 1}\n"},
+            {ORDER: "artifacts:\n- {file: a.yaml, wait: {jsonpath: '{.a[}'}}\n- file: b.yaml\n  wait: {cel: 'objekt.a'}\n"},
             {},
-            [f"{ORDER}:2: wait/jsonpath: a path such as", f"{ORDER}:4: wait/jsonpath: a path such as"],
+            [f"{ORDER}:2: wait/jsonpath: a path such as", f"{ORDER}:4: wait/cel: 1:7: undeclared reference to 'objekt.a'"],
         ),
         ({ORDER: "artifacts: []\nresources: []\n"}, {}, [f"{ORDER}:2: artifacts or resources expected, not both"]),
         ({"metadata.yaml": TEXT}, {}, [f"order_artifact: the package has several order artifacts: metadata.yaml, {ORDER}"]),

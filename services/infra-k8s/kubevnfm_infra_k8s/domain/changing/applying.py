@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
-from kubevnfm_csar.artifact_order import Wait
+from kubevnfm_csar.waits import Wait
 from kubevnfm_kit.clock import rfc3339
 
 from kubevnfm_infra_k8s.domain.changing.dry_run import rehearse, webhooks_of

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from kubevnfm_csar.artifact_order import Wait, limit_s
+from kubevnfm_csar.artifact_order import limit_s
+from kubevnfm_csar.waits import Wait
 
 from kubevnfm_infra_k8s.domain.objects import CLAIMS, ObjectKey, Wanted
 from kubevnfm_infra_k8s.domain.planning.order import deletion_stages
@@ -63,7 +64,7 @@ def longest_wait_s(objects: Sequence[Wanted], default_s: float) -> float:
 
 def is_ready_awaited(wanted: Wanted) -> bool:
     """Return whether an operation ends only when the object is ready (MC-013)."""
-    return wanted.artifact is None or wanted.artifact.wait in (Wait.READY, Wait.PATH)
+    return wanted.artifact is None or wanted.artifact.wait not in (Wait.NONE, Wait.EXISTS)
 
 
 def bring_down_stages(

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
+from kubevnfm_csar.waits import WantedResult, WantedValue, shown
+
 from kubevnfm_infra_k8s.domain.capi import readiness as capi
 from kubevnfm_infra_k8s.domain.objects import (
     BUILT_IN_GROUPS,
@@ -57,9 +59,7 @@ def judge(body: Body | None, seen: Observation) -> Verdict:
     if _is_true(body, "Reconciling"):
         return in_progress(_in_words(body, "Reconciling"))
     if seen.wanted is not None:
-        # Without a status no controller has seen the object: what the path has then is the manifest's.
-        has_status = bool(field_at(body, "status"))
-        return CURRENT if has_status and seen.wanted.holds(body) else in_progress(f"waits for {seen.wanted}")
+        return _by_the_order(body, seen, seen.wanted)
     own = annotations_of(body).get(READY_WHEN_ANNOTATION)
     if own is not None:
         return CURRENT if parse(own)(body) else in_progress(f"waits for {own}")
@@ -68,6 +68,22 @@ def judge(body: Body | None, seen: Observation) -> Verdict:
     if rule is not None:
         return rule(body, seen)
     return _by_ready_condition(body, seen)
+
+
+def _by_the_order(body: Body, seen: Observation, wanted: WantedValue | WantedResult) -> Verdict:
+    """Return the verdict by what the order of the package waits for (multicloud.md MC-011)."""
+    waits = f"waits for {wanted}"
+    # Without a status no controller has seen the object: what the path has then is the manifest's.
+    if not field_at(body, "status"):
+        return in_progress(waits)
+    if isinstance(wanted, WantedValue):
+        return CURRENT if wanted.holds(body) else in_progress(waits)
+    found = seen.evaluated
+    if found is not None and found.has_failed:
+        return failed(f"failed, as its order says: {shown(wanted.failed or '')}")
+    if found is not None and found.holds:
+        return CURRENT
+    return in_progress(f"{waits}: {found.error}" if found is not None and found.error else waits)
 
 
 def _by_ready_condition(body: Body, seen: Observation) -> Verdict:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequen
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 
-from kubevnfm_csar.artifact_order import WantedValue
+from kubevnfm_csar.waits import WantedResult, WantedValue
 from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_infra_k8s.domain.concurrency import is_set
@@ -31,8 +31,8 @@ class Awaited:
     """Whether Kubernetes deletes it after it has ended (a Job with ``ttlSecondsAfterFinished``)."""
     only_served: bool = False
     """Whether the wait for a definition ends once its kind is served."""
-    wanted: WantedValue | None = None
-    """The value that a path of the object must have, in the place of the rules of its kind."""
+    wanted: WantedValue | WantedResult | None = None
+    """The condition that the order of the package names, in the place of the rules of the object's kind."""
     only_exists: bool = False
     """Whether the wait ends once the object exists and is not being deleted."""
 

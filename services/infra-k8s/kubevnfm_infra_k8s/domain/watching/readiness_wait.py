@@ -13,12 +13,13 @@ from kubevnfm_kit.clock import Clock
 
 from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectFailed, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, annotations_of, field_at, name_of
-from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.ports import Cluster, Expressions
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.readiness import judge
 from kubevnfm_infra_k8s.domain.verdicts import CURRENT, Observation, Status, Verdict
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited, View, soonest, viewing
 from kubevnfm_infra_k8s.domain.watching.ended_jobs import verdicts_on_ended
+from kubevnfm_infra_k8s.domain.watching.expressed import Expressed, expressing
 from kubevnfm_infra_k8s.domain.watching.not_ready_report import not_ready
 from kubevnfm_infra_k8s.domain.watching.stuck_pods import LOOK_EVERY_S, StuckPods
 
@@ -46,6 +47,7 @@ class ReadinessWait:
     clock: Clock
     deadline: datetime
     settle_s: float
+    expressions: Expressions
     complete: set[ObjectKey] = field(default_factory=set)
     """The Jobs that were seen complete, in all waits of this step."""
 
@@ -63,9 +65,13 @@ class ReadinessWait:
         look_until = loop.time() + (_LONGEST_LOOK_S if within_s is None else within_s)
         classes = await self._waiting_classes(awaited)
         pods = StuckPods(self.cluster, self.vnf_instance_id)
-        async with viewing(self.cluster, awaited, vnf_instance_id=self.vnf_instance_id) as view:
+        async with (
+            viewing(self.cluster, awaited, vnf_instance_id=self.vnf_instance_id) as view,
+            expressing(self.expressions, awaited) as expressed,
+        ):
             while True:
-                verdicts = {each.key: self._judge(each, view, classes) for each in awaited}
+                await expressed.update(view.bodies)
+                verdicts = {each.key: self._judge(each, view, classes, expressed) for each in awaited}
                 verdicts |= await self._judge_ended(awaited, verdicts)
                 ready = sum(verdict.is_current for verdict in verdicts.values())
                 if ready == len(awaited):
@@ -117,13 +123,14 @@ class ReadinessWait:
         self.complete.update(key for key, verdict in found.items() if verdict.is_current)
         return found
 
-    def _judge(self, each: Awaited, view: View, classes: frozenset[str] | None) -> Verdict:
+    def _judge(self, each: Awaited, view: View, classes: frozenset[str] | None, expressed: Expressed) -> Verdict:
         self.complete.update(view.complete)
         if each.key in self.complete:
             return CURRENT
         if each.only_exists and each.key in view.bodies:
             is_ending = field_at(view.bodies[each.key], "metadata", "deletionTimestamp") is not None
             return Verdict(Status.TERMINATING, "is being deleted") if is_ending else CURRENT
+        body = view.bodies.get(each.key)
         seen = Observation(
             now=self.clock.now(),
             unchanged_s=view.unchanged_s(each.key),
@@ -132,8 +139,9 @@ class ReadinessWait:
             settle_s=self.settle_s,
             only_served=each.only_served,
             wanted=each.wanted,
+            evaluated=expressed.of(each.key, body),
         )
-        return judge(view.bodies.get(each.key), seen)
+        return judge(body, seen)
 
     @staticmethod
     def _check_failures(verdicts: Mapping[ObjectKey, Verdict]) -> None:

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubevnfm_csar.artifact_order import LARGEST, ORDER, ArtifactOrder, find_order, limit_s, read_order
+from kubevnfm_csar.artifact_order import LARGEST, ORDER, ArtifactOrder, find_order, limit_s
 from kubevnfm_csar.manifest_values import RESERVED, Hidden, check_values, merged
 from kubevnfm_csar.manifest_values import VALUES as VALUES_FIELD
+from kubevnfm_csar.order_reader import read_order
 from kubevnfm_csar.ordered_manifests import all_values, read_artifacts
 from kubevnfm_csar.placeholders import VARIABLES
 from kubevnfm_csar.values_schema import LARGEST as LARGEST_SCHEMA

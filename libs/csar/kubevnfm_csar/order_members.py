@@ -1,0 +1,60 @@
+"""Reads members of an order artifact, and collects what is wrong with their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kubevnfm_kit.foreign_yaml.reader import Lines
+
+from kubevnfm_csar.manifest_limits import LONGEST_PROBLEM, MOST_PROBLEMS
+
+MOST_ARTIFACTS: Final = 1000
+
+
+class OrderMembers:
+    """The members of one order artifact, as far as they were read."""
+
+    def __init__(self, name: str, lines: Lines) -> None:
+        self._name, self._lines = name, lines
+        self.problems: list[str] = []
+
+    def check_names(self, body: dict[str, Any], known: Sequence[str]) -> None:
+        """Name the members that are not known."""
+        for name in body:
+            if name not in known:
+                self.wrong(self.line(body, name), f"{name}: no such member; {', '.join(known)} expected")
+
+    def whole(self, body: dict[str, Any], name: str, least: int, most: int) -> int | None:
+        """Return a whole number; None if there is none."""
+        if name not in body:
+            return None
+        value = body[name]
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            self.wrong(self.line(body, name), f"{name}: a whole number from {least} to {most} expected")
+            return None
+        return value
+
+    def flag(self, body: dict[str, Any], name: str, *, default: bool) -> bool:
+        """Return true or false."""
+        value = body.get(name, default)
+        if not isinstance(value, bool):
+            self.wrong(self.line(body, name), f"{name}: true or false expected")
+            return default
+        return value
+
+    def bounded(self, listed: list[Any], line: int | None) -> list[Any]:
+        """Return a list as far as it may be long."""
+        if len(listed) > MOST_ARTIFACTS:
+            self.wrong(line, f"at most {MOST_ARTIFACTS} artifacts expected")
+        return listed[:MOST_ARTIFACTS]
+
+    def line(self, body: dict[str, Any], name: str | None = None) -> int | None:
+        """Return the line of a member, or of an object."""
+        return self._lines.line_of(body, name)
+
+    def wrong(self, line: int | None, problem: str) -> None:
+        """Add a wrong place."""
+        if len(self.problems) < MOST_PROBLEMS:
+            place = f"{self._name}:{line}" if line is not None else self._name
+            self.problems.append(f"{place}: {problem}"[:LONGEST_PROBLEM])

@@ -1,0 +1,166 @@
+"""Reads the order artifact of a package: what is wrong is named with its lines (multicloud.md chapter 4)."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.foreign_yaml.kubernetes import read_one_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.reader import Lines, YamlRefused
+
+from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact
+from kubevnfm_csar.order_members import OrderMembers
+from kubevnfm_csar.values_schema import SchemaRefused, ValuesSchema, read_schema, schema_path
+from kubevnfm_csar.wait_reader import WaitReader
+
+_HIGHEST: Final = 1_000_000
+_LONGEST_WAIT_S: Final = 86_400
+_MEMBERS: Final = ("artifacts", "foreign_namespaces", "values")
+_OF_ARTIFACT: Final = ("file", "priority", "substitute", "timeout", "wait")
+
+
+def read_order(name: str, text: str, files: Collection[str], schema: str | None = None) -> ArtifactOrder:
+    """Return the content of the order artifact at the path ``name`` of a package with these files.
+
+    ``schema``: the content of the schema beside it, if it has one. Raises Unprocessable naming all wrong places with their
+    lines.
+    """
+    lines = Lines()
+    try:
+        body = read_one_kubernetes_yaml(text, lines)
+    except YamlRefused as error:
+        place = f"{name}:{error.line}" if error.line is not None else name
+        raise Unprocessable(ORDER, f"{place}: invalid YAML: {error.problem}") from None
+    reading = _Reading(name, files, lines)
+    order = reading.order(body)
+    problems = reading.problems()
+    if problems:
+        first, *more = ((ORDER, problem) for problem in problems)
+        raise Unprocessable(*first, *more)
+    return order if schema is None else replace(order, schema=_schema(schema_path(name), schema))
+
+
+def _schema(path: str, text: str) -> ValuesSchema:
+    try:
+        return read_schema(path, text)
+    except SchemaRefused as error:
+        raise Unprocessable(ORDER, f"{path}: {error}") from None
+
+
+class _Reading:
+    """The reading of one order artifact."""
+
+    def __init__(self, name: str, files: Collection[str], lines: Lines) -> None:
+        self._name, self._files, self._folder = name, files, posixpath.dirname(name)
+        self._members = OrderMembers(name, lines)
+        self._waits = WaitReader(self._members)
+
+    def order(self, body: object) -> ArtifactOrder:
+        """Return the order; what is wrong is in `problems`."""
+        artifacts: list[OrderedArtifact] = []
+        values: Mapping[str, Any] = {}
+        foreign: frozenset[str] = frozenset()
+        if not isinstance(body, dict):
+            self._members.wrong(None, "an object with artifacts or resources expected")
+        elif "artifacts" in body and "resources" in body:
+            self._members.wrong(self._members.line(body, "resources"), "artifacts or resources expected, not both")
+        elif "resources" in body:
+            artifacts = list(self._of_resources(body))
+        else:
+            self._members.check_names(body, _MEMBERS)
+            artifacts = list(self._own(body))
+            values = self._values(body)
+            foreign = self._foreign(body)
+        if not artifacts and not self._members.problems:
+            self._members.wrong(None, "at least one artifact expected")
+        self._check_twice(artifacts)
+        ordered = sorted(artifacts, key=lambda each: each.priority)
+        return ArtifactOrder(self._name, tuple(ordered), values, foreign)
+
+    def problems(self) -> Sequence[str]:
+        """Return what is wrong; expressions are compiled here."""
+        self._waits.check_expressions()
+        return self._members.problems
+
+    def _own(self, body: dict[str, Any]) -> Iterator[OrderedArtifact]:
+        """Yield the artifacts of the own form (MC-011)."""
+        listed, line = body.get("artifacts"), self._members.line(body, "artifacts")
+        if not isinstance(listed, list):
+            self._members.wrong(line, "artifacts: a list expected")
+            return
+        for each in self._members.bounded(listed, line):
+            if not isinstance(each, dict):
+                self._members.wrong(line, "artifacts: objects with file expected")
+                continue
+            self._members.check_names(each, _OF_ARTIFACT)
+            file = self._path(each.get("file"), self._members.line(each))
+            wait, wanted = self._waits.read(each)
+            artifact = OrderedArtifact(
+                file or "",
+                priority=self._members.whole(each, "priority", 0, _HIGHEST) or 0,
+                wait=wait,
+                timeout_s=self._members.whole(each, "timeout", 1, _LONGEST_WAIT_S),
+                is_filled_in=self._members.flag(each, "substitute", default=True),
+                wanted=wanted,
+            )
+            if file is not None:
+                yield artifact
+
+    def _of_resources(self, body: dict[str, Any]) -> Iterator[OrderedArtifact]:
+        """Yield the artifacts of ONAP's forms: a list of maps from kind to files, or one such map (MC-012)."""
+        self._members.check_names(body, ("resources",))
+        given, line = body["resources"], self._members.line(body, "resources")
+        groups: list[Any] = [{kind: files} for kind, files in given.items()] if isinstance(given, dict) else given
+        if not isinstance(groups, list):
+            self._members.wrong(line, "resources: a list or an object expected")
+            return
+        for position, group in enumerate(self._members.bounded(groups, line), start=1):
+            if not isinstance(group, dict):
+                self._members.wrong(line, "resources: objects from kind to list of files expected")
+                continue
+            for kind, files in group.items():
+                at = self._members.line(given if isinstance(given, dict) else group, kind) or line
+                if not isinstance(files, list):
+                    self._members.wrong(at, f"resources/{kind}: a list of files expected")
+                    continue
+                for each in self._members.bounded(files, at):
+                    path = self._path(each, at)
+                    if path is not None:
+                        yield OrderedArtifact(path, priority=position, kind=kind)
+
+    def _values(self, body: dict[str, Any]) -> Mapping[str, Any]:
+        given = body.get("values", {})
+        if not isinstance(given, dict):
+            self._members.wrong(self._members.line(body, "values"), "values: an object expected")
+            return {}
+        return given
+
+    def _foreign(self, body: dict[str, Any]) -> frozenset[str]:
+        given = body.get("foreign_namespaces", [])
+        if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+            self._members.wrong(
+                self._members.line(body, "foreign_namespaces"), "foreign_namespaces: a list of names expected"
+            )
+            return frozenset()
+        return frozenset(given)
+
+    def _path(self, given: object, line: int | None) -> str | None:
+        """Return the path in the package of a file, which is named from the folder of the order or from the root."""
+        if not isinstance(given, str) or not given:
+            self._members.wrong(line, "file: a path in the package expected")
+            return None
+        for path in (posixpath.join(self._folder, given), given):
+            if posixpath.normpath(path) in self._files:
+                return posixpath.normpath(path)
+        self._members.wrong(line, f"file: the package has no file {given}")
+        return None
+
+    def _check_twice(self, artifacts: Sequence[OrderedArtifact]) -> None:
+        seen: set[str] = set()
+        for each in artifacts:
+            if each.file in seen:
+                self._members.wrong(None, f"{each.file} is listed twice")
+            seen.add(each.file)
