@@ -29,6 +29,39 @@ class VduTarget(Facts):
     """Whether a Helm chart makes the workload: then its name up to the last dash is ``name`` too."""
 
 
+class AttachedLink(Facts):
+    """The facts of a virtual link that its pods need; its spec does not change (multicloud.md chapter 12)."""
+
+    name: str
+    type: str
+    definition: str = ""
+    """The NetworkAttachmentDefinition that pods name; empty: the link is the primary network of all pods of a namespace."""
+    definition_namespace: str = ""
+    """Where it is; empty: in the namespace of the pod."""
+    is_definition_by_namespace: bool = False
+    """Whether a dash and the namespace of the pod follow in its name."""
+    gateways: tuple[str, ...] = ()
+    """The gateways of its subnets, as far as they are known."""
+
+
+class NetworkAttachment(Facts):
+    """An interface of the pods or machines of a VDU on a virtual link (multicloud.md MC-065 to MC-068)."""
+
+    vdu_id: str
+    virtual_link_id: str
+    interface: str
+    """Its name in the pod; of a KubeVirt machine the name of its network."""
+    ip_address: str | None = None
+    mac_address: str | None = None
+    default_gateway: bool = False
+    """Whether the default route of the pod leads to the link."""
+    binding: str | None = None
+    """KubeVirt: ``bridge``, ``masquerade`` or ``sriov``."""
+    plugin: str | None = None
+    """KubeVirt: the network binding plug-in in its place."""
+    link: AttachedLink
+
+
 class HelmChart(Facts):
     """A chart of the package in the place of manifests (capi.md CR-005)."""
 
@@ -161,6 +194,8 @@ class ObjectsOrder(Facts):
     """The file of the package that says in which order ``def_files`` are applied (multicloud.md chapter 4); None: in theirs."""
     values: SecretParams = Field(default_factory=dict)
     """The values of variables in manifests that have an order artifact (multicloud.md chapter 5)."""
+    networks: tuple[NetworkAttachment, ...] = ()
+    """The interfaces on virtual links, in their order; the instance holds each of these links."""
 
 
 class ChartOrder(ObjectsOrder):
@@ -184,6 +219,34 @@ class ApplyObjects(ChartOrder, Command, kind="infra.k8s.apply_objects", service=
     openstack_vim_id: str | None = None
     """``additionalParams.capi.openstack_vim_id``: the registered OpenStack whose login becomes the Secrets that the objects name as
     their identity; None: the files have them."""
+
+
+class LinksHeld(Event, kind="infra.links.held"):
+    """The instance holds the virtual links of its networks."""
+
+    link_ids: tuple[str, ...] = ()
+
+
+class HoldLinks(ChartOrder, Command, kind="infra.k8s.hold_links", service="infra-k8s", reply=LinksHeld):
+    """Hold the virtual links of an order's networks in the namespaces of their VDUs; a repeat counts once (multicloud.md MC-086)."""
+
+    vnf_instance_id: str
+    before: tuple[NetworkAttachment, ...] = ()
+    """Networks that the objects have so far: their links are held too."""
+
+
+class LinksReleased(Event, kind="infra.links.released"):
+    """The instance holds no other virtual links than it needs."""
+
+    link_ids: tuple[str, ...] = ()
+    """Those that it holds no more."""
+
+
+class ReleaseLinks(Command, kind="infra.k8s.release_links", service="infra-k8s", reply=LinksReleased):
+    """Release the virtual links that an instance holds, but for those of some networks; safe to repeat (multicloud.md MC-086)."""
+
+    vnf_instance_id: str
+    kept_networks: tuple[NetworkAttachment, ...] = ()
 
 
 class ObjectsUpdated(ObjectsApplied, kind="infra.resources.updated"):

@@ -34,6 +34,7 @@ from servers.loopback import next_address
 from servers.vnf_networks import networks
 from worlds.given_identities import GivenIdentities
 from worlds.given_vims import GivenVims
+from worlds.link_world import NoLinks
 
 FILE = "Files/cnf.yaml"
 
@@ -149,6 +150,7 @@ async def victim(folder: Path, policy: str) -> AsyncIterator[Victim]:
                 start_times=documents.StoredStartTimes(store, clock),
                 deletions=documents.StoredDeletions(store, clock),
                 policy=PolicyGate(policies_of(policy), releases),
+                links=NoLinks(),
                 clock=clock,
                 settle_s=0.1,
             )

@@ -26,6 +26,8 @@ from kubevnfm_events.objects import (
     CompareObjects,
     DeleteObjects,
     HealObjects,
+    HoldLinks,
+    ReleaseLinks,
     RepairObjects,
     ReplaceObjects,
     ScaleObjects,
@@ -36,6 +38,7 @@ from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
 from kubevnfm_worker.rounds import Rounds
+from kubevnfm_worker.worker import CommandWorker
 
 from kubevnfm_infra_k8s.adapters import documents, sources, stored_links, stored_volumes, turns
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
@@ -47,6 +50,7 @@ from kubevnfm_infra_k8s.adapters.regions import RegionDirectory, RegisteredRegio
 from kubevnfm_infra_k8s.domain.links.bringing import Bringing
 from kubevnfm_infra_k8s.domain.links.owner import VirtualLinks
 from kubevnfm_infra_k8s.domain.links.record import Link
+from kubevnfm_infra_k8s.domain.links.uses import InstanceLinks
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reconciling.ports import D
 from kubevnfm_infra_k8s.domain.reconciling.work import ReconcilingWork
@@ -109,6 +113,7 @@ async def infra_k8s(
         Downloads.open(settings.address_rules, tls=trusted) as downloads,
         ClusterWatches.open(clusters) as watches,
         ObjectWatches.open(clusters) as object_watches,
+        _reconciled(settings, backends, clusters, vims, regions) as (links, volumes),
     ):
         handlers = ObjectHandlers(
             clusters=clusters,
@@ -122,6 +127,7 @@ async def infra_k8s(
             deletions=documents.StoredDeletions(store, clock),
             policy=PolicyGate(policies_of(settings.cnf_policy), releases),
             expressions=CelExpressions(),
+            links=InstanceLinks(links),
             clock=clock,
             wait_s=settings.wait_s,
             settle_s=settings.settle_s,
@@ -141,30 +147,38 @@ async def infra_k8s(
             clock=clock,
         )
         worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
-        worker.handle(ApplyObjects, handlers.apply_objects)
-        worker.handle(UpdateObjects, handlers.update_objects)
-        worker.handle(DeleteObjects, handlers.delete_objects)
-        worker.handle(ScaleObjects, handlers.scale_objects)
-        worker.handle(HealObjects, handlers.heal_objects)
+        _handle_objects(worker, handlers)
         worker.handle(AwaitCluster, workload.await_cluster)
         worker.handle(ApplyAddons, workload.apply_addons)
         worker.handle(RollOutMachines, workload.roll_out_machines)
         worker.handle(CheckMachines, workload.check_machines)
         worker.handle(ReplaceMachine, workload.replace_machine)
-        worker.handle(CheckClusters, handlers.check_clusters)
-        worker.handle(UpdateCluster, handlers.update_cluster)
         worker.handle_direct(WatchMachines, watching.watch_machines)
         worker.handle_direct(CompareObjects, comparison.compare_objects)
         worker.handle_direct(WatchKubeconfigs, watching.watch_kubeconfigs)
-        worker.handle(ReplaceObjects, handlers.replace_objects)
-        worker.handle(RepairObjects, handlers.repair_objects)
+        app = internal_api(links, volumes, token=settings.internal_token.get_secret_value())
         async with (
             watching.watching(),
             worker,
-            _reconciled(settings, backends, clusters, vims, regions) as running,
+            backends.serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
         ):
             await worker.start()
-            yield running
+            yield InfraK8s(port, links, volumes)
+
+
+def _handle_objects(worker: CommandWorker, handlers: ObjectHandlers) -> None:
+    """Register the handlers of the commands about objects and links."""
+    worker.handle(ApplyObjects, handlers.apply_objects)
+    worker.handle(UpdateObjects, handlers.update_objects)
+    worker.handle(DeleteObjects, handlers.delete_objects)
+    worker.handle(ScaleObjects, handlers.scale_objects)
+    worker.handle(HealObjects, handlers.heal_objects)
+    worker.handle(CheckClusters, handlers.check_clusters)
+    worker.handle(UpdateCluster, handlers.update_cluster)
+    worker.handle(ReplaceObjects, handlers.replace_objects)
+    worker.handle(RepairObjects, handlers.repair_objects)
+    worker.handle(HoldLinks, handlers.hold_links)
+    worker.handle(ReleaseLinks, handlers.release_links)
 
 
 @asynccontextmanager
@@ -174,8 +188,8 @@ async def _reconciled(
     clusters: KubernetesClusters,
     vims: VimDirectory,
     regions: RegionDirectory,
-) -> AsyncIterator[InfraK8s]:
-    """Yield the owners of virtual links and volumes with their internal API, and the work on them running."""
+) -> AsyncIterator[tuple[VirtualLinks, PersistentVolumes]]:
+    """Yield the owners of virtual links and volumes, with the work on them running."""
     store, clock = backends.store, backends.clock
     turning, known = turns.StoredTurns(store, clock), RegisteredRegions(regions, vims)
     async with OutboxRelay(store, backends.bus, collections=[stored_links.LINKS]) as relay:
@@ -192,15 +206,13 @@ async def _reconciled(
         on_all_volumes = ReconcilingWork[Volume]("volume", volume_records, turning, vims, clusters, on_volumes, clock)
         links = VirtualLinks(link_records, turning, known, vims, clusters, on_all_links, clock)
         volumes = PersistentVolumes(volume_records, known, vims, clusters, on_all_volumes, clock)
-        app = internal_api(links, volumes, token=settings.internal_token.get_secret_value())
         async with (
             on_all_links.running(),
             on_all_volumes.running(),
             _rounds(settings, backends, "virtual_links", on_all_links),
             _rounds(settings, backends, "persistent_volumes", on_all_volumes),
-            backends.serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
         ):
-            yield InfraK8s(port, links, volumes)
+            yield links, volumes
 
 
 def _rounds(

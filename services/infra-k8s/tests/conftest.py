@@ -54,6 +54,7 @@ from servers.loopback import next_address
 from servers.vnf_networks import networks
 from worlds.given_identities import GivenIdentities
 from worlds.given_vims import GivenVims
+from worlds.link_world import NoLinks
 
 
 @pytest.fixture
@@ -377,6 +378,7 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
             expressions=CelExpressions(),
             deletions=documents.StoredDeletions(store, clock),
             policy=PolicyGate(policies_of("warn"), releases),
+            links=NoLinks(),
             clock=clock,
             wait_s=5.0,
             settle_s=0.1,

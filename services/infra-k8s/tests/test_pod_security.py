@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubevnfm_infra_k8s.domain.objects import POD_TEMPLATES
+from kubevnfm_csar.pod_templates import POD_TEMPLATES
 from kubevnfm_infra_k8s.domain.planning.pod_security import OVERRIDING, POD_CHECKS, Level, pod_violations
 
 _LINES = (Path(__file__).parent / "pod_security" / "examples-v1.34.jsonl").read_text(encoding="utf-8").splitlines()

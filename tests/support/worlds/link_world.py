@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +20,7 @@ from kubevnfm_infra_k8s.domain.links.bringing import Bringing
 from kubevnfm_infra_k8s.domain.links.owner import VirtualLinks
 from kubevnfm_infra_k8s.domain.links.record import Link
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
-from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters
+from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, LinkUse
 from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 from kubevnfm_infra_k8s.domain.reconciling.work import ReconcilingWork
 from kubevnfm_kit.clock import Clock, SystemClock
@@ -112,6 +112,19 @@ class GivenRegions:
         if cloud_region_id not in self.regions:
             raise NotFound(f"cloud region {cloud_region_id} does not exist")
         return self.regions[cloud_region_id]
+
+
+class NoLinks:
+    """`domain.ports.LinkUses` of instances without networks on virtual links."""
+
+    async def hold(self, vnf_instance_id: str, uses: Mapping[str, LinkUse]) -> None:
+        raise AssertionError("no instance of this test has networks")
+
+    async def keep(self, vnf_instance_id: str, uses: Mapping[str, LinkUse]) -> Sequence[str]:
+        raise AssertionError("no instance of this test has networks")
+
+    async def waited_for(self, vnf_instance_id: str, link_ids: Sequence[str], *, within_s: float) -> str:
+        raise AssertionError("no instance of this test has networks")
 
 
 @dataclass

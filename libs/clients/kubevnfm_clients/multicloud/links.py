@@ -9,11 +9,13 @@ from typing import Annotated, Final, Literal, Protocol
 
 import aiohttp
 from kubevnfm_events.links import LinkStatus
+from kubevnfm_events.objects import NetworkAttachment
 from kubevnfm_kit.error_text import ErrorText
 from kubevnfm_kit.json_types import JsonObject
 from pydantic import Field, field_validator
 
 from kubevnfm_clients.http import InternalApi
+from kubevnfm_clients.multicloud.networks import AttachRequest
 from kubevnfm_clients.multicloud.types import MultiCloudRequest, MultiCloudType, NamespaceName, Page
 
 LinkType = Literal["nad", "sriov", "ovs", "ovn4nfv", "ovn4nfv-provider", "kube-ovn", "udn", "manifests"]
@@ -141,6 +143,13 @@ class VirtualLinks(Protocol):
         """Have the reference among those of the link; safe to repeat. Raises NotFound, BeingRemoved."""
         ...
 
+    async def attach(self, asked: AttachRequest) -> tuple[NetworkAttachment, ...]:
+        """Return the interfaces of an instance with what its pods need to know of the links; nothing is taken.
+
+        Raises: Unprocessable, ConflictingInput with places below ``networks``.
+        """
+        ...
+
     async def release(
         self, link_id: str, reference: str | None, *, wait_s: float, if_revision: int | None = None
     ) -> VirtualLink | None:
@@ -173,6 +182,10 @@ class HttpVirtualLinks:
     async def hold(self, link_id: str, reference: str, wanted: ReferenceRequest, *, wait_s: float) -> VirtualLink:
         path, body = ("virtual-links", link_id, "references", reference), wanted.model_dump(mode="json")
         return VirtualLink.model_validate(await self._api.call("PUT", *path, body=body, query={"wait_s": wait_s}))
+
+    async def attach(self, asked: AttachRequest) -> tuple[NetworkAttachment, ...]:
+        found = await self._api.call("POST", "network-attachments", body=asked.model_dump(mode="json"))
+        return tuple(NetworkAttachment.model_validate(each) for each in found["networks"])
 
     async def release(
         self, link_id: str, reference: str | None, *, wait_s: float, if_revision: int | None = None

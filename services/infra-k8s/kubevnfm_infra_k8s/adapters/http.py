@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 from kubevnfm_clients.multicloud.links import LinkRequest, ReferenceRequest, VirtualLink
+from kubevnfm_clients.multicloud.networks import AttachRequest
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.internal import internal_app
 
@@ -44,6 +45,12 @@ def link_routes(links: VirtualLinks) -> web.RouteTableDef:
         wanted = ReferenceRequest.model_validate(read_foreign(await request.read()))
         link_id, holder = request.match_info["id"], request.match_info["reference"]
         return _answer(await links.hold(link_id, holder, wanted.namespaces, wait_s=_wait_s(request)))
+
+    @routes.post("/internal/v1/network-attachments")
+    async def attach(request: web.Request) -> web.Response:
+        asked = AttachRequest.model_validate(read_foreign(await request.read()))
+        found = await links.attach(asked)
+        return web.json_response({"networks": [each.model_dump(mode="json") for each in found]})
 
     @routes.delete(one)
     @routes.delete(reference)

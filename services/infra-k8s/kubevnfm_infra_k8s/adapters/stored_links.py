@@ -20,6 +20,7 @@ INDEXES: Final[Mapping[str, Sequence[Index]]] = {
         Index(["vim_id", "name"], unique=True),
         Index(["cloud_region_id", "id"]),
         Index(["settled"]),
+        Index(["holders/reference"]),
         Index(["id"]),
     ],
 }
@@ -47,6 +48,10 @@ class StoredLinks:
     async def named(self, vim_id: str, name: str) -> Link | None:
         found = await self._store.find(LINKS, Query(by(vim_id=vim_id, name=name), limit=1))
         return Link.from_stored(found[0]) if found else None
+
+    async def held_by(self, reference: str) -> Sequence[Link]:
+        held = Compare("holders/reference", Op.EQ, [reference])
+        return [Link.from_stored(each) for each in await self._store.find(LINKS, Query(held))]
 
     async def in_region(self, vim_id: str) -> Sequence[Link]:
         return [Link.from_stored(each) for each in await self._store.find(LINKS, Query(by(vim_id=vim_id)))]

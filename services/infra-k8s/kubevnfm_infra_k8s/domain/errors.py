@@ -105,6 +105,10 @@ class ObjectMissing(WithRemains, code="object-missing", title="Kubernetes object
         super().__init__(f"{key}: does not exist; a heal with additionalParams.repair: true applies it again")
 
 
+class LinkNotReady(VnfmError, code="link-not-ready", title="Virtual link not ready", status=409):
+    """A virtual link of the instance has failed, or did not become ready in time."""
+
+
 class HelmMissing(VnfmError, code="helm-missing", title="Helm chart not rendered"):
     """The VNF is a Helm chart, and this installation has no helm program."""
 

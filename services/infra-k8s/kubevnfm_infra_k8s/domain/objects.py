@@ -26,6 +26,8 @@ MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "kubevnfm"}
 OPERATION_ANNOTATION: Final = "kubevnfm.io/operation-id"
 RESTART_ANNOTATION: Final = "kubevnfm.io/restarted-for"
 """On a pod: the change of configuration or image for which it was started again."""
+PRIMARY_NETWORK_LABEL: Final = "k8s.ovn.org/primary-user-defined-network"
+"""On a namespace from its creation on: its pods have a primary network of their own."""
 KEEP_ANNOTATION: Final = "kubevnfm.io/keep"
 READY_WHEN_ANNOTATION: Final = "kubevnfm.io/ready-when"
 CLAIM_OF_ANNOTATION: Final = "kubevnfm.io/stateful-set"
@@ -48,20 +50,6 @@ WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Replica
 """The kinds that can implement a VDU (capi.md CR-030)."""
 SCALED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", *MACHINE_OWNERS})
 """Those of them that have a field for the number of pods."""
-
-POD_TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
-    ("", "Pod"): (),
-    ("", "PodTemplate"): ("template",),
-    ("", "ReplicationController"): ("spec", "template"),
-    ("apps", "DaemonSet"): ("spec", "template"),
-    ("apps", "Deployment"): ("spec", "template"),
-    ("apps", "ReplicaSet"): ("spec", "template"),
-    ("apps", "StatefulSet"): ("spec", "template"),
-    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
-    ("batch", "Job"): ("spec", "template"),
-}
-"""The path of what has a pod's ``metadata`` and ``spec``, by API group and kind: all kinds of Kubernetes that bear pods. It is not
-known which pods controllers make of custom resources."""
 
 
 @dataclass(frozen=True, order=True)

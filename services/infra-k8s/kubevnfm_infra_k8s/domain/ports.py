@@ -295,3 +295,29 @@ class StartTimes(Protocol):
         ...
 
     async def forget(self, vnf_instance_id: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class LinkUse:
+    """The use that an instance makes of a virtual link."""
+
+    namespaces: Sequence[str] | None = None
+    """Where its pods are; None: where they were."""
+    addresses: Sequence[str] = ()
+    """The addresses that its interfaces have fixed."""
+
+
+class LinkUses(Protocol):
+    """The virtual links that instances hold. Each call may be repeated."""
+
+    async def hold(self, vnf_instance_id: str, uses: Mapping[str, LinkUse]) -> None:
+        """Have the instance hold these links. Raises NotFound, BeingRemoved, Unprocessable, Conflict."""
+        ...
+
+    async def keep(self, vnf_instance_id: str, uses: Mapping[str, LinkUse]) -> Sequence[str]:
+        """Release all links that the instance holds but for these; return their ids."""
+        ...
+
+    async def waited_for(self, vnf_instance_id: str, link_ids: Sequence[str], *, within_s: float) -> str:
+        """Return which of the links is not ready yet, after a wait for it; "" if all are. Raises LinkNotReady."""
+        ...

@@ -49,12 +49,15 @@ class ApplyHandlers(Handling):
                 raise ObjectsNotReady(f"Cluster {workload.namespace}/{workload.name}: {named}")
             await progress.on(f"Cluster {workload.name}", named, done=0, total=len(planned.objects))
             return NotYet(ENDING_S)
+        applying = step.applying(wait, progress, adopt=command.adopt, rehearses=bool(planned.attachments))
+        if not await step.on_its_links(planned, wait, progress, applying):
+            return NotYet(AGAIN_S)
         if not step.is_applied:
             if command.openstack_vim_id is not None:
                 step.release = replace(step.release, openstack_vim_id=command.openstack_vim_id)
             planned = await step.with_cloud_secrets(planned)
             async with step.showing_remains():
-                await step.apply(planned, step.applying(wait, progress, adopt=command.adopt))
+                await step.apply(planned, applying)
         progress = step.progress("ready")
         async with step.showing_remains():
             is_ready = await step.until_ready(wait, planned, progress, cluster_apart=command.cluster_apart)
@@ -70,9 +73,12 @@ class ApplyHandlers(Handling):
         longest_s = longest_wait_s(planned.objects, self.ready_timeout_s)
         wait, progress = await step.wait(command.wait_timeout_s or longest_s), step.progress("apply")
         async with step.showing_remains():
+            applying = step.applying(wait, progress, rehearses=True)
+            if not await step.on_its_links(planned, wait, progress, applying):
+                return NotYet(AGAIN_S)
             if not step.is_applied:
                 await _check_contracts(step, planned)
-                await step.apply(planned, step.applying(wait, progress, rehearses=True))
+                await step.apply(planned, applying)
             # Until the new objects are ready, the old ones serve.
             wanted = {each.key for each in planned.objects}
             before = autoscalers_in(step.release)

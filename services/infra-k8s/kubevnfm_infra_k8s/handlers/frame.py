@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -11,7 +11,7 @@ from typing import Final, Protocol, TypeVar
 
 from kubevnfm_clients.ports import CloudIdentities, VimDirectory
 from kubevnfm_events import VimConnection
-from kubevnfm_events.objects import ChartOrder, ObjectsApplied, ObjectsOrder
+from kubevnfm_events.objects import ChartOrder, NetworkAttachment, ObjectsApplied, ObjectsOrder
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_secrets import KeyRing
@@ -21,7 +21,8 @@ from kubevnfm_worker.outcome import NotYet, Outcome, StepContext, nothing_made
 from kubevnfm_infra_k8s.domain.capi.contract import GROUPS as CAPI_GROUPS
 from kubevnfm_infra_k8s.domain.changing.applying import ApplyRun, awaited
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
-from kubevnfm_infra_k8s.domain.errors import AccessRefused, StillWaiting, WithRemains
+from kubevnfm_infra_k8s.domain.errors import AccessRefused, LinkNotReady, StillWaiting, WithRemains
+from kubevnfm_infra_k8s.domain.links.attaching import address_of
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.planning.plan import Plan, plan, with_namespace
 from kubevnfm_infra_k8s.domain.ports import (
@@ -29,6 +30,8 @@ from kubevnfm_infra_k8s.domain.ports import (
     Clusters,
     Deletions,
     Expressions,
+    LinkUse,
+    LinkUses,
     Releases,
     SharedObjects,
     Sources,
@@ -76,6 +79,7 @@ class Handling:
     deletions: Deletions
     policy: PolicyGate
     expressions: Expressions
+    links: LinkUses
     clock: Clock
     wait_s: float = 20.0
     settle_s: float = 5.0
@@ -238,6 +242,35 @@ class Step:
             )
             raise
 
+    async def on_its_links(self, planned: Plan, wait: ReadinessWait, progress: Progress, run: ApplyRun) -> bool:
+        """Return whether the virtual links of the objects are ready, after a wait for them; False: call again.
+
+        The namespaces of their workloads are applied first, since links have objects there. Raises LinkNotReady.
+        """
+        has_begun = self.is_applied or self.release.stages.attempt == self.attempt
+        if not planned.attachments or has_begun:
+            return True
+        places = {key.namespace for key in planned.attachments}
+        known = {entry.key for entry in self.release.entries if entry.uid}
+        namespaces = [
+            each
+            for each in planned.objects
+            if each.key.kind == "Namespace" and not each.key.is_custom and each.key.name in places
+        ]
+        mine, uses = self.release.vnf_instance_id, link_uses(planned.attachments)
+        if any(each.key not in known for each in namespaces):
+            first = replace(planned, objects=namespaces, without_workload=())
+            self.release = await run.apply(first, self.release, applied_by=self.release.applied_by)
+            # A link that has waited for its namespace begins again.
+            await self.handling.links.hold(mine, uses)
+        waits = await self.handling.links.waited_for(mine, list(uses), within_s=self.handling.wait_s)
+        if not waits:
+            return True
+        if wait.left_s() <= 0:
+            raise LinkNotReady(waits)
+        await progress.on("virtual links", f"waits for {waits}", done=0, total=len(uses))
+        return False
+
     async def begin(self) -> None:
         """Store that this attempt changes objects from now on, for a call that fails later. Raises RevisionConflict."""
         if not self.is_applied:
@@ -306,6 +339,18 @@ class Step:
         cloud_secrets(planned.objects)
         self.release = await self.handling.releases.save(self.release)
         return await self.cloud_secret_run().with_secrets(planned, self.release)
+
+
+def link_uses(attachments: Mapping[ObjectKey, Sequence[NetworkAttachment]]) -> Mapping[str, LinkUse]:
+    """Return the use of each virtual link: the namespaces of the workloads, and the addresses that they fix."""
+    namespaces: dict[str, set[str]] = {}
+    addresses: dict[str, set[str]] = {}
+    for key, networks in attachments.items():
+        for each in networks:
+            namespaces.setdefault(each.virtual_link_id, set()).add(key.namespace)
+            fixed = {address_of(each.ip_address)} if each.ip_address is not None else set()
+            addresses.setdefault(each.virtual_link_id, set()).update(fixed)
+    return {link_id: LinkUse(sorted(found), sorted(addresses[link_id])) for link_id, found in namespaces.items()}
 
 
 H = TypeVar("H", bound=Handling)

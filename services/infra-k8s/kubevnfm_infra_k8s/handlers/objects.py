@@ -8,9 +8,12 @@ from kubevnfm_infra_k8s.handlers.applying import ApplyHandlers
 from kubevnfm_infra_k8s.handlers.changing import ChangeHandlers
 from kubevnfm_infra_k8s.handlers.cluster_updates import ClusterUpdateHandlers
 from kubevnfm_infra_k8s.handlers.deleting import DeletionHandlers
+from kubevnfm_infra_k8s.handlers.links import LinkHandlers
 from kubevnfm_infra_k8s.handlers.management import ManagementHandlers
 
 
 @dataclass(frozen=True)
-class ObjectHandlers(ApplyHandlers, ChangeHandlers, DeletionHandlers, ClusterUpdateHandlers, ManagementHandlers):
+class ObjectHandlers(
+    ApplyHandlers, ChangeHandlers, DeletionHandlers, LinkHandlers, ClusterUpdateHandlers, ManagementHandlers
+):
     """Handles each command that needs no watches of workload clusters."""

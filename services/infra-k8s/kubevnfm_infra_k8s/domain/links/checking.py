@@ -13,13 +13,11 @@ from kubevnfm_kit.kubernetes_names import is_of_kubernetes
 from kubevnfm_infra_k8s.domain.links.record import Link, differences
 from kubevnfm_infra_k8s.domain.links.spec import LinkSpec, Places
 from kubevnfm_infra_k8s.domain.links.subnets import overlaps_with
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, labels_of
+from kubevnfm_infra_k8s.domain.objects import PRIMARY_NETWORK_LABEL, Body, ObjectKey, Resource, labels_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 
 NAMESPACES: Final = Resource("v1", "Namespace", "namespaces", namespaced=False)
-PRIMARY_LABEL: Final = "k8s.ovn.org/primary-user-defined-network"
-"""On a namespace from its creation on: its pods have a primary network of their own."""
 _MOST_SHOWN: Final = 200
 
 
@@ -77,8 +75,8 @@ async def check_primary(cluster: Cluster, namespaces: Sequence[str]) -> None:
     """Raise Unprocessable for a namespace that was not created for a primary network (MC-093)."""
     for each in namespaces:
         there = await namespace(cluster, each)
-        if there is not None and PRIMARY_LABEL not in labels_of(there):
-            raise Unprocessable("namespaces", f"namespace {each} was created without the label {PRIMARY_LABEL}")
+        if there is not None and PRIMARY_NETWORK_LABEL not in labels_of(there):
+            raise Unprocessable("namespaces", f"namespace {each} was created without the label {PRIMARY_NETWORK_LABEL}")
 
 
 async def namespace(cluster: Cluster, name: str) -> Body | None:

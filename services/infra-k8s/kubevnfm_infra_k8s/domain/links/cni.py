@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, ClassVar, Final, Literal
 
 from kubevnfm_kit.foreign_json import read_foreign
@@ -13,7 +14,9 @@ from pydantic import BeforeValidator, Field, field_validator
 from kubevnfm_infra_k8s.domain.links.spec import (
     NAD,
     RESOURCE_NAME,
+    Addressing,
     ApiKind,
+    Definition,
     Dns,
     Fault,
     LinkBody,
@@ -28,7 +31,7 @@ from kubevnfm_infra_k8s.domain.links.spec import (
     nad,
     network_configuration,
 )
-from kubevnfm_infra_k8s.domain.links.subnets import Network, ipam_faults, ipam_networks
+from kubevnfm_infra_k8s.domain.links.subnets import Network, ipam_faults, ipam_gateways, ipam_networks
 
 _OPERATOR_API: Final = "sriovnetwork.openshift.io/v1"
 _MOST_PLUGINS: Final = 16
@@ -143,15 +146,34 @@ class NadSpec(LinkSpec):
         for form, plugin in self._typed():
             yield from plugin.address_faults(form)
 
+    def definition(self, name: str, places: Places) -> Definition:
+        return Definition(name)
+
+    @property
+    def addressing(self) -> Addressing:
+        if self.config is None:
+            form, plugin = next(self._typed())
+            return _addressing(plugin.ipam, has_macs=form != "ipvlan")
+        plugins = self._plugins()
+        ipam = next((dict(one["ipam"]) for one in plugins if isinstance(one.get("ipam"), Mapping)), None)
+        abilities = [one["capabilities"] for one in plugins if isinstance(one.get("capabilities"), Mapping)]
+        found = _addressing(ipam, has_macs=any(each.get("mac") for each in abilities))
+        if not any(each.get("ips") for each in abilities):
+            return replace(found, why_no_address="no plug-in of config has the capability ips")
+        return found
+
     def subnets(self) -> Sequence[tuple[str, Network]]:
         if self.config is None:
             return [found for form, plugin in self._typed() for found in plugin.networks(form)]
-        read = read_foreign(self.config) if isinstance(self.config, str) else self.config
         found: list[tuple[str, Network]] = []
-        for plugin in read.get("plugins", [read]):
+        for plugin in self._plugins():
             if isinstance(plugin.get("ipam"), Mapping):
                 found += ipam_networks(plugin["ipam"], "config/ipam")
         return found
+
+    def _plugins(self) -> Sequence[JsonMapping]:
+        read = read_foreign(self.config) if isinstance(self.config, str) else self.config
+        return list(read.get("plugins", [read])) if isinstance(read, Mapping) else []
 
     def _typed(self) -> Iterator[tuple[str, _Addressed]]:
         for form, plugin in (("bridge", self.bridge), ("macvlan", self.macvlan), ("ipvlan", self.ipvlan)):
@@ -198,6 +220,14 @@ class _ByOperator(LinkSpec, _Addressed):
         yield from self.address_faults()
         if self.operator and self.dns is not None:
             yield "dns", "the operator's object has no DNS configuration: use operator: false"
+
+    def definition(self, name: str, places: Places) -> Definition:
+        # The operator gives the definition the name of its own object, and these are all in one namespace.
+        return Definition(name, is_by_namespace=self.operator)
+
+    @property
+    def addressing(self) -> Addressing:
+        return _addressing(self.ipam, has_macs=True)
 
     def subnets(self) -> Sequence[tuple[str, Network]]:
         return self.networks()
@@ -337,6 +367,16 @@ def capabilities_of(ipam: JsonMapping | None, *, has_macs: bool) -> JsonObject:
     """Return what pods may ask of an interface: an address if the addresses are static, and a MAC (MC-092)."""
     ips = {"ips": True} if ipam is not None and ipam.get("type") == "static" else {}
     return {"capabilities": {**ips, **({"mac": True} if has_macs else {})}}
+
+
+def _addressing(ipam: JsonMapping | None, *, has_macs: bool) -> Addressing:
+    is_static = ipam is not None and ipam.get("type") == "static"
+    return Addressing(
+        why_no_address="" if is_static else "the ipam of the link is not static",
+        why_no_mac="" if has_macs else "the plug-in of the link takes no MAC address",
+        needs_prefix=is_static,
+        gateways=ipam_gateways(ipam),
+    )
 
 
 def _some(capabilities: JsonObject) -> JsonObject:

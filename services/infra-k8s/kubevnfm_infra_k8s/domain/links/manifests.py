@@ -10,7 +10,17 @@ from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_kit.kubernetes_names import is_label
 from pydantic import Field
 
-from kubevnfm_infra_k8s.domain.links.spec import ApiKind, Fault, LinkBody, LinkSpec, Places
+from kubevnfm_infra_k8s.domain.links.spec import (
+    NAD,
+    Addressing,
+    ApiKind,
+    Definition,
+    Fault,
+    LinkBody,
+    LinkSpec,
+    Places,
+    Unattachable,
+)
 from kubevnfm_infra_k8s.domain.objects import BUILT_IN_GROUPS, field_at, group_of
 
 _MOST_OBJECTS: Final = 50
@@ -39,6 +49,16 @@ class ManifestsSpec(LinkSpec):
 
     def objects(self, name: str, places: Places) -> Sequence[LinkBody]:
         return [LinkBody(each) for each in self.objects_]
+
+    def definition(self, name: str, places: Places) -> Definition:
+        found = [each["metadata"] for each in self.objects_ if (each["apiVersion"], each["kind"]) == NAD]
+        if len(found) != 1:
+            raise Unattachable(f"one {NAD[1]} expected among the objects of the link, found {len(found)}")
+        return Definition(found[0]["name"], found[0].get("namespace", ""))
+
+    @property
+    def addressing(self) -> Addressing:
+        return Addressing(*2 * ("the objects of the link are as they were given",))
 
     def named_namespaces(self) -> Sequence[tuple[str, str]]:
         return [

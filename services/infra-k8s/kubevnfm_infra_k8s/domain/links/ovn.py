@@ -13,9 +13,11 @@ from pydantic import Field, ValidationInfo, field_validator
 from kubevnfm_infra_k8s.domain.links.spec import (
     CNI_VERSION,
     NAD,
+    Addressing,
     ApiKind,
     Cidr,
     Cidrs,
+    Definition,
     Dns,
     Fault,
     LinkBody,
@@ -118,6 +120,16 @@ class Ovn4nfvSpec(LinkSpec):
         config = {"cniVersion": CNI_VERSION, "name": "ovn4nfv-k8s-plugin", "type": "ovn4nfvk8s-cni"}
         shared = [LinkBody(nad(_NETWORK_OBJECT, each, config).body, is_shared=True) for each in places.namespaces]
         return [LinkBody(network), *shared]
+
+    def definition(self, name: str, places: Places) -> Definition:
+        return Definition(_NETWORK_OBJECT)
+
+    @property
+    def addressing(self) -> Addressing:
+        subnets = [*self.ipv4_subnets, *self.ipv6_subnets]
+        gateways = [each.gateway.partition("/")[0] for each in subnets if each.gateway]
+        ranges = [part for each in subnets for part in (each.exclude_ips or "").split()]
+        return Addressing(gateways=gateways, excluded=[*ranges, *gateways])
 
     def subnets(self) -> Sequence[tuple[str, Network]]:
         return [
@@ -282,6 +294,18 @@ class KubeOvnSpec(LinkSpec):
             LinkBody({"apiVersion": _KUBE_OVN, "kind": "Subnet", "metadata": {"name": name}, "spec": spec}),
         ]
 
+    def definition(self, name: str, places: Places) -> Definition:
+        return Definition(name, places.links)
+
+    @property
+    def addressing(self) -> Addressing:
+        # Without one, Kube-OVN takes the first address of a subnet.
+        blocks = [read_network(part) for part in self.cidr_block]
+        gateways = [each.partition("/")[0] for each in self.gateway] or [
+            str(each.network_address + min(1, each.num_addresses - 1)) for each in blocks
+        ]
+        return Addressing(gateways=gateways, excluded=[*self.exclude_ips, *gateways])
+
     def subnets(self) -> Sequence[tuple[str, Network]]:
         return [("cidrBlock", read_network(part)) for part in self.cidr_block]
 
@@ -398,6 +422,17 @@ class UdnSpec(LinkSpec):
             ]
         selector = {"matchLabels": {self.namespace_label(name): LABEL_VALUE}}
         return [LinkBody({**_udn(self._kind, name), "spec": {"namespaceSelector": selector, "network": network}})]
+
+    def definition(self, name: str, places: Places) -> Definition | None:
+        return None if self.role == "Primary" else Definition(name)
+
+    @property
+    def addressing(self) -> Addressing:
+        has_none = not self.subnets_
+        return Addressing(
+            why_no_address="" if has_none else "OVN-Kubernetes gives the addresses of its subnets",
+            needs_prefix=has_none,
+        )
 
     def subnets(self) -> Sequence[tuple[str, Network]]:
         return [(f"subnets[{index}]", read_network(each.cidr)) for index, each in enumerate(self.subnets_)]

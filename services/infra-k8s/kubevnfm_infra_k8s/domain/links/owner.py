@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from kubevnfm_clients.multicloud.links import CreatedLink, LinkRequest, VirtualLink
+from kubevnfm_clients.multicloud.networks import AttachRequest
 from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events import VimConnection
+from kubevnfm_events.objects import NetworkAttachment
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import BeingRemoved, Conflict, InUse, NotFound, Unprocessable
 from kubevnfm_kit.ids import new_id
 from kubevnfm_store.port import AlreadyExists
 from kubevnfm_store.races import repeat_lost_writes
 
+from kubevnfm_infra_k8s.domain.links.attaching import attachments
 from kubevnfm_infra_k8s.domain.links.checking import (
     check_free,
     check_namespaces,
@@ -85,15 +88,37 @@ class VirtualLinks:
             await self.work.decided(link_id, within_s=wait_s)
         return (await self._link(link_id)).shown()
 
+    async def attach(self, asked: AttachRequest) -> tuple[NetworkAttachment, ...]:
+        """Return the interfaces of an instance with what its pods need to know of the links; nothing is taken.
+
+        Raises: Unprocessable, ConflictingInput.
+        """
+        ids = dict.fromkeys(each.virtual_link_id for each in asked.networks)
+        found = {each: link for each in ids if (link := await self.records.get(each)) is not None}
+        return await asyncio.to_thread(
+            attachments, asked.networks, found, vim_id=asked.vim_id, reference=asked.reference
+        )
+
     async def hold(
-        self, link_id: str, reference: str, namespaces: Sequence[str], *, wait_s: float = 0.0
+        self,
+        link_id: str,
+        reference: str,
+        namespaces: Sequence[str] | None,
+        *,
+        addresses: Sequence[str] = (),
+        wait_s: float = 0.0,
     ) -> VirtualLink:
-        """Have the reference among those of the link. Raises NotFound, BeingRemoved, Unprocessable, Conflict."""
+        """Have the reference among those of the link.
+
+        ``namespaces``: None for those that it has; ``addresses``: those that its user fixes.
+
+        Raises NotFound, BeingRemoved, Unprocessable, Conflict.
+        """
         link = await self._link(link_id)
         if namespaces:
             check_permitted(_places(namespaces), await self.regions.region(link.cloud_region_id))
-        await self._check_primary(link.read_spec(), link.vim_id, namespaces)
-        link = await self._taken(link_id, reference, namespaces)
+        await self._check_primary(link.read_spec(), link.vim_id, namespaces or ())
+        link = await self._taken(link_id, reference, namespaces, addresses)
         self.work.wake(link_id)
         present = await self.work.decided(link_id, within_s=wait_s)
         return (present or link).shown()
@@ -158,14 +183,19 @@ class VirtualLinks:
                 await check_primary(cluster, namespaces)
 
     @repeat_lost_writes
-    async def _taken(self, link_id: str, reference: str, namespaces: Sequence[str] | None) -> Link:
+    async def _taken(
+        self, link_id: str, reference: str, namespaces: Sequence[str] | None, addresses: Sequence[str] = ()
+    ) -> Link:
         link = await self._link(link_id)
         if link.is_removed:
             raise BeingRemoved(f"virtual link {link.name} is being removed: try again once it is gone")
         if reference not in link.references and len(link.holders) >= MOST_HOLDERS:
             raise Conflict(f"virtual link {link.name} has {MOST_HOLDERS} references, which is the most")
         wanted = link.namespaces_of(reference) if namespaces is None else namespaces
-        changed = link.with_holder(reference, wanted, now=rfc3339(self.clock.now()))
+        for address in addresses:
+            if (holder := link.holder_of_address(address, other_than=reference)) is not None:
+                raise Conflict(f"{address} of virtual link {link.name} is in use by {holder}")
+        changed = link.with_holder(reference, wanted, addresses=addresses, now=rfc3339(self.clock.now()))
         check_namespaces(link.read_spec(), changed.namespaces)
         return await self._write(changed)
 

@@ -19,6 +19,10 @@ class LinkRecords(Protocol):
         """Return the link of this name in a region."""
         ...
 
+    async def held_by(self, reference: str) -> Sequence[Link]:
+        """Return the links that a user holds."""
+        ...
+
     async def in_region(self, vim_id: str) -> Sequence[Link]: ...
 
     async def page(self, filters: Mapping[str, str], *, limit: int, after: str | None) -> Sequence[Link]:

@@ -34,6 +34,8 @@ class Holder(_Model):
 
     reference: str
     namespaces: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    """Those that it has fixed for its interfaces."""
 
 
 class LinkObject(_Model):
@@ -148,10 +150,23 @@ class Link(_Model):
         """Return the namespaces of one user."""
         return next((each.namespaces for each in self.holders if each.reference == reference), ())
 
-    def with_holder(self, reference: str, namespaces: Sequence[str], *, now: str) -> Link:
+    def addresses_of(self, reference: str) -> tuple[str, ...]:
+        """Return the addresses that one user has fixed."""
+        return next((each.addresses for each in self.holders if each.reference == reference), ())
+
+    def holder_of_address(self, address: str, *, other_than: str) -> str | None:
+        """Return the user that has fixed an address, if it is another one."""
+        return next(
+            (each.reference for each in self.holders if address in each.addresses and each.reference != other_than),
+            None,
+        )
+
+    def with_holder(
+        self, reference: str, namespaces: Sequence[str], *, addresses: Sequence[str] = (), now: str
+    ) -> Link:
         """Return the link with this user. Its objects are checked again: a new user repairs what others have changed."""
         others = [each for each in self.holders if each.reference != reference]
-        changed = self.model_copy(update={"holders": (*others, _holder(reference, namespaces))})
+        changed = self.model_copy(update={"holders": (*others, _holder(reference, namespaces, addresses))})
         return changed.asked_again(now)
 
     def without_holder(self, reference: str, *, now: str) -> Link:
@@ -196,8 +211,10 @@ class Link(_Model):
         )  # fmt: skip
 
 
-def _holder(reference: str, namespaces: Sequence[str]) -> Holder:
-    return Holder(reference=reference, namespaces=tuple(sorted(set(namespaces))))
+def _holder(reference: str, namespaces: Sequence[str], addresses: Sequence[str] = ()) -> Holder:
+    return Holder(
+        reference=reference, namespaces=tuple(sorted(set(namespaces))), addresses=tuple(sorted(set(addresses)))
+    )
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,10 @@ Address = Annotated[Text, AfterValidator(_address)]
 Addresses = Annotated[tuple[Text, ...], AfterValidator(_addresses)]
 
 
+class Unattachable(Exception):
+    """Pods cannot name the link."""
+
+
 @dataclass(frozen=True)
 class Places:
     """The namespaces of a link."""
@@ -70,6 +74,31 @@ class Places:
     """The region's, for objects that are not in the namespaces of users."""
     sriov: str = "sriov-network-operator"
     """The region's, of the SR-IOV network operator."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The NetworkAttachmentDefinition by which pods name a link."""
+
+    name: str
+    namespace: str = ""
+    """Empty: that of the pod."""
+    is_by_namespace: bool = False
+    """Whether a dash and the namespace of the pod follow in the name."""
+
+
+@dataclass(frozen=True)
+class Addressing:
+    """The addresses that an interface may ask of a link (MC-092)."""
+
+    why_no_address: str = ""
+    """Why the link cannot fix an address; empty: it can."""
+    why_no_mac: str = ""
+    needs_prefix: bool = False
+    """Whether a fixed address has its prefix length, since the link has no subnet that says it."""
+    gateways: Sequence[str] = ()
+    excluded: Sequence[str] = ()
+    """Addresses and ranges: ``a``, ``a..b``."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +137,18 @@ class LinkSpec(Part):
     @abstractmethod
     def objects(self, name: str, places: Places) -> Sequence[LinkBody]:
         """Return the objects of the link, in their order."""
+
+    @abstractmethod
+    def definition(self, name: str, places: Places) -> Definition | None:
+        """Return how pods name the link; None if they do not: it is the primary network of their namespace.
+
+        Raises Unattachable.
+        """
+
+    @property
+    @abstractmethod
+    def addressing(self) -> Addressing:
+        """The addresses that an interface may ask of the link."""
 
     def named_namespaces(self) -> Sequence[tuple[str, str]]:
         """Return the namespaces that the spec itself names, each with its place in it."""

@@ -136,6 +136,26 @@ def ipam_faults(ipam: JsonMapping, place: str) -> Iterator[tuple[str, str]]:
                     yield f"{around}/{name}", str(error)
 
 
+def ipam_gateways(ipam: JsonMapping | None) -> Sequence[str]:
+    """Return the gateways that a CNI configuration of addresses names."""
+    if ipam is None:
+        return ()
+    addresses = ipam.get("addresses") if ipam.get("type") == "static" else None
+    holders = [holder for _, holder, _ in _ipam_subnets(ipam, "")]
+    holders += [each for each in (addresses if isinstance(addresses, list) else []) if isinstance(each, Mapping)]
+    return list(dict.fromkeys(str(each["gateway"]) for each in [ipam, *holders] if each.get("gateway")))
+
+
+def in_ranges(address: Address, ranges: Sequence[str]) -> bool:
+    """Return whether an address is among checked ranges: ``a``, ``a..b``."""
+    for text in ranges:
+        first, _, last = text.partition("..")
+        begin, end = ip_address(first), ip_address(last or first)
+        if begin.version == address.version and int(begin) <= int(address) <= int(end):
+            return True
+    return False
+
+
 def _ipam_subnets(ipam: JsonMapping, place: str) -> Iterator[tuple[str, JsonMapping, str]]:
     """Yield each place with a subnet: the place, the object there, and the member that has the subnet."""
     if ipam.get("type") == "whereabouts" and "range" in ipam:

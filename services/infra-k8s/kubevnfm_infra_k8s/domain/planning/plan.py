@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kubevnfm_events.objects import ObjectsOrder, VduTarget
+from kubevnfm_csar.networked_workloads import networked_workloads
+from kubevnfm_events.objects import NetworkAttachment, ObjectsOrder, VduTarget
 
 from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
 from kubevnfm_infra_k8s.domain.capi.topology import topology_vdus, with_topology_replicas
 from kubevnfm_infra_k8s.domain.errors import Forbidden, UnknownKinds
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, Wanted, digest_of, labels_of
-from kubevnfm_infra_k8s.domain.planning.preparing import placed, prepared
+from kubevnfm_infra_k8s.domain.objects import (
+    INSTANCE_LABEL,
+    PRIMARY_NETWORK_LABEL,
+    Body,
+    ObjectKey,
+    Resource,
+    Wanted,
+    digest_of,
+    labels_of,
+)
+from kubevnfm_infra_k8s.domain.planning.networks import with_networks
+from kubevnfm_infra_k8s.domain.planning.preparing import labelled, placed, prepared
 from kubevnfm_infra_k8s.domain.planning.replicas import without_autoscaled_replicas
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reading.claims import with_present_marks
@@ -35,6 +46,8 @@ class Plan:
     """Whether the cluster serves all kinds before any of these objects is applied."""
     without_workload: Sequence[VduTarget] = ()
     """VDUs that none of the files implements: they have no VNFCs."""
+    attachments: Mapping[ObjectKey, Sequence[NetworkAttachment]] = field(default_factory=dict)
+    """The interfaces on virtual links, by workload."""
 
     @property
     def has_cluster(self) -> bool:
@@ -65,6 +78,9 @@ async def plan(
     namespace = namespace_of_all(namespaced, asked=order.namespace, multi=order.multi_namespace)
     objects: list[Wanted] = []
     implemented = list(vdus.values())
+    workloads, _ = networked_workloads([each.body for each in manifests], order.networks, order.vdus)
+    networked = {manifests[each.position]: each for each in workloads}
+    attachments: dict[ObjectKey, Sequence[NetworkAttachment]] = {}
     for each in manifests:
         # The reader of an order has refused namespaces that it does not allow.
         is_apart = order.multi_namespace or each.artifact is not None
@@ -82,6 +98,9 @@ async def plan(
             if known[each].is_persistent
             else placed(each, namespace=place)
         )
+        if each in networked:
+            body = with_networks(body, networked[each], place)
+            attachments[each.key(place)] = [network for _, network in networked[each].networks]
         in_topology: Sequence[VduTarget] = ()
         if is_cluster(each.key(place)):
             body = with_topology_replicas(body, order.vdus)
@@ -103,9 +122,10 @@ async def plan(
         )
     return Plan(
         namespace,
-        await without_autoscaled_replicas(cluster, await with_present_marks(cluster, objects)),
+        await without_autoscaled_replicas(cluster, await with_present_marks(cluster, _labelled(objects, attachments))),
         all_served=all(served.values()),
         without_workload=vdus_without_workload(implemented, order.vdus),
+        attachments=attachments,
     )
 
 
@@ -124,4 +144,19 @@ async def with_namespace(planned: Plan, cluster: Cluster, vnf_instance_id: str, 
     manifest = Manifest("", 1, {"apiVersion": key.api_version, "kind": key.kind, "metadata": {"name": key.name}})
     body = prepared(manifest, namespace="", vnf_instance_id=vnf_instance_id, operation_id=operation_id)
     made = Wanted(key, body, _NAMESPACES, "the order", digest_of(manifest.body), is_implied=True)
-    return replace(planned, objects=[made, *planned.objects])
+    return replace(planned, objects=[*_labelled([made], planned.attachments), *planned.objects])
+
+
+def _labelled(
+    objects: Sequence[Wanted], attachments: Mapping[ObjectKey, Sequence[NetworkAttachment]]
+) -> Sequence[Wanted]:
+    """Return the objects with the label on namespaces whose pods are on a primary network of their own."""
+    primary = {
+        key.namespace for key, networks in attachments.items() if any(not each.link.definition for each in networks)
+    }
+    return [
+        replace(each, body=labelled(each.body, {PRIMARY_NETWORK_LABEL: ""}))
+        if each.key.name in primary and each.key.kind == "Namespace" and not each.key.is_custom
+        else each
+        for each in objects
+    ]

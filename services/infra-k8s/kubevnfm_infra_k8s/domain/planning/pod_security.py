@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from kubevnfm_infra_k8s.domain.objects import POD_TEMPLATES, Body, annotations_of, field_at, group_of
+from kubevnfm_csar.pod_templates import POD_TEMPLATES
+
+from kubevnfm_infra_k8s.domain.objects import Body, annotations_of, field_at, group_of
 
 Violation = tuple[str, str]
 """The field's path in the pod, and what it has."""

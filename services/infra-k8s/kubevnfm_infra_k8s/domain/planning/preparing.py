@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
+from kubevnfm_csar.pod_templates import POD_TEMPLATES
+
 from kubevnfm_infra_k8s.domain.objects import (
     CLAIM_OF_ANNOTATION,
     INSTANCE_LABEL,
     MANAGED_BY,
     OPERATION_ANNOTATION,
-    POD_TEMPLATES,
     TACKER_LABEL,
     Body,
     group_of,

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kubevnfm_infra_k8s.domain.objects import POD_TEMPLATES, Body, group_of
+from kubevnfm_csar.pod_templates import POD_TEMPLATES
+
+from kubevnfm_infra_k8s.domain.objects import Body, group_of
 
 _TEXTS: Final = "texts"
 """An object whose values are texts."""

@@ -1,0 +1,30 @@
+"""Where objects of Kubernetes have the pods, or the machines of KubeVirt, that their controllers make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+ApiKind = tuple[str, str]
+"""API group and kind."""
+
+POD_TEMPLATES: Final[Mapping[ApiKind, tuple[str, ...]]] = {
+    ("", "Pod"): (),
+    ("", "PodTemplate"): ("template",),
+    ("", "ReplicationController"): ("spec", "template"),
+    ("apps", "DaemonSet"): ("spec", "template"),
+    ("apps", "Deployment"): ("spec", "template"),
+    ("apps", "ReplicaSet"): ("spec", "template"),
+    ("apps", "StatefulSet"): ("spec", "template"),
+    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
+    ("batch", "Job"): ("spec", "template"),
+}
+"""The path of what has a pod's ``metadata`` and ``spec``, by API group and kind: all kinds of Kubernetes that bear pods. It is not
+known which pods controllers make of custom resources."""
+MACHINE_TEMPLATES: Final[Mapping[ApiKind, tuple[str, ...]]] = {
+    ("kubevirt.io", "VirtualMachine"): ("spec", "template"),
+    ("kubevirt.io", "VirtualMachineInstance"): (),
+    ("kubevirt.io", "VirtualMachineInstanceReplicaSet"): ("spec", "template"),
+    ("pool.kubevirt.io", "VirtualMachinePool"): ("spec", "virtualMachineTemplate", "spec", "template"),
+}
+"""The same of what has the ``metadata`` and ``spec`` of a VirtualMachineInstance."""

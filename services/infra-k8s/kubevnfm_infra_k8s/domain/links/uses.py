@@ -1,0 +1,54 @@
+"""The virtual links of VNF instances: references that an instance takes and gives back (multicloud.md MC-086)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from kubevnfm_clients.multicloud.links import VNF_REFERENCE
+from kubevnfm_kit.errors import NotFound
+
+from kubevnfm_infra_k8s.domain.errors import LinkNotReady
+from kubevnfm_infra_k8s.domain.links.owner import VirtualLinks
+from kubevnfm_infra_k8s.domain.ports import LinkUse
+
+
+@dataclass(frozen=True)
+class InstanceLinks:
+    """`domain.ports.LinkUses`: each call may be repeated, also after a crash in the middle."""
+
+    links: VirtualLinks
+
+    async def hold(self, vnf_instance_id: str, uses: Mapping[str, LinkUse]) -> None:
+        for link_id, use in uses.items():
+            reference = f"{VNF_REFERENCE}{vnf_instance_id}"
+            await self.links.hold(link_id, reference, use.namespaces, addresses=use.addresses)
+
+    async def keep(self, vnf_instance_id: str, uses: Mapping[str, LinkUse]) -> Sequence[str]:
+        reference = f"{VNF_REFERENCE}{vnf_instance_id}"
+        released: list[str] = []
+        for link in await self.links.records.held_by(reference):
+            if link.id not in uses:
+                # Another process has released it meanwhile, or the link is being removed without it.
+                with suppress(NotFound):
+                    await self.links.release(link.id, reference)
+                released.append(link.id)
+            elif set(link.addresses_of(reference)) != set(uses[link.id].addresses):
+                await self.hold(vnf_instance_id, {link.id: uses[link.id]})
+        return released
+
+    async def waited_for(self, vnf_instance_id: str, link_ids: Sequence[str], *, within_s: float) -> str:
+        reference = f"{VNF_REFERENCE}{vnf_instance_id}"
+        for link_id in link_ids:
+            link = await self.links.work.decided(link_id, within_s=within_s)
+            if link is None or reference not in link.references:
+                raise LinkNotReady(f"virtual link {link_id} is not held: it was removed")
+            if link.status == "FAILED":
+                raise LinkNotReady(f"virtual link {link.name} is FAILED: {link.status_detail}")
+            if link.status == "DEGRADED":
+                # Only a request repairs what others have changed.
+                await self.links.hold(link_id, reference, None, addresses=link.addresses_of(reference))
+            if link.status != "READY" or not link.is_settled:
+                return f"virtual link {link.name} is {link.status}: {link.status_detail or 'it is being made'}"
+        return ""
