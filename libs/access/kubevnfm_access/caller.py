@@ -28,6 +28,7 @@ _OPERATORS_CHANGE: Final = (
     "/vnfpkgm/v1/subscriptions",
     "/multicloud/v1/virtual-links",
     "/multicloud/v1/persistent-volumes",
+    "/multicloud/v1/vnf_instances",
     f"{CALLBACK_PATH}/",
 )
 _FOR_MACHINES: Final = ("/health/", "/internal/", "/metrics")

@@ -93,7 +93,7 @@ async def lcm_api(
         apis: list[Subject] = [
             *(subject.add_to for subject in subjects),
             partial(add_vims, vims=vims, links=multicloud.links, volumes=multicloud.volumes),
-            partial(add_multicloud, services=multicloud),
+            partial(add_multicloud, services=multicloud, vnfs=subjects[0].services.requests),
         ]
         app = make_app(apis, context, backends.is_ready, backends.states, gate=gate, proxies=way)
         # The gateway opens last and closes first: every request finds its services running.

@@ -89,7 +89,7 @@ def an_app(*more: Subject) -> web.Application:
         partial(packages.add_to, services=nothing),
         partial(notifications.add_to, services=nothing),
         partial(vims.add_to, vims=nothing, links=nothing, volumes=nothing),
-        partial(multicloud.add_to, services=nothing),
+        partial(multicloud.add_to, services=nothing, vnfs=nothing),
         *more,
     ]
     return make_app(subjects, nothing, ready, {}, gate=Gate([]), proxies=Proxies())

@@ -16,6 +16,7 @@ import aiohttp
 from callers.documented import judge
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_clients.multicloud.errors import RegionUnavailable
 from kubevnfm_clients.multicloud.links import CreatedLink, LinkRequest, ReferenceRequest, VirtualLink
 from kubevnfm_clients.multicloud.region_views import KubernetesObject, RegionFeatures, RegionHealth
 from kubevnfm_clients.multicloud.regions import CloudRegion, Kubeconfig, ObjectsWanted, RegionPatch, RegionRequest
@@ -240,13 +241,33 @@ class TwinVims:
 
 
 class TwinRegions:
-    """A stand-in for the regions of vim-registry: there are none. The tests of the multi-cloud API have the service itself."""
+    """A stand-in for the regions of vim-registry: there are none until a test adds one. The tests of regions have the service."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, CloudRegion] = {}
+        self.away: set[str] = set()
+        """The ids of those that do not answer."""
+        self.objects: dict[str, KubernetesObject] = {}
+        """By ``<kind>/<name>``: what a region answers for one object."""
+
+    def add(self, region_id: str, vim_id: str, **changes: Any) -> None:
+        owner, _, name = region_id.partition("/")
+        facts = {
+            "id": region_id, "vim_id": vim_id, "cloud_owner": owner, "cloud_region": name, "endpoint": "https://k", "auth": "token",
+            "server_version": "v1.34.0", "sha256": "", "context": "c", "status": "ACTIVE", "status_reason": "",
+            "capabilities": (), "missing_permissions": (), "labels": {}, "kv": {}, "default_namespace_labels": {},
+            "protected_namespaces": (), "links_namespace": "default", "sriov_namespace": "s",
+            "other-connectivity-list": {}, "created_at": "2026-11-26T10:00:00Z", "updated_at": "2026-11-26T10:00:00Z",
+        }  # fmt: skip
+        self.by_id[region_id] = CloudRegion.model_validate({**facts, **changes})
 
     async def register(self, wanted: RegionRequest) -> tuple[CloudRegion, bool]:
         raise Unprocessable("kubeconfig", "no cluster answers")
 
     async def health(self, owner: str, region: str) -> RegionHealth:
-        raise self._missing(owner, region)
+        found = await self.get(owner, region)
+        is_away = found.id in self.away
+        return RegionHealth(reachable=not is_away, reason="no route" if is_away else "", server_version="v1.34.0")
 
     async def features(self, owner: str, region: str) -> RegionFeatures:
         raise self._missing(owner, region)
@@ -254,7 +275,10 @@ class TwinRegions:
     async def resources(
         self, owner: str, region: str, wanted: ObjectsWanted, *, limit: int, after: str | None = None
     ) -> Page[KubernetesObject]:
-        raise self._missing(owner, region)
+        if (await self.get(owner, region)).id in self.away:
+            raise RegionUnavailable(f"cloud region {owner}/{region} does not answer")
+        found = self.objects.get(f"{wanted.kind}/{wanted.name}")
+        return Page(() if found is None else (found,))
 
     async def change(self, owner: str, region: str, patch: RegionPatch, *, if_revision: int) -> CloudRegion:
         raise self._missing(owner, region)
@@ -266,10 +290,13 @@ class TwinRegions:
         raise self._missing(owner, region)
 
     async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[CloudRegion]:
-        return Page(())
+        wanted = filters.get("cloud_region_id")
+        return Page([one for one in self.by_id.values() if wanted in {one.id, one.cloud_region}])
 
     async def get(self, owner: str, region: str) -> CloudRegion:
-        raise self._missing(owner, region)
+        if (found := self.by_id.get(f"{owner}/{region}")) is None:
+            raise self._missing(owner, region)
+        return found
 
     def _missing(self, owner: str, region: str) -> NotFound:
         return NotFound(f"cloud region {owner}/{region} does not exist")
@@ -348,6 +375,7 @@ class World:
     store: FragileStore
     twins: ServiceTwins
     vims: TwinVims
+    regions: TwinRegions
     session: aiohttp.ClientSession
     folder: Path
     changes: list[OperationChanged] = field(default_factory=list)
@@ -538,7 +566,7 @@ async def lcm_world(
 
     ``limits`` are those of its listener; ``clock`` defaults to the system clock; ``changes`` are settings.
     """
-    vims, starting = TwinVims(), ExitStack()
+    vims, regions, starting = TwinVims(), TwinRegions(), ExitStack()
     async with storage.kind.open(folder / "store.db") as store, InProcessBus(storage.ring, drain_s=1.0) as bus:
         twins = ServiceTwins(bus)
         with starting:
@@ -552,12 +580,12 @@ async def lcm_world(
                     Backends(bus, store, storage.ring, clock or SystemClock()),
                     vims=vims,
                     node_logs=TwinLogs(),
-                    multicloud=MultiCloudServices(TwinRegions(), TwinLinks(), TwinVolumes()),
+                    multicloud=MultiCloudServices(regions, TwinLinks(), TwinVolumes()),
                     limits=limits,
                 ) as running,
                 aiohttp.ClientSession() as session,
             ):
-                world = World(f"http://127.0.0.1:{running.port}", bus, store, twins, vims, session, folder)
+                world = World(f"http://127.0.0.1:{running.port}", bus, store, twins, vims, regions, session, folder)
                 await bus.consume_events("tests.changes", ["lcm.operation.changed"], world.keep)
                 starting.close()
                 yield world

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 from callers.documented import Documented
@@ -95,7 +96,9 @@ async def link_gateway(lab: LabCluster, folder: Path, *kinds: str) -> AsyncItera
         context = HttpContext(
             store=store, ring=ring, clock=SystemClock(), public_url=None, internal_token=_TOKEN, page_size=100
         )
-        subjects = [partial(routes.add_to, services=MultiCloudServices(TwinRegions(), client, TwinVolumes()))]
+        no_vnfs: Any = None
+        owners = MultiCloudServices(TwinRegions(), client, TwinVolumes())
+        subjects = [partial(routes.add_to, services=owners, vnfs=no_vnfs)]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
         document = Documented(make_document(app, DOCUMENT, version="tested"))
         async with serving(app, host="127.0.0.1", port=0) as port:

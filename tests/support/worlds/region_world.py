@@ -90,9 +90,10 @@ async def region_world(
             internal_token=TOKEN,
             page_size=100,
         )
+        no_vnfs: Any = None
         links, volumes = TwinLinks(), TwinVolumes()
         subjects = [
-            partial(routes.add_to, services=MultiCloudServices(client, links, volumes)),
+            partial(routes.add_to, services=MultiCloudServices(client, links, volumes), vnfs=no_vnfs),
             partial(vims.add_to, vims=HttpVims(registry.url, TOKEN, session), links=links, volumes=volumes),
         ]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())

@@ -116,7 +116,9 @@ async def _gateway(ground: VolumeGround, store: SqliteStore, ring: KeyRing) -> A
         context = HttpContext(
             store=store, ring=ring, clock=SystemClock(), public_url=None, internal_token=_TOKEN, page_size=100
         )
-        subjects = [partial(routes.add_to, services=MultiCloudServices(TwinRegions(), TwinLinks(), client))]
+        no_vnfs: Any = None
+        owners = MultiCloudServices(TwinRegions(), TwinLinks(), client)
+        subjects = [partial(routes.add_to, services=owners, vnfs=no_vnfs)]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
         document = Documented(make_document(app, DOCUMENT, version="tested"))
         async with serving(app, host="127.0.0.1", port=0) as port:

@@ -19,7 +19,7 @@ from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.rounds import Rounds
 from kubevnfm_worker.worker import CommandWorker
 
-from kubevnfm_lcm_api.lifecycle.core import instance, occurrence, progress, rotation
+from kubevnfm_lcm_api.lifecycle.core import cloud_place, instance, occurrence, progress, rotation
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.core.dependencies import IS_WITHDRAWING
 from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
@@ -54,6 +54,8 @@ INDEXES = {
         Index([instance.ON_UNREGISTERED_VIM], sparse=True),
         Index([instance.OF_WORKLOAD_CLUSTER], sparse=True),
         Index([rotation.ID], sparse=True),
+        Index([cloud_place.REGION], sparse=True),
+        Index([cloud_place.NAMESPACE], sparse=True),
     ],
     occurrence.COLLECTION: [
         Index(["startTime"]),

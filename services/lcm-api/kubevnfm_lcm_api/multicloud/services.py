@@ -1,4 +1,4 @@
-"""The services behind ``/multicloud/v1``: clients of the services that own its resources."""
+"""The services behind ``/multicloud/v1``: the life cycle of VNFs, and clients of the services that own its other resources."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from kubevnfm_clients.multicloud.regions import CloudRegions
 from kubevnfm_clients.multicloud.volumes import PersistentVolumes
 
 from kubevnfm_lcm_api.http.documents import Document
+from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 
 PREFIX: Final = "/multicloud/v1"
 DOCUMENT: Final = Document(
     "kubevnfm multi-cloud",
-    "Cloud regions, and what the VNFs in them share",
-    ("Cloud regions", "Virtual links", "Persistent volumes", "This document"),
+    "VNFs in cloud regions, and what they share",
+    ("VNF instances", "Cloud regions", "Virtual links", "Persistent volumes", "This document"),
     prefix=PREFIX,
 )
 """Each resource adds its heading."""
@@ -32,8 +33,14 @@ class MultiCloudServices:
 
 
 SERVICES: Final = web.AppKey("multicloud", MultiCloudServices)
+VNFS: Final = web.AppKey("multicloud-vnfs", RequestServices)
 
 
 def services(request: web.Request) -> MultiCloudServices:
     """Return the services behind a request."""
     return request.app[SERVICES]
+
+
+def vnfs(request: web.Request) -> RequestServices:
+    """Return what operations of VNFs are accepted with."""
+    return request.app[VNFS]

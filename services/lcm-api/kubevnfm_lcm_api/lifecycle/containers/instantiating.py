@@ -14,7 +14,7 @@ from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_events.objects import ChartOrder, HelmChart, Variables, VduTarget
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_secrets import Secret
-from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType, VnfInstance
+from kubevnfm_sol.lcm import InstantiateVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.containers.charts import chart_of
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft
@@ -73,7 +73,7 @@ async def cnf_draft(
         parameters,
         flavour,
         flavour.initial_counts(asked.request.instantiation_level_id),
-        vnf=record.vnf,
+        record=record,
         package=common.package,
         vim=common.vim,
         namespace=namespace,
@@ -98,7 +98,7 @@ def objects_order(
     flavour: Flavour,
     counts: Mapping[str, int],
     *,
-    vnf: VnfInstance,
+    record: InstanceRecord,
     package: PackageRef,
     vim: VimConnection,
     namespace: str | None,
@@ -113,7 +113,7 @@ def objects_order(
     Raises: InvalidInput naming the parameter; Unprocessable.
     """
     vdus = vdu_targets(flavour, parameters, counts)
-    chart = chart_of(vnf.id, flavour, parameters, vdus, files)
+    chart = chart_of(record.vnf.id, flavour, parameters, vdus, files)
     order = ChartOrder(
         package=package,
         vim=vim,
@@ -123,13 +123,13 @@ def objects_order(
         vdus=vdus,
         variables=variables,
     )
-    return with_attributes(order, parameters, vnf)
+    return with_attributes(order, parameters, record)
 
 
-def with_attributes(order: ChartOrder, parameters: Mapping[str, Any], vnf: VnfInstance) -> ChartOrder:
+def with_attributes(order: ChartOrder, parameters: Mapping[str, Any], record: InstanceRecord) -> ChartOrder:
     """Return the order with the attributes that additionalParams have as they are. Raises InvalidInput naming the parameter."""
     artifact = order_artifact_in(parameters)
-    given = {} if artifact is None else values_of(parameters, vnf, order)
+    given = {} if artifact is None else values_of(parameters, record, order)
     attributes = {"multi_namespace": flag(parameters, "multi_namespace"), "order_artifact": artifact, "values": given}
     return order.model_copy(update=attributes)
 

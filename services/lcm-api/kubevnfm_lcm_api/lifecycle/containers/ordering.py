@@ -18,9 +18,9 @@ from kubevnfm_events.objects import ObjectsOrder
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.kubernetes_names import is_label, is_of_kubernetes
 from kubevnfm_secrets import SECRET_NAMES, map_secrets
-from kubevnfm_sol.lcm import VnfInstance
 
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import CHART, DEF_FILES, ORDER_ARTIFACT, VALUES, variables_in
 
@@ -86,16 +86,18 @@ def ordered_namespace(parameters: Mapping[str, Any], instance_id: str) -> str:
     return namespace
 
 
-def values_of(parameters: Mapping[str, Any], vnf: VnfInstance, order: ObjectsOrder) -> dict[str, Any]:
+def values_of(parameters: Mapping[str, Any], record: InstanceRecord, order: ObjectsOrder) -> dict[str, Any]:
     """Return the values that additionalParams give, with those of the reserved names (MC-028)."""
+    place, vim_id = record.internals.multicloud, order.vim.vim_id or ""
+    owner, region = ("", vim_id) if place is None else place.key
     return {
         **parameters.get(VALUES, {}),
         "namespace": order.namespace,
-        "vnf_id": vnf.id,
-        "vnf_instance_name": vnf.vnf_instance_name or "",
-        "cloud_owner": "",
-        "cloud_region": order.vim.vim_id or "",
-        "cloud_region_id": order.vim.vim_id or "",
+        "vnf_id": record.vnf.id,
+        "vnf_instance_name": record.vnf.vnf_instance_name or "",
+        "cloud_owner": owner,
+        "cloud_region": region,
+        "cloud_region_id": vim_id if place is None else place.cloud_region_id,
         "csar_id": order.package.package_id,
     }
 

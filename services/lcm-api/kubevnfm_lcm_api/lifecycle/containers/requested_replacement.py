@@ -93,7 +93,7 @@ def replaced_cnf(
     scripts = scripts_of(flavour, OperationType.CHANGE_VNFPKG)
     vdus = vdu_targets(flavour, parameters, declared_counts(flavour, None, levels))
     wanted = vnf.order.model_copy(update={"package": package, "vdus": vdus, "variables": variables})
-    order = with_attributes(wanted, parameters, vnf.record.vnf)
+    order = with_attributes(wanted, parameters, vnf.record)
     return ReplaceCnfDraft(
         **{**vars(present), **vars(order), **script_fields(scripts, asked, vnf.record.vnf)},
         before_package=vnf.package,

@@ -97,7 +97,7 @@ class CnfUnderChange(UnderChange):
             parameters,
             self.flavour,
             self.counts_at(self.scale_levels),
-            vnf=self.record.vnf,
+            record=self.record,
             package=self.package,
             vim=self._vim,
             def_files=self.def_files,

@@ -56,6 +56,36 @@ class Acceptance:
         Raises Conflict if the instance was changed or claimed meanwhile, or if the operation would take away what other
         instances use, or would use what another operation takes away; Unprocessable as `check_networks`.
         """
+        found, claims = await self._occurrence(record, operation, draft, asked, flavour, secret_names, state)
+        await self._engine.accept(stored, found, claims)
+        return found.occ.id
+
+    async def accept_new(
+        self,
+        record: InstanceRecord,
+        draft: Draft,
+        asked: Asked[SolType],
+        *,
+        flavour: Flavour,
+        secret_names: Collection[str],
+    ) -> str:
+        """Store a new instance, claimed for its instantiation; return the occurrence's id. Raises as `accept`."""
+        state, operation = OperationState.STARTING, OperationType.INSTANTIATE
+        found, claims = await self._occurrence(record, operation, draft, asked, flavour, secret_names, state)
+        await self._engine.accept_new(record, found, claims)
+        return found.occ.id
+
+    async def _occurrence(
+        self,
+        record: InstanceRecord,
+        operation: OperationType,
+        draft: Draft,
+        asked: Asked[SolType],
+        flavour: Flavour | None,
+        secret_names: Collection[str],
+        state: OperationState,
+    ) -> tuple[OccurrenceRecord, dict[str, Any]]:
+        """Return the occurrence, and the further fields of the instance that are true from its claim on."""
         refusal = await self._engine.refusal(draft)
         if refusal is not None:
             raise refusal
@@ -86,8 +116,7 @@ class Acceptance:
         # A termination is never refused: it does without the machines.
         if operation is not OperationType.TERMINATE:
             check_networks(draft, occurrence.steps, has_networks=self._has_vnf_networks)
-        await self._engine.accept(stored, occurrence, _claims(record, draft, names))
-        return occurrence.occ.id
+        return occurrence, _claims(record, draft, names)
 
 
 def _claims(record: InstanceRecord, draft: Draft, names: Collection[str]) -> dict[str, Any]:

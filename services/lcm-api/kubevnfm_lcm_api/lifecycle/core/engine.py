@@ -14,7 +14,8 @@ Each handler finds by ids whether its write was done already.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -44,6 +45,7 @@ from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.drift import after_operation, drift_events
 from kubevnfm_lcm_api.lifecycle.core.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.instance_events import creation
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord, clean_up_id
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
 from kubevnfm_lcm_api.lifecycle.core.plan import StepState
@@ -102,30 +104,45 @@ class Engine:
         ``stored`` is the instance as the request was checked against it; ``claims`` are further fields of it that are
         true from this moment. Raises InstanceChanged, OperationRunning.
         """
-        occ = record.occ
-        last_event = InstanceRecord.from_document(stored.body).internals.last_news
-        document = record.model_copy(update={"follows": last_event}).document(self._ring)
-        wake_up = Envelope[Message](
-            data=AdvanceOperation(occurrence=document),
-            source=SOURCE,
-            id=derived_id("advance", occ.id),
-            subject=occ.vnf_instance_id,
-            operationid=occ.id,
-        )
-        accepted = self._accepting[occ.id] = asyncio.Event()
         try:
-            # The revision makes the claim exclusive: of two requests that read the same instance, one write fails.
-            await self._outbox.update(
-                instances.COLLECTION,
-                stored.id,
-                {**claims, "internal/currentOperation": occ.id},
-                if_revision=stored.revision,
-                events=[wake_up],
-            )
-            await self._insert(occ.id, document)
+            async with self._accepted(record, InstanceRecord.from_document(stored.body)) as wake_up:
+                # The revision makes the claim exclusive: of two requests that read the same instance, one write fails.
+                await self._outbox.update(
+                    instances.COLLECTION,
+                    stored.id,
+                    {**claims, "internal/currentOperation": record.occ.id},
+                    if_revision=stored.revision,
+                    events=[wake_up],
+                )
         except RevisionConflict:
             # Read again for the reason: the caller gets the id of the operation that was faster.
             raise await self._claim_error(stored.id) from None
+
+    async def accept_new(self, instance: InstanceRecord, record: OccurrenceRecord, claims: Mapping[str, Any]) -> None:
+        """Store a new instance, and its first operation: it exists with the operation or not at all."""
+        body = instance.with_internals(current_operation=record.occ.id).document(self._ring)
+        body["internal"] |= {path.removeprefix("internal/"): value for path, value in claims.items()}
+        async with self._accepted(record, instance) as wake_up:
+            events = [creation(instance), wake_up]
+            await self._outbox.insert(instances.COLLECTION, instance.vnf.id, body, events=events)
+
+    @asynccontextmanager
+    async def _accepted(
+        self, record: OccurrenceRecord, instance: InstanceRecord
+    ) -> AsyncIterator[Envelope[AdvanceOperation]]:
+        """Yield the message to store with the claim, and store the occurrence afterwards."""
+        occ = record.occ
+        document = record.model_copy(update={"follows": instance.internals.last_news}).document(self._ring)
+        accepted = self._accepting[occ.id] = asyncio.Event()
+        try:
+            yield Envelope(
+                data=AdvanceOperation(occurrence=document),
+                source=SOURCE,
+                id=derived_id("advance", occ.id),
+                subject=occ.vnf_instance_id,
+                operationid=occ.id,
+            )
+            await self._insert(occ.id, document)
         finally:
             accepted.set()
             del self._accepting[occ.id]

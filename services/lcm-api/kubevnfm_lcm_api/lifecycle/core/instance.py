@@ -16,6 +16,7 @@ from kubevnfm_sol.lcm import InstantiationState, VnfInstance
 from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_lcm_api.event_chain import EventRef
+from kubevnfm_lcm_api.lifecycle.core.cloud_place import CloudPlace
 from kubevnfm_lcm_api.lifecycle.core.released import upgraded_internals, with_cluster
 from kubevnfm_lcm_api.lifecycle.core.rotation import Rotation
 from kubevnfm_lcm_api.lifecycle.core.workload_cluster import WorkloadInternals
@@ -146,6 +147,8 @@ class InstanceInternals(SolType):
     """The attributes that its package, or an earlier one, marks as secret, and those that its requests have listed."""
     remains_of: str | None = None
     """The FAILED instantiate occurrence whose resources may still exist."""
+    multicloud: CloudPlace | None = None
+    """The place of an instance that the multi-cloud API has made; None: SOL003 has made it."""
 
 
 class InstanceRecord(BaseModel):

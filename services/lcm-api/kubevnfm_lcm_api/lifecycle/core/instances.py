@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
-from typing import Any
 
-from kubevnfm_events import Envelope, Message
-from kubevnfm_events.lcm import InstanceCreated, InstanceDeleted, RemoveRemains
+from kubevnfm_events import Envelope, PackageRef
+from kubevnfm_events.lcm import RemoveRemains
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import Conflict, NotFound, Unprocessable
 from kubevnfm_kit.ids import derived_id, new_id
@@ -22,6 +20,7 @@ from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided
 from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.event_refs import creation_event
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION, InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.instance_events import creation, deletion
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
 from kubevnfm_lcm_api.lifecycle.core.own_metadata import check_not_given
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
@@ -51,6 +50,21 @@ class Instances:
         """Create an instance of an enabled package; return its document. Raises PackageUnusable, InvalidInput."""
         check_not_given(request.metadata, {})
         package = await self._packages.recently_usable(request.vnfd_id)
+        record = await self.new(request, package)
+        stored = await self._outbox.insert(
+            COLLECTION, record.vnf.id, record.document(self._ring), events=[creation(record)]
+        )
+        # The package may have been disabled and deleted since it was read. A deletion needs a disabled package and then
+        # counts its instances, so at least one of the two requests sees the other.
+        try:
+            await self._packages.confirm(package, instance_id=record.vnf.id)
+        except Unprocessable:
+            await self._outbox.delete(COLLECTION, record.vnf.id, events=[deletion(record)])
+            raise
+        return stored
+
+    async def new(self, request: CreateVnfRequest, package: PackageRef) -> InstanceRecord:
+        """Return a new instance of a package; nothing is stored."""
         vnfd = await self._packages.vnfd(package.package_id, package.checksum)
         now = rfc3339(self._clock.now())
         initial = vnfd.initial_values
@@ -73,19 +87,7 @@ class Instances:
             created_at=now,
             updated_at=now,
         )
-        created = creation_event(record.vnf.id, now)
-        record = record.with_internals(last_news=created, secret_names=names)
-        stored = await self._outbox.insert(
-            COLLECTION, record.vnf.id, record.document(self._ring), events=[_creation(record, created.id)]
-        )
-        # The package may have been disabled and deleted since it was read. A deletion needs a disabled package and then
-        # counts its instances, so at least one of the two requests sees the other.
-        try:
-            await self._packages.confirm(package, instance_id=record.vnf.id)
-        except Unprocessable:
-            await self._outbox.delete(COLLECTION, record.vnf.id, events=[_deletion(record)])
-            raise
-        return stored
+        return record.with_internals(last_news=creation_event(record.vnf.id, now), secret_names=names)
 
     async def get(self, instance_id: str) -> Stored:
         """Return the instance. Raises NotFound."""
@@ -104,7 +106,7 @@ class Instances:
         check(stored)
         record = InstanceRecord.from_document(stored.body)
         await self._engine.check_free(record, InstantiationState.NOT_INSTANTIATED)
-        messages = [_deletion(record)]
+        messages = [deletion(record)]
         remains_of = record.internals.remains_of
         if remains_of is not None:
             # In the outbox of the deleted document: the command is sent even if the process dies right after the delete.
@@ -124,17 +126,3 @@ class Instances:
     async def users(self, vim_id: str) -> list[str]:
         """Return the ids of the instances that have, are getting or may still have resources on the VIM."""
         return await Dependencies(self._store).users(Provided("cluster", (vim_id,)))
-
-
-def _creation(record: InstanceRecord, event_id: str) -> Envelope[Message]:
-    event = InstanceCreated(vnf_instance_id=record.vnf.id, **record.facts.model_dump())
-    return Envelope(data=event, source=SOURCE, id=event_id, subject=record.vnf.id)
-
-
-def _deletion(record: InstanceRecord) -> Envelope[Message]:
-    last = record.internals.last_news
-    follows: dict[str, Any] = (
-        {"follows": last.id, "follows_at": datetime.fromisoformat(last.at)} if last is not None else {}
-    )
-    event = InstanceDeleted(vnf_instance_id=record.vnf.id, **record.facts.model_dump(), **follows)
-    return Envelope(data=event, source=SOURCE, subject=record.vnf.id)

@@ -115,6 +115,7 @@ class InstantiateDraft(OnVimDraft):
             api_version=self.api_version,
             external_cps=self.external_cps,
             tasks=self.tasks,
+            multicloud=instance.internals.multicloud,
         )
         return instance.model_copy(update={"vnf": vnf, "internals": internals})
 
@@ -147,7 +148,11 @@ class TerminateDraft(OnVimDraft):
         """NOT_INSTANTIATED, vimConnectionInfo empty (SOL003 5.4.8; sequences.md A9)."""
         # The claim stays until the engine releases the instance in the same write.
         before = instance.internals
-        internals = InstanceInternals(current_operation=before.current_operation, secret_names=before.secret_names)
+        internals = InstanceInternals(
+            current_operation=before.current_operation,
+            secret_names=before.secret_names,
+            multicloud=before.multicloud,
+        )
         vnf = instance.vnf.model_copy(
             update={
                 "instantiation_state": InstantiationState.NOT_INSTANTIATED,

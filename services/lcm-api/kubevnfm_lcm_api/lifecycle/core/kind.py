@@ -93,7 +93,7 @@ class Levels:
 
 @dataclass(frozen=True)
 class Replacement:
-    """A change to another flavour or package, or a roll-out of the same one."""
+    """The result of a request for a VNF: an instantiation, a change to another flavour or package, a roll-out of the same one."""
 
     draft: Draft
     flavour: Flavour

@@ -9,8 +9,9 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_sol.lcm import InstantiateVnfRequest, InstantiationState, OperationType
 from kubevnfm_sol.vim import OPENSTACK
 
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
-from kubevnfm_lcm_api.lifecycle.core.kind import Asked
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Replacement
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import scale_status
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 
@@ -20,9 +21,23 @@ async def accept(on: RequestServices, instance_id: str, asked: Asked[Instantiate
 
     Raises: NotFound, Conflict, InvalidInput, Unprocessable; nothing was created then.
     """
-    request = asked.request
     stored, record = await on.read(instance_id)
     await on.engine.check_free(record, InstantiationState.NOT_INSTANTIATED)
+    found = await draft_of(on, record, asked)
+    return await on.acceptance.accept(
+        stored,
+        record,
+        OperationType.INSTANTIATE,
+        found.draft,
+        asked,
+        flavour=found.flavour,
+        secret_names=found.secret_names,
+    )
+
+
+async def draft_of(on: RequestServices, record: InstanceRecord, asked: Asked[InstantiateVnfRequest]) -> Replacement:
+    """Return the draft of an instantiate, with all that was checked for it. Raises NotFound, InvalidInput, Unprocessable."""
+    request = asked.request
     package, vnfd = await on.package_of(record)
     flavour = _flavour(vnfd, request)
     # Entries may have been set by a modification before; those of the request replace them.
@@ -35,7 +50,7 @@ async def accept(on: RequestServices, instance_id: str, asked: Asked[Instantiate
     of_vim = (kind for kind in on.kinds if kind.vim_type == connection.vim_type)
     kind = next(kind for kind in of_vim if kind.is_asked_for(parameters))
     common = InstantiateDraft(
-        vnf_instance_id=instance_id,
+        vnf_instance_id=record.vnf.id,
         package=package,
         vim_key=vim_key,
         vim=VimConnection(**vars(connection)),
@@ -57,16 +72,7 @@ async def accept(on: RequestServices, instance_id: str, asked: Asked[Instantiate
         tasks=kind.tasks(vnfd, flavour),
         remains_of=record.internals.remains_of,
     )
-    draft = await kind.instantiate(common, record, flavour, asked)
-    return await on.acceptance.accept(
-        stored,
-        record,
-        OperationType.INSTANTIATE,
-        draft,
-        asked,
-        flavour=flavour,
-        secret_names=vnfd.secret_names,
-    )
+    return Replacement(await kind.instantiate(common, record, flavour, asked), flavour, vnfd.secret_names)
 
 
 def _flavour(vnfd: Vnfd, request: InstantiateVnfRequest) -> Flavour:

@@ -1,0 +1,25 @@
+"""Where the multi-cloud API has brought a VNF up (multicloud.md chapter 6)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubevnfm_sol.base import SolType
+
+REGION: Final = "internal/multicloud/cloudRegionId"
+NAMESPACE: Final = "internal/multicloud/namespace"
+"""Paths that the instances of the multi-cloud API alone have: sparse indexes lead to those."""
+
+
+class CloudPlace(SolType):
+    """The cloud region and the namespace of an instance of the multi-cloud API; both stay for its life."""
+
+    cloud_region_id: str
+    """``<owner>/<region>``."""
+    namespace: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The owner of the region, and its name."""
+        owner, _, region = self.cloud_region_id.partition("/")
+        return owner, region

@@ -1,0 +1,51 @@
+"""Bring a VNF up (multicloud.md chapter 6): a new instance and its instantiation, stored together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kubevnfm_csar.artifact_order import ORDER, OWN_NAME
+from kubevnfm_events import PackageRef
+from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_sol.lcm import CreateVnfRequest, InstantiateVnfRequest
+
+from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft
+from kubevnfm_lcm_api.lifecycle.core.cloud_place import CloudPlace
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked
+from kubevnfm_lcm_api.lifecycle.requests.instantiate import draft_of
+from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
+
+
+async def accept(
+    on: RequestServices,
+    wanted: CreateVnfRequest,
+    package: PackageRef,
+    cloud_region_id: str,
+    asked: Asked[InstantiateVnfRequest],
+    *,
+    protected_namespaces: Collection[str],
+) -> tuple[InstanceRecord, str]:
+    """Accept a new instance with its instantiation; return it as it was made, and the occurrence's id.
+
+    All checks come before the one write, which stores the instance, claimed, with the message that wakes its operation: after
+    a crash there is either nothing, or an instance whose operation goes on.
+    Raises InvalidInput, Unprocessable, Conflict; nothing was created then.
+    """
+    record = await on.instances.new(wanted, package)
+    # The region is among the values of variables; the namespace is known with the draft.
+    record = record.with_internals(multicloud=CloudPlace(cloud_region_id=cloud_region_id, namespace=""))
+    found = await draft_of(on, record, asked)
+    draft = found.draft
+    if not isinstance(draft, InstantiateCnfDraft) or draft.order_artifact is None or draft.namespace is None:
+        raise Unprocessable(ORDER, f"the package has no order artifact ({OWN_NAME}): name a file of it")
+    if draft.namespace in protected_namespaces:
+        raise Unprocessable("additionalParams/namespace", "a protected namespace of the cloud region: name another one")
+    place = CloudPlace(cloud_region_id=cloud_region_id, namespace=draft.namespace)
+    record = record.with_internals(multicloud=place)
+    # The package may have been disabled since it was read.
+    await on.packages.usable(package.vnfd_id)
+    occurrence_id = await on.acceptance.accept_new(
+        record, draft, asked, flavour=found.flavour, secret_names=found.secret_names
+    )
+    return record, occurrence_id

@@ -1,0 +1,107 @@
+"""Translates requests for VNFs into those of SOL003, and what is wrong with these back into members of the body."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from typing import Any, Final, TypeVar
+
+from kubevnfm_clients.multicloud.errors import RegionUnavailable
+from kubevnfm_clients.multicloud.regions import CloudRegion, CloudRegions
+from kubevnfm_csar.vnfd.model import Vnfd
+from kubevnfm_events import PackageRef
+from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
+from kubevnfm_sol.lcm import CreateVnfRequest, InstantiateVnfRequest
+from kubevnfm_sol.vim import KUBERNETES
+
+from kubevnfm_lcm_api.http.bodies import parse
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES
+from kubevnfm_lcm_api.lifecycle.requests import bring_up
+from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
+from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstanceRequest, additional_params
+
+_PARAMETERS: Final = "additionalParams/"
+_VIM_KEY: Final = "region"
+
+T = TypeVar("T")
+
+
+async def accept(
+    on: RequestServices, regions: CloudRegions, wanted: VnfInstanceRequest, body: Mapping[str, Any]
+) -> tuple[InstanceRecord, str]:
+    """Accept a VNF; return its instance as it was made, and the id of the occurrence. ``body``: the request as it came.
+
+    Raises: Unprocessable with pointers into the body; Conflict; RegionUnavailable. Nothing was created then.
+    """
+    region = await region_of(regions, wanted.cloud_region_id)
+    package = await package_of(on, wanted.csar_id)
+    vnfd = await on.packages.vnfd(package.package_id, package.checksum)
+    original = {
+        "flavourId": _flavour_id(vnfd),
+        "vimConnectionInfo": {_VIM_KEY: {"vimId": region.vim_id, "vimType": KUBERNETES}},
+        "additionalParams": additional_params(body),
+    }
+    names = {"vnf_instance_name": wanted.vnf_instance_name, "vnf_instance_description": wanted.vnf_instance_description}
+    made = CreateVnfRequest(vnfd_id=package.vnfd_id, **names)
+    asked = Asked(parse(InstantiateVnfRequest, original), original, "v2")
+    protected = region.protected_namespaces
+    return await pointed(bring_up.accept(on, made, package, region.id, asked, protected_namespaces=protected))
+
+
+async def region_of(regions: CloudRegions, region_id: str) -> CloudRegion:
+    """Return the region of an id, or of a name that one owner has. Raises Unprocessable; RegionUnavailable."""
+    found = await regions.find({"cloud_region_id": region_id}, limit=2)
+    if not found.items:
+        raise Unprocessable("cloud_region_id", f"cloud region {region_id} does not exist")
+    if len(found.items) > 1:
+        ids = " and ".join(each.id for each in found.items)
+        raise Unprocessable("cloud_region_id", f"several cloud regions have this name, such as {ids}: name the owner")
+    region = found.items[0]
+    health = await regions.health(region.cloud_owner, region.cloud_region)
+    if not health.reachable:
+        raise RegionUnavailable(f"cloud region {region.id} does not answer: {health.reason}")
+    return region
+
+
+async def package_of(on: RequestServices, csar_id: str) -> PackageRef:
+    """Return an onboarded and enabled package. Raises Unprocessable."""
+    try:
+        package = await on.packages.reference(csar_id)
+        if not package.vnfd_id:
+            raise Unprocessable("csar_id", f"VNF package {csar_id} is not onboarded")
+        usable = await pointed(on.packages.usable(package.vnfd_id))
+    except NotFound as error:
+        raise Unprocessable("csar_id", str(error)) from error
+    if usable.package_id != csar_id:
+        raise Unprocessable("csar_id", f"VNF package {csar_id} does not exist any more")
+    return usable
+
+
+def _flavour_id(vnfd: Vnfd) -> str:
+    if vnfd.default_flavour_id is not None:
+        return vnfd.default_flavour_id
+    if len(vnfd.flavours) != 1:
+        names = ", ".join(vnfd.flavours)
+        raise Unprocessable("csar_id", f"the VNFD has several flavours and none is its default: {names}")
+    return next(iter(vnfd.flavours))
+
+
+async def pointed(work: Awaitable[T]) -> T:
+    """Return the result; raise what is wrong with a request of SOL003 at the members of the body that it was made from."""
+    try:
+        return await work
+    except InvalidInput as error:
+        places = ((_member(name), reason) for name, reason in error.places)
+        # Its class has the code, such as `package-unusable`; what is malformed for SOL003 was well-formed here.
+        kind = type(error) if isinstance(error, Unprocessable) else Unprocessable
+        first, *more = places
+        raise kind(*first, *more) from error
+
+
+def _member(place: str) -> str:
+    """Return the member of the body that a place in a request of SOL003 comes from."""
+    if place.startswith(_PARAMETERS):
+        member = place.removeprefix(_PARAMETERS)
+        return "order_artifact" if member.startswith(DEF_FILES) else member
+    return "cloud_region_id" if place.startswith("vimConnectionInfo") else "csar_id"

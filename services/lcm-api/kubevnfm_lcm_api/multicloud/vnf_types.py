@@ -1,0 +1,75 @@
+"""The requests and answers of ``/multicloud/v1/vnf_instances`` (multicloud.md chapter 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from kubevnfm_clients.multicloud.types import MultiCloudRequest, MultiCloudType, NamespaceName
+from kubevnfm_secrets import SecretParams
+from pydantic import Field, StringConstraints
+
+VnfStatus = Literal["CREATING", "READY", "DEGRADED", "UPDATING", "DELETING", "FAILED"]
+_PART: Final = "[A-Za-z0-9][A-Za-z0-9._-]*"
+RegionId = Annotated[str, StringConstraints(max_length=129, pattern=rf"^{_PART}(/{_PART})?$")]
+"""``<owner>/<region>``, or the name of the region alone."""
+CsarId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+VnfName = Annotated[str, StringConstraints(max_length=255)]
+VnfDescription = Annotated[str, StringConstraints(max_length=1024)]
+
+
+class VnfInstanceRequest(MultiCloudRequest):
+    """A VNF to bring up."""
+
+    cloud_region_id: RegionId
+    csar_id: CsarId
+    """The id of an onboarded package."""
+    namespace: NamespaceName | None = None
+    """None: that of ``values``, else ``vnf-`` and the first eight characters of the id."""
+    vnf_instance_name: VnfName | None = None
+    vnf_instance_description: VnfDescription | None = None
+    values: Annotated[SecretParams, Field(default_factory=dict)]
+    """Values of the variables in the artifacts."""
+    order_artifact: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
+    """The path of the order artifact in the package; None: the one that the package has."""
+
+
+class VnfResource(MultiCloudType):
+    """One object of a VNF."""
+
+    api_version: str
+    kind: str
+    namespace: str | None = None
+    """Absent: the kind has none."""
+    name: str
+    uid: str
+    vdu_id: str | None = None
+    ready: bool
+    """Whether it was ready when an operation ended, and no comparison has found it deleted or replaced since."""
+
+
+class VnfInstance(MultiCloudType):
+    """A VNF in a cloud region."""
+
+    vnf_id: str
+    cloud_region_id: str
+    namespace: str
+    csar_id: str
+    vnf_instance_name: str | None = None
+    vnf_instance_description: str | None = None
+    status: VnfStatus
+    status_detail: str
+    vnf_components: dict[str, tuple[str, ...]]
+    """Names of the objects by their kind in small letters."""
+    resources: tuple[VnfResource, ...]
+    ignored_artifacts: tuple[str, ...]
+    operation: str | None = None
+    """The link of the operation that was asked for, that runs, or that has failed and waits."""
+    created_at: str
+    updated_at: str
+
+
+def additional_params(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the additionalParams of SOL003 that the members of a request stand for."""
+    names = ("namespace", "values", "order_artifact")
+    return {name: given[name] for name in names if given.get(name) is not None}

@@ -1,0 +1,208 @@
+"""``/multicloud/v1/vnf_instances`` over HTTP, and each line of bad input of its chapters (multicloud.md chapters 3, 5, 6, 8, 9)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from kubevnfm_events.objects import ApplyObjects, ObjectsApplied
+from kubevnfm_lcm_api.lifecycle.core import occurrence
+from kubevnfm_secrets import revealed
+from kubevnfm_store.port import StoreUnavailable
+from kubevnfm_store.query import Stored
+from packages.package_variants import variant
+from worlds.lcm_builders import ANSWERS
+from worlds.lcm_world import RING, Answer, FragileStore, Storage, World, lcm_world
+
+VNFS = "/multicloud/v1/vnf_instances"
+FOLDER = "Files/kubernetes"
+ORDER = f"{FOLDER}/artifact-order.yaml"
+MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {level: '${level}'}\n"
+SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: b}\nstringData: {key: '$password'}\n"
+FILES = {
+    ORDER: "artifacts:\n- {file: a.yaml, priority: 2}\n- {file: b.yaml, priority: 1}\nvalues: {level: 3}\n",
+    f"{FOLDER}/a.yaml": MAP,
+    f"{FOLDER}/b.yaml": SECRET,
+}
+PASSWORD = "open-sesame-7"
+_USUAL = Storage()
+PLAIN_CNF = "11111111-aaaa-bbbb-cccc-dddddddddddd"
+
+
+class _Gateway:
+    """A gateway with two regions of one name, another region, and an ordered package."""
+
+    def __init__(self, world: World, csar_id: str) -> None:
+        self.world, self.csar_id = world, csar_id
+
+    async def call(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+        return await self.world.call(method, path, body, headers=headers)
+
+    async def bring_up(self, headers: Mapping[str, str] = {}, **changes: Any) -> Answer:
+        asked = {"cloud_region_id": "op/edge", "csar_id": self.csar_id, "values": {"password": PASSWORD}, **changes}
+        return await self.call("POST", VNFS, asked, **headers)
+
+
+@asynccontextmanager
+async def a_gateway(folder: Path, storage: Storage = _USUAL) -> AsyncIterator[_Gateway]:
+    async with lcm_world(folder, storage) as world:
+        world.vims.add("vim-edge", "kubernetes")
+        world.regions.add("op/edge", "vim-edge", protected_namespaces=("ours",))
+        world.regions.add("op/twice", "vim-edge")
+        world.regions.add("other/twice", "vim-edge")
+        onboarded = await world.upload(variant(folder, files=FILES))
+        assert onboarded["onboardingState"] == "ONBOARDED", onboarded
+        yield _Gateway(world, onboarded["id"])
+
+
+@pytest.fixture
+async def gateway(tmp_path: Path) -> AsyncIterator[_Gateway]:
+    async with a_gateway(tmp_path) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[_Gateway]:
+    """For refused requests, which change nothing."""
+    async with a_gateway(tmp_path_factory.mktemp("gateway")) as running:
+        yield running
+
+
+async def test_a_vnf_is_brought_up_by_one_call(gateway: _Gateway) -> None:
+    """MC-001, MC-004, MC-028, MC-037, MC-038, MC-043: the same instance as SOL003 shows; secret values stay secret."""
+    made = await gateway.bring_up(vnf_instance_name="one", namespace="mine", headers={"Prefer": "wait=121"})
+    body = made.must(201).json
+    assert made.headers["Preference-Applied"] == "wait=120"
+    assert made.headers["Location"] == f"{gateway.world.url}{VNFS}/{body['vnf_id']}"
+    expected = {"cloud_region_id": "op/edge", "namespace": "mine", "csar_id": gateway.csar_id, "status": "READY"}
+    assert {name: body[name] for name in expected} == expected
+    assert body["vnf_instance_name"] == "one"
+    reported = ANSWERS["infra.k8s.apply_objects"]
+    assert isinstance(reported, ObjectsApplied)
+    assert [(each["kind"], each["name"], each["uid"], each["ready"]) for each in body["resources"]] == [
+        (each.kind, each.name, each.uid, True) for each in reported.objects
+    ]
+    assert body["vnf_components"] == {each.kind.lower(): [each.name] for each in reported.objects}
+    operation = await gateway.world.operation(body["operation"].rpartition("/")[2])
+    assert (operation["operation"], operation["operationState"]) == ("INSTANTIATE", "COMPLETED")
+    shown = await gateway.call("GET", f"{VNFS}/{body['vnf_id']}")
+    assert shown.must(200).json == {name: value for name, value in body.items() if name != "operation"}
+    (await gateway.call("GET", f"{VNFS}/{body['vnf_id']}", **{"If-None-Match": shown.headers["ETag"]})).must(304)
+
+    of_sol = (await gateway.world.lcm("GET", f"/vnf_instances/{body['vnf_id']}")).must(200).json
+    assert (of_sol["vnfInstanceName"], of_sol["instantiationState"]) == ("one", "INSTANTIATED")
+    sent = gateway.world.twins.commands[0].data
+    assert isinstance(sent, ApplyObjects)
+    given = revealed(sent.values, RING)
+    assert (given["cloud_owner"], given["cloud_region"], given["cloud_region_id"]) == ("op", "edge", "op/edge")
+    assert (given["password"], sent.namespace, sent.order_artifact) == (PASSWORD, "mine", ORDER)
+    for text in (str(body), str(operation), str(of_sol), sent.model_dump_json()):
+        assert PASSWORD not in text
+
+
+async def test_what_is_not_finished_is_answered_at_the_end_of_the_wait(gateway: _Gateway) -> None:
+    """MC-004, MC-020, MC-038: 202 while it runs; a failed one is FAILED with its reason. An instance of SOL003 is none of ours."""
+    gateway.world.twins.waiting.add("infra.k8s.apply_objects")
+    made = (await gateway.bring_up(headers={"Prefer": "respond-async"})).must(202).json
+    assert (made["status"], made["resources"], made["namespace"]) == ("CREATING", [], f"vnf-{made['vnf_id'][:8]}")
+    gateway.world.twins.failing.add("infra.k8s.apply_objects")
+    await gateway.world.twins.has_asked(1)
+    await gateway.world.twins.release()
+    await gateway.world.reached(made["operation"].rpartition("/")[2], "FAILED_TEMP")
+    failed = (await gateway.call("GET", f"{VNFS}/{made['vnf_id']}")).must(200).json
+    assert (failed["status"], failed["operation"]) == ("FAILED", made["operation"])
+    assert "no host" in failed["status_detail"]
+    of_sol = await gateway.world.create("cnf")
+    (await gateway.call("GET", f"{VNFS}/{of_sol}")).problem(404)
+
+
+class _LosesAnOperation(FragileStore):
+    """Fails once, between the two writes of an acceptance."""
+
+    has_failed = False
+
+    async def insert(self, collection: str, *given: Any, **more: Any) -> Stored:
+        if collection == occurrence.COLLECTION and not _LosesAnOperation.has_failed:
+            _LosesAnOperation.has_failed = True
+            raise StoreUnavailable("the process has lost the database")
+        return await super().insert(collection, *given, **more)
+
+
+async def test_an_operation_goes_on_if_the_process_ends_after_the_first_write(tmp_path: Path) -> None:
+    """MC-021: the one write has the instance with the message that wakes its operation."""
+    async with a_gateway(tmp_path, Storage(kind=_LosesAnOperation)) as gateway:
+        (await gateway.bring_up()).problem(503)
+        await gateway.world.until(lambda: any(change.state == "COMPLETED" for change in gateway.world.changes))
+        (instance,) = (await gateway.world.lcm("GET", "/vnf_instances")).must(200).json
+        body = (await gateway.call("GET", f"{VNFS}/{instance['id']}")).must(200).json
+        assert (body["status"], body["cloud_region_id"]) == ("READY", "op/edge")
+
+
+_BAD: list[tuple[Mapping[str, Any], list[str]]] = [
+    ({"cloud_region_id": "op/none"}, ["/cloud_region_id"]),
+    ({"cloud_region_id": "twice"}, ["/cloud_region_id"]),
+    ({"cloud_region_id": "op/edge/more"}, ["/cloud_region_id"]),
+    ({"cloud_region_id": None}, ["/cloud_region_id"]),
+    ({"csar_id": "none"}, ["/csar_id"]),
+    ({"csar_id": 5}, ["/csar_id"]),
+    ({"csar_id": None, "cloud_region_id": 7}, ["/cloud_region_id", "/csar_id"]),
+    ({"namespace": "Mine"}, ["/namespace"]),
+    ({"namespace": "kube-mine"}, ["/namespace"]),
+    ({"namespace": "ours"}, ["/namespace"]),
+    ({"namespace": "a", "values": {"namespace": "b"}}, ["/namespace"]),
+    ({"values": []}, ["/values"]),
+    ({"values": {"a-b": 1}}, ["/values/a-b"]),
+    ({"values": {"vnf_id": "x"}}, ["/values/vnf_id"]),
+    ({"values": {"level": "x" * (2**20 + 1)}}, ["/values/level"]),
+    ({"values": {}}, ["/values"]),
+    ({"order_artifact": "none.yaml"}, ["/order_artifact"]),
+    ({"order_artifact": f"{FOLDER}/a.yaml"}, ["/order_artifact"]),
+    ({"vnf_instance_name": "x" * 256}, ["/vnf_instance_name"]),
+    *(
+        ({name: []}, [f"/{name}"])
+        for name in (
+            "compute_profiles", "networks", "volumes", "regions", "artifacts", "clone_of", "outputs", "oof_parameters",
+            "network_parameters", "colour",
+        )
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize(("changes", "pointers"), _BAD, ids=lambda value: str(value)[:60])
+async def test_bad_input_is_refused_before_anything_is_stored(
+    shared_gateway: _Gateway, changes: Mapping[str, Any], pointers: list[str]
+) -> None:
+    """Chapters 3, 4, 5 and 6, Bad input: 422 with the pointers; never with a value."""
+    refused = await shared_gateway.bring_up(**changes)
+    assert [error["pointer"] for error in refused.problem(422)["errors"]][: len(pointers)] == pointers
+    assert PASSWORD not in str(refused.raw)
+    assert (await shared_gateway.world.lcm("GET", "/vnf_instances")).must(200).json == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_is_no_request_is_400(shared_gateway: _Gateway) -> None:
+    """Chapter 3, Bad input."""
+    (await shared_gateway.bring_up(values={"$secret": "x"})).problem(400)
+    (await shared_gateway.call("POST", f"{VNFS}?dry_run=render", {})).problem(400)
+    shared_gateway.world.regions.away.add("op/edge")
+    away = await shared_gateway.bring_up()
+    shared_gateway.world.regions.away.clear()
+    assert away.problem(503)["type"] == "cluster-unavailable"
+    assert "Retry-After" in away.headers
+    assert (await shared_gateway.world.lcm("GET", "/vnf_instances")).must(200).json == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_package_without_an_order_is_refused(shared_gateway: _Gateway) -> None:
+    """MC-015 is not built here."""
+    plain = await shared_gateway.world.upload(variant(shared_gateway.world.folder, vnfd_id=PLAIN_CNF))
+    refused = (await shared_gateway.bring_up(csar_id=plain["id"])).problem(422)
+    assert [error["pointer"] for error in refused["errors"]] == ["/order_artifact"]
+    (await shared_gateway.world.packages("PATCH", f"/{plain['id']}", {"operationalState": "DISABLED"})).must(200)
+    refused = (await shared_gateway.bring_up(csar_id=plain["id"])).problem(422)
+    assert [error["pointer"] for error in refused["errors"]] == ["/csar_id"]
