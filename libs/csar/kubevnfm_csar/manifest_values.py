@@ -28,7 +28,7 @@ LARGEST_TEXT: Final = 2**20
 """Characters of a text among the values."""
 _SECRET_PLACES: Final = frozenset({"data", "stringData"})
 """The members of a Secret whose values are never shown; its name and labels are in lists and events."""
-_VARIABLE: Final = re.compile(
+VARIABLE: Final = re.compile(
     r"\$(?:(?P<escaped>\$)|(?P<braced>\{(?P<path>[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_-]+)*)(?::-(?P<default>[^{}]*))?\})"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<wrong>\{))"
 )
@@ -82,7 +82,7 @@ class Filling:
 
     def filled(self, body: Any, place: str) -> Any:
         """Return a manifest with its variables replaced; ``place``: its file and document, for messages."""
-        if not isinstance(body, Mapping) or _is_switched_off(body):
+        if not isinstance(body, Mapping) or is_switched_off(body):
             return body
         is_secret = (body.get("apiVersion"), body.get("kind")) == ("v1", "Secret")
         return self._map(body, place, "", secret_in=_SECRET_PLACES if is_secret else frozenset())
@@ -115,7 +115,7 @@ class Filling:
         return found
 
     def _scalar(self, text: str, place: str, path: str, *, is_secret: bool) -> Any:
-        whole = _VARIABLE.fullmatch(text)
+        whole = VARIABLE.fullmatch(text)
         if whole is None or whole["escaped"] or whole["wrong"]:
             return self._inserted(text, place, path, is_secret=is_secret)
         # The value keeps its type.
@@ -131,14 +131,14 @@ class Filling:
                 return ""
             value = self._value(found, place, path, is_secret=is_secret)
             if isinstance(value, Mapping | list):
-                self._note(f"{place}: {path}: {_named(found)} is a list or an object, which cannot be part of a text")
+                self._note(f"{place}: {path}: {name_in(found)} is a list or an object, which cannot be part of a text")
                 return ""
             return _text(_opened(value))
 
-        return _VARIABLE.sub(insert, text)
+        return VARIABLE.sub(insert, text)
 
     def _value(self, found: re.Match[str], place: str, path: str, *, is_secret: bool) -> Any:
-        name = _named(found)
+        name = name_in(found)
         try:
             value = _at(self.values, name.split("."))
         except KeyError:
@@ -203,11 +203,13 @@ def _at(values: Mapping[str, Any], path: Sequence[str]) -> Any:
     return node
 
 
-def _named(found: re.Match[str]) -> str:
+def name_in(found: re.Match[str]) -> str:
+    """Return the name of a variable; "" for what is none."""
     return found["path"] or found["name"] or ""
 
 
-def _is_switched_off(body: Mapping[str, Any]) -> bool:
+def is_switched_off(body: Mapping[str, Any]) -> bool:
+    """Return whether an object says that nothing in it is replaced (MC-027)."""
     metadata = body.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     return isinstance(annotations, Mapping) and annotations.get(SUBSTITUTE_ANNOTATION) == "false"

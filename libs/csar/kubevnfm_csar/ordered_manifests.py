@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubevnfm_kit.errors import Unprocessable
@@ -24,7 +24,12 @@ class OrderedDocument:
     number: int
     """Its position in the file, from 1."""
     body: Any = field(repr=False)
-    """As written, with its variables filled in."""
+    """The object; `read_artifacts` fills in its variables."""
+
+    @property
+    def place(self) -> str:
+        """File and document, for messages."""
+        return f"{self.artifact.file}, document {self.number}"
 
 
 def members_of(document: object) -> Sequence[Any]:
@@ -60,12 +65,10 @@ def read_artifacts(
     A file that the order does not list (as one that replaces another) has the order's defaults. Raises Unprocessable for
     a file that is no YAML, for variables that cannot be filled in, and for objects that the order does not allow.
     """
-    artifacts = {each.file: each for each in order.artifacts}
-    budget, filling = budget_of_a_set(), Filling(all_values(order, values))
+    filling = Filling(all_values(order, values))
     found = [
-        document
-        for name, text in texts
-        for document in _documents(artifacts.get(name, OrderedArtifact(name)), text, budget, filling)
+        replace(each, body=filling.filled(each.body, each.place)) if each.artifact.is_filled_in else each
+        for each in documents_of(order, texts)
     ]
     filling.check()
     problems = list(_problems(found, {namespace, *order.foreign_namespaces}, namespace))[:MOST_PROBLEMS]
@@ -75,7 +78,14 @@ def read_artifacts(
     return found
 
 
-def _documents(artifact: OrderedArtifact, text: str, budget: Budget, filling: Filling) -> Iterator[OrderedDocument]:
+def documents_of(order: ArtifactOrder, texts: Sequence[tuple[str, str]]) -> Iterator[OrderedDocument]:
+    """Yield the objects of the files as they are written. Raises Unprocessable for a file that is no YAML."""
+    artifacts, budget = {each.file: each for each in order.artifacts}, budget_of_a_set()
+    for name, text in texts:
+        yield from _documents(artifacts.get(name, OrderedArtifact(name)), text, budget)
+
+
+def _documents(artifact: OrderedArtifact, text: str, budget: Budget) -> Iterator[OrderedDocument]:
     name = artifact.file
     try:
         documents = read_kubernetes_yaml(text, budget)
@@ -86,14 +96,13 @@ def _documents(artifact: OrderedArtifact, text: str, budget: Budget, filling: Fi
     for document in documents:
         for body in members_of(document) if document is not None else ():
             number += 1
-            filled = filling.filled(body, f"{name}, document {number}") if artifact.is_filled_in else body
-            yield OrderedDocument(artifact, number, filled)
+            yield OrderedDocument(artifact, number, body)
 
 
 def _problems(documents: Sequence[OrderedDocument], namespaces: set[str], namespace: str) -> Iterator[str]:
     seen: dict[tuple[str, str, str, str], str] = {}
     for each in documents:
-        place = f"{each.artifact.file}, document {each.number}"
+        place = each.place
         body = each.body if isinstance(each.body, Mapping) else {}
         metadata = body.get("metadata")
         metadata = metadata if isinstance(metadata, Mapping) else {}

@@ -6,6 +6,7 @@ Whether values are as it says is not decided here: a schema can make that take a
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -29,6 +30,8 @@ _MOST_STEPS: Final = 100_000
 _MOST_REFERENCES: Final = 32
 """References and parts of ``allOf`` one inside another."""
 _NOTHING: Final = object()
+_MEMBER: Final = re.compile(r"[A-Za-z0-9_-]+")
+"""A name behind a dot."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,39 @@ def with_defaults(schema: ValuesSchema, values: Mapping[str, Any]) -> Mapping[st
         if NAME.fullmatch(name) and name not in RESERVED
     }
     return reading.filled(named, values, frozenset())
+
+
+@dataclass(frozen=True)
+class Described:
+    """A variable in a schema."""
+
+    parts: Sequence[Mapping[str, Any]] = field(repr=False)
+    """All schemas that hold for it."""
+    is_required: bool
+    """Whether each request needs it, as far as the schema says."""
+
+
+def described(schema: ValuesSchema) -> Mapping[str, Described]:
+    """Return the variables that a schema describes, by name (``db.port``), objects beside their members.
+
+    Raises SchemaRefused for a schema with too many of them.
+    """
+    reading, found = _Reading(schema), dict[str, Described]()
+    root = list(reading.parts(schema.body))
+    waiting = [("", root, True, frozenset[int]())]
+    while waiting:
+        inside, parts, is_needed, above = waiting.pop()
+        # A tree has trees in it: these are not described again.
+        above |= frozenset(map(id, parts))
+        required = required_of(parts)
+        for name, members in reading.properties(parts).items():
+            is_variable = _MEMBER.fullmatch(name) if inside else NAME.fullmatch(name) and name not in RESERVED
+            if not is_variable or above & frozenset(map(id, members)):
+                continue
+            path = f"{inside}.{name}" if inside else name
+            found[path] = Described(members, is_needed and name in required)
+            waiting.append((path, members, found[path].is_required, above))
+    return found
 
 
 class _Reading:

@@ -26,6 +26,7 @@ from kubevnfm_lcm_api.lifecycle import wiring as lifecycle
 from kubevnfm_lcm_api.lifecycle.core.package_users import PackageUsers
 from kubevnfm_lcm_api.lifecycle.foreseen import foreseen
 from kubevnfm_lcm_api.multicloud import idempotency
+from kubevnfm_lcm_api.multicloud.artifacts import add_to as add_artifacts
 from kubevnfm_lcm_api.multicloud.routes import add_to as add_multicloud
 from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
 from kubevnfm_lcm_api.notifications import wiring as notifications
@@ -94,6 +95,7 @@ async def lcm_api(
             *(subject.add_to for subject in subjects),
             partial(add_vims, vims=vims, links=multicloud.links, volumes=multicloud.volumes),
             partial(add_multicloud, services=multicloud, vnfs=subjects[0].services.requests),
+            partial(add_artifacts, variables=subjects[0].package_variables),
         ]
         app = make_app(apis, context, backends.is_ready, backends.states, gate=gate, proxies=way)
         # The gateway opens last and closes first: every request finds its services running.

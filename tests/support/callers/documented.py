@@ -18,6 +18,7 @@ from kubevnfm_lcm_api.gateway.app import Subject, make_app
 from kubevnfm_lcm_api.gateway.openapi.document import make_document
 from kubevnfm_lcm_api.http.documents import DOCUMENTS, document_of
 from kubevnfm_lcm_api.lifecycle.http import routes as lifecycle
+from kubevnfm_lcm_api.multicloud import artifacts
 from kubevnfm_lcm_api.multicloud import routes as multicloud
 from kubevnfm_lcm_api.notifications.http import routes as notifications
 from kubevnfm_lcm_api.packages.http import routes as packages
@@ -90,6 +91,7 @@ def an_app(*more: Subject) -> web.Application:
         partial(notifications.add_to, services=nothing),
         partial(vims.add_to, vims=nothing, links=nothing, volumes=nothing),
         partial(multicloud.add_to, services=nothing, vnfs=nothing),
+        partial(artifacts.add_to, variables=nothing),
         *more,
     ]
     return make_app(subjects, nothing, ready, {}, gate=Gate([]), proxies=Proxies())

@@ -19,6 +19,7 @@ from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.rounds import Rounds
 from kubevnfm_worker.worker import CommandWorker
 
+from kubevnfm_lcm_api.lifecycle.containers.package_variables import PackageVariables
 from kubevnfm_lcm_api.lifecycle.core import cloud_place, instance, occurrence, progress, rotation
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.core.dependencies import IS_WITHDRAWING
@@ -78,6 +79,7 @@ class LifecycleParts:
     machines: MachineWatch
     rotations: Rotations
     marks: OrphanMarks
+    package_variables: PackageVariables
 
     def add_to(self, app: web.Application) -> None:
         """Add the resources to the gateway."""
@@ -145,4 +147,4 @@ async def lifecycle_parts(
             watches[name] = Rounds(store, clock, name, drift_every_s).repeat(look)
     async with background(**watches):
         marks = OrphanMarks(store=store, outbox=outbox, ring=ring, clock=clock)
-        yield LifecycleParts(services, drift, machines, rotations, marks)
+        yield LifecycleParts(services, drift, machines, rotations, marks, PackageVariables(packages))

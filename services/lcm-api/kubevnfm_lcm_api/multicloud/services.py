@@ -17,7 +17,7 @@ PREFIX: Final = "/multicloud/v1"
 DOCUMENT: Final = Document(
     "kubevnfm multi-cloud",
     "VNFs in cloud regions, and what they share",
-    ("VNF instances", "Cloud regions", "Virtual links", "Persistent volumes", "This document"),
+    ("VNF instances", "Cloud regions", "Virtual links", "Persistent volumes", "Artifacts", "This document"),
     prefix=PREFIX,
 )
 """Each resource adds its heading."""

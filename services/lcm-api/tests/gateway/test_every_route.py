@@ -25,6 +25,7 @@ def real(path: str) -> str:
         .replace("{owner}", "op")
         .replace("{region}", "edge")
         .replace("{reference}", "so")
+        .replace("{csar_id}", UNKNOWN)
     )
 
 
