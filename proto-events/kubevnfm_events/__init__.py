@@ -1,6 +1,6 @@
 """The contract: every command and event of kubevnfm, as pydantic models carried by CloudEvents."""
 
-from kubevnfm_events import capi, credentials, kuryr, lcm, links, mgmt, objects, stacks, vim
+from kubevnfm_events import capi, credentials, inventory, kuryr, lcm, links, mgmt, objects, stacks, vim
 from kubevnfm_events.base import (
     MESSAGES,
     Command,
@@ -47,6 +47,7 @@ __all__ = [
     "credentials",
     "decode",
     "from_document",
+    "inventory",
     "kuryr",
     "lcm",
     "links",

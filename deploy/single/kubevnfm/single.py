@@ -15,6 +15,7 @@ from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_clients.callback import PATH as CALLBACK_PATH
 from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_clients.logs import HttpCredentials, HttpNodeLogs
+from kubevnfm_clients.multicloud.inventory import HttpInventory
 from kubevnfm_clients.multicloud.links import HttpVirtualLinks
 from kubevnfm_clients.multicloud.regions import HttpCloudRegions
 from kubevnfm_clients.multicloud.volumes import HttpPersistentVolumes
@@ -197,8 +198,8 @@ def _multicloud(
     regions: HttpCloudRegions, objects_url: str, token: str, session: aiohttp.ClientSession
 ) -> MultiCloudServices:
     """Return the services behind the multi-cloud API; ``objects_url``: infra-k8s."""
-    links = HttpVirtualLinks(objects_url, token, session)
-    return MultiCloudServices(regions, links, HttpPersistentVolumes(objects_url, token, session))
+    links, volumes = HttpVirtualLinks(objects_url, token, session), HttpPersistentVolumes(objects_url, token, session)
+    return MultiCloudServices(regions, links, volumes, HttpInventory(objects_url, token, session))
 
 
 def _on_loopback(port: int) -> str:

@@ -33,7 +33,7 @@ class Settings(ProcessSettings, OutboundSettings, VnfNetworkSettings, PolicySett
     concurrency: int = Field(default=64, ge=1)
     """Number of commands handled at the same time. A command that waits for a cluster costs a few watches."""
     lease_s: float = Field(default=15.0, gt=0)
-    """Time after which another process takes over the command of a process that has died."""
+    """Time after which another process takes over the command, or the watches, of a process that has died."""
     wait_s: float = Field(default=20.0, gt=0)
     """How long a command waits for its objects before it is put back and delivered again. Must be below the broker's
     timeout for acknowledgements."""

@@ -40,13 +40,16 @@ from kubevnfm_worker.relay import OutboxRelay
 from kubevnfm_worker.rounds import Rounds
 from kubevnfm_worker.worker import CommandWorker
 
-from kubevnfm_infra_k8s.adapters import documents, sources, stored_links, stored_volumes, turns
+from kubevnfm_infra_k8s.adapters import documents, sources, stored_inventory, stored_links, stored_volumes, turns
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.expressions import CelExpressions
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.adapters.http import internal_api
+from kubevnfm_infra_k8s.adapters.leases import StoredLeadership
 from kubevnfm_infra_k8s.adapters.regions import RegionDirectory, RegisteredRegions
+from kubevnfm_infra_k8s.domain.inventory.owner import StoredInventory
+from kubevnfm_infra_k8s.domain.inventory.watcher import InventoryWatcher
 from kubevnfm_infra_k8s.domain.links.bringing import Bringing
 from kubevnfm_infra_k8s.domain.links.owner import VirtualLinks
 from kubevnfm_infra_k8s.domain.links.record import Link
@@ -72,6 +75,7 @@ LAYER = "Kubernetes"
 _INDEXES = {
     **documents.INDEXES,
     sources.FETCHED: sources.INDEXES,
+    **stored_inventory.INDEXES,
     **stored_links.INDEXES,
     **stored_volumes.INDEXES,
     **turns.INDEXES,
@@ -114,6 +118,7 @@ async def infra_k8s(
         ClusterWatches.open(clusters) as watches,
         ObjectWatches.open(clusters) as object_watches,
         _reconciled(settings, backends, clusters, vims, regions) as (links, volumes),
+        _inventory(settings, backends, clusters, vims, regions) as inventory,
     ):
         handlers = ObjectHandlers(
             clusters=clusters,
@@ -156,7 +161,7 @@ async def infra_k8s(
         worker.handle_direct(WatchMachines, watching.watch_machines)
         worker.handle_direct(CompareObjects, comparison.compare_objects)
         worker.handle_direct(WatchKubeconfigs, watching.watch_kubeconfigs)
-        app = internal_api(links, volumes, token=settings.internal_token.get_secret_value())
+        app = internal_api(links, volumes, inventory, token=settings.internal_token.get_secret_value())
         async with (
             watching.watching(),
             worker,
@@ -213,6 +218,26 @@ async def _reconciled(
             _rounds(settings, backends, "persistent_volumes", on_all_volumes),
         ):
             yield links, volumes
+
+
+@asynccontextmanager
+async def _inventory(
+    settings: Settings,
+    backends: Backends,
+    clusters: KubernetesClusters,
+    vims: VimDirectory,
+    regions: RegionDirectory,
+) -> AsyncIterator[StoredInventory]:
+    """Yield the inventory, with the watches that write it running whenever this process has the lease."""
+    store, clock = backends.store, backends.clock
+    async with OutboxRelay(store, backends.bus, collections=[stored_inventory.OBJECTS]) as relay:
+        objects = stored_inventory.StoredObjects(store, Outbox(store, relay, backends.key_ring))
+        watched = stored_inventory.StoredRegions(store, clock)
+        instances = stored_inventory.StoredInstances(store, clock)
+        leadership = StoredLeadership(store, clock, lease_s=settings.lease_s)
+        watcher = InventoryWatcher(objects, watched, instances, vims, clusters, clock, leadership)
+        async with background(inventory=watcher.run()):
+            yield StoredInventory(objects, watched, RegisteredRegions(regions, vims))
 
 
 def _rounds(

@@ -48,6 +48,7 @@ from kubevnfm_worker.backends import Backends
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 from servers.vnf_networks import LOOPBACK
 
+from worlds.inventory_world import NoInventory
 from worlds.lcm_builders import ANSWERS
 
 KEY: Final = KeyRing.new_key()
@@ -580,7 +581,7 @@ async def lcm_world(
                     Backends(bus, store, storage.ring, clock or SystemClock()),
                     vims=vims,
                     node_logs=TwinLogs(),
-                    multicloud=MultiCloudServices(regions, TwinLinks(), TwinVolumes()),
+                    multicloud=MultiCloudServices(regions, TwinLinks(), TwinVolumes(), NoInventory()),
                     limits=limits,
                 ) as running,
                 aiohttp.ClientSession() as session,

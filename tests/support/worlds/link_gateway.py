@@ -13,10 +13,12 @@ import aiohttp
 from callers.documented import Documented
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
+from kubevnfm_clients.multicloud.inventory import HttpInventory
 from kubevnfm_clients.multicloud.links import HttpVirtualLinks
 from kubevnfm_events import VimConnection
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.http import link_routes
+from kubevnfm_infra_k8s.adapters.http_inventory import inventory_routes
 from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.http import serving
@@ -87,17 +89,22 @@ async def link_gateway(lab: LabCluster, folder: Path, *kinds: str) -> AsyncItera
         SqliteStore.open(folder / "links.db") as store,
         KubernetesClusters.open(ring, networks()) as clusters,
         link_world(store, clusters, {"vim": vim}, {"op/one": Region("vim")}) as world,
-        serving(internal_app(link_routes(world.links), token=_TOKEN), host="127.0.0.1", port=0) as owner_port,
+        serving(
+            internal_app([*link_routes(world.links), *inventory_routes(world.inventory)], token=_TOKEN),
+            host="127.0.0.1",
+            port=0,
+        ) as owner_port,
         aiohttp.ClientSession() as session,
     ):
         async with clusters.cluster(vim) as cluster:
             await define(cluster, *kinds)
         client = HttpVirtualLinks(f"http://127.0.0.1:{owner_port}", _TOKEN, session)
+        inventory = HttpInventory(f"http://127.0.0.1:{owner_port}", _TOKEN, session)
         context = HttpContext(
             store=store, ring=ring, clock=SystemClock(), public_url=None, internal_token=_TOKEN, page_size=100
         )
         no_vnfs: Any = None
-        owners = MultiCloudServices(TwinRegions(), client, TwinVolumes())
+        owners = MultiCloudServices(TwinRegions(), client, TwinVolumes(), inventory)
         subjects = [partial(routes.add_to, services=owners, vnfs=no_vnfs)]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
         document = Documented(make_document(app, DOCUMENT, version="tested"))

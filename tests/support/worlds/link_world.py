@@ -13,9 +13,10 @@ from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients.multicloud.links import CreatedLink, LinkRequest, VirtualLink
 from kubevnfm_events import VimConnection
 from kubevnfm_events.links import VirtualLinkChanged
-from kubevnfm_infra_k8s.adapters import stored_links
+from kubevnfm_infra_k8s.adapters import stored_inventory, stored_links
 from kubevnfm_infra_k8s.adapters import turns as stored_turns
 from kubevnfm_infra_k8s.adapters.turns import StoredTurns
+from kubevnfm_infra_k8s.domain.inventory.owner import StoredInventory
 from kubevnfm_infra_k8s.domain.links.bringing import Bringing
 from kubevnfm_infra_k8s.domain.links.owner import VirtualLinks
 from kubevnfm_infra_k8s.domain.links.record import Link
@@ -135,6 +136,8 @@ class LinkWorld:
     work: ReconcilingWork[Link]
     records: stored_links.StoredLinks
     store: DocumentStore
+    inventory: StoredInventory
+    """A test stores its records: no process watches."""
     events: list[VirtualLinkChanged] = field(default_factory=list)
 
     async def create(self, name: str = "net", type: str = "nad", *, wait_s: float = 60.0, **more: Any) -> CreatedLink:
@@ -165,7 +168,7 @@ async def link_world(
 ) -> AsyncIterator[LinkWorld]:
     """Yield the owner with its work running; rounds are the test's."""
     ring, clock = KeyRing.from_text(KeyRing.new_key()), clock or SystemClock()
-    for collection, indexes in {**stored_links.INDEXES, **stored_turns.INDEXES}.items():
+    for collection, indexes in {**stored_links.INDEXES, **stored_turns.INDEXES, **stored_inventory.INDEXES}.items():
         await store.ensure_indexes(collection, indexes)
     events: list[VirtualLinkChanged] = []
 
@@ -184,8 +187,11 @@ async def link_world(
                 lambda cluster: Bringing(records, turns, cluster, clock, timeout_s), clock,
             )  # fmt: skip
             async with working.running() as work:
-                links = VirtualLinks(records, turns, GivenRegions(regions), directory, clusters, work, clock)
-                yield LinkWorld(links, work, records, store, events)
+                given = GivenRegions(regions)
+                links = VirtualLinks(records, turns, given, directory, clusters, work, clock)
+                objects = stored_inventory.StoredObjects(store, Outbox(store, relay, ring))
+                inventory = StoredInventory(objects, stored_inventory.StoredRegions(store, clock), given)
+                yield LinkWorld(links, work, records, store, inventory, events)
 
 
 async def quiet(world: LinkWorld, count: int) -> None:

@@ -27,6 +27,7 @@ from kubevnfm_lcm_api.multicloud import routes
 from kubevnfm_lcm_api.multicloud.services import DOCUMENT, PREFIX, MultiCloudServices
 from kubevnfm_vim_registry.settings import Settings
 
+from worlds.inventory_world import NoInventory
 from worlds.kubeconfigs import a_kubeconfig, encoded
 from worlds.lcm_world import Answer, TwinLinks, TwinVolumes
 from worlds.vim_world import RING, TOKEN, World, running
@@ -93,7 +94,7 @@ async def region_world(
         no_vnfs: Any = None
         links, volumes = TwinLinks(), TwinVolumes()
         subjects = [
-            partial(routes.add_to, services=MultiCloudServices(client, links, volumes), vnfs=no_vnfs),
+            partial(routes.add_to, services=MultiCloudServices(client, links, volumes, NoInventory()), vnfs=no_vnfs),
             partial(vims.add_to, vims=HttpVims(registry.url, TOKEN, session), links=links, volumes=volumes),
         ]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())

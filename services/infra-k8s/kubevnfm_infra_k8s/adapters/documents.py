@@ -16,17 +16,17 @@ from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Index, Op, Quer
 from kubevnfm_worker.outcome import StepContext
 from pydantic import TypeAdapter
 
+from kubevnfm_infra_k8s.adapters.stored_inventory import RELEASES, ReleaseNotes
 from kubevnfm_infra_k8s.domain.errors import SharedObjectDiffers
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Sharing
 from kubevnfm_infra_k8s.domain.release import Release, release_id
 
-RELEASES: Final = "k8s_releases"
 SHARED: Final = "k8s_shared_objects"
 START_TIMES: Final = "k8s_step_beginnings"
 DELETIONS: Final = "k8s_ended_deletions"
 INDEXES: Final[Mapping[str, Sequence[Index]]] = {
-    RELEASES: [Index(["cluster"])],
+    RELEASES: [Index(["cluster"]), Index(["vimId"])],
     SHARED: [],
     START_TIMES: [Index(["vnfInstanceId"])],
     DELETIONS: [Index(["endedAt"])],
@@ -44,7 +44,7 @@ class StoredReleases:
     """`ports.Releases`: one document for each part of a VNF instance's objects."""
 
     def __init__(self, store: DocumentStore) -> None:
-        self._store = store
+        self._store, self._notes = store, ReleaseNotes(store)
 
     async def get(self, vnf_instance_id: str, part: str = "") -> Release | None:
         stored = await self._store.get(RELEASES, release_id(vnf_instance_id, part))
@@ -55,7 +55,12 @@ class StoredReleases:
         more = {"vnfInstanceId": vnf_instance_id, "entries": entries, "revision": stored.revision, "part": part}
         return _RELEASES.validate_python({**stored.body, **more})
 
+    async def note(self, release: Release) -> None:
+        await self._notes.note(release)
+
     async def save(self, release: Release) -> Release:
+        # First: a crash in between costs a watch that sees nothing.
+        await self.note(release)
         body = _RELEASES.dump_python(
             release, mode="json", by_alias=True, exclude={"vnf_instance_id", "revision", "part"}
         )

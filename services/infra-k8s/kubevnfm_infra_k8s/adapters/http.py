@@ -1,4 +1,4 @@
-"""The internal HTTP API of virtual links and volumes, for the gateway and the steps of VNFs (libs/clients port VirtualLinks)."""
+"""The internal HTTP API of virtual links, volumes and the inventory, for the gateway and the steps of VNFs (libs/clients port VirtualLinks)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from kubevnfm_clients.multicloud.networks import AttachRequest
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.internal import internal_app
 
+from kubevnfm_infra_k8s.adapters.http_inventory import inventory_routes
 from kubevnfm_infra_k8s.adapters.http_volumes import volume_routes
+from kubevnfm_infra_k8s.domain.inventory.owner import StoredInventory
 from kubevnfm_infra_k8s.domain.links.owner import VirtualLinks
 from kubevnfm_infra_k8s.domain.volumes.owner import PersistentVolumes
 
 
-def internal_api(links: VirtualLinks, volumes: PersistentVolumes, *, token: str) -> web.Application:
+def internal_api(
+    links: VirtualLinks, volumes: PersistentVolumes, inventory: StoredInventory, *, token: str
+) -> web.Application:
     """Return the application; all its paths require the internal token."""
-    return internal_app([*link_routes(links), *volume_routes(volumes)], token=token)
+    return internal_app([*link_routes(links), *volume_routes(volumes), *inventory_routes(inventory)], token=token)
 
 
 def link_routes(links: VirtualLinks) -> web.RouteTableDef:

@@ -34,6 +34,8 @@ _PAGE: Final = 500
 """Objects of one answer to a list; fewer if they are so large that the answer would be."""
 _METADATA_PAGE: Final = 250
 """They have some 3 kB of metadata each; what is kept of a page is small."""
+_WHOLE_PAGE: Final = 100
+"""The same for whole objects of which little is kept: a page of pods has 1 MB, which takes the loop some 10 ms."""
 _MOST_PAGES: Final = 1000
 _LARGEST_LIST: Final = 2 * LARGEST_ANSWER
 """Bytes of all objects of one list or watch: those of some 4,000 Machines."""
@@ -201,15 +203,23 @@ class KubernetesCluster:
         form = _Form(_METADATA_LIST, _METADATA, _selection(labels, ""), keep, _METADATA_PAGE, keeps_bodies=False)
         return self._follow(resource, namespace, form)
 
+    def follow_kept(
+        self, resource: Resource, keep: Callable[[Body], T], *, namespace: str = "", labels: str = ""
+    ) -> AsyncGenerator[Seen[T], None]:
+        form = _Form(JSON, JSON, _selection(labels, ""), keep, _WHOLE_PAGE, keeps_bodies=False)
+        return self._follow(resource, namespace, form)
+
     async def _follow(self, resource: Resource, namespace: str, form: _Form[T]) -> AsyncGenerator[Seen[T], None]:
         failures = unserved = 0
+        version = ""
         while True:
             try:
-                found, sizes, version = await self._all(resource, namespace, form)
-                total = sum(sizes.values())
-                unserved = 0 if version else min(unserved + 1, _MOST_FAILURES)
-                yield Seen(found, is_all=True)
-                del found  # the caller has it
+                if not version:
+                    found, sizes, version = await self._all(resource, namespace, form)
+                    total = sum(sizes.values())
+                    unserved = 0 if version else min(unserved + 1, _MOST_FAILURES)
+                    yield Seen(found, is_all=True)
+                    del found  # the caller has it
                 while version:
                     begun = asyncio.get_running_loop().time()
                     async with aclosing(self._watch(resource, namespace, form, version)) as changes:
@@ -232,13 +242,17 @@ class KubernetesCluster:
                     if asyncio.get_running_loop().time() - begun < _PAUSES.first_s:
                         await asyncio.sleep(_PAUSES.first_s)
             except _Expired:
+                version = ""
                 log.info("watch_expired", kind=resource.kind)
             except (ClusterUnavailable, WebhookUnavailable) as error:
                 failures += 1
                 if failures >= _MOST_FAILURES:
                     raise
                 log.info("watch_broken", kind=resource.kind, reason=str(error))
-            # The version was too old, the kind is not served yet, or the connection broke: start again with a list.
+                # It goes on where it broke; an event that cannot be read would break it again, and a list goes past it.
+                if failures > 1:
+                    version = ""
+            # The version was too old, the kind is not served yet, or the connection broke.
             await asyncio.sleep(_PAUSES.after(max(failures, unserved) + 1))
 
     async def _all(

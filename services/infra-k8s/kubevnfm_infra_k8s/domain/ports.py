@@ -122,6 +122,12 @@ class Cluster(Protocol):
         """
         ...
 
+    def follow_kept(
+        self, resource: Resource, keep: Callable[[Body], T], *, namespace: str = "", labels: str = ""
+    ) -> AsyncGenerator[Seen[T], None]:
+        """Yield what ``keep`` makes of the whole matching objects, as `follow` does; nothing else of them is kept."""
+        ...
+
     async def apply(self, resource: Resource, key: ObjectKey, body: Body, *, dry_run: bool = False) -> Body:
         """Create or change the object (server-side apply as ``kubevnfm``, forced); return the server's version of it.
 
@@ -221,6 +227,10 @@ class Releases(Protocol):
 
     async def save(self, release: Release) -> Release:
         """Store the release; return it with its new revision. Raises RevisionConflict if another worker changed it."""
+        ...
+
+    async def note(self, release: Release) -> None:
+        """Have the inventory watch the objects of a release; `save` does so too."""
         ...
 
     async def delete(self, vnf_instance_id: str, part: str = "") -> None: ...

@@ -119,6 +119,8 @@ class Release:
     """The objects whose finalizers a termination has removed, and what they may have left."""
     revision: int = 0
     """0: not stored yet."""
+    vim_id: str = ""
+    """The VIM that is the cluster, for the inventory; "" if the request has no registered one, or an earlier version has stored it."""
     part: str = ""
     """"" for the objects in the cluster that is the instance's VIM, or `ADDONS`: each part is a release of its own."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import structlog
@@ -117,6 +117,8 @@ class ComparisonHandler:
                     scopes[mine] = judged.scopes
                 elif (release := await self.releases.get(mine)) is not None:
                     releases[mine] = release
+                    if not release.vim_id and vim.vim_id:  # an earlier version has stored it
+                        await self.releases.note(replace(release, vim_id=vim.vim_id))
                     scopes[mine] = await self._scopes(begun, release)
             wanted = _limited(scopes, vim)
             linger_s = _ROUNDS * round_s

@@ -105,9 +105,8 @@ class Handling:
         """Yield the step of a command; ``release``: the instance's inventory, None if it has none yet."""
         async with self.connected(command.vim) as inner:
             cluster = inner.hiding(self.sources.secrets_in(command)) if isinstance(command, ObjectsOrder) else inner
-            yield Step(
-                self, context, command.vim, cluster, release or Release(command.vnf_instance_id, cluster.endpoint)
-            )
+            present = release or Release(command.vnf_instance_id, cluster.endpoint)
+            yield Step(self, context, command.vim, cluster, replace(present, vim_id=command.vim.vim_id or ""))
 
     async def release_of(self, vnf_instance_id: str) -> Release:
         """Return the instance's inventory. Raises NotFound."""

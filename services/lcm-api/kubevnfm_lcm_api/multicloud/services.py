@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
+from kubevnfm_clients.multicloud.inventory import Inventory
 from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.regions import CloudRegions
 from kubevnfm_clients.multicloud.volumes import PersistentVolumes
@@ -16,8 +17,16 @@ from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 PREFIX: Final = "/multicloud/v1"
 DOCUMENT: Final = Document(
     "kubevnfm multi-cloud",
-    "VNFs in cloud regions, and what they share",
-    ("VNF instances", "Cloud regions", "Virtual links", "Persistent volumes", "Artifacts", "This document"),
+    "VNFs in cloud regions, what they share, and what exists there",
+    (
+        "VNF instances",
+        "Cloud regions",
+        "Virtual links",
+        "Persistent volumes",
+        "Inventory",
+        "Artifacts",
+        "This document",
+    ),
     prefix=PREFIX,
 )
 """Each resource adds its heading."""
@@ -30,6 +39,7 @@ class MultiCloudServices:
     regions: CloudRegions
     links: VirtualLinks
     volumes: PersistentVolumes
+    inventory: Inventory
 
 
 SERVICES: Final = web.AppKey("multicloud", MultiCloudServices)

@@ -1,0 +1,230 @@
+"""The stored inventory: the records of objects, the regions that are watched, and what releases say of instances."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from cachetools import LRUCache
+from kubevnfm_events import Envelope, Event
+from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.error_text import bounded
+from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
+from kubevnfm_store.query import AllOf, AnyOf, Compare, Filter, Index, Op, Query, Sort, Stored, by
+from kubevnfm_worker.outbox import Outbox
+
+from kubevnfm_infra_k8s.adapters.leases import LEADER, is_held
+from kubevnfm_infra_k8s.adapters.turns import TURNS
+from kubevnfm_infra_k8s.domain.inventory.ports import Kind, Stale, Watched
+from kubevnfm_infra_k8s.domain.inventory.record import Identity, InstanceFacts, ObjectRecord, Place, change_of
+from kubevnfm_infra_k8s.domain.inventory.seen_object import SeenObject
+from kubevnfm_infra_k8s.domain.objects import group_of
+from kubevnfm_infra_k8s.domain.release import ADDONS, Release, release_id
+
+OBJECTS: Final = "k8s_inventory"
+REGIONS: Final = "k8s_watched_regions"
+RELEASES: Final = "k8s_releases"
+SOURCE: Final = "/kubevnfm/infra-k8s"
+FILTERS: Final = {
+    "vim_id": "vim_id",
+    "vnf_id": "vnf_instance_id",
+    "kind": "kind",
+    "namespace": "namespace",
+    "name": "name",
+    "uid": "uid",
+    "ip": "ips",
+    "scope": "scope",
+}
+"""The attribute of a record by the name of a filter."""
+INDEXES: Final[Mapping[str, Sequence[Index]]] = {
+    OBJECTS: [*(Index([path, "id"]) for path in FILTERS.values()), Index(["id"])],
+    REGIONS: [Index(["news"])],
+}
+_TRIES: Final = 50
+_REASON_BYTES: Final = 1024
+_MOST_NAMESPACES: Final = 1000
+"""The limit for a region; namespaces matter only where the credentials may not watch all namespaces at once."""
+_MOST_REMEMBERED: Final = 2000
+"""Instances whose releases are remembered for a moment: a burst of events reads them once."""
+_REMEMBERED: Final = timedelta(seconds=1)
+
+
+class StoredObjects:
+    """`domain.inventory.ports.InventoryRecords`: a document each."""
+
+    def __init__(self, store: DocumentStore, outbox: Outbox) -> None:
+        self._store, self._outbox = store, outbox
+
+    async def get(self, record_id: str) -> ObjectRecord | None:
+        stored = await self._store.get(OBJECTS, record_id)
+        return None if stored is None else ObjectRecord.from_stored(stored)
+
+    async def page(self, filters: Mapping[str, str], *, limit: int, after: str | None) -> Sequence[ObjectRecord]:
+        wanted: list[Filter] = [Compare(FILTERS[name], Op.EQ, [value]) for name, value in filters.items()]
+        behind = None if after is None else (after, after)
+        query = Query(AllOf(wanted), sort=Sort("id"), after=behind, limit=limit, exclude=["ips", "scope"])
+        return [ObjectRecord.from_stored(each) for each in await self._store.find(OBJECTS, query)]
+
+    async def write(self, old: ObjectRecord | None, new: ObjectRecord) -> None:
+        events, body = _announced(old, new), new.document()
+        if old is not None:
+            await self._outbox.replace(OBJECTS, new.id, body, if_revision=old.revision, events=events)
+            return
+        try:
+            await self._outbox.insert(OBJECTS, new.id, body, events=events)
+        except AlreadyExists as error:
+            raise RevisionConflict(f"inventory {new.id}: stored by another process") from error
+
+    async def remove(self, old: ObjectRecord) -> None:
+        await self._outbox.delete(OBJECTS, old.id, if_revision=old.revision, events=_announced(old, None))
+
+
+def _announced(old: ObjectRecord | None, new: ObjectRecord | None) -> list[Envelope[Event]]:
+    change = change_of(old, new)
+    return [] if change is None else [Envelope(change, source=SOURCE, subject=change.vnf_instance_id)]
+
+
+class StoredRegions:
+    """`domain.inventory.ports.WatchedRegions`: a document for each VIM."""
+
+    def __init__(self, store: DocumentStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    async def all(self) -> Sequence[Watched]:
+        return [_watched(each) for each in await self._store.find(REGIONS, Query())]
+
+    async def take_news(self) -> Sequence[Watched]:
+        taken: list[Watched] = []
+        for each in await self._store.find(REGIONS, Query(by(news=True))):
+            # If it is changed meanwhile, the next call takes it.
+            with suppress(RevisionConflict):
+                stored = await self._store.update(REGIONS, each.id, {"news": False}, if_revision=each.revision)
+                taken.append(_watched(stored))
+        return taken
+
+    async def mark(self, vim_id: str, term: int, stale: Mapping[Kind, Stale]) -> None:
+        listed = [
+            {"apiVersion": version, "kind": kind, "since": each.since, "reason": bounded(each.reason, _REASON_BYTES)}
+            for (version, kind), each in sorted(stale.items())
+        ]
+        with suppress(RevisionConflict):
+            await self._store.update(REGIONS, vim_id, {"watch": {"term": term, "stale": listed}})
+
+    async def is_used(self, region: Watched) -> bool:
+        # Releases that an earlier version has stored do not name their VIM.
+        there = AnyOf([by(cluster=region.cluster), by(vimId=region.vim_id)])
+        return bool(await self._store.count(RELEASES, there, limit=1))
+
+    async def remove(self, region: Watched) -> bool:
+        try:
+            await self._store.delete(REGIONS, region.vim_id, if_revision=region.revision)
+        except RevisionConflict:
+            return False
+        return True
+
+    async def stale(self, wanted: Collection[tuple[str, Kind]]) -> Mapping[tuple[str, Kind], Stale]:
+        if not wanted:
+            return {}
+        lease = await self._store.get(TURNS, LEADER)
+        vim_ids = sorted({vim_id for vim_id, _ in wanted})
+        watches = {each.id: each.body.get("watch") or {} for each in await self._store.get_many(REGIONS, vim_ids)}
+        found: dict[tuple[str, Kind], Stale] = {}
+        for vim_id, kind in wanted:
+            watch = watches.get(vim_id, {})
+            marks = [each for each in watch.get("stale", ()) if (each["apiVersion"], each["kind"]) == kind]
+            if marks:
+                found[vim_id, kind] = Stale(marks[0]["since"], marks[0]["reason"])
+            elif lease is None:
+                found[vim_id, kind] = Stale("", "no process has watched yet")
+            elif not is_held(lease, self._clock.now()):
+                found[vim_id, kind] = Stale(lease.body["renewed_at"], "no process watches")
+            elif watch.get("term") != lease.body["term"]:
+                found[vim_id, kind] = Stale(lease.body["began_at"], "the objects of the region are being listed")
+        return found
+
+
+class ReleaseNotes:
+    """Stores what releases have for the watches: before a release is stored, so that nothing of it is missed."""
+
+    def __init__(self, store: DocumentStore) -> None:
+        self._store = store
+        self._noted: dict[str, Watched] = {}
+        """By VIM."""
+
+    async def note(self, release: Release) -> None:
+        """Have the objects of a release watched. One that is new renews its region, which may be ending."""
+        if not release.vim_id:
+            return
+        kinds = frozenset(entry.key.api_kind for entry in release.entries)
+        namespaces = frozenset(entry.key.namespace for entry in release.entries) - {""}
+        noted = self._noted.get(release.vim_id)
+        if release.revision and noted is not None and kinds <= noted.kinds and namespaces <= noted.namespaces:
+            return
+        for _ in range(_TRIES):
+            stored = await self._store.get(REGIONS, release.vim_id)
+            known = None if stored is None else _watched(stored)
+            body = {
+                "cluster": release.cluster,
+                "kinds": sorted(map(list, kinds | (known.kinds if known is not None else set()))),
+                "namespaces": sorted(namespaces | (known.namespaces if known is not None else set()))[
+                    :_MOST_NAMESPACES
+                ],
+                "news": True,
+            }
+            try:
+                if stored is None:
+                    stored = await self._store.insert(REGIONS, release.vim_id, body)
+                else:
+                    stored = await self._store.update(REGIONS, release.vim_id, body, if_revision=stored.revision)
+            except (AlreadyExists, RevisionConflict):
+                continue
+            # With those that are beyond the limit, which need not be tried again.
+            self._noted[release.vim_id] = replace(_watched(stored), namespaces=_watched(stored).namespaces | namespaces)
+            return
+        raise RevisionConflict(f"VIM {release.vim_id}: too many releases change at the same time")
+
+
+def _watched(stored: Stored) -> Watched:
+    body = stored.body
+    kinds = frozenset((str(version), str(kind)) for version, kind in body["kinds"])
+    return Watched(stored.id, str(body["cluster"]), kinds, frozenset(body["namespaces"]), stored.revision)
+
+
+class StoredInstances:
+    """`domain.inventory.ports.Instances`: the releases, remembered for a moment."""
+
+    def __init__(self, store: DocumentStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._read: LRUCache[tuple[str, str, str], tuple[datetime, set[str], InstanceFacts | None]] = LRUCache(
+            _MOST_REMEMBERED
+        )
+        """When it was read, and the operations whose objects were seen since."""
+
+    async def facts(self, seen: SeenObject, vim_id: str, cluster: str) -> InstanceFacts | None:
+        key, now = (seen.vnf_instance_id, vim_id, cluster), self._clock.now()
+        known = self._read.get(key)
+        # An operation stores the release before it sends an object, so the first object of one shows that it may have changed.
+        if known is not None and now - known[0] < _REMEMBERED and (not seen.operation or seen.operation in known[1]):
+            return known[2]
+        operations = {seen.operation, *(known[1] if known is not None and now - known[0] < _REMEMBERED else ())}
+        ids = [release_id(seen.vnf_instance_id, part) for part in ("", ADDONS)]
+        bodies = [each.body for each in await self._store.get_many(RELEASES, ids)]
+        here = [each for each in bodies if (each.get("vimId") or vim_id) == vim_id and _is_at(each, cluster)]
+        facts = InstanceFacts(dict(_places(here))) if here else None
+        self._read[key] = now, operations, facts
+        return facts
+
+
+def _is_at(release: Mapping[str, Any], cluster: str) -> bool:
+    """Return whether a release names its VIM, or else the cluster, as one that an earlier version has stored."""
+    return bool(release.get("vimId")) or release["cluster"] == cluster
+
+
+def _places(releases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Identity, Place]]:
+    for release in releases:
+        for each in release["objects"]:
+            identity = group_of(each["apiVersion"]), each["kind"], each["namespace"], each["name"]
+            yield identity, Place(each.get("vduId"), each.get("priority"))

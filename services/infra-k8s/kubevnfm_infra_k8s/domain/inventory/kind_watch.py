@@ -1,0 +1,220 @@
+"""The watch over one kind in one region, and the writing of what it sees (multicloud.md MC-108, MC-112).
+
+Changes wait by the name of their object until they are written: a slow database holds up no watch, and of several changes of one
+object the last one is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+from kubevnfm_clients.ports import VimDirectory
+from kubevnfm_events import VimConnection
+from kubevnfm_kit.back_off import BackOff
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.errors import VnfmError
+from kubevnfm_store.port import RevisionConflict
+
+from kubevnfm_infra_k8s.domain.concurrency import each_of
+from kubevnfm_infra_k8s.domain.errors import Forbidden
+from kubevnfm_infra_k8s.domain.inventory.ports import Instances, InventoryRecords, Term
+from kubevnfm_infra_k8s.domain.inventory.record import ObjectRecord, Place, record_id, scope_of
+from kubevnfm_infra_k8s.domain.inventory.seen_object import SeenObject, is_placed
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Resource, group_of
+from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, Seen
+
+log = structlog.get_logger()
+
+_PAUSES: Final = BackOff(first_s=1.0, longest_s=60.0)
+_UNSERVED_S: Final = 30.0
+"""From one look whether a region serves the kind to the next."""
+_PAGE: Final = 500
+_BATCH: Final = 64
+"""Objects that are written side by side."""
+_LOST_WRITES: Final = 20
+_RETRY_S: Final = 1.0
+_WATCHED: Final = frozenset({"list", "watch"})
+
+
+@dataclass(frozen=True)
+class Watching:
+    """The ports that all watches of this process use."""
+
+    records: InventoryRecords
+    instances: Instances
+    vims: VimDirectory
+    clusters: Clusters
+    clock: Clock
+    term: Term
+
+
+@dataclass
+class KindWatch:
+    """One kind in one region."""
+
+    watching: Watching
+    vim_id: str
+    cluster: str
+    """The endpoint, as releases have it."""
+    api_version: str
+    kind: str
+    namespace: str
+    """Where it watches; "" for everywhere."""
+    report: Callable[[VnfmError | None], None]
+    """Called with None when all objects are known, and with the error when the region cannot be watched."""
+    _pending: dict[str, SeenObject | None] = field(default_factory=dict)
+    """Objects to be written, by the name that the watch gives them; None: it is gone."""
+    _writing: Mapping[str, SeenObject | None] = field(default_factory=dict)
+    """Those that are being written."""
+    _known: dict[str, int] = field(default_factory=dict)
+    """The hash of what was written, by the same name: most events change nothing that is kept."""
+    _woken: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self) -> None:
+        """Watch and write until cancelled. Raises LeaseLost; Forbidden if it may not watch all namespaces."""
+        both = [
+            asyncio.create_task(self._watch(), name=f"inventory {self.vim_id} {self.kind}"),
+            asyncio.create_task(self._write(), name=f"inventory-writes {self.vim_id} {self.kind}"),
+        ]
+        try:
+            ended, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
+                await task
+        finally:
+            for task in both:
+                task.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        failures, is_namespaced = 0, False
+        while True:
+            try:
+                vim = await self.watching.vims.connection(VimConnection(vim_id=self.vim_id))
+                async with self.watching.clusters.cluster(vim) as cluster:
+                    resource = await cluster.resource(self.api_version, self.kind)
+                    if resource is None or not resource.verbs >= _WATCHED:
+                        # The objects of a kind that is not served any more are gone with it.
+                        await self._listed({})
+                        self.report(None)
+                        await asyncio.sleep(_UNSERVED_S)
+                        continue
+                    is_namespaced = resource.namespaced
+                    async with aclosing(self._following(cluster, resource)) as following:
+                        async for seen in following:
+                            failures = 0
+                            await self._take_in(seen)
+            except VnfmError as error:
+                if isinstance(error, Forbidden) and is_namespaced and not self.namespace:
+                    raise
+                self.report(error)
+                failures += 1
+                log.info("inventory_stale", vim_id=self.vim_id, kind=self.kind, reason=str(error))
+            await asyncio.sleep(_PAUSES.after(failures))
+
+    def _following(self, cluster: Cluster, resource: Resource) -> AsyncGenerator[Seen[SeenObject], None]:
+        # Nothing but metadata is asked of other kinds, so no content of a Secret is read.
+        if is_placed(self.api_version, self.kind):
+            return cluster.follow_kept(resource, self._keep(resource), namespace=self.namespace, labels=INSTANCE_LABEL)
+        return cluster.follow_metadata(resource, self._keep(resource), namespace=self.namespace, labels=INSTANCE_LABEL)
+
+    @staticmethod
+    def _keep(resource: Resource) -> Callable[[Mapping[str, object]], SeenObject]:
+        return lambda body: SeenObject.from_body(body, resource)
+
+    async def _take_in(self, seen: Seen[SeenObject]) -> None:
+        if seen.is_all:
+            await self._listed(seen.found)
+            self.report(None)
+            return
+        for name, found in seen.found.items():
+            self._put(name, found)
+        for name in seen.gone:
+            self._put(name, None)
+
+    def _put(self, name: str, found: SeenObject | None) -> None:
+        if name in self._pending or found is None or self._known.get(name) != hash(found):
+            self._pending[name] = found
+            self._woken.set()
+
+    async def _listed(self, found: Mapping[str, SeenObject]) -> None:
+        """Compare all objects with the records: those alone have what has vanished while no process watched."""
+        missing = set(found)
+        after: str | None = None
+        while page := await self._page(after):
+            after = page[-1].id
+            for record in page:
+                name = record.name if self.namespace or not record.namespace else f"{record.namespace}/{record.name}"
+                seen = found.get(name)
+                missing.discard(name)
+                if seen is not None and record.shows(seen) and name not in self._writing:
+                    self._known[name] = hash(seen)
+                    self._pending.pop(name, None)
+                else:
+                    self._pending[name] = seen
+            self._woken.set()
+        for number, name in enumerate(missing):
+            self._put(name, found[name])
+            if number % _PAGE == 0:
+                await asyncio.sleep(0)
+
+    async def _page(self, after: str | None) -> Sequence[ObjectRecord]:
+        mine = {"scope": scope_of(self.vim_id, self.api_version, self.kind)}
+        if self.namespace:
+            mine["namespace"] = self.namespace
+        return await self.watching.records.page(mine, limit=_PAGE, after=after)
+
+    async def _write(self) -> None:
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            while self._pending:
+                names = [name for name, _ in zip(self._pending, range(_BATCH), strict=False)]
+                batch = self._writing = {name: self._pending.pop(name) for name in names}
+                try:
+                    await each_of(batch.items(), lambda item: self._write_one(*item))
+                except VnfmError as error:
+                    log.warning("inventory_not_written", vim_id=self.vim_id, kind=self.kind, reason=str(error))
+                    # Later changes are newer; to write again what was written changes nothing.
+                    self._pending = {**batch, **self._pending}
+                    await asyncio.sleep(_RETRY_S)
+                self._writing = {}
+
+    async def _write_one(self, name: str, seen: SeenObject | None) -> None:
+        namespace, _, own = name.rpartition("/")
+        key = record_id(self.vim_id, group_of(self.api_version), self.kind, namespace or self.namespace, own)
+        records = self.watching.records
+        for _ in range(_LOST_WRITES):
+            self.watching.term.check()
+            old = await records.get(key)
+            new = await self._record(seen, old) if seen is not None else None
+            self.watching.term.check()
+            try:
+                if new is None and old is not None:
+                    await records.remove(old)
+                elif new is not None and (old is None or not new.is_as(old)):
+                    await records.write(old, new)
+            except RevisionConflict:
+                continue
+            if seen is None:
+                self._known.pop(name, None)
+            else:
+                self._known[name] = hash(seen)
+            return
+        raise RevisionConflict(f"{self.kind} {name}: its record is written by others all the time")
+
+    async def _record(self, seen: SeenObject, old: ObjectRecord | None) -> ObjectRecord | None:
+        """Return the record of an object; None if it is of no instance that has objects here."""
+        facts = await self.watching.instances.facts(seen, self.vim_id, self.cluster)
+        if facts is not None:
+            place = facts.place_of(seen) or Place()
+        # The release of an instance goes before the last of its pods has ended.
+        elif old is not None and old.vnf_instance_id == seen.vnf_instance_id:
+            place = old.place
+        else:
+            return None
+        return ObjectRecord.from_seen(self.vim_id, seen, place, now=rfc3339(self.watching.clock.now()))

@@ -1,0 +1,112 @@
+"""The interfaces that the inventory needs: its records, the regions that are watched, what instances have, and the lease of the leader."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kubevnfm_infra_k8s.domain.inventory.record import InstanceFacts, ObjectRecord
+from kubevnfm_infra_k8s.domain.inventory.seen_object import SeenObject
+
+Kind = tuple[str, str]
+"""apiVersion and kind."""
+
+
+@dataclass(frozen=True)
+class Stale:
+    """A watch does not work."""
+
+    since: str
+    reason: str
+
+
+class LeaseLost(Exception):
+    """Another process may lead by now."""
+
+
+class Term(Protocol):
+    """The time in which this process leads."""
+
+    @property
+    def number(self) -> int:
+        """Larger than that of every earlier leader."""
+        ...
+
+    def check(self) -> None:
+        """Raise LeaseLost if the lease may have ended."""
+        ...
+
+
+class Leadership(Protocol):
+    """A lease that one process has at a time."""
+
+    async def lead(self, work: Callable[[Term], Awaitable[None]]) -> None:
+        """Do the work whenever this process has the lease, until cancelled; the work is cancelled when the lease is lost."""
+        ...
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A region that is watched: a VIM in which instances have had objects."""
+
+    vim_id: str
+    cluster: str
+    """The endpoint of its API server, as releases have it."""
+    kinds: frozenset[Kind]
+    """The kinds of all objects of releases."""
+    namespaces: frozenset[str]
+    """Where releases have objects: they are watched one by one if the credentials may not watch all."""
+    revision: int
+
+
+class WatchedRegions(Protocol):
+    """The stored regions; each release that is saved adds what it has."""
+
+    async def all(self) -> Sequence[Watched]: ...
+
+    async def take_news(self) -> Sequence[Watched]:
+        """Return the regions that have changed since the last call."""
+        ...
+
+    async def mark(self, vim_id: str, term: int, stale: Mapping[Kind, Stale]) -> None:
+        """Store that a region was listed, but for the kinds that cannot be watched; nothing if the region is gone."""
+        ...
+
+    async def is_used(self, region: Watched) -> bool:
+        """Return whether an instance has objects in the cluster."""
+        ...
+
+    async def remove(self, region: Watched) -> bool:
+        """Remove a region that has not changed since it was read; return whether it is gone."""
+        ...
+
+    async def stale(self, wanted: Collection[tuple[str, Kind]]) -> Mapping[tuple[str, Kind], Stale]:
+        """Return those of the regions and kinds whose watches do not work."""
+        ...
+
+
+class InventoryRecords(Protocol):
+    """The stored records. Each write names the revision that it has read."""
+
+    async def get(self, record_id: str) -> ObjectRecord | None: ...
+
+    async def page(self, filters: Mapping[str, str], *, limit: int, after: str | None) -> Sequence[ObjectRecord]:
+        """Return up to ``limit`` records in the order of their ids, those after one id."""
+        ...
+
+    async def write(self, old: ObjectRecord | None, new: ObjectRecord) -> None:
+        """Store a record in the place of the old one, and the event about it. Raises RevisionConflict."""
+        ...
+
+    async def remove(self, old: ObjectRecord) -> None:
+        """Remove a record, and store the event about it. Raises RevisionConflict."""
+        ...
+
+
+class Instances(Protocol):
+    """The places that the releases of instances give to their objects."""
+
+    async def facts(self, seen: SeenObject, vim_id: str, cluster: str) -> InstanceFacts | None:
+        """Return it for the instance of an object; None if that has no objects in this region."""
+        ...

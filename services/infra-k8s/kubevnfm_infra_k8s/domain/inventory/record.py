@@ -1,0 +1,175 @@
+"""The stored record of an object, and the event about a change of it. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kubevnfm_clients.multicloud.inventory import InventoryResource
+from kubevnfm_events.inventory import NetworkAddresses, Placement, PlacementChanged
+from kubevnfm_kit.ids import derived_id
+from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_store.query import Stored
+from pydantic import BaseModel, ConfigDict
+
+from kubevnfm_infra_k8s.domain.inventory.seen_object import SeenObject, is_placed
+
+Identity = tuple[str, str, str, str]
+"""API group, kind, namespace and name."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The place of an object in its instance, as the release says."""
+
+    vdu_id: str | None = None
+    priority: int | None = None
+
+
+@dataclass(frozen=True)
+class InstanceFacts:
+    """The objects that the releases of an instance have in one region."""
+
+    places: Mapping[Identity, Place]
+
+    def place_of(self, seen: SeenObject) -> Place | None:
+        """Return what is known of an object, or of its owner; None if the instance has neither."""
+        found = self.places.get((seen.group, seen.kind, seen.namespace, seen.name))
+        if found is None and (owner := seen.owner) is not None:
+            found = self.places.get((owner.group, owner.kind, seen.namespace, owner.name))
+            # The order has a place for what it applies, not for what controllers make of it.
+            found = Place(found.vdu_id) if found is not None else None
+        return found
+
+
+class ObjectRecord(BaseModel):
+    """An object that exists in a region."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: str
+    vim_id: str
+    vnf_instance_id: str
+    api_version: str
+    kind: str
+    namespace: str = ""
+    name: str
+    uid: str
+    vdu_id: str | None = None
+    priority: int | None = None
+    node: str = ""
+    phase: str = ""
+    networks: tuple[NetworkAddresses, ...] = ()
+    created_at: str = ""
+    """As the API server says."""
+    changed_at: str = ""
+    """When its change was seen."""
+    revision: int = 0
+    """0: not stored yet."""
+
+    @classmethod
+    def from_seen(cls, vim_id: str, seen: SeenObject, place: Place, *, now: str) -> ObjectRecord:
+        """Return the record of an object as it was seen."""
+        return cls(
+            id=record_id(vim_id, seen.group, seen.kind, seen.namespace, seen.name),
+            vim_id=vim_id,
+            vnf_instance_id=seen.vnf_instance_id,
+            api_version=seen.api_version,
+            kind=seen.kind,
+            namespace=seen.namespace,
+            name=seen.name,
+            uid=seen.uid,
+            vdu_id=place.vdu_id,
+            priority=place.priority,
+            node=seen.node,
+            phase=seen.phase,
+            networks=seen.networks,
+            created_at=seen.created_at,
+            changed_at=now,
+        )
+
+    @classmethod
+    def from_stored(cls, stored: Stored) -> ObjectRecord:
+        """Return it as it is stored."""
+        return cls.model_validate({**stored.body, "revision": stored.revision})
+
+    def document(self) -> JsonObject:
+        """Return what is stored."""
+        body = self.model_dump(mode="json", exclude={"revision"})
+        # An index needs them in one array.
+        ips = dict.fromkeys(address for network in self.networks for address in network.addresses)
+        return {**body, "ips": list(ips), "scope": scope_of(self.vim_id, self.api_version, self.kind)}
+
+    @property
+    def place(self) -> Place:
+        return Place(self.vdu_id, self.priority)
+
+    @property
+    def watched_as(self) -> tuple[str, tuple[str, str]]:
+        """The region and the kind whose watch sees it."""
+        return self.vim_id, (self.api_version, self.kind)
+
+    def is_as(self, other: ObjectRecord) -> bool:
+        """Return whether nothing but the times differs."""
+        times: dict[str, object] = {"changed_at": "", "revision": 0}
+        return self.model_copy(update=times) == other.model_copy(update=times)
+
+    def shows(self, seen: SeenObject) -> bool:
+        """Return whether the record says what was seen."""
+        mine = self.uid, self.vnf_instance_id, self.api_version, self.node, self.phase, self.networks, self.created_at
+        return mine == (
+            seen.uid,
+            seen.vnf_instance_id,
+            seen.api_version,
+            seen.node,
+            seen.phase,
+            seen.networks,
+            seen.created_at,
+        )
+
+    def shown(self, watch: str, watch_detail: str) -> InventoryResource:
+        """Return it as users see it."""
+        return InventoryResource(
+            **self.model_dump(exclude={"revision", "vnf_instance_id"}),
+            vnf_id=self.vnf_instance_id,
+            watch=watch,
+            watch_detail=watch_detail,
+        )
+
+
+def record_id(vim_id: str, group: str, kind: str, namespace: str, name: str) -> str:
+    """Return the id of an object's record: one for each name, so that what replaces an object replaces its record."""
+    return derived_id("inventory", vim_id, group, kind, namespace, name)
+
+
+def scope_of(vim_id: str, api_version: str, kind: str) -> str:
+    """Return what all objects of one watch have in common, for the index."""
+    return f"{vim_id} {api_version} {kind}"
+
+
+def change_of(old: ObjectRecord | None, new: ObjectRecord | None) -> PlacementChanged | None:
+    """Return the event about a change; None if none is published."""
+    now = new or old
+    if now is None or not is_placed(now.api_version, now.kind):
+        return None
+    before, after = _placement(old), _placement(new)
+    if before == after:
+        return None
+    return PlacementChanged(
+        change="created" if before is None else "vanished" if after is None else "changed",
+        vnf_instance_id=now.vnf_instance_id,
+        vim_id=now.vim_id,
+        vdu_id=now.vdu_id,
+        api_version=now.api_version,
+        kind=now.kind,
+        namespace=now.namespace,
+        name=now.name,
+        old=before,
+        new=after,
+    )
+
+
+def _placement(record: ObjectRecord | None) -> Placement | None:
+    if record is None:
+        return None
+    return Placement(uid=record.uid, node=record.node, phase=record.phase, networks=record.networks)

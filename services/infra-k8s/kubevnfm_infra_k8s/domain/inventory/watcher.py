@@ -1,0 +1,213 @@
+"""The watches of all regions: one for each kind that instances have there, as long as this process leads (multicloud.md MC-108)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+from kubevnfm_clients.ports import VimDirectory
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.errors import VnfmError
+
+from kubevnfm_infra_k8s.domain.errors import Forbidden
+from kubevnfm_infra_k8s.domain.inventory.kind_watch import KindWatch, Watching
+from kubevnfm_infra_k8s.domain.inventory.ports import (
+    Instances,
+    InventoryRecords,
+    Kind,
+    Leadership,
+    LeaseLost,
+    Stale,
+    Term,
+    Watched,
+    WatchedRegions,
+)
+from kubevnfm_infra_k8s.domain.ports import Clusters
+
+log = structlog.get_logger()
+
+_LOOK_S: Final = 1.0
+"""From one look for regions and kinds that are new to the next."""
+_LOOKS_BETWEEN: Final = 60
+"""Looks from one search for regions without instances to the next."""
+_APART_S: Final = 0.01
+"""Between the starts of two regions, so that hundreds do not list at the same moment."""
+_AGAIN_S: Final = 60.0
+"""After a fault of ours."""
+_MOST_WATCHES: Final = 400
+"""Watches of a region, each of which has a connection of its own."""
+_ALWAYS: Final = frozenset({("v1", "Pod")})
+_MACHINES: Final = ("kubevirt.io/v1", "VirtualMachineInstance")
+"""Made of what a VNF brings of its group, as pods are."""
+
+Scope = tuple[Kind, str]
+"""A kind, and the namespace in which it is watched; "" for all of them."""
+
+
+@dataclass
+class RegionWatch:
+    """The watches of one region, and whether they work."""
+
+    watching: Watching
+    region: Watched
+    mark: Callable[[Mapping[Kind, Stale]], Awaitable[None]]
+    """Stores which kinds cannot be watched."""
+    _tasks: dict[Scope, asyncio.Task[None]] = field(default_factory=dict)
+    _states: dict[Scope, Stale | None] = field(default_factory=dict)
+    """None: all objects are known."""
+    _narrow: set[Kind] = field(default_factory=set)
+    """The kinds that the credentials may watch in single namespaces only."""
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _marker: asyncio.Task[None] | None = None
+
+    def watch(self, region: Watched) -> None:
+        """Watch what releases have and is not watched yet."""
+        self.region = region
+        if self._marker is None:
+            self._marker = asyncio.create_task(self._mark(), name=f"inventory-state {region.vim_id}")
+        wanted = {
+            (kind, namespace)
+            for kind in kinds_of(region.kinds)
+            for namespace in (region.namespaces if kind in self._narrow else ("",))
+        }
+        scopes, free = sorted(wanted - self._tasks.keys()), _MOST_WATCHES - len(self._tasks)
+        if len(scopes) > free:
+            log.warning("too_many_kinds_to_watch", vim_id=region.vim_id, watches=len(scopes) - free)
+        for scope in scopes[: max(0, free)]:
+            self._tasks[scope] = asyncio.create_task(self._run(scope), name=f"inventory {region.vim_id} {scope}")
+
+    async def end(self) -> None:
+        """End the watches."""
+        tasks = [*self._tasks.values(), *([self._marker] if self._marker is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self, scope: Scope) -> None:
+        (api_version, kind), namespace = scope
+
+        def report(error: Exception | None) -> None:
+            if error is None:
+                self._states[scope] = None
+            elif not self._states.get(scope):
+                reason = str(error) if isinstance(error, VnfmError) else f"unexpected error: {type(error).__name__}"
+                self._states[scope] = Stale(rfc3339(self.watching.clock.now()), reason)
+            self._changed.set()
+
+        region = self.region
+        while True:
+            watch = KindWatch(self.watching, region.vim_id, region.cluster, api_version, kind, namespace, report)
+            try:
+                await watch.run()
+            except LeaseLost:
+                return
+            except Forbidden as error:
+                log.info("inventory_narrowed", vim_id=region.vim_id, kind=kind, reason=str(error))
+                self._narrow.add((api_version, kind))
+                del self._tasks[scope]
+                self._states.pop(scope, None)
+                self.watch(self.region)
+                self._changed.set()
+                return
+            except Exception as error:  # a fault of ours with one kind must not stop the others, and must be seen
+                log.exception("inventory_watch_failed", vim_id=region.vim_id, kind=kind)
+                report(error)
+            await asyncio.sleep(_AGAIN_S)
+
+    async def _mark(self) -> None:
+        marked: Mapping[Kind, Stale] | None = None
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            if not self._tasks.keys() <= self._states.keys():
+                continue
+            found = [(kind, stale) for (kind, _), stale in self._states.items() if stale is not None]
+            stale = dict(sorted(found, key=lambda each: each[1].since, reverse=True))
+            if stale == marked:
+                continue
+            try:
+                await self.mark(stale)
+            except VnfmError as error:
+                log.warning("inventory_state_not_stored", vim_id=self.region.vim_id, reason=str(error))
+                await asyncio.sleep(_LOOK_S)
+                self._changed.set()
+            else:
+                marked = stale
+
+
+@dataclass(frozen=True)
+class InventoryWatcher:
+    """Watches whenever this process is the leader."""
+
+    records: InventoryRecords
+    regions: WatchedRegions
+    instances: Instances
+    vims: VimDirectory
+    clusters: Clusters
+    clock: Clock
+    leadership: Leadership
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        await self.leadership.lead(self._watch)
+
+    async def _watch(self, term: Term) -> None:
+        running: dict[str, RegionWatch] = {}
+        try:
+            await self._start(await self.regions.all(), running, term)
+            looks = 0
+            unused: dict[str, int] = {}
+            while True:
+                await asyncio.sleep(_LOOK_S)
+                looks += 1
+                try:
+                    await self._start(await self.regions.take_news(), running, term)
+                    if looks % _LOOKS_BETWEEN == 0:
+                        unused = await self._without_unused(running, unused)
+                except VnfmError as error:
+                    log.warning("inventory_regions_not_read", reason=str(error))
+        finally:
+            await asyncio.gather(*(each.end() for each in running.values()))
+
+    async def _start(self, regions: Iterable[Watched], running: dict[str, RegionWatch], term: Term) -> None:
+        for region in regions:
+            if region.vim_id not in running:
+                watching = Watching(self.records, self.instances, self.vims, self.clusters, self.clock, term)
+
+                async def mark(stale: Mapping[Kind, Stale], vim_id: str = region.vim_id) -> None:
+                    await self.regions.mark(vim_id, term.number, stale)
+
+                running[region.vim_id] = RegionWatch(watching, region, mark)
+                await asyncio.sleep(_APART_S)
+            running[region.vim_id].watch(region)
+
+    async def _without_unused(self, running: dict[str, RegionWatch], before: dict[str, int]) -> dict[str, int]:
+        """End the watches of regions in which no instance has objects now and at the last look; return those of now."""
+        unused: dict[str, int] = {}
+        for region in await self.regions.all():
+            if region.vim_id not in running or await self.regions.is_used(region):
+                continue
+            # A release renews its region before it is stored.
+            if before.get(region.vim_id) != region.revision or not await self.regions.remove(region):
+                unused[region.vim_id] = region.revision
+                continue
+            await running.pop(region.vim_id).end()
+            await self._forget(region.vim_id)
+        return unused
+
+    async def _forget(self, vim_id: str) -> None:
+        """Remove what is left of a region, as of one that has not answered since its last instance was removed."""
+        while page := await self.records.page({"vim_id": vim_id}, limit=100, after=None):
+            for record in page:
+                await self.records.remove(record)
+
+
+def kinds_of(recorded: Iterable[Kind]) -> frozenset[Kind]:
+    """Return the kinds to watch, for those of releases."""
+    kinds = frozenset(recorded) | _ALWAYS
+    group = _MACHINES[0].partition("/")[0]
+    has_machines = any(version.partition("/")[0] == group for version, _ in kinds)
+    return kinds | {_MACHINES} if has_machines else kinds

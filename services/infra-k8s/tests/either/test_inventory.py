@@ -1,0 +1,96 @@
+"""The inventory on watches: what exists in a region and where it runs, as Kubernetes changes it (multicloud.md chapter 14)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from kubevnfm_clients.multicloud.inventory import InventoryResource
+from kubevnfm_events.inventory import PlacementChanged
+from kubevnfm_events.objects import VduTarget
+from kubevnfm_infra_k8s.domain.objects import PODS, ObjectKey
+from packages.kubernetes_objects import a_deployment, a_pod, an_object
+from patience import until, until_true
+from worlds.inventory_world import InventoryWorld, inventory_world
+
+
+@pytest.fixture
+async def world(ground: Any) -> AsyncIterator[InventoryWorld]:
+    site = ground.site
+    async with inventory_world(site.store, site.clusters, {"vim": site.vim}, lease_s=2.0) as world:
+        yield world
+
+
+async def pods(world: InventoryWorld, instance: str, number: int) -> Sequence[InventoryResource]:
+    """Return the pods of an instance once there are so many, all with an address, and the watch is current."""
+
+    async def found() -> Sequence[InventoryResource] | None:
+        shown = await world.found(vnf_id=instance, kind="Pod")
+        placed = [each for each in shown if each.node and each.networks and each.phase == "Running"]
+        return (
+            placed if len(placed) == len(shown) == number and all(each.watch == "current" for each in shown) else None
+        )
+
+    return await until(found)
+
+
+async def published(world: InventoryWorld, name: str, change: str) -> PlacementChanged:
+    """Return the last event about an object once it is of this change."""
+
+    async def found() -> PlacementChanged | None:
+        events = world.events_of(name)
+        return events[-1] if events and events[-1].change == change else None
+
+    return await until(found)
+
+
+async def test_pods_are_followed_through_scaling_healing_and_the_death_of_a_watcher(
+    ground: Any, world: InventoryWorld
+) -> None:
+    """MC-050, MC-051, MC-056, MC-107, MC-108, MC-112, MC-115."""
+    instance = ground.namespace
+    leader, _ = world.start(), world.start()
+    workload = a_deployment(replicas=2, pod=a_pod(terminationGracePeriodSeconds=0))
+    settings = an_object("ConfigMap", "settings", data={"k": "v"})
+    await ground.apply(workload, settings, vdus=[VduTarget(vdu_id="VDU1", name="web")])
+    first = await pods(world, instance, 2)
+    others = {each.kind: each for each in await world.found(vnf_id=instance) if each.kind != "Pod"}
+    assert others.keys() == {"Deployment", "ConfigMap"}
+    assert {each.vdu_id for each in [*first, others["Deployment"]]} == {"VDU1"}
+    assert (others["ConfigMap"].vim_id, others["ConfigMap"].namespace) == ("vim", instance)
+    pod = first[0]
+    address = pod.networks[0].addresses[0]
+    for filters in ({"uid": pod.uid}, {"ip": address, "cloud_region_id": "op/vim"}, {"name": pod.name}):
+        assert [each.uid for each in await world.found(**filters)] == [pod.uid]
+    assert await world.found(cloud_region_id="op/none") == []
+    events = world.events_of(pod.name)
+    assert (events[0].change, events[0].old, events[0].vnf_instance_id) == ("created", None, instance)
+    assert all(before.new == after.old != after.new for before, after in pairwise(events))
+    assert events[-1].new is not None
+    assert (events[-1].new.node, events[-1].new.networks) == (pod.node, pod.networks)
+
+    await ground.scale_as_other("web", 3)
+    await pods(world, instance, 3)
+    key = ObjectKey("v1", "Pod", instance, pod.name)
+    assert await ground.cluster.delete(PODS, key, grace_period_s=0)
+    vanished = await published(world, pod.name, "vanished")
+    assert vanished.old is not None
+    assert (vanished.old.node, vanished.new) == (pod.node, None)
+    before = await pods(world, instance, 3)
+
+    await leader.die()
+    assert await ground.cluster.delete(PODS, ObjectKey("v1", "Pod", instance, before[0].name), grace_period_s=0)
+    await published(world, before[0].name, "vanished")
+    await pods(world, instance, 3)
+    for event in world.events:
+        assert sum(each == event for each in world.events) == 1, "published twice"
+
+    await ground.delete()
+
+    async def are_gone() -> bool:
+        return not await world.found(vnf_id=instance)
+
+    await until_true(are_gone)
+    assert {world.events_of(each.name)[-1].change for each in before} == {"vanished"}

@@ -1,0 +1,141 @@
+"""The inventory of a cluster: its records, and processes that watch, each of which can be cut off from the database as by its death."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from kubevnfm_bus.inprocess import InProcessBus
+from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_clients.multicloud.inventory import InventoryResource
+from kubevnfm_clients.multicloud.types import Page
+from kubevnfm_events import VimConnection
+from kubevnfm_events.inventory import PlacementChanged
+from kubevnfm_infra_k8s.adapters import stored_inventory
+from kubevnfm_infra_k8s.adapters.leases import StoredLeadership
+from kubevnfm_infra_k8s.domain.inventory.owner import StoredInventory
+from kubevnfm_infra_k8s.domain.inventory.watcher import InventoryWatcher
+from kubevnfm_infra_k8s.domain.ports import Clusters
+from kubevnfm_infra_k8s.domain.reconciling.ports import Region
+from kubevnfm_kit.clock import SystemClock
+from kubevnfm_secrets import KeyRing
+from kubevnfm_store.port import DocumentStore, StoreUnavailable
+from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.relay import OutboxRelay
+
+from worlds.link_world import GivenRegions, OneVim
+
+
+class Severed:
+    """A store as one process has it: from the moment at which it is cut off, nothing answers."""
+
+    def __init__(self, store: DocumentStore) -> None:
+        self._store = store
+        self.is_cut = False
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+
+        async def call(*args: Any, **more: Any) -> Any:
+            if self.is_cut:
+                raise StoreUnavailable("cut off by the test")
+            return await method(*args, **more)
+
+        return call
+
+
+@dataclass
+class WatchingProcess:
+    """A process that watches when it leads."""
+
+    store: Severed
+    task: asyncio.Task[None]
+
+    async def die(self) -> None:
+        """End it without a word to the database: what it holds there stays."""
+        self.store.is_cut = True
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+@dataclass
+class InventoryWorld:
+    """The inventory and what was published of it."""
+
+    store: DocumentStore
+    clusters: Clusters
+    vims: Mapping[str, VimConnection]
+    inventory: StoredInventory
+    relay: OutboxRelay
+    ring: KeyRing
+    lease_s: float
+    events: list[PlacementChanged] = field(default_factory=list)
+    processes: list[WatchingProcess] = field(default_factory=list)
+
+    def start(self) -> WatchingProcess:
+        """Start a process."""
+        severed, clock = Severed(self.store), SystemClock()
+        store = cast("DocumentStore", severed)
+        watcher = InventoryWatcher(
+            stored_inventory.StoredObjects(store, Outbox(store, self.relay, self.ring)),
+            stored_inventory.StoredRegions(store, clock),
+            stored_inventory.StoredInstances(store, clock),
+            OneVim(self.vims),
+            self.clusters,
+            clock,
+            StoredLeadership(store, clock, lease_s=self.lease_s),
+        )
+        process = WatchingProcess(severed, asyncio.create_task(watcher.run()))
+        self.processes.append(process)
+        return process
+
+    async def found(self, **filters: str) -> Sequence[InventoryResource]:
+        """Return what the inventory shows."""
+        return (await self.inventory.find(filters, limit=1000)).items
+
+    def events_of(self, name: str) -> list[PlacementChanged]:
+        """Return what was published of an object."""
+        return [each for each in self.events if each.name == name]
+
+
+@asynccontextmanager
+async def inventory_world(
+    store: DocumentStore, clusters: Clusters, vims: Mapping[str, VimConnection], *, lease_s: float = 15.0
+) -> AsyncIterator[InventoryWorld]:
+    """Yield the inventory; a test starts the processes."""
+    ring, clock = KeyRing.from_text(KeyRing.new_key()), SystemClock()
+    for collection, indexes in stored_inventory.INDEXES.items():
+        await store.ensure_indexes(collection, indexes)
+    events: list[PlacementChanged] = []
+
+    async def keep(delivery: Delivery) -> Verdict:
+        assert isinstance(delivery.envelope.data, PlacementChanged)
+        events.append(delivery.envelope.data)
+        return Ack()
+
+    async with InProcessBus(ring) as bus:
+        await bus.consume_events("placements", ["infra.placement.#"], keep)
+        async with OutboxRelay(store, bus, collections=[stored_inventory.OBJECTS]) as relay:
+            records = stored_inventory.StoredObjects(store, Outbox(store, relay, ring))
+            watched = stored_inventory.StoredRegions(store, clock)
+            regions = GivenRegions({f"op/{vim_id}": Region(vim_id) for vim_id in vims})
+            inventory = StoredInventory(records, watched, regions)
+            world = InventoryWorld(store, clusters, vims, inventory, relay, ring, lease_s, events)
+            try:
+                yield world
+            finally:
+                for process in world.processes:
+                    process.task.cancel()
+                await asyncio.gather(*(each.task for each in world.processes), return_exceptions=True)
+
+
+class NoInventory:
+    """A stand-in for the inventory of infra-k8s: it is empty."""
+
+    async def find(
+        self, filters: Mapping[str, str], *, limit: int, after: str | None = None
+    ) -> Page[InventoryResource]:
+        return Page(())
