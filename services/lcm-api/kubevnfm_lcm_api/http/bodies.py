@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from aiohttp import web
@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kubevnfm_lcm_api.http.errors import BodyTooLarge, NotAcceptable, UnsupportedMediaType
+from kubevnfm_lcm_api.http.given_secrets import with_secrets
 from kubevnfm_lcm_api.http.spelling import check_spelling
 
 JSON = ("application/json",)
@@ -71,10 +72,18 @@ async def read_body(request: web.Request) -> bytes:
         raise BodyTooLarge(f"the body may have up to {BODY_LIMIT} bytes") from error
 
 
-async def read_json(request: web.Request, media_types: Collection[str] = JSON, *, is_required: bool = True) -> Any:
+async def read_json(
+    request: web.Request,
+    media_types: Collection[str] = JSON,
+    *,
+    is_required: bool = True,
+    secrets_in: Sequence[str] = (),
+) -> Any:
     """Return the body's JSON value, {} for an empty body if none is required.
 
-    Raises: UnsupportedMediaType (415), BodyTooLarge (413), InvalidInput (400: no JSON, too deep, a reserved name).
+    ``secrets_in``: the path of the member that may have ``{"$secret": "text"}``, each of which is returned as a Secret.
+    Raises: UnsupportedMediaType (415), BodyTooLarge (413), InvalidInput (400: no JSON, too deep, a reserved name),
+    Unprocessable (422: a ``$secret`` that is no text).
     """
     raw = await read_body(request)
     # Before the Content-Type, which a request without a body need not have.
@@ -84,11 +93,11 @@ async def read_json(request: web.Request, media_types: Collection[str] = JSON, *
         return {}
     if request.content_type not in media_types:
         raise UnsupportedMediaType(f"Content-Type: {' or '.join(media_types)} expected, got {request.content_type}")
-    return json_of(raw)
+    return json_of(raw, secrets_in)
 
 
-def json_of(raw: bytes) -> Any:
-    """Return the JSON value of a body, or of a part of one. Raises InvalidInput (400: no JSON, too deep, a reserved name)."""
+def json_of(raw: bytes, secrets_in: Sequence[str] = ()) -> Any:
+    """Return the JSON value of a body, or of a part of one. ``secrets_in``, and what it raises: as `read_json`."""
     try:
         document = read_foreign(raw)
     except json.JSONDecodeError as error:
@@ -97,6 +106,8 @@ def json_of(raw: bytes) -> Any:
         raise InvalidInput("", "the body is not JSON: UTF-8 expected") from error
     except ValueError as error:
         raise InvalidInput("", f"the body cannot be used: {error}") from error
+    if secrets_in:
+        document = with_secrets(document, secrets_in)
     _check_names(document, "", _DEEPEST)
     return document
 

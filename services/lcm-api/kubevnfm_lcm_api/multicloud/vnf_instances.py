@@ -26,7 +26,7 @@ _ONE: Final = f"{_MANY}/{{id}}"
 
 async def bring_up(request: web.Request) -> web.Response:
     """POST vnf_instances: 201 once its operation has ended or waits FAILED_TEMP, 202 if it runs on."""
-    body = await read_json(request)
+    body = await read_json(request, secrets_in=("values",))
     wanted = parsed(VnfInstanceRequest, body)
     preference = read_preference(request)
     made, operation_id = await vnf_requests.accept(vnfs(request), services(request).regions, wanted, body)

@@ -19,7 +19,7 @@ from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES
 from kubevnfm_lcm_api.lifecycle.requests import bring_up
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
-from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstanceRequest, additional_params
+from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstanceRequest, additional_params, check_oof_parameters
 
 _PARAMETERS: Final = "additionalParams/"
 _VIM_KEY: Final = "region"
@@ -34,6 +34,7 @@ async def accept(
 
     Raises: Unprocessable with pointers into the body; Conflict; RegionUnavailable. Nothing was created then.
     """
+    check_oof_parameters(wanted.oof_parameters)
     region = await region_of(regions, wanted.cloud_region_id)
     package = await package_of(on, wanted.csar_id)
     vnfd = await on.packages.vnfd(package.package_id, package.checksum)

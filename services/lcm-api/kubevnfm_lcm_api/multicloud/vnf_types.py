@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Annotated, Any, Final, Literal
 
 from kubevnfm_clients.multicloud.types import MultiCloudRequest, MultiCloudType, NamespaceName
-from kubevnfm_secrets import SecretParams
+from kubevnfm_csar.manifest_values import VALUES, check_values, merged
+from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_secrets import SecretParams, hide
 from pydantic import Field, StringConstraints
 
 VnfStatus = Literal["CREATING", "READY", "DEGRADED", "UPDATING", "DELETING", "FAILED"]
@@ -30,6 +33,8 @@ class VnfInstanceRequest(MultiCloudRequest):
     vnf_instance_description: VnfDescription | None = None
     values: Annotated[SecretParams, Field(default_factory=dict)]
     """Values of the variables in the artifacts."""
+    oof_parameters: Annotated[tuple[SecretParams, ...], Field(max_length=100)] = ()
+    """Values that ``values`` count above, and of these a later one above an earlier one."""
     order_artifact: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
     """The path of the order artifact in the package; None: the one that the package has."""
 
@@ -72,4 +77,21 @@ class VnfInstance(MultiCloudType):
 def additional_params(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the additionalParams of SOL003 that the members of a request stand for."""
     names = ("namespace", "values", "order_artifact")
-    return {name: given[name] for name in names if given.get(name) is not None}
+    found = {name: given[name] for name in names if given.get(name) is not None}
+    if given.get("oof_parameters"):
+        # Each is hidden by itself: it may say itself which of its values are secret.
+        every = [hide(each) for each in (*given["oof_parameters"], found.get("values") or {})]
+        found["values"] = reduce(merged, every)
+    return found
+
+
+def check_oof_parameters(given: Sequence[Mapping[str, Any]]) -> None:
+    """Raise Unprocessable naming each name and value that cannot be one of a variable; never with a value."""
+    wrong: list[tuple[str, str]] = []
+    for index, values in enumerate(given):
+        try:
+            check_values(values)
+        except Unprocessable as error:
+            wrong += [(place.replace(VALUES, f"oof_parameters/{index}", 1), reason) for place, reason in error.places]
+    if wrong:
+        raise Unprocessable(*wrong[0], *wrong[1:])

@@ -227,6 +227,42 @@ async def test_a_schema_beside_the_order_is_read_at_onboarding_and_gives_default
     assert (answer.status, "values/level: integer expected" in answer.detail) == (422, True), answer.raw
 
 
+async def test_a_value_can_be_secret_whatever_its_name_is(world: World) -> None:
+    """MC-030: by instantiate and a change of package, in values alone; never shown, and never outside of a Secret's data."""
+    files = {**FILES, f"{FOLDER}/b.yaml": SECRET.replace("$password", "$plain ${db.code}")}
+    values = {"plain": {"$secret": PASSWORD}, "db": {"code": {"$secret": f"{PASSWORD}-db"}}}
+    instance_id, body = await prepared(world, files, values=values)
+    operation = await world.reached(await world.ask(instance_id, "instantiate", body))
+    assert operation["operationState"] == "COMPLETED", operation
+    # SOL003 4.4.1: sensitive information is left out there.
+    assert operation["operationParams"]["additionalParams"]["values"] == {"db": {}}
+    sent = revealed(orders(world)[-1].values, RING)
+    assert (sent["plain"], sent["db"]) == (PASSWORD, {"code": f"{PASSWORD}-db"})
+    await world.upload(variant(world.folder, vnfd_id=OTHER_CNF, files=files))
+    change: dict[str, Any] = {
+        "vnfdId": OTHER_CNF,
+        "additionalParams": {"values": {"plain": {"$secret": "other-sesame"}}},
+    }
+    changed = await world.reached(await world.ask(instance_id, "change_vnfpkg", change))
+    assert changed["operationState"] == "COMPLETED", changed
+    sent = revealed(orders(world)[-1].values, RING)
+    assert (sent["plain"], sent["db"]) == ("other-sesame", {"code": f"{PASSWORD}-db"})
+    record = (await world.lcm("GET", f"/vnf_instances/{instance_id}")).json
+    commands = "".join(each.data.model_dump_json() for each in world.twins.commands)
+    stored = b"".join(path.read_bytes() for path in world.folder.glob("store.db*") if path.is_file())
+    for text in (str(operation), str(changed), str(record), commands, str(stored)):
+        assert "sesame" not in text
+    change["additionalParams"] = {"values": {"level": {"$secret": PASSWORD}}}
+    third = "33333333-aaaa-bbbb-cccc-dddddddddddd"
+    await world.upload(variant(world.folder, vnfd_id=third, files=files))
+    answer = await world.lcm("POST", f"/vnf_instances/{instance_id}/change_vnfpkg", {**change, "vnfdId": third})
+    assert (answer.status, "/data/level: level is secret" in answer.detail) == (422, True), answer.raw
+    assert PASSWORD not in str(answer.raw)
+    for task in ("heal", "terminate"):
+        refused = await world.lcm("POST", f"/vnf_instances/{instance_id}/{task}", change)
+        assert (refused.status, "may not begin with $" in refused.detail) == (400, True), refused.raw
+
+
 async def test_a_change_of_package_checks_the_new_order_too(world: World) -> None:
     """Chapter 4, Bad input."""
     instance_id, body = await prepared(world, values={"password": PASSWORD})

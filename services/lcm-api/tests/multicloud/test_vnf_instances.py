@@ -104,6 +104,26 @@ async def test_a_vnf_is_brought_up_by_one_call(gateway: _Gateway) -> None:
         assert PASSWORD not in text
 
 
+async def test_values_come_from_three_places_and_any_of_them_may_be_secret(gateway: _Gateway) -> None:
+    """MC-029, MC-030: a later object of oof_parameters counts above an earlier one, values above all; nothing secret is shown."""
+    hidden = {"password": {"$secret": PASSWORD}, "db": {"key": {"$secret": f"{PASSWORD}-db"}, "port": 3}}
+    oof = [
+        {"x_secret_names": ["pin"], "pin": f"{PASSWORD}-pin", "level": 1, "db": {"port": 1, "host": "a"}},
+        {"x_secret_names": ["other"], "level": 2, "db": {"port": 2}},
+    ]
+    body = (await gateway.bring_up(values=hidden, oof_parameters=oof)).must(201).json
+    sent = gateway.world.twins.commands[0].data
+    assert isinstance(sent, ApplyObjects)
+    given = revealed(sent.values, RING)
+    assert (given["level"], given["password"], given["pin"]) == (2, PASSWORD, f"{PASSWORD}-pin")
+    assert given["db"] == {"port": 3, "host": "a", "key": f"{PASSWORD}-db"}
+    operation = await gateway.world.operation(body["operation"].rpartition("/")[2])
+    assert operation["operationParams"]["additionalParams"]["values"]["db"] == {"port": 3, "host": "a"}
+    stored = b"".join(path.read_bytes() for path in gateway.world.folder.glob("store.db*") if path.is_file())
+    for text in (str(body), str(operation), sent.model_dump_json(), str(stored)):
+        assert PASSWORD not in text
+
+
 async def test_what_is_not_finished_is_answered_at_the_end_of_the_wait(gateway: _Gateway) -> None:
     """MC-004, MC-020, MC-038: 202 while it runs; a failed one is FAILED with its reason. An instance of SOL003 is none of ours."""
     gateway.world.twins.waiting.add("infra.k8s.apply_objects")
@@ -159,13 +179,20 @@ _BAD: list[tuple[Mapping[str, Any], list[str]]] = [
     ({"values": {"vnf_id": "x"}}, ["/values/vnf_id"]),
     ({"values": {"level": "x" * (2**20 + 1)}}, ["/values/level"]),
     ({"values": {}}, ["/values"]),
+    ({"values": {"a": {"$secret": 5}, "b": [{"$secret": "***"}]}}, ["/values/a", "/values/b/0"]),
+    ({"values": {"a": {"$secret": "x" * (2**20 + 1)}}}, ["/values/a"]),
+    ({"values": {"level": {"$secret": PASSWORD}, "password": "x"}}, ["/values"]),
+    ({"oof_parameters": {}}, ["/oof_parameters"]),
+    ({"oof_parameters": [{}, {"a-b": 1, "vnf_id": 2}, {"c d": 1}]}, ["/oof_parameters/1/a-b", "/oof_parameters/1/vnf_id", "/oof_parameters/2/c d"]),
+    ({"oof_parameters": [{}] * 101}, ["/oof_parameters"]),
+    ({"oof_parameters": [{"namespace": "b"}], "namespace": "a"}, ["/namespace"]),
     ({"order_artifact": "none.yaml"}, ["/order_artifact"]),
     ({"order_artifact": f"{FOLDER}/a.yaml"}, ["/order_artifact"]),
     ({"vnf_instance_name": "x" * 256}, ["/vnf_instance_name"]),
     *(
         ({name: []}, [f"/{name}"])
         for name in (
-            "compute_profiles", "networks", "volumes", "regions", "artifacts", "clone_of", "outputs", "oof_parameters",
+            "compute_profiles", "networks", "volumes", "regions", "artifacts", "clone_of", "outputs",
             "network_parameters", "colour",
         )
     ),
@@ -187,7 +214,9 @@ async def test_bad_input_is_refused_before_anything_is_stored(
 @pytest.mark.asyncio(loop_scope="module")
 async def test_what_is_no_request_is_400(shared_gateway: _Gateway) -> None:
     """Chapter 3, Bad input."""
-    (await shared_gateway.bring_up(values={"$secret": "x"})).problem(400)
+    for values in ({"$secret": "x"}, {"a": {"$secret": "x", "b": 1}}, {"a": {"$sealed": "x"}}, {"a": {"b": {"$x": 1}}}):
+        (await shared_gateway.bring_up(values=values)).problem(400)
+    (await shared_gateway.bring_up(oof_parameters=[{"a": {"$secret": "x"}}])).problem(400)
     (await shared_gateway.call("POST", f"{VNFS}?dry_run=render", {})).problem(400)
     shared_gateway.world.regions.away.add("op/edge")
     away = await shared_gateway.bring_up()

@@ -28,6 +28,7 @@ from kubevnfm_lcm_api.http.bodies import PATCH, parse, read_json
 from kubevnfm_lcm_api.http.conditions import check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.routes import Route
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import VALUES
 from kubevnfm_lcm_api.lifecycle.http.context import ACCEPTED, accepted, api_version, repeated, services
 from kubevnfm_lcm_api.lifecycle.http.render import request_in_v2_form
 from kubevnfm_lcm_api.lifecycle.requests import changes, instantiate, scale, terminate
@@ -38,6 +39,8 @@ B = TypeVar("B", bound=SolType)
 Accept = Callable[[RequestServices, str, Asked[B]], Awaitable[str]]
 """Accepts a request for an instance, and returns the id of the occurrence."""
 _TAG = "VNF instances"
+_SECRETS_IN = ("additionalParams", VALUES)
+"""The values of a CNF whose package has an order, in requests that take them."""
 _REFUSALS = {
     404: "No such instance, or its VNFD does not support this operation",
     409: "The instance is not in a state for it, or an operation runs on it or waits on it FAILED_TEMP",
@@ -67,10 +70,18 @@ def routes(version: ApiVersion) -> list[Route]:
     """Return the routes of one API version."""
     one = f"/vnflcm/{version}/vnf_instances/{{id}}"
 
-    def task(name: str, summary: str, model: type[B], accept: Accept[B], *, needs_body: bool = True) -> Route:
+    def task(
+        name: str,
+        summary: str,
+        model: type[B],
+        accept: Accept[B],
+        *,
+        needs_body: bool = True,
+        secrets_in: tuple[str, ...] = (),
+    ) -> Route:
         @repeated
         async def handle(request: web.Request) -> web.Response:
-            original = await read_json(request, is_required=needs_body)
+            original = await read_json(request, is_required=needs_body, secrets_in=secrets_in)
             wanted = parse(model, request_in_v2_form(original, version))
             asked = Asked(wanted, original, version)
             return accepted(request, await accept(services(request).requests, request.match_info["id"], asked))
@@ -82,7 +93,7 @@ def routes(version: ApiVersion) -> list[Route]:
     patched = Route(_TAG, "PATCH", one, repeated(modify), summary, ACCEPTED, VnfInfoModificationRequest, PATCH)
     found = [
         replace(patched, conditions=True, refusals=refusals),
-        task("instantiate", "Instantiate a VNF", InstantiateVnfRequest, instantiate.accept),
+        task("instantiate", "Instantiate a VNF", InstantiateVnfRequest, instantiate.accept, secrets_in=_SECRETS_IN),
         task("terminate", "Terminate a VNF", TerminateVnfRequest, terminate.accept),
         task("scale", "Scale a VNF by steps", ScaleVnfRequest, scale.accept),
         task("scale_to_level", "Scale a VNF to levels", ScaleVnfToLevelRequest, scale.accept_level),
@@ -93,5 +104,7 @@ def routes(version: ApiVersion) -> list[Route]:
     ]
     if version == "v2":
         summary = "Change the VNF package"
-        found.append(task("change_vnfpkg", summary, ChangeCurrentVnfPkgRequest, changes.accept_package))
+        found.append(
+            task("change_vnfpkg", summary, ChangeCurrentVnfPkgRequest, changes.accept_package, secrets_in=_SECRETS_IN)
+        )
     return found
