@@ -1,6 +1,6 @@
 """The contract: every command and event of kubevnfm, as pydantic models carried by CloudEvents."""
 
-from kubevnfm_events import capi, credentials, inventory, kuryr, lcm, links, mgmt, objects, stacks, vim
+from kubevnfm_events import capi, credentials, inventory, kuryr, lcm, links, mgmt, objects, stacks, vim, volumes
 from kubevnfm_events.base import (
     MESSAGES,
     Command,
@@ -55,4 +55,5 @@ __all__ = [
     "objects",
     "stacks",
     "vim",
+    "volumes",
 ]

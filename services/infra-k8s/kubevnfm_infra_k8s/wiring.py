@@ -195,11 +195,14 @@ async def _reconciled(
     regions: RegionDirectory,
 ) -> AsyncIterator[tuple[VirtualLinks, PersistentVolumes]]:
     """Yield the owners of virtual links and volumes, with the work on them running."""
-    store, clock = backends.store, backends.clock
+    store, clock, policies = backends.store, backends.clock, policies_of(settings.cnf_policy)
     turning, known = turns.StoredTurns(store, clock), RegisteredRegions(regions, vims)
-    async with OutboxRelay(store, backends.bus, collections=[stored_links.LINKS]) as relay:
-        link_records = stored_links.StoredLinks(store, Outbox(store, relay, backends.key_ring))
-        volume_records = stored_volumes.StoredVolumes(store)
+    async with OutboxRelay(store, backends.bus, collections=[stored_links.LINKS, stored_volumes.VOLUMES]) as relay:
+        outbox = Outbox(store, relay, backends.key_ring)
+        link_records, volume_records = (
+            stored_links.StoredLinks(store, outbox),
+            stored_volumes.StoredVolumes(store, outbox),
+        )
 
         def on_links(cluster: Cluster) -> Bringing:
             return Bringing(link_records, turning, cluster, clock, settings.link_timeout_s)
@@ -210,7 +213,7 @@ async def _reconciled(
         on_all_links = ReconcilingWork[Link]("link", link_records, turning, vims, clusters, on_links, clock)
         on_all_volumes = ReconcilingWork[Volume]("volume", volume_records, turning, vims, clusters, on_volumes, clock)
         links = VirtualLinks(link_records, turning, known, vims, clusters, on_all_links, clock)
-        volumes = PersistentVolumes(volume_records, known, vims, clusters, on_all_volumes, clock)
+        volumes = PersistentVolumes(volume_records, known, vims, clusters, on_all_volumes, clock, policies)
         async with (
             on_all_links.running(),
             on_all_volumes.running(),

@@ -118,8 +118,20 @@ def test_a_claim_asks_for_what_the_persistent_volume_has_and_grows_afterwards() 
     claim = bodies.bound_claim(volume, CLAIM, pv)
     assert claim["spec"]["resources"] == {"requests": {"storage": "1Gi"}}
     assert claim["spec"]["volumeName"] == "kubevnfm-v1"
-    assert bodies.growth(volume, claim) == {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
-    assert bodies.growth(volume.model_copy(update={"size": "1Gi"}), claim) is None
+    assert bodies.change_of_claim(volume, claim) == {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
+    assert bodies.change_of_claim(volume.model_copy(update={"size": "1Gi"}), claim) is None
+
+
+def test_a_size_of_the_region_that_is_none_is_no_reason_to_grow() -> None:
+    volume = a_volume(storage_class="fast", size="2Gi")
+    sizes = ("1Gi", "2Gi", "64Ei", "much", None)
+    assert [bodies.is_smaller(size, volume) for size in sizes] == [True, False, False, False, False]
+
+
+def test_the_source_has_the_nodes_and_options_that_its_provisioner_has_set() -> None:
+    spec = {"csi": {"driver": "d", "volumeHandle": "h"}, "mountOptions": ["ro"], "nodeAffinity": {"required": {}}}
+    volume = a_volume(storage_class="fast").model_copy(update={"pv_source": bodies.source_in({"spec": spec})})
+    assert spec.items() <= bodies.pv_body(volume, "kubevnfm-v1-a", CLAIM)["spec"].items()
 
 
 def test_the_phase_is_that_of_the_region() -> None:

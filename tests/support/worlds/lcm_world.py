@@ -18,6 +18,7 @@ from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients.multicloud.errors import RegionUnavailable
 from kubevnfm_clients.multicloud.links import CreatedLink, LinkRequest, ReferenceRequest, VirtualLink
+from kubevnfm_clients.multicloud.networks import AttachRequest
 from kubevnfm_clients.multicloud.region_views import KubernetesObject, RegionFeatures, RegionHealth
 from kubevnfm_clients.multicloud.regions import CloudRegion, Kubeconfig, ObjectsWanted, RegionPatch, RegionRequest
 from kubevnfm_clients.multicloud.types import Page
@@ -34,6 +35,7 @@ from kubevnfm_csar.pack import pack
 from kubevnfm_events import CancelStep, Command, CommandFailed, Envelope, Event, Message
 from kubevnfm_events.contract import commands
 from kubevnfm_events.lcm import OperationChanged
+from kubevnfm_events.objects import NetworkAttachment
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.connections import DEFAULT_LIMITS
 from kubevnfm_kit.errors import NotFound, Unprocessable
@@ -321,6 +323,9 @@ class TwinLinks:
 
     async def hold(self, link_id: str, reference: str, wanted: ReferenceRequest, *, wait_s: float) -> VirtualLink:
         return await self.get(link_id)
+
+    async def attach(self, asked: AttachRequest) -> tuple[NetworkAttachment, ...]:
+        return ()
 
     async def release(
         self, link_id: str, reference: str | None, *, wait_s: float, if_revision: int | None = None

@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import pytest
+from kubevnfm_bus.inprocess import InProcessBus
+from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients.multicloud.volumes import PersistentVolume, VolumeClaim, VolumeRequest, VolumeUse
 from kubevnfm_events import VimConnection
+from kubevnfm_events.volumes import PersistentVolumeChanged
 from kubevnfm_infra_k8s.adapters import stored_volumes, turns
 from kubevnfm_infra_k8s.domain.objects import CLAIMS, PODS, Body, ObjectKey, Resource, field_at, uid_of
+from kubevnfm_infra_k8s.domain.planning.cnf_policy import Policies
 from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters
 from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 from kubevnfm_infra_k8s.domain.reconciling.work import ReconcilingWork
 from kubevnfm_infra_k8s.domain.volumes.bodies import VOLUMES, pv_key
 from kubevnfm_infra_k8s.domain.volumes.owner import PersistentVolumes
 from kubevnfm_infra_k8s.domain.volumes.passes import VolumePasses
-from kubevnfm_infra_k8s.domain.volumes.record import Volume
+from kubevnfm_infra_k8s.domain.volumes.record import Use, Volume
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_kit.run import background, repeat
+from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore
-from patience import until
+from kubevnfm_worker.outbox import Outbox
+from kubevnfm_worker.relay import OutboxRelay
+from patience import until, until_true
+from real.real_kubernetes import RealKubernetes
 
 from worlds.given_vims import GivenVims
 
 WAIT_S = 60.0
+only_lab = pytest.mark.skipif(
+    RealKubernetes.from_environment() is not None, reason="no driver of a storage class runs there"
+)
 _NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
 _DRIVER = "tests.kubevnfm.io"
 _CLASSES = Resource("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
@@ -52,7 +64,7 @@ class OneRegion:
     async def region(self, cloud_region_id: str) -> Region:
         if cloud_region_id != "op/edge":
             raise NotFound(f"cloud region {cloud_region_id} does not exist")
-        return Region("vim", links_namespace=self.links_namespace)
+        return Region("vim", links_namespace=self.links_namespace, protected_namespaces={"protected"})
 
 
 @dataclass
@@ -65,6 +77,8 @@ class VolumeGround:
     cluster: Cluster
     namespace: str
     other: str
+    events: list[PersistentVolumeChanged]
+    outbox: Outbox
     _drivers: AsyncExitStack
     _driver: Callable[[], AbstractAsyncContextManager[None]]
     """Plays the driver of storage classes; the lab does so itself."""
@@ -108,6 +122,15 @@ class VolumeGround:
             return present if holds(present) else None
 
         return await until(found, timeout_s=WAIT_S)
+
+    async def until_uses(self, volume: PersistentVolume, holds: Callable[[Mapping[str, Use]], bool]) -> None:
+        """Return once the uses of the volume are so, by their references."""
+
+        async def are_so() -> bool:
+            stored = await self.records.get(volume.id)
+            return stored is not None and holds({use.reference: use for use in stored.uses})
+
+        await until_true(are_so)
 
     async def until_claim(self, name: str, holds: Callable[[Body], bool], *, namespace: str = "") -> Body:
         """Return a claim once it is so."""
@@ -181,18 +204,32 @@ async def volume_ground(
     """Yield the owner, with the work on volumes running."""
     for collection, indexes in {**stored_volumes.INDEXES, **turns.INDEXES}.items():
         await store.ensure_indexes(collection, indexes)
-    clock, records, vims = SystemClock(), stored_volumes.StoredVolumes(store), OneVim(vim)
-    working = ReconcilingWork[Volume](
-        "volume", records, turns.StoredTurns(store, clock), vims, clusters,
-        lambda cluster: VolumePasses(records, cluster, clock, timeout_s=300.0), clock,
-    )  # fmt: skip
+    clock, vims, ring = SystemClock(), OneVim(vim), KeyRing.from_text(KeyRing.new_key())
     other = f"{namespace}-b"
     key = ObjectKey("v1", "Namespace", "", other)
     await cluster.create(_NAMESPACES, key, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}})
-    async with AsyncExitStack() as drivers, working.running() as work:
-        owner = PersistentVolumes(records, OneRegion(namespace), vims, clusters, work, clock)
+    events: list[PersistentVolumeChanged] = []
+
+    async def keep(delivery: Delivery) -> Verdict:
+        assert isinstance(delivery.envelope.data, PersistentVolumeChanged)
+        events.append(delivery.envelope.data)
+        return Ack()
+
+    async with AsyncExitStack() as stack:
+        bus = await stack.enter_async_context(InProcessBus(ring))
+        await bus.consume_events("volumes", ["infra.volume.#"], keep)
+        relay = await stack.enter_async_context(OutboxRelay(store, bus, collections=[stored_volumes.VOLUMES]))
+        outbox = Outbox(store, relay, ring)
+        records = stored_volumes.StoredVolumes(store, outbox)
+        working = ReconcilingWork[Volume](
+            "volume", records, turns.StoredTurns(store, clock), vims, clusters,
+            lambda cluster: VolumePasses(records, cluster, clock, timeout_s=300.0), clock,
+        )  # fmt: skip
+        work = await stack.enter_async_context(working.running())
+        drivers = await stack.enter_async_context(AsyncExitStack())
+        owner = PersistentVolumes(records, OneRegion(namespace), vims, clusters, work, clock, Policies())
         driver = partial(_driver, cluster, [namespace, other]) if is_real else nullcontext
-        ground = VolumeGround(owner, work, records, cluster, namespace, other, drivers, driver)
+        ground = VolumeGround(owner, work, records, cluster, namespace, other, events, outbox, drivers, driver)
         try:
             yield ground
         finally:
@@ -239,3 +276,17 @@ async def _provision(cluster: Cluster, claim: Body) -> None:
         },
     }
     await cluster.create(VOLUMES, pv_key(name), body)
+
+
+async def reserved(volumes: VolumeGround, volume: PersistentVolume, pv: str | None = None) -> bool:
+    """Return whether only the volume's own claim, which does not exist, could take the PersistentVolume."""
+    found = await volumes.pv(pv or volume.pv)
+    claim = field_at(found, "spec", "claimRef") or {}
+    name = f"kubevnfm-{volume.id}"
+    is_absent = await volumes.claim(name) is None
+    return (claim.get("namespace"), claim.get("name"), "uid" in claim, is_absent) == (
+        volumes.namespace,
+        name,
+        False,
+        True,
+    )

@@ -7,37 +7,28 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal, Protocol
 
 import aiohttp
+from kubevnfm_events.volumes import VolumePhase
 from kubevnfm_kit.error_text import ErrorText
 from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_kit.kubernetes_names import LABEL
 from pydantic import ConfigDict, Field
 
 from kubevnfm_clients.http import InternalApi
-from kubevnfm_clients.multicloud.types import MultiCloudRequest, MultiCloudType, Page
+from kubevnfm_clients.multicloud.types import Labels, MultiCloudRequest, MultiCloudType, NamespaceName, Page
 
 AccessMode = Literal["ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany", "ReadOnlyMany"]
 VolumeMode = Literal["Filesystem", "Block"]
 Reclaim = Literal["Retain", "Delete"]
-Phase = Literal["Pending", "Reserved", "Bound", "Released", "Failed"]
-Label = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
-"""An RFC 1123 label."""
 ObjectName = Annotated[
     str,
     Field(
         min_length=1,
         max_length=253,
-        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+        pattern=rf"^{LABEL}(\.{LABEL})*$",
     ),
 ]
 """An RFC 1123 subdomain: the name of a claim or a class."""
-LabelName = Annotated[
-    str,
-    Field(
-        max_length=317,
-        pattern=r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
-    ),
-]
-LabelValue = Annotated[str, Field(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")]
-Labels = Annotated[dict[LabelName, LabelValue], Field(max_length=64)]
+VolumeLabels = Annotated[Labels, Field(max_length=64)]
 Size = Annotated[str, Field(min_length=1, max_length=32)]
 """A quantity of Kubernetes: ``10Gi``."""
 Text = Annotated[str, Field(min_length=1, max_length=1024)]
@@ -55,7 +46,7 @@ class SecretReference(MultiCloudRequest):
     """A Secret of the region; its content is not read."""
 
     name: ObjectName
-    namespace: Label
+    namespace: NamespaceName
 
 
 class CsiSource(MultiCloudRequest):
@@ -94,8 +85,8 @@ class VolumeRequest(MultiCloudRequest):
     """A volume to create."""
 
     cloud_region_id: Annotated[str, Field(min_length=1, max_length=255)]
-    name: Label
-    namespace: Label | None = None
+    name: NamespaceName
+    namespace: NamespaceName | None = None
     """The namespace of the claim that provisions the volume; unless given, the region's namespace for links."""
     size: Size
     access_modes: Annotated[tuple[AccessMode, ...], Field(max_length=4)]
@@ -104,7 +95,7 @@ class VolumeRequest(MultiCloudRequest):
     source: VolumeSource | None = None
     reclaim: Reclaim = "Retain"
     """Says whether a deletion keeps the data."""
-    labels: Labels = Field(default_factory=dict)
+    labels: VolumeLabels = Field(default_factory=dict)
 
 
 class VolumePatch(MultiCloudRequest):
@@ -112,14 +103,14 @@ class VolumePatch(MultiCloudRequest):
 
     size: Size | None = None
     """It only grows."""
-    labels: Labels | None = None
+    labels: VolumeLabels | None = None
     """They replace those that the volume has."""
 
 
 class VolumeUse(MultiCloudRequest):
     """Where a VNF needs a volume."""
 
-    namespace: Label
+    namespace: NamespaceName
     claim_name: ObjectName
 
 
@@ -142,7 +133,7 @@ class PersistentVolume(MultiCloudType):
     """The name of the PersistentVolume; absent until there is one."""
     claim: Claim | None = None
     """The claim of the first VNF that uses the volume."""
-    phase: Phase
+    phase: VolumePhase
     phase_detail: ErrorText = ""
     in_use_by: tuple[str, ...] = ()
     size: str

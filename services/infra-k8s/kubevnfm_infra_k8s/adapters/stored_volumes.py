@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from kubevnfm_events import Envelope, Event
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import AllOf, Compare, Filter, Index, Op, Query, Sort, by
+from kubevnfm_worker.outbox import Outbox
 
-from kubevnfm_infra_k8s.domain.volumes.record import COLLECTION, Volume
+from kubevnfm_infra_k8s.adapters.stored_links import SOURCE
+from kubevnfm_infra_k8s.domain.volumes.record import Volume
 
+VOLUMES: Final = "persistent_volumes"
 # The unique index decides races between processes about the name of a volume.
 INDEXES: Final[Mapping[str, Sequence[Index]]] = {
-    COLLECTION: [
+    VOLUMES: [
         Index(["vim_id", "name"], unique=True),
         Index(["cloud_region_id", "id"]),
         Index(["settled"]),
@@ -33,15 +37,15 @@ _FILTERS: Final = {
 class StoredVolumes:
     """`domain.volumes.ports.VolumeRecords`: a document each."""
 
-    def __init__(self, store: DocumentStore) -> None:
-        self._store = store
+    def __init__(self, store: DocumentStore, outbox: Outbox) -> None:
+        self._store, self._outbox = store, outbox
 
     async def get(self, volume_id: str, /) -> Volume | None:
-        stored = await self._store.get(COLLECTION, volume_id)
+        stored = await self._store.get(VOLUMES, volume_id)
         return None if stored is None else Volume.from_stored(stored)
 
     async def named(self, vim_id: str, name: str) -> Volume | None:
-        found = await self._store.find(COLLECTION, Query(by(vim_id=vim_id, name=name), limit=1))
+        found = await self._store.find(VOLUMES, Query(by(vim_id=vim_id, name=name), limit=1))
         return Volume.from_stored(found[0]) if found else None
 
     async def page(self, filters: Mapping[str, str], *, limit: int, after: str | None) -> Sequence[Volume]:
@@ -50,7 +54,7 @@ class StoredVolumes:
             raise InvalidInput(unknown, "unknown filter")
         wanted: list[Filter] = [Compare(_FILTERS[name], Op.EQ, [value]) for name, value in filters.items()]
         behind = None if after is None else (after, after)
-        found = await self._store.find(COLLECTION, Query(AllOf(wanted), sort=Sort("id"), after=behind, limit=limit))
+        found = await self._store.find(VOLUMES, Query(AllOf(wanted), sort=Sort("id"), after=behind, limit=limit))
         return [Volume.from_stored(each) for each in found]
 
     async def unsettled(self) -> Sequence[tuple[str, str]]:
@@ -60,15 +64,19 @@ class StoredVolumes:
         return await self._ids(is_settled=True)
 
     async def insert(self, volume: Volume) -> Volume:
-        return Volume.from_stored(await self._store.insert(COLLECTION, volume.id, volume.document()))
+        return Volume.from_stored(await self._store.insert(VOLUMES, volume.id, volume.document()))
 
-    async def replace(self, volume: Volume) -> Volume:
-        stored = await self._store.replace(COLLECTION, volume.id, volume.document(), if_revision=volume.revision)
-        return Volume.from_stored(stored)
+    async def replace(self, volume: Volume, event: Event | None = None) -> Volume:
+        events = [] if event is None else [Envelope(event, source=SOURCE, subject=volume.id)]
+        return Volume.from_stored(
+            await self._outbox.replace(
+                VOLUMES, volume.id, volume.document(), if_revision=volume.revision, events=events
+            )
+        )
 
     async def delete(self, volume: Volume, /) -> None:
-        await self._store.delete(COLLECTION, volume.id, if_revision=volume.revision)
+        await self._store.delete(VOLUMES, volume.id, if_revision=volume.revision)
 
     async def _ids(self, *, is_settled: bool) -> Sequence[tuple[str, str]]:
-        found = await self._store.find(COLLECTION, Query(by(settled=is_settled), exclude=["uses"]))
+        found = await self._store.find(VOLUMES, Query(by(settled=is_settled), exclude=["uses"]))
         return [(each.id, str(each.body["vim_id"])) for each in found]

@@ -25,6 +25,7 @@ from kubevnfm_secrets import KeyRing, Secret
 from patience import until_true
 from real.real_kubernetes import RealKubernetes
 from servers.vnf_networks import networks
+from worlds.volume_ground import VolumeGround, volume_ground
 
 REAL = RealKubernetes.from_environment()
 _RBAC = "rbac.authorization.k8s.io/v1"
@@ -231,3 +232,12 @@ async def ground(site: Any, cluster: Cluster, faults: FaultBook) -> AsyncIterato
 
 async def _has_account(cluster: Cluster, namespace: str) -> bool:
     return await cluster.get(_ACCOUNTS, ObjectKey("v1", "ServiceAccount", namespace, "default")) is not None
+
+
+@pytest.fixture
+async def volumes(ground: Any) -> AsyncIterator[VolumeGround]:
+    site = ground.site
+    async with volume_ground(
+        site.store, site.clusters, site.vim, ground.cluster, ground.namespace, is_real=REAL is not None
+    ) as found:
+        yield found

@@ -2,54 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any
+from dataclasses import replace
 
 import pytest
-from kubevnfm_clients.multicloud.volumes import PersistentVolume, VolumePatch, VolumeUse
-from kubevnfm_events import VimConnection
-from kubevnfm_infra_k8s.adapters.stored_volumes import StoredVolumes
+from kubevnfm_clients.multicloud.volumes import VolumePatch, VolumeUse
 from kubevnfm_infra_k8s.domain.objects import CLAIMS, PODS, ObjectKey, field_at, uid_of
-from kubevnfm_infra_k8s.domain.reconciling.news import NotYet
+from kubevnfm_infra_k8s.domain.planning.cnf_policy import Policies
+from kubevnfm_infra_k8s.domain.planning.pod_security import Level
 from kubevnfm_infra_k8s.domain.volumes.bodies import VOLUMES, pv_key
-from kubevnfm_infra_k8s.domain.volumes.passes import VolumePasses
-from kubevnfm_infra_k8s.domain.volumes.record import Volume
-from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.errors import Conflict, ConflictingInput, InUse, NotFound, Unprocessable
-from kubevnfm_store.port import RevisionConflict
 from patience import until_true
-from real.real_kubernetes import RealKubernetes
-from worlds.lives import Lives
-from worlds.volume_ground import WAIT_S, VolumeGround, volume_ground
-
-IS_REAL = RealKubernetes.from_environment() is not None
-only_lab = pytest.mark.skipif(IS_REAL, reason="no driver of a storage class runs there")
-
-
-@pytest.fixture
-async def volumes(ground: Any) -> AsyncIterator[VolumeGround]:
-    site = ground.site
-    async with volume_ground(
-        site.store, site.clusters, site.vim, ground.cluster, ground.namespace, is_real=IS_REAL
-    ) as found:
-        yield found
-
-
-async def reserved(volumes: VolumeGround, volume: PersistentVolume, pv: str | None = None) -> bool:
-    """Return whether only the volume's own claim, which does not exist, could take the PersistentVolume."""
-    found = await volumes.pv(pv or volume.pv)
-    claim = field_at(found, "spec", "claimRef") or {}
-    name = f"kubevnfm-{volume.id}"
-    is_absent = await volumes.claim(name) is None
-    return (claim.get("namespace"), claim.get("name"), "uid" in claim, is_absent) == (
-        volumes.namespace,
-        name,
-        False,
-        True,
-    )
+from worlds.volume_ground import WAIT_S, VolumeGround, only_lab, reserved
 
 
 async def test_a_volume_with_a_source_is_reserved_for_a_claim_that_does_not_exist(volumes: VolumeGround) -> None:
@@ -207,6 +170,9 @@ async def test_what_others_do_to_the_volume_is_shown_and_repaired_on_request(vol
     assert (await volumes.owner.find({"status": "Failed"}, limit=10)).items[0].id == volume.id
     assert (await volumes.create()).phase == "Reserved"
     assert await reserved(volumes, volume)
+    phases = [(event.old_phase, event.phase) for event in volumes.events]
+    assert phases == [("Pending", "Reserved"), ("Reserved", "Failed"), ("Pending", "Reserved")]
+    assert volumes.events[1].reason == shown.phase_detail
     await volumes.use(volume, "a")
     await volumes.cluster.delete(CLAIMS, ObjectKey("v1", CLAIMS.kind, volumes.namespace, "data"))
     shown = await volumes.shown(volume, lambda one: one.phase == "Released")
@@ -317,76 +283,36 @@ async def test_a_change_of_an_earlier_revision_is_a_conflict(volumes: VolumeGrou
         await volumes.owner.change(volume.id, VolumePatch(labels={}), if_revision=volume.revision, wait_s=0)
 
 
-class Undone:
-    """`VolumeWork` that does nothing: the lives of a test do the work."""
-
-    def __init__(self, records: StoredVolumes) -> None:
-        self._records = records
-
-    def wake(self, volume_id: str, /) -> None:
-        """Nothing is woken."""
-
-    async def decided(self, volume_id: str, /, *, within_s: float) -> Volume | None:
-        return await self._records.get(volume_id)
-
-
-@dataclass
-class MortalStory:
-    """The life of a volume; each process that works on it dies after each write that no earlier one has made."""
-
-    volumes: VolumeGround
-    store: Any
-    lives: Lives = field(default_factory=Lives)
-
-    def __post_init__(self) -> None:
-        owner = self.volumes.owner
-        self.records = StoredVolumes(self.lives.store(self.store))
-        self.owner = replace(owner, records=self.records, work=Undone(self.records))
-        self.clusters = self.lives.clusters(owner.clusters)
-
-    async def do(self, request: Callable[[], Awaitable[Any]]) -> None:
-        """Make a request, and do the work on all volumes; again after each death."""
-
-        async def deliver() -> None:
-            with suppress(NotFound):  # a removal whose answer was lost
-                await request()
-            async with self.clusters.cluster(await self.owner.vims.connection(VimConnection(vim_id="vim"))) as cluster:
-                passes = VolumePasses(self.records, cluster, SystemClock(), timeout_s=300.0)
-                await until_true(lambda: self._is_settled(passes))
-
-        await self.lives.until_done(deliver)
-
-    async def _is_settled(self, passes: VolumePasses) -> bool:
-        for volume_id, _ in await self.records.unsettled():
-            volume = await self.records.get(volume_id)
-            assert volume is not None
-            with suppress(NotYet, RevisionConflict):
-                await (passes.remove if volume.is_removed else passes.bring)(volume)
-        return not await self.records.unsettled()
+async def test_labels_of_a_change_replace_the_earlier_ones_on_each_object(volumes: VolumeGround) -> None:
+    volume = await volumes.create(labels={"tier": "gold", "site": "a"})
+    await volumes.use(volume, "a")
+    present = await volumes.owner.get(volume.id)
+    await volumes.owner.change(
+        volume.id, VolumePatch(labels={"site": "b"}), if_revision=present.revision, wait_s=WAIT_S
+    )
+    for body in (await volumes.pv(volume.pv), await volumes.claim()):
+        labels = field_at(body, "metadata", "labels")
+        assert (labels.get("tier"), labels["site"]) == (None, "b")
 
 
-@pytest.mark.parametrize("is_provisioned", [False, True], ids=["source", "class"])
-async def test_a_process_that_is_killed_after_each_write_reaches_the_same(
-    volumes: VolumeGround, ground: Any, is_provisioned: bool
-) -> None:
-    story = MortalStory(volumes, ground.site.store)
-    more = {"storage_class": await volumes.storage_class("fast"), "reclaim": "Delete"} if is_provisioned else {}
-    request = volumes.request(**more)
-    await story.do(partial(story.owner.create, request, wait_s=0))
-    (volume,) = (await volumes.owner.find({}, limit=10)).items
-    assert (volume.phase, await reserved(volumes, volume)) == ("Reserved", True)
-    data = uid_of(await volumes.pv(volume.pv) or {})
-    for vnf, namespace in (("vnf:a", volumes.namespace), ("vnf:b", volumes.other)):
-        use = VolumeUse(namespace=namespace, claim_name="data")
-        await story.do(partial(story.owner.use, volume.id, vnf, use, wait_s=0))
-        bound = await volumes.claim(namespace=namespace)
-        assert (field_at(bound, "status", "phase"), field_at(bound, "spec", "volumeName")) == ("Bound", volume.pv)
-        await story.do(partial(story.owner.leave, volume.id, vnf, wait_s=0))
-        assert await volumes.claim(namespace=namespace) is None
-        assert await reserved(volumes, volume)
-        assert uid_of(await volumes.pv(volume.pv) or {}) == data
-    await story.do(partial(story.owner.delete, volume.id, if_revision=None, wait_s=0))
-    assert await volumes.pv(volume.pv) is None
-    assert await volumes.claim(f"kubevnfm-{volume.id}") is None
-    assert (await volumes.owner.find({}, limit=10)).items == []
-    assert len(story.lives.deaths) >= (24 if is_provisioned else 20)
+async def test_nothing_is_made_in_a_protected_namespace(volumes: VolumeGround) -> None:
+    for namespace in ("protected", "kube-system"):
+        with pytest.raises(Unprocessable) as refused:
+            await volumes.create(namespace=namespace)
+        assert refused.value.field == "namespace"
+    volume = await volumes.create()
+    with pytest.raises(Unprocessable, match="it is protected"):
+        await volumes.use(volume, "a", namespace="kube-system")
+    assert (await volumes.owner.get(volume.id)).in_use_by == ()
+
+
+async def test_a_directory_of_a_node_needs_a_policy_that_allows_it(volumes: VolumeGround) -> None:
+    local = {"local": {"path": "/mnt/disk", "nodes": ["worker1"]}}
+    for level, is_allowed in ((Level.BASELINE, False), (Level.PRIVILEGED, True)):
+        owner = replace(volumes.owner, policies=Policies(mode="strict", pod_security=level))
+        if is_allowed:
+            assert (await owner.create(volumes.request(source=local), wait_s=WAIT_S)).volume.phase == "Reserved"
+        else:
+            with pytest.raises(Unprocessable) as refused:
+                await owner.create(volumes.request(source=local), wait_s=WAIT_S)
+            assert refused.value.field == "source/local"

@@ -44,7 +44,11 @@ BAD_INPUT: list[tuple[dict[str, Any], list[str]]] = [
     ({"name": "Data"}, ["/name"]),
     ({"name": "d" * 64}, ["/name"]),
     ({"namespace": "no_label"}, ["/namespace"]),
+    ({"namespace": "kube-system"}, ["/namespace"]),
     ({"labels": {"tier": "x" * 64}}, ["/labels/tier"]),
+    ({"labels": {"kubevnfm.io/vnf-instance-id": "x"}}, ["/labels"]),
+    ({"labels": {"app.kubernetes.io/managed-by": "other"}}, ["/labels"]),
+    ({"labels": {f"l{number}": "x" for number in range(65)}}, ["/labels"]),
     ({"cloud_region_id": "op/other"}, ["/cloud_region_id"]),
     ({"colour": "red"}, ["/colour"]),
 ]
@@ -143,6 +147,7 @@ async def test_a_size_that_shrinks_and_members_that_do_not_change_are_refused(wo
         ({"name": "other"}, "/name"),
         ({"access_modes": ["ReadWriteMany"]}, "/access_modes"),
         ({"reclaim": "Delete"}, "/reclaim"),
+        ({"labels": {"kubevnfm.io/persistent-volume-id": "x"}}, "/labels"),
         ({"storage_class": "other"}, "/storage_class"),
     ):
         assert pointers(await world.call("PATCH", one, patch)) == [pointer]

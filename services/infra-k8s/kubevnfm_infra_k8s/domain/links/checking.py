@@ -8,14 +8,12 @@ from typing import Final
 from kubevnfm_clients.multicloud.errors import RegionLacks
 from kubevnfm_clients.multicloud.links import LinkRequest
 from kubevnfm_kit.errors import ConflictingInput, Unprocessable
-from kubevnfm_kit.kubernetes_names import is_of_kubernetes
 
 from kubevnfm_infra_k8s.domain.links.record import Link, differences
 from kubevnfm_infra_k8s.domain.links.spec import LinkSpec, Places
 from kubevnfm_infra_k8s.domain.links.subnets import overlaps_with
 from kubevnfm_infra_k8s.domain.objects import PRIMARY_NETWORK_LABEL, Body, ObjectKey, Resource, labels_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
-from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 
 NAMESPACES: Final = Resource("v1", "Namespace", "namespaces", namespaced=False)
 _MOST_SHOWN: Final = 200
@@ -58,17 +56,6 @@ def check_namespaces(spec: LinkSpec, namespaces: Sequence[str]) -> None:
     most = spec.most_namespaces
     if most is not None and len(namespaces) > most:
         raise Unprocessable("namespaces", f"up to {most} expected for all users, got {', '.join(namespaces)}")
-
-
-def check_permitted(places: Sequence[tuple[str, str]], region: Region) -> None:
-    """Raise Unprocessable for a namespace, each with its place, in which nothing is created (MC-032)."""
-    faults = [
-        (place, f"another namespace than {each} expected: it is protected")
-        for place, each in places
-        if is_of_kubernetes(each) or each in region.protected_namespaces
-    ]
-    if faults:
-        raise Unprocessable(*faults[0], *faults[1:])
 
 
 async def check_primary(cluster: Cluster, namespaces: Sequence[str]) -> None:

@@ -22,14 +22,13 @@ from kubevnfm_infra_k8s.domain.links.spec import (
     Unattachable,
 )
 from kubevnfm_infra_k8s.domain.objects import BUILT_IN_GROUPS, field_at, group_of
+from kubevnfm_infra_k8s.domain.reconciling.permitted import reserved
 
 _MOST_OBJECTS: Final = 50
 _NETWORKING: Final = "networking.k8s.io"
 _LONGEST_NAME: Final = 253
 _METADATA: Final = frozenset({"name", "namespace", "labels", "annotations"})
 _NAME: Final = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
-_RESERVED: Final = ("kubevnfm.io", "k8splugin.io")
-"""The prefixes by which objects are found to be of a link or an instance."""
 
 
 class ManifestsSpec(LinkSpec):
@@ -118,6 +117,5 @@ def _metadata_faults(metadata: JsonMapping, place: str) -> Iterator[Fault]:
         if not isinstance(given, Mapping) or not all(isinstance(value, str) for value in given.values()):
             yield f"{place}/{member}", "an object with texts expected"
             continue
-        reserved = sorted(name for name in given if name.partition("/")[0].endswith(_RESERVED))
-        if reserved:
-            yield f"{place}/{member}", f"other prefixes expected: kubevnfm writes {', '.join(reserved)}"
+        if own := reserved(given):
+            yield f"{place}/{member}", f"other prefixes expected: kubevnfm writes {', '.join(own)}"

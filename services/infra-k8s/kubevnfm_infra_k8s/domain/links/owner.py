@@ -23,7 +23,6 @@ from kubevnfm_infra_k8s.domain.links.attaching import attachments
 from kubevnfm_infra_k8s.domain.links.checking import (
     check_free,
     check_namespaces,
-    check_permitted,
     check_places,
     check_primary,
     check_same,
@@ -34,6 +33,7 @@ from kubevnfm_infra_k8s.domain.links.record import MOST_HOLDERS, Link
 from kubevnfm_infra_k8s.domain.links.spec import LinkSpec, Places
 from kubevnfm_infra_k8s.domain.links.types import read_spec
 from kubevnfm_infra_k8s.domain.ports import Clusters
+from kubevnfm_infra_k8s.domain.reconciling.permitted import check_permitted
 from kubevnfm_infra_k8s.domain.reconciling.ports import Region, Regions, Turns
 
 _TURN_S: Final = 20.0

@@ -24,7 +24,7 @@ class Watched:
 class NotYet(Exception):
     """The document is not as wanted; later it may become so."""
 
-    def __init__(self, reason: str, watched: Watched | None = None) -> None:
+    def __init__(self, reason: str, *watched: Watched) -> None:
         super().__init__(reason)
         self.watched = watched
 

@@ -31,6 +31,8 @@ _PASS_S: Final = 20.0
 """Longest pass: less than the turn of a process that has died lasts."""
 _WATCH_S: Final = 60.0
 """How long a change of an object is waited for after a write; rounds look afterwards."""
+_MOST_WATCHED: Final = 8
+"""Objects whose changes a document waits for at the same time."""
 _LOOK_S: Final = 0.5
 """How often a caller who waits looks at the document: another process may do the work."""
 _LOST_WRITES: Final = 20
@@ -143,7 +145,7 @@ class ReconcilingWork(Generic[D]):
         until = loop.time() + _WATCH_S
         while True:
             woken.clear()
-            watched: Watched | None = None
+            watched: Sequence[Watched] = ()
             try:
                 await self.one_pass(document_id, turn_within_s=_PASS_S)
             except NotYet as reason:
@@ -154,7 +156,7 @@ class ReconcilingWork(Generic[D]):
             if woken.is_set():
                 until = loop.time() + _WATCH_S
                 continue
-            if watched is None or loop.time() >= until:
+            if not watched or loop.time() >= until:
                 return
             await self._until_changed(document_id, watched, woken, within_s=until - loop.time())
 
@@ -206,31 +208,31 @@ class ReconcilingWork(Generic[D]):
                 raise NotYet(str(refusal)) from refusal
 
     async def _until_changed(
-        self, document_id: str, watched: Watched, woken: asyncio.Event, *, within_s: float
+        self, document_id: str, watched: Sequence[Watched], woken: asyncio.Event, *, within_s: float
     ) -> None:
-        """Return when the object changes, or the document is woken, or after this time."""
+        """Return when one of the objects changes, or the document is woken, or after this time."""
         document = await self.records.get(document_id)
         if document is None:
             woken.set()
             return
-        key = watched.key
         vim = await self.vims.connection(VimConnection(vim_id=document.vim_id))
 
-        async def changes() -> None:
+        async def change_of(one: Watched) -> None:
             async with self.clusters.cluster(vim) as cluster:
-                following = cluster.follow(watched.resource, namespace=key.namespace, name=key.name)
+                following = cluster.follow(one.resource, namespace=one.key.namespace, name=one.key.name)
                 async with aclosing(following) as seen:
                     async for news in seen:
-                        if not any(version_of(body) == watched.version for body in news.found.values()):
+                        if not any(version_of(body) == one.version for body in news.found.values()):
                             return
 
-        followed, called = asyncio.create_task(changes()), asyncio.create_task(woken.wait())
+        tasks: list[asyncio.Task[object]] = [asyncio.create_task(change_of(each)) for each in watched[:_MOST_WATCHED]]
+        tasks.append(asyncio.create_task(woken.wait()))
         try:
-            await asyncio.wait({followed, called}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (followed, called):
+            for task in tasks:
                 task.cancel()
-            results = await asyncio.gather(followed, called, return_exceptions=True)
+            results = await asyncio.gather(*tasks, return_exceptions=True)
         for result in results:
             if isinstance(result, VnfmError):
                 log.info("document_not_watched", kind=self.name, document_id=document_id, reason=str(result))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
@@ -14,6 +15,7 @@ from kubevnfm_infra_k8s.domain.objects import (
     Resource,
     field_at,
     labels_of,
+    uid_of,
 )
 from kubevnfm_infra_k8s.domain.volumes.quantities import bytes_of
 from kubevnfm_infra_k8s.domain.volumes.record import VOLUME_LABEL, Volume
@@ -21,6 +23,8 @@ from kubevnfm_infra_k8s.domain.volumes.record import VOLUME_LABEL, Volume
 VOLUMES: Final = Resource("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 _HOSTNAME: Final = "kubernetes.io/hostname"
 SOURCES: Final = ("nfs", "csi", "local")
+_WITH_SOURCE: Final = ("nodeAffinity", "mountOptions")
+"""The members of a PersistentVolume that say from which nodes, and how, its source is reached."""
 
 
 def pv_key(name: str) -> ObjectKey:
@@ -44,7 +48,7 @@ def pv_body(volume: Volume, name: str, claim: ObjectKey) -> Body:
         terms = {"key": _HOSTNAME, "operator": "In", "values": local["nodes"]}
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [terms]}]}}
         source["local"] = {member: value for member, value in local.items() if member != "nodes"}
-    metadata = {"name": name, "labels": {**volume.labels, **MANAGED_BY, VOLUME_LABEL: volume.id}}
+    metadata = {"name": name, "labels": _labels(volume)}
     return {"apiVersion": "v1", "kind": VOLUMES.kind, "metadata": metadata, "spec": {**spec, **source}}
 
 
@@ -73,52 +77,77 @@ def _claim(volume: Volume, key: ObjectKey, size: str, more: JsonMapping) -> Body
     metadata = {
         "name": key.name,
         "namespace": key.namespace,
-        "labels": {**volume.labels, **MANAGED_BY, VOLUME_LABEL: volume.id},
+        "labels": _labels(volume),
     }
     return {"apiVersion": "v1", "kind": CLAIMS.kind, "metadata": metadata, "spec": spec}
 
 
-def exchange(pv: Body, claim: ObjectKey) -> Body:
-    """Return the merge patch that reserves a PersistentVolume for another claim.
+def exchange(pv: Body, claim: ObjectKey, uid: str = "") -> Body:
+    """Return the merge patch that reserves a PersistentVolume for another claim; ``uid``: "" if that does not exist.
 
     A null takes the uid of the claim before it away; server-side apply would not, because the controller owns the field. The API server
     refuses the patch if the PersistentVolume has changed since it was read.
     """
     version = field_at(pv, "metadata", "resourceVersion")
-    reference = {**_reference(claim), "uid": None, "resourceVersion": None}
+    reference = {**_reference(claim), "uid": uid or None, "resourceVersion": None}
     return {"metadata": {"resourceVersion": version}, "spec": {"claimRef": reference}}
 
 
 def patch_to_keep(volume: Volume, *, reclaim: str = "Retain") -> Body:
     """Return the merge patch that has a PersistentVolume and its data survive its claim, or not, and marks it as the volume's."""
-    labels = {**volume.labels, **MANAGED_BY, VOLUME_LABEL: volume.id}
-    return {"metadata": {"labels": labels}, "spec": {"persistentVolumeReclaimPolicy": reclaim}}
+    return {"metadata": {"labels": _changed_labels(volume)}, "spec": {"persistentVolumeReclaimPolicy": reclaim}}
 
 
 def is_kept(volume: Volume, pv: Body) -> bool:
     """Return whether `patch_to_keep` would change nothing."""
-    wanted = {**volume.labels, **MANAGED_BY, VOLUME_LABEL: volume.id}
-    has_labels = wanted.items() <= labels_of(pv).items()
-    return has_labels and field_at(pv, "spec", "persistentVolumeReclaimPolicy") == "Retain"
+    return _has_labels(volume, pv) and field_at(pv, "spec", "persistentVolumeReclaimPolicy") == "Retain"
 
 
-def growth(volume: Volume, claim: Body) -> Body | None:
-    """Return the merge patch that has a bound claim grow; None if it is large enough."""
-    present = field_at(claim, "spec", "resources", "requests", "storage")
-    if volume.storage_class is None or bytes_of(present) >= bytes_of(volume.size):
-        return None
-    return {"spec": {"resources": {"requests": {"storage": volume.size}}}}
+def change_of_claim(volume: Volume, claim: Body) -> Body | None:
+    """Return the merge patch that has a bound claim grow and gives it the volume's labels; None if it is as wanted."""
+    change: JsonObject = {} if _has_labels(volume, claim) else {"metadata": {"labels": _changed_labels(volume)}}
+    if is_smaller(field_at(claim, "spec", "resources", "requests", "storage"), volume):
+        change["spec"] = {"resources": {"requests": {"storage": volume.size}}}
+    return change or None
+
+
+def is_smaller(present: object, volume: Volume) -> bool:
+    """Return whether a volume is to grow from a size that the region shows; not if that is no quantity."""
+    try:
+        return volume.storage_class is not None and bytes_of(present) < bytes_of(volume.size)
+    except ValueError:
+        return False
+
+
+def _labels(volume: Volume) -> Mapping[str, str]:
+    return {**volume.labels, **MANAGED_BY, VOLUME_LABEL: volume.id}
+
+
+def _changed_labels(volume: Volume) -> Mapping[str, str | None]:
+    """Return the labels for a merge patch: a null takes one away."""
+    return {**dict.fromkeys(volume.former_labels, None), **_labels(volume)}
+
+
+def _has_labels(volume: Volume, body: Body) -> bool:
+    present = labels_of(body)
+    return _labels(volume).items() <= present.items() and not set(volume.former_labels) & present.keys()
 
 
 def is_own(volume: Volume, body: Body) -> bool:
-    """Return whether an object is the volume's."""
+    """Return whether an object has the label of the volume."""
     return labels_of(body).get(VOLUME_LABEL) == volume.id
 
 
+def is_of(volume: Volume, pv: Body) -> bool:
+    """Return whether a PersistentVolume is the volume's: by its label, or as the one that was seen, though it has lost that."""
+    return is_own(volume, pv) or (bool(volume.pv_uid) and uid_of(pv) == volume.pv_uid)
+
+
 def source_in(pv: Body) -> JsonObject | None:
-    """Return where the data of a PersistentVolume are; None if its kind of source is none that we name."""
+    """Return where the data of a PersistentVolume are, and from where; None if its kind of source is none that we name."""
     spec = pv["spec"]
-    return next(({name: dict(spec[name])} for name in SOURCES if isinstance(spec.get(name), dict)), None)
+    found = next(({name: dict(spec[name])} for name in SOURCES if isinstance(spec.get(name), dict)), None)
+    return found if found is None else {**found, **{name: spec[name] for name in _WITH_SOURCE if spec.get(name)}}
 
 
 def place_of_data(volume: Volume) -> str:

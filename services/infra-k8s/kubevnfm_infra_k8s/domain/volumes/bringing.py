@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
-from kubevnfm_infra_k8s.domain.objects import CLAIMS, Body, ObjectKey, Resource, field_at, uid_of
+from kubevnfm_kit.error_text import bounded
+
+from kubevnfm_infra_k8s.domain.concurrency import each_of
+from kubevnfm_infra_k8s.domain.errors import ObjectRefused
+from kubevnfm_infra_k8s.domain.objects import CLAIMS, Body, ObjectKey, Resource, annotations_of, field_at, uid_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reconciling.news import NotYet, Watched
 from kubevnfm_infra_k8s.domain.volumes import binding, bodies
 from kubevnfm_infra_k8s.domain.volumes.bodies import VOLUMES, pv_key
 from kubevnfm_infra_k8s.domain.volumes.errors import Broken
-from kubevnfm_infra_k8s.domain.volumes.phases import phase_of
+from kubevnfm_infra_k8s.domain.volumes.events import change_of
+from kubevnfm_infra_k8s.domain.volumes.looking import shown
 from kubevnfm_infra_k8s.domain.volumes.ports import VolumeRecords
 from kubevnfm_infra_k8s.domain.volumes.record import Use, Volume
 
 CLASSES: Final = Resource("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
 _LATE: Final = "WaitForFirstConsumer"
+_CHOSEN_NODE: Final = "volume.kubernetes.io/selected-node"
+"""On the claim of a late class: its first pod has come."""
+
+MISSING: Final = 404
+"""The status for a claim whose namespace does not exist."""
+
+Problem = NotYet | Broken
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """How far one use of the volume has come."""
+
+    reference: str
+    use: Use | None
+    """As it is now; None if its claim is gone."""
+    problem: Problem | None = None
 
 
 class Bringing:
@@ -26,103 +50,135 @@ class Bringing:
         self._cluster, self._records, self.volume = cluster, records, volume
 
     async def bring(self) -> None:
-        """Have what is wanted; the document says so at the end."""
-        for use in [each for each in self.volume.uses if each.is_leaving]:
-            await binding.without_claim(self._cluster, self.volume, use.claim)
-            if use.pv:
-                await binding.without_pv(self._cluster, self.volume, use.pv)
-                await self._save(self.volume.without_use(use.reference))
-        staying = [each for each in self.volume.uses if not each.is_leaving]
-        pv = await self._pv(staying)
-        if pv is not None:
-            pv = await self._bound(pv, staying)
-        await self._forget_left()
-        for use in [each for each in staying if each.pv]:
-            await binding.check_free(self._cluster, self.volume, use.claim)
-            further = await binding.made_pv(self._cluster, self.volume, use.pv, use.claim)
-            further = await binding.reserved_for(self._cluster, self.volume, further, use.claim)
-            await self._bind(further, use)
-        phase, detail = phase_of(self.volume, pv)
-        await self._save(
-            self.volume.model_copy(update={"reached": self.volume.wanted, "phase": phase, "phase_detail": detail})
+        """Have what is wanted; the document says so at the end. A user that is stuck does not stop the others."""
+        own = next((each for each in self.volume.uses if not each.pv), None)
+        first = await self._tried(own, self._own)
+        others = await each_of(
+            [each for each in self.volume.uses if each.pv], lambda use: self._tried(use, self._further)
         )
+        changed = self.volume
+        for each in (first, *others):
+            if changed.use_of(each.reference) is not None:
+                changed = changed.without_use(each.reference) if each.use is None else changed.with_use(each.use)
+        await self._save(changed)
+        _raise([each.problem for each in (first, *others) if each.problem is not None])
+        phase, detail = await shown(self._cluster, self.volume)
+        reached = {"reached": self.volume.wanted, "former_labels": (), "phase": phase, "phase_detail": bounded(detail)}
+        await self._save(self.volume.model_copy(update=reached))
 
-    async def _pv(self, staying: Sequence[Use]) -> Body | None:
+    async def _tried(self, use: Use | None, do: Callable[[Use | None], Awaitable[Use | None]]) -> _Outcome:
+        reference = "" if use is None else use.reference
+        problem: Problem
+        try:
+            return _Outcome(reference, await do(use))
+        except (NotYet, Broken) as found:
+            problem = found
+        except ObjectRefused as refusal:
+            # A namespace may still come.
+            problem = (NotYet if refusal.http_status == MISSING else Broken)(str(refusal))
+        present = self.volume.use_of(reference)
+        if present is not None:
+            present = present.model_copy(update={"claim_uid": "", "detail": bounded(str(problem))})
+        return _Outcome(reference, present, problem)
+
+    async def _own(self, use: Use | None) -> Use | None:
+        """Have the volume's PersistentVolume bound to the claim of its user, or reserved while it has none."""
+        if use is not None and use.is_leaving:
+            await self._left(use)
+            use = None
+        pv = await self._pv(use)
+        if use is not None and pv is not None:
+            return await self._bound(pv, use)
+        await binding.without_claim(self._cluster, self.volume, self.volume.reserved_claim)
+        if pv is not None:
+            await binding.reserved_for(self._cluster, self.volume, pv, self.volume.reserved_claim)
+        return None
+
+    async def _left(self, use: Use) -> None:
+        """Have no claim of a user that leaves, and forget it. The PersistentVolume that the class has made for the claim is kept."""
+        if self.volume.storage_class is not None and not self.volume.pv_uid:
+            with suppress(Broken):  # then there is nothing to keep
+                await self._pv(use)
+        await binding.without_claim(self._cluster, self.volume, use.claim)
+        await self._save(self.volume.without_use(use.reference))
+
+    async def _further(self, use: Use | None) -> Use | None:
+        """Have a PersistentVolume of its own, bound to its claim, for a further user; none of them once it leaves."""
+        assert use is not None
+        if use.is_leaving:
+            await binding.without_claim(self._cluster, self.volume, use.claim)
+            await binding.without_pv(self._cluster, self.volume, use.pv)
+            return None
+        pv = await binding.made_pv(self._cluster, self.volume, use.pv)
+        return await self._bound(await self._marked(pv), use)
+
+    async def _bound(self, pv: Body, use: Use) -> Use:
+        claim = await binding.bound(self._cluster, self.volume, pv, use.claim)
+        return use.model_copy(update={"claim_uid": uid_of(claim), "waits_for_consumer": False, "detail": ""})
+
+    async def _pv(self, use: Use | None) -> Body | None:
         """Return the volume's PersistentVolume; None if its class makes it when a VNF comes."""
         volume = self.volume
         if volume.source is not None:
-            pv = await binding.made_pv(self._cluster, volume, volume.pv, volume.reserved_claim)
+            pv = await binding.made_pv(self._cluster, volume, volume.pv)
         elif volume.pv:
-            found = await self._cluster.get(VOLUMES, pv_key(volume.pv))
-            if found is None:
-                raise Broken(f"PersistentVolume {volume.pv} was deleted by another party: its data are out of reach")
-            pv = found
+            pv = await self._provisioned(volume.pv)
         else:
-            provisioned = await self._provisioned(staying)
-            if provisioned is None:
+            name = await self._name_of_provisioned(use)
+            if name is None:
                 return None
-            pv = provisioned
-        if not bodies.is_kept(self.volume, pv):
-            pv = await self._cluster.patch(VOLUMES, pv_key(self.volume.pv), bodies.patch_to_keep(self.volume)) or pv
-        seen = {"pv_uid": uid_of(pv), "pv_source": bodies.source_in(pv)}
-        await self._save(self.volume.model_copy(update=seen))
+            # Its name is stored before anything is changed on it.
+            await self._save(volume.model_copy(update={"pv": name}))
+            pv = await self._provisioned(name)
+        pv = await self._marked(pv)
+        await self._save(self.volume.model_copy(update={"pv_uid": uid_of(pv), "pv_source": bodies.source_in(pv)}))
         return pv
 
-    async def _provisioned(self, staying: Sequence[Use]) -> Body | None:
-        """Return the PersistentVolume that the class has made. Its name is stored before anything is changed on it."""
+    async def _marked(self, pv: Body) -> Body:
+        """Return a PersistentVolume that survives its claim and has the labels of the volume."""
+        if bodies.is_kept(self.volume, pv):
+            return pv
+        key = pv_key(str(pv["metadata"]["name"]))
+        return await self._cluster.patch(VOLUMES, key, bodies.patch_to_keep(self.volume)) or pv
+
+    async def _provisioned(self, name: str) -> Body:
+        pv = await self._cluster.get(VOLUMES, pv_key(name))
+        if pv is None:
+            raise Broken(f"PersistentVolume {name} was deleted by another party: its data are out of reach")
+        if self.volume.pv_uid and not bodies.is_of(self.volume, pv):
+            raise Broken(f"PersistentVolume {name} was replaced by another party: its data are out of reach")
+        return pv
+
+    async def _name_of_provisioned(self, use: Use | None) -> str | None:
+        """Return the name of the PersistentVolume that the class has made; None if no claim has asked for it yet."""
         volume = self.volume
-        found = await self._cluster.get(
-            CLASSES, ObjectKey(CLASSES.api_version, CLASSES.kind, "", str(volume.storage_class))
-        )
+        if use is not None and use.is_leaving:
+            return await binding.volume_of(self._cluster, volume, use.claim)
+        key = ObjectKey(CLASSES.api_version, CLASSES.kind, "", str(volume.storage_class))
+        found = await self._cluster.get(CLASSES, key)
         if found is None:
             raise Broken(f"the region has no StorageClass {volume.storage_class}")
         is_late = found.get("volumeBindingMode") == _LATE
-        if is_late and not staying:
-            await binding.without_claim(self._cluster, volume, volume.reserved_claim)
+        if is_late and use is None:
             return None
-        key = staying[0].claim if is_late else volume.reserved_claim
-        claim = await binding.claim_for_class(self._cluster, volume, key)
+        key = use.claim if is_late and use is not None else volume.reserved_claim
+        claim = await binding.own_claim(self._cluster, volume, key, bodies.provisioning_claim(volume, key))
         name = field_at(claim, "spec", "volumeName")
-        if not name or field_at(claim, "status", "phase") != "Bound":
-            why = await binding.why_unbound(self._cluster, claim, key)
-            if is_late:
-                await self._save(volume.with_use(staying[0].model_copy(update={"waits_for_consumer": True})))
-            raise NotYet(why, Watched.from_body(CLAIMS, key, claim))
-        await self._save(volume.model_copy(update={"pv": str(name)}))
-        pv = await self._cluster.get(VOLUMES, pv_key(str(name)))
-        if pv is None:
-            raise Broken(f"PersistentVolume {name} was deleted by another party: its data are out of reach")
-        return pv
-
-    async def _bound(self, pv: Body, staying: Sequence[Use]) -> Body:
-        """Return the PersistentVolume, bound to the claim of its user, or reserved while it has none."""
-        volume = self.volume
-        user = next((each for each in staying if not each.pv), None)
-        if user is None:
-            await binding.without_claim(self._cluster, volume, volume.reserved_claim)
-        else:
-            # A claim of others by this name would take the PersistentVolume once it is reserved for the name.
-            await binding.check_free(self._cluster, volume, user.claim)
-        wanted = volume.reserved_claim if user is None else user.claim
-        pv = await binding.reserved_for(self._cluster, volume, pv, wanted)
-        if user is None:
-            return pv
-        await self._bind(pv, user)
-        return await self._cluster.get(VOLUMES, pv_key(volume.pv)) or pv
-
-    async def _bind(self, pv: Body, use: Use) -> None:
-        claim = await binding.bound_by(self._cluster, self.volume, pv, use.claim)
-        seen = {"claim_uid": uid_of(claim), "waits_for_consumer": False}
-        await self._save(self.volume.with_use(use.model_copy(update=seen)))
-
-    async def _forget_left(self) -> None:
-        """Have no use in the document whose claim is gone, now that the PersistentVolume is reserved for no such claim."""
-        left = [each for each in self.volume.uses if each.is_leaving]
-        changed = self.volume
-        for use in left:
-            changed = changed.without_use(use.reference)
-        await self._save(changed)
+        if name and field_at(claim, "status", "phase") == "Bound":
+            return str(name)
+        if is_late and use is not None:
+            waits = _CHOSEN_NODE not in annotations_of(claim)
+            await self._save(volume.with_use(use.model_copy(update={"waits_for_consumer": waits})))
+        why = await binding.why_unbound(self._cluster, claim, key)
+        raise NotYet(why, Watched.from_body(CLAIMS, key, claim))
 
     async def _save(self, changed: Volume) -> None:
         if changed.document() != self.volume.document():
-            self.volume = await self._records.replace(changed)
+            self.volume = await self._records.replace(changed, change_of(self.volume, changed))
+
+
+def _raise(problems: Sequence[Problem]) -> None:
+    """Raise the first problem that the work cannot change, or the first one, with the objects that all of them wait for."""
+    if problems:
+        worst = next((each for each in problems if isinstance(each, Broken)), problems[0])
+        raise type(worst)(str(worst), *(one for each in problems for one in each.watched))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+import structlog
 from kubevnfm_clients.multicloud.volumes import VolumeRequest
 from kubevnfm_kit.errors import Unprocessable
 
-from kubevnfm_infra_k8s.domain.objects import ObjectKey
+from kubevnfm_infra_k8s.domain.objects import MANAGED_BY, ObjectKey
+from kubevnfm_infra_k8s.domain.planning.cnf_policy import Rules
+from kubevnfm_infra_k8s.domain.planning.pod_security import Level
 from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.reconciling.permitted import reserved
 from kubevnfm_infra_k8s.domain.volumes.bodies import SOURCES
 from kubevnfm_infra_k8s.domain.volumes.bringing import CLASSES
 from kubevnfm_infra_k8s.domain.volumes.quantities import bytes_of
@@ -17,6 +21,8 @@ from kubevnfm_infra_k8s.domain.volumes.record import Volume
 
 Fault = tuple[str, str]
 _ALONE: Final = "ReadWriteOncePod"
+
+log = structlog.get_logger()
 
 
 def check_request(request: VolumeRequest) -> None:
@@ -40,10 +46,32 @@ def _faults(request: VolumeRequest) -> Iterator[Fault]:
         yield "access_modes", "each mode once expected"
     elif _ALONE in request.access_modes and len(request.access_modes) > 1:
         yield "access_modes", f"{_ALONE} alone expected: Kubernetes takes no other mode beside it"
+    yield from _label_faults(request.labels)
     try:
         bytes_of(request.size)
     except ValueError as error:
         yield "size", str(error)
+
+
+def check_policy(request: VolumeRequest, rules: Rules) -> None:
+    """Raise Unprocessable for a directory of a node that the operator's policy for CNFs forbids."""
+    if request.source is None or request.source.local is None or rules.pod_security is Level.PRIVILEGED:
+        return
+    what = f"pods of level {rules.pod_security} may have no directory of a node (docs/cnf-policy.md)"
+    if rules.mode == "strict":
+        raise Unprocessable("source/local", f"another source expected: {what}")
+    log.warning("cnf_policy_violated", mode=rules.mode, volume=request.name, what=what)
+
+
+def check_labels(labels: Mapping[str, str]) -> None:
+    """Raise Unprocessable for labels that kubevnfm writes."""
+    _raise(list(_label_faults(labels)))
+
+
+def _label_faults(labels: Mapping[str, str]) -> Iterator[Fault]:
+    own = [*reserved(labels), *(MANAGED_BY.keys() & labels.keys())]
+    if own:
+        yield "labels", f"other names expected: kubevnfm writes {', '.join(own)}"
 
 
 async def check_class(cluster: Cluster, request: VolumeRequest) -> None:

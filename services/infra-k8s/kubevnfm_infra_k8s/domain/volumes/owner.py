@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from kubevnfm_clients.multicloud.links import is_reference
 from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_clients.multicloud.volumes import (
     Claim,
@@ -37,15 +37,23 @@ from kubevnfm_store.port import AlreadyExists, RevisionConflict
 from kubevnfm_store.races import repeat_lost_writes
 
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ObjectRefused
+from kubevnfm_infra_k8s.domain.planning.cnf_policy import Policies
 from kubevnfm_infra_k8s.domain.ports import Clusters
+from kubevnfm_infra_k8s.domain.reconciling.permitted import check_permitted
 from kubevnfm_infra_k8s.domain.reconciling.ports import Regions
-from kubevnfm_infra_k8s.domain.volumes.bodies import VOLUMES, place_of_data, pv_key
-from kubevnfm_infra_k8s.domain.volumes.checking import check_class, check_expansion, check_growth, check_request
-from kubevnfm_infra_k8s.domain.volumes.phases import phase_of
+from kubevnfm_infra_k8s.domain.volumes.bodies import VOLUMES, is_of, place_of_data, pv_key
+from kubevnfm_infra_k8s.domain.volumes.checking import (
+    check_class,
+    check_expansion,
+    check_growth,
+    check_labels,
+    check_policy,
+    check_request,
+)
+from kubevnfm_infra_k8s.domain.volumes.looking import shown
 from kubevnfm_infra_k8s.domain.volumes.ports import VolumeRecords
 from kubevnfm_infra_k8s.domain.volumes.record import MOST_USES, Use, Volume
 
-_REFERENCE: Final = re.compile(r"[!-~]{1,255}")
 _RACE: Final = "the persistent volume was changed by another request at the same time: try again"
 
 
@@ -71,6 +79,7 @@ class PersistentVolumes:
     clusters: Clusters
     work: VolumeWork
     clock: Clock
+    policies: Policies
 
     async def create(self, wanted: VolumeRequest, *, wait_s: float) -> CreatedVolume:
         check_request(wanted)
@@ -81,6 +90,7 @@ class PersistentVolumes:
         new = Volume.from_request(
             wanted, id=new_id(), vim_id=region.vim_id, place=region.links_namespace, now=rfc3339(self.clock.now())
         )
+        check_permitted([("namespace", new.place)], region)
         volume, is_new = await self._created(wanted, new)
         return CreatedVolume((await self._worked_on(volume, wait_s) or volume).shown(), is_new)
 
@@ -95,10 +105,8 @@ class PersistentVolumes:
         if not volume.is_settled or not volume.pv:
             return volume.shown()
         with suppress(OutsideUnavailable, AccessRefused, ObjectRefused, NotFound):
-            async with self.clusters.cluster(
-                await self.vims.connection(VimConnection(vim_id=volume.vim_id))
-            ) as cluster:
-                phase, detail = phase_of(volume, await cluster.get(VOLUMES, pv_key(volume.pv)))
+            async with self.clusters.cluster(await self._vim(volume)) as cluster:
+                phase, detail = await shown(cluster, volume)
             volume = volume.model_copy(update={"phase": phase, "phase_detail": detail})
         return volume.shown()
 
@@ -106,24 +114,29 @@ class PersistentVolumes:
         volume = await self._volume(volume_id)
         if volume.is_removed:
             raise BeingRemoved(f"persistent volume {volume.name} is being removed")
+        check_labels(patch.labels or {})
         if patch.size is not None and check_growth(volume, patch.size):
-            vim = await self.vims.connection(VimConnection(vim_id=volume.vim_id))
-            async with self.clusters.cluster(vim) as cluster:
+            async with self.clusters.cluster(await self._vim(volume)) as cluster:
                 await check_expansion(cluster, str(volume.storage_class))
         given = {name: value for name, value in dict(patch).items() if value is not None}
-        changed = volume.model_copy(update={**given, "revision": if_revision})
+        former = {*volume.former_labels, *volume.labels} - given.get("labels", volume.labels).keys()
+        update = {**given, "former_labels": tuple(sorted(former)), "revision": if_revision}
+        changed = volume.model_copy(update=update)
         written = await self._write_or_conflict(changed.asked_again(rfc3339(self.clock.now())))
         return (await self._worked_on(written, wait_s) or written).shown()
 
     async def delete(self, volume_id: str, *, if_revision: int | None, wait_s: float) -> RemovedVolume:
-        volume = await self._removed(volume_id, if_revision)
+        is_lost = await self._is_lost(await self._volume(volume_id))
+        volume = await self._removed(volume_id, if_revision, is_lost=is_lost)
         left = await self._worked_on(volume, wait_s)
         data, where = ("deleted", "") if volume.reclaim == "Delete" else ("kept", place_of_data(volume))
         return RemovedVolume.model_validate({"id": volume.id, "is_gone": left is None, "data": data, "where": where})
 
     async def use(self, volume_id: str, reference: str, wanted: VolumeUse, *, wait_s: float) -> VolumeClaim:
-        if not _REFERENCE.fullmatch(reference):
+        if not is_reference(reference):
             raise InvalidInput("reference", "1 to 255 printable characters without space expected")
+        region = await self.regions.region((await self._volume(volume_id)).cloud_region_id)
+        check_permitted([("namespace", wanted.namespace)], region)
         volume = await self._used(volume_id, reference, wanted)
         volume = await self._worked_on(volume, wait_s) or volume
         use = volume.use_of(reference)
@@ -133,9 +146,9 @@ class PersistentVolumes:
             reference=reference,
             claim=Claim(namespace=use.namespace, name=use.claim_name),
             pv=use.pv or volume.pv or None,
-            is_bound=bool(use.claim_uid) and volume.is_settled,
+            is_bound=bool(use.claim_uid),
             waits_for_consumer=use.waits_for_consumer,
-            detail=volume.phase_detail,
+            detail=use.detail or ("" if use.claim_uid else volume.phase_detail),
         )
 
     async def leave(self, volume_id: str, reference: str, *, wait_s: float) -> bool:
@@ -159,8 +172,9 @@ class PersistentVolumes:
         """Return the volume of this name, and whether it is new."""
         there = await self.records.named(new.vim_id, new.name)
         if there is None:
-            vim = await self.vims.connection(VimConnection(vim_id=new.vim_id))
+            vim = await self._vim(new)
             async with self.clusters.cluster(vim) as cluster:
+                check_policy(wanted, self.policies.for_cluster(vim, cluster.endpoint))
                 await check_class(cluster, wanted)
             try:
                 return await self.records.insert(new), True
@@ -209,7 +223,7 @@ class PersistentVolumes:
         return await self.records.replace(leaving.asked_again(rfc3339(self.clock.now())))
 
     @repeat_lost_writes
-    async def _removed(self, volume_id: str, if_revision: int | None) -> Volume:
+    async def _removed(self, volume_id: str, if_revision: int | None, *, is_lost: bool) -> Volume:
         volume = await self._volume(volume_id)
         if if_revision is not None and volume.revision != if_revision:
             raise Conflict(_RACE)
@@ -218,7 +232,22 @@ class PersistentVolumes:
         if volume.uses:
             raise InUse(f"persistent volume {volume.name} is in use", volume.holders)
         removed = volume.asked_again(rfc3339(self.clock.now()))
-        return await self.records.replace(removed.model_copy(update={"is_removed": True}))
+        # No provisioner deletes data whose PersistentVolume is gone: the answer must not say that they are deleted.
+        reclaim = "Retain" if is_lost else volume.reclaim
+        return await self.records.replace(removed.model_copy(update={"is_removed": True, "reclaim": reclaim}))
+
+    async def _is_lost(self, volume: Volume) -> bool:
+        """Return whether another party has deleted or replaced the PersistentVolume, as far as the region answers."""
+        if not volume.pv_uid or volume.is_removed:
+            return False
+        with suppress(OutsideUnavailable, AccessRefused, ObjectRefused, NotFound):
+            async with self.clusters.cluster(await self._vim(volume)) as cluster:
+                pv = await cluster.get(VOLUMES, pv_key(volume.pv))
+            return pv is None or not is_of(volume, pv)
+        return False
+
+    async def _vim(self, volume: Volume) -> VimConnection:
+        return await self.vims.connection(VimConnection(vim_id=volume.vim_id))
 
     async def _write_or_conflict(self, volume: Volume) -> Volume:
         try:

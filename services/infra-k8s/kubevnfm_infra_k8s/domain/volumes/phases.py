@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from kubevnfm_clients.multicloud.volumes import Phase
+from kubevnfm_events.volumes import VolumePhase
 
 from kubevnfm_infra_k8s.domain.objects import Body, field_at, uid_of
 from kubevnfm_infra_k8s.domain.volumes import bodies
-from kubevnfm_infra_k8s.domain.volumes.quantities import bytes_of
-from kubevnfm_infra_k8s.domain.volumes.record import Volume
+from kubevnfm_infra_k8s.domain.volumes.record import Use, Volume
 
-Shown = tuple[Phase, str]
+Shown = tuple[VolumePhase, str]
 """A phase, and what is to be said of it."""
 
 
@@ -41,13 +40,32 @@ def _phase(volume: Volume, pv: Body) -> Shown:
         )
     if not uid:
         return "Reserved", _growth(volume, pv)
+    if claim == volume.reserved_claim and phase == "Bound":
+        return "Failed", f"PersistentVolume {volume.pv} was bound by another party to {claim.namespace}/{claim.name}"
     # Its controller writes Released once the claim is gone.
     is_bound = claim != volume.reserved_claim and phase != "Released"
     return ("Bound", "") if is_bound else ("Released", f"claim {claim.namespace}/{claim.name} is gone")
 
 
+def phase_of_further(use: Use, pv: Body | None) -> Shown:
+    """Return the phase of the PersistentVolume of a further user: Bound, or what another party has done to it."""
+    if pv is None:
+        return (
+            "Failed",
+            f"PersistentVolume {use.pv} of {use.reference} was deleted by another party, or has lost its label",
+        )
+    has = bodies.claim_of(pv)
+    if has is None or has[0] != use.claim:
+        return "Failed", f"PersistentVolume {use.pv} of {use.reference} was reserved for another claim by another party"
+    if field_at(pv, "status", "phase") in {"Released", "Failed"} or has[1] != use.claim_uid:
+        return "Released", f"claim {use.namespace}/{use.claim_name} of {use.reference} is gone"
+    return "Bound", ""
+
+
 def _growth(volume: Volume, pv: Body) -> str:
-    present = str(field_at(pv, "spec", "capacity", "storage"))
-    if volume.storage_class is None or bytes_of(present) >= bytes_of(volume.size):
-        return ""
-    return f"grows from {present} to {volume.size} when the next VNF binds it"
+    present = field_at(pv, "spec", "capacity", "storage")
+    return (
+        f"grows from {present} to {volume.size} when the next VNF binds it"
+        if bodies.is_smaller(present, volume)
+        else ""
+    )

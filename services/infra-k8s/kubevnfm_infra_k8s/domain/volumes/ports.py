@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from kubevnfm_events import Event
+
 from kubevnfm_infra_k8s.domain.volumes.record import Volume
 
 
@@ -33,8 +35,11 @@ class VolumeRecords(Protocol):
         """Store a new volume. Raises AlreadyExists if the region has one of this name."""
         ...
 
-    async def replace(self, volume: Volume) -> Volume:
-        """Write the volume if it is at its revision; return it with the new one. Raises RevisionConflict."""
+    async def replace(self, volume: Volume, event: Event | None = None) -> Volume:
+        """Write the volume if it is at its revision, with an event in the same write; return it with the new one.
+
+        Raises RevisionConflict.
+        """
         ...
 
     async def delete(self, volume: Volume, /) -> None:

@@ -9,12 +9,12 @@ from kubevnfm_clients.multicloud.volumes import (
     AccessMode,
     Claim,
     PersistentVolume,
-    Phase,
     Reclaim,
     VolumeMode,
     VolumeRequest,
     VolumeUse,
 )
+from kubevnfm_events.volumes import VolumePhase
 from kubevnfm_kit.error_text import ErrorText
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonObject
@@ -23,7 +23,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_infra_k8s.domain.objects import CLAIMS, ObjectKey
 
-COLLECTION: Final = "persistent_volumes"
 VOLUME_LABEL: Final = "kubevnfm.io/persistent-volume-id"
 """On the objects of a volume: its id."""
 EXCLUSIVE: Final[frozenset[AccessMode]] = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
@@ -51,6 +50,8 @@ class Use(_Model):
     """Whether its claim provisions the volume, and the class does that for the first pod."""
     is_leaving: bool = False
     """Whether the claim is being removed."""
+    detail: ErrorText = ""
+    """Why the claim is not as wanted."""
 
     @property
     def claim(self) -> ObjectKey:
@@ -86,12 +87,14 @@ class Volume(_Model):
     pv_source: JsonObject | None = None
     """Where the data are, as the PersistentVolume says."""
     uses: tuple[Use, ...] = ()
+    former_labels: tuple[str, ...] = ()
+    """Those that a change has taken away, while objects may have them."""
     is_removed: bool = False
     wanted: int = 1
     """How often callers have changed what is wanted."""
     reached: int = 0
     """The ``wanted`` that was last brought about."""
-    phase: Phase = "Pending"
+    phase: VolumePhase = "Pending"
     phase_detail: ErrorText = ""
     since: str
     """When ``wanted`` was last changed."""
@@ -132,7 +135,7 @@ class Volume(_Model):
     @property
     def is_decided(self) -> bool:
         """Whether a caller need not wait: nothing is to be done, or only others can do it."""
-        waits = any(each.waits_for_consumer for each in self.uses)
+        waits = any(each.waits_for_consumer and not each.is_leaving for each in self.uses)
         return self.is_settled or (not self.is_removed and (waits or self.phase == "Failed"))
 
     @property
@@ -191,7 +194,7 @@ class Volume(_Model):
         """Return the name of the PersistentVolume for a further use; "" if the first one's is free."""
         if all(each.pv for each in self.uses if each.reference != reference):
             return ""
-        return f"{own_name(self.id)}-{derived_id(reference)[:8]}"
+        return f"{own_name(self.id)}-{derived_id(reference)}"
 
     def differs_from(self, other: Volume) -> Sequence[str]:
         """Return the members of a request in which another volume differs."""
