@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubevnfm_kit.errors import Unprocessable
@@ -30,6 +30,12 @@ class OrderedArtifact:
     file: str
     """Its path in the package."""
     priority: int = 0
+    has_priority: bool = False
+    """Whether the order gives it one. Without one no later priority waits for an artifact with ``after``."""
+    after: tuple[str, ...] | None = None
+    """The files of the package, and objects, that must be ready before it starts; None: those of lower priorities."""
+    line: int | None = field(default=None, compare=False)
+    """In the order."""
     wait: Wait = Wait.READY
     timeout_s: int | None = None
     """How long the wait may take; None: the limit of infra-k8s."""
@@ -79,11 +85,15 @@ class ArtifactOrder:
 
 
 def limit_s(artifacts: Iterable[OrderedArtifact], default_s: float) -> float:
-    """Return the time after which the waits of all priorities have ended; ``default_s``: of a wait without a limit of its own."""
-    longest: dict[int, float] = {}
+    """Return the time after which the waits of all artifacts have ended; ``default_s``: of a wait without a limit of its own.
+
+    Artifacts with the same ``after`` start at the same time. Annotations of single objects add nothing.
+    """
+    longest: dict[int | tuple[str, ...], float] = {}
     for each in artifacts:
         limit = default_s if each.timeout_s is None else each.timeout_s
-        longest[each.priority] = max(longest.get(each.priority, 0.0), limit)
+        start = each.priority if each.after is None else each.after
+        longest[start] = max(longest.get(start, 0.0), limit)
     return sum(longest.values())
 
 

@@ -12,6 +12,7 @@ from kubevnfm_kit.foreign_yaml.kubernetes import read_one_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.reader import Lines, YamlRefused
 
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact
+from kubevnfm_csar.order_graph import MOST_ENTRIES, is_object_entry
 from kubevnfm_csar.order_members import OrderMembers
 from kubevnfm_csar.values_schema import SchemaRefused, ValuesSchema, read_schema, schema_path
 from kubevnfm_csar.wait_reader import WaitReader
@@ -19,7 +20,7 @@ from kubevnfm_csar.wait_reader import WaitReader
 _HIGHEST: Final = 1_000_000
 _LONGEST_WAIT_S: Final = 86_400
 _MEMBERS: Final = ("artifacts", "foreign_namespaces", "values")
-_OF_ARTIFACT: Final = ("file", "priority", "substitute", "timeout", "wait")
+_OF_ARTIFACT: Final = ("after", "file", "priority", "substitute", "timeout", "wait")
 
 
 def read_order(name: str, text: str, files: Collection[str], schema: str | None = None) -> ArtifactOrder:
@@ -77,6 +78,7 @@ class _Reading:
         if not artifacts and not self._members.problems:
             self._members.wrong(None, "at least one artifact expected")
         self._check_twice(artifacts)
+        self._check_after(artifacts)
         ordered = sorted(artifacts, key=lambda each: each.priority)
         return ArtifactOrder(self._name, tuple(ordered), values, foreign)
 
@@ -105,9 +107,29 @@ class _Reading:
                 timeout_s=self._members.whole(each, "timeout", 1, _LONGEST_WAIT_S),
                 is_filled_in=self._members.flag(each, "substitute", default=True),
                 wanted=wanted,
+                has_priority="priority" in each,
+                after=self._after(each) if "after" in each else None,
+                line=self._members.line(each),
             )
             if file is not None:
                 yield artifact
+
+    def _after(self, artifact: dict[str, Any]) -> tuple[str, ...]:
+        """Return what an artifact comes after: paths of files in the package, and objects."""
+        given, line = artifact["after"], self._members.line(artifact, "after")
+        if not isinstance(given, list) or not all(isinstance(each, str) for each in given) or len(given) > MOST_ENTRIES:
+            self._members.wrong(line, f"after: a list of at most {MOST_ENTRIES} files and objects expected")
+            return ()
+        return tuple(self._found(each) or each for each in given)
+
+    def _check_after(self, artifacts: Sequence[OrderedArtifact]) -> None:
+        """Name the entries that are neither a file of the order nor have the form of an object."""
+        files = {each.file for each in artifacts}
+        for each in artifacts:
+            for entry in each.after or ():
+                if entry not in files and (entry in self._files or not is_object_entry(entry)):
+                    form = "a file of the order, or Kind[.group]/[namespace/]name"
+                    self._members.wrong(each.line, f"after: {form} expected, not {entry[:100]}")
 
     def _of_resources(self, body: dict[str, Any]) -> Iterator[OrderedArtifact]:
         """Yield the artifacts of ONAP's forms: a list of maps from kind to files, or one such map (MC-012)."""
@@ -152,11 +174,14 @@ class _Reading:
         if not isinstance(given, str) or not given:
             self._members.wrong(line, "file: a path in the package expected")
             return None
-        for path in (posixpath.join(self._folder, given), given):
-            if posixpath.normpath(path) in self._files:
-                return posixpath.normpath(path)
-        self._members.wrong(line, f"file: the package has no file {given}")
-        return None
+        found = self._found(given)
+        if found is None:
+            self._members.wrong(line, f"file: the package has no file {given}")
+        return found
+
+    def _found(self, given: str) -> str | None:
+        paths = (posixpath.normpath(each) for each in (posixpath.join(self._folder, given), given))
+        return next((each for each in paths if each in self._files), None)
 
     def _check_twice(self, artifacts: Sequence[OrderedArtifact]) -> None:
         seen: set[str] = set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from kubevnfm_kit.errors import Unprocessable
@@ -13,23 +13,8 @@ from kubevnfm_kit.foreign_yaml.reader import Budget, YamlRefused
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact
 from kubevnfm_csar.manifest_limits import LONGEST_PROBLEM, MOST_PROBLEMS, budget_of_a_set
 from kubevnfm_csar.manifest_values import Filling, merged
+from kubevnfm_csar.order_graph import OrderedDocument, with_edges
 from kubevnfm_csar.values_schema import SchemaRefused, with_defaults
-
-
-@dataclass(frozen=True)
-class OrderedDocument:
-    """One object of an artifact."""
-
-    artifact: OrderedArtifact
-    number: int
-    """Its position in the file, from 1."""
-    body: Any = field(repr=False)
-    """The object; `read_artifacts` fills in its variables."""
-
-    @property
-    def place(self) -> str:
-        """File and document, for messages."""
-        return f"{self.artifact.file}, document {self.number}"
 
 
 def members_of(document: object) -> Sequence[Any]:
@@ -63,7 +48,7 @@ def read_artifacts(
     """Return the objects of the files, in their order; ``texts``: (path, content); ``namespace``: that of the instance.
 
     A file that the order does not list (as one that replaces another) has the order's defaults. Raises Unprocessable for
-    a file that is no YAML, for variables that cannot be filled in, and for objects that the order does not allow.
+    a file that is no YAML, for variables that cannot be filled in, for objects that the order does not allow, and for cycles.
     """
     filling = Filling(all_values(order, values))
     found = [
@@ -71,9 +56,11 @@ def read_artifacts(
         for each in documents_of(order, texts)
     ]
     filling.check()
-    problems = list(_problems(found, {namespace, *order.foreign_namespaces}, namespace))[:MOST_PROBLEMS]
+    problems = list(_problems(found, {namespace, *order.foreign_namespaces}, namespace))
+    if not problems:
+        found = list(with_edges(found, order.name, namespace, problems))
     if problems:
-        first, *more = ((ORDER, problem[:LONGEST_PROBLEM]) for problem in problems)
+        first, *more = ((ORDER, problem[:LONGEST_PROBLEM]) for problem in problems[:MOST_PROBLEMS])
         raise Unprocessable(*first, *more)
     return found
 

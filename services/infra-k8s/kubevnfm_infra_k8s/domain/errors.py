@@ -16,6 +16,9 @@ from kubevnfm_infra_k8s.domain.objects import ObjectKey
 class WithRemains(VnfmError):
     """A step has failed that may have applied objects."""
 
+    about: frozenset[ObjectKey] = frozenset()
+    """The objects that have failed or were not ready, if they are known."""
+
     remains: ObjectsApplied | None = None
     """The objects that exist."""
 

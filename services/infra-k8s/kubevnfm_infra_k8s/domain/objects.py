@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubevnfm_csar.artifact_order import OrderedArtifact
+from kubevnfm_csar.order_graph import Place
 from pydantic import ConfigDict
 from pydantic.alias_generators import to_camel
 
@@ -144,6 +145,12 @@ class Wanted:
     ``body`` lacks it, except that of a custom object that does not exist yet."""
     artifact: OrderedArtifact | None = None
     """The place of its file in the package's order; None if the set has no order, or the object is in no file."""
+    document: int = 0
+    """Its position in its file, from 1; 0 if it is in no file."""
+    after: frozenset[Place] | None = None
+    """The objects of the order that must be ready before; None: those of lower priorities."""
+    level: int | None = None
+    """How many objects come before it at most, in a row; None if no object of the order names its predecessors."""
     is_implied: bool = False
     """A Namespace that no file has, and that is made because it is absent (multicloud.md MC-031)."""
 

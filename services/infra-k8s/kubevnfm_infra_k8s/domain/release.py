@@ -76,9 +76,21 @@ class Entry:
     topology_vdus: tuple[str, ...] = ()
     """A Cluster: the ids of the VDUs for which parts of its topology stand (CR-050)."""
     priority: int | None = None
-    """Its place in the order of the package's artifacts; None without such an order (multicloud.md MC-014)."""
+    """Its place in the order of the package's artifacts: its priority, or its level if objects of the order name their
+    predecessors. Higher ones are deleted first. None without such an order (multicloud.md MC-014)."""
     is_implied: bool = False
     """A Namespace that no file has, made because it was absent: termination deletes it only if it is empty (multicloud.md MC-031)."""
+
+
+@dataclass(frozen=True)
+class ApartStage:
+    """A stage that begins after objects that it names; see `Stages`."""
+
+    __pydantic_config__ = ConfigDict(alias_generator=to_camel)
+
+    number: int
+    sent_at: datetime
+    has_ended: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,6 +104,28 @@ class Stages:
     """The number of stages that were sent and whose waits hold."""
     sent_at: datetime | None = None
     """The time at which the next stage was sent, from which its waits count; None if it was not sent yet."""
+    apart: tuple[ApartStage, ...] = ()
+    """Those of the stages apart from the priorities that were sent."""
+
+    def sent_at_of(self, number: int, *, is_apart: bool) -> datetime | None:
+        """Return the time at which a stage that has not ended was sent; None if it was not sent yet."""
+        if is_apart:
+            return next((each.sent_at for each in self.apart if each.number == number), None)
+        return self.sent_at if number == self.ended + 1 else None
+
+    def has_ended(self, number: int, *, is_apart: bool) -> bool:
+        """Return whether a stage was sent and its waits hold."""
+        return any(each.has_ended for each in self.apart if each.number == number) if is_apart else number <= self.ended
+
+    def sending(self, number: int, now: datetime, *, is_apart: bool) -> Stages:
+        """Return the position after a stage was sent."""
+        return replace(self, apart=(*self.apart, ApartStage(number, now))) if is_apart else replace(self, sent_at=now)
+
+    def ending(self, number: int, *, is_apart: bool) -> Stages:
+        """Return the position after a stage has ended."""
+        if not is_apart:
+            return replace(self, ended=number, sent_at=None)
+        return replace(self, apart=tuple(replace(a, has_ended=a.has_ended or a.number == number) for a in self.apart))
 
 
 @dataclass(frozen=True)
@@ -183,6 +217,12 @@ class Release:
         return replace(self.written(found), applied_by=applied_by)
 
 
+def _place(wanted: Wanted) -> int | None:
+    if wanted.level is not None or wanted.artifact is None:
+        return wanted.level
+    return wanted.artifact.priority
+
+
 def _entry(wanted: Wanted, known: Entry | None) -> Entry:
     """Return the entry of an object, with what is known of the present one."""
     # Claims of a template that is gone may still exist.
@@ -196,7 +236,7 @@ def _entry(wanted: Wanted, known: Entry | None) -> Entry:
         claim_templates=wanted.claim_templates,
         manifest_name=wanted.manifest_name,
         topology_vdus=wanted.topology_vdus,
-        priority=wanted.artifact.priority if wanted.artifact is not None else None,
+        priority=_place(wanted),
         is_implied=wanted.is_implied,
     )
     # Another manifest is another Job, which has yet to run.

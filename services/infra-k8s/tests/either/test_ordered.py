@@ -162,6 +162,42 @@ async def test_the_next_priority_waits_for_an_expression(ground: Any) -> None:
     assert [each.name for each in (await applying).objects][1:] == ["t", "z"]
 
 
+async def test_an_artifact_starts_when_its_own_predecessors_are_ready(ground: Any) -> None:
+    """MC-013, MC-020: whatever else is not ready; no other waits for it; a later call continues, and an error names the stage."""
+    stuck = a_deployment(pod=a_pod(annotations=ground.fate("stuck")), replicas=1)
+    late = an_object("ConfigMap", "late", metadata={"annotations": {"kubevnfm.io/after": "Deployment/stuck"}})
+    files: dict[str, Any] = {name: a_map(name.removesuffix(".yaml")) for name in ("a.yaml", "b.yaml", "next.yaml")}
+    files |= {"stuck.yaml": {**stuck, "metadata": {"name": "stuck"}}, "c.yaml": [a_map("c"), late]}
+    order = (
+        "- {file: stuck.yaml, timeout: 3}\n- {file: a.yaml}\n- {file: b.yaml, after: [ConfigMap/c]}\n"
+        "- {file: c.yaml, after: [a.yaml]}\n- {file: next.yaml, priority: 1}\n"
+    )
+    with pytest.raises(ObjectsNotReady, match=r"^priority 1 of 2: Deployment \S+/stuck: "):
+        await apply(ground, order, files)
+    assert await version(ground, "a") < await version(ground, "c") < await version(ground, "b")
+    for name in ("late", "next"):
+        assert await ground.shown("v1", "ConfigMap", name) is None
+    said = [each.message for each in ground.site.progress]
+    of_b = said.index(f"after ConfigMap {ground.namespace}/c: is done")
+    assert said.index("after a.yaml: is done") < of_b
+    assert "priority 1 of 2: is done" not in said
+
+
+async def test_objects_are_deleted_when_all_that_came_after_them_are_gone(ground: Any) -> None:
+    """MC-014: backwards along the same graph, also against the priorities."""
+    files = {f"{name}.yaml": a_map(name) for name in "abc"}
+    order = "- {file: a.yaml, priority: 9}\n- {file: b.yaml, after: [a.yaml]}\n- {file: c.yaml, after: [b.yaml]}\n"
+    await apply(ground, order, files)
+    for name in "bc":
+        await ground.as_other("v1", "ConfigMap", name, {"metadata": {"finalizers": ["example.org/held"]}})
+    deleting = asyncio.create_task(ground.delete())
+    for name, before in (("c", "b"), ("b", "a")):
+        await until_true(partial(is_ending, ground, name))
+        assert not await is_ending(ground, before)
+        await ground.as_other("v1", "ConfigMap", name, {"metadata": {"finalizers": None}})
+    assert (await deleting).count == 3
+
+
 async def test_a_refusal_names_its_priority(ground: Any) -> None:
     """MC-020."""
     bad = an_object("Service", "bad", spec={"ports": [{"port": 0}]})
@@ -192,7 +228,9 @@ async def test_a_call_continues_with_the_priority_where_the_last_one_stopped(gro
 async def test_a_call_that_is_cancelled_anywhere_makes_nothing_twice(ground: Any, faults: Any) -> None:
     """MC-021."""
     files = {f"{name}.yaml": a_map(name) for name in "abcd"}
-    order = "".join(f"- {{file: {name}, priority: {n // 2}}}\n" for n, name in enumerate(files))
+    order = (
+        "- {file: a.yaml}\n- {file: b.yaml}\n- {file: c.yaml, priority: 1}\n- {file: d.yaml, after: [ConfigMap/c]}\n"
+    )
     for after in range(0, 24, 2):
         hang = faults.add(part="kubernetes", effect="hang", after=after)
         task = asyncio.create_task(apply(ground, order, files))
@@ -205,9 +243,8 @@ async def test_a_call_that_is_cancelled_anywhere_makes_nothing_twice(ground: Any
     assert {each.uid for each in done.objects} == {
         (await ground.shown("v1", "ConfigMap", name))["metadata"]["uid"] for name in "abcd"
     }
-    assert max(await version(ground, "a"), await version(ground, "b")) < min(
-        await version(ground, "c"), await version(ground, "d")
-    )
+    versions = {name: await version(ground, name) for name in "abcd"}
+    assert max(versions["a"], versions["b"]) < versions["c"] < versions["d"]
 
 
 async def test_a_change_of_package_follows_the_order_of_the_new_one(

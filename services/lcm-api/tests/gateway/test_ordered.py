@@ -160,6 +160,16 @@ async def test_a_change_of_package_takes_the_order_of_the_new_one(world: World) 
             {},
             [f"{ORDER}:2: wait/jsonpath: a path such as", f"{ORDER}:4: wait/cel: 1:7: undeclared reference to 'objekt.a'"],
         ),
+        (
+            {ORDER: "artifacts:\n- {file: a.yaml, after: [b.yaml]}\n- {file: b.yaml, after: [ConfigMap/a]}\nvalues: {level: 3}\n"},
+            {},
+            ["after: a cycle: ", f"ConfigMap/a of {FOLDER}/a.yaml after "],
+        ),
+        (
+            {ORDER: "artifacts:\n- {file: a.yaml}\n- {file: b.yaml, after: [Deployment/x]}\nvalues: {level: 3}\n"},
+            {},
+            [f"order_artifact: {ORDER}:3: after: the order has no file and no object Deployment/x"],
+        ),
         ({ORDER: "artifacts: []\nresources: []\n"}, {}, [f"{ORDER}:2: artifacts or resources expected, not both"]),
         ({"metadata.yaml": TEXT}, {}, [f"order_artifact: the package has several order artifacts: metadata.yaml, {ORDER}"]),
         ({}, {"order_artifact": "none.yaml"}, ["order_artifact: the path of a file in the package expected"]),

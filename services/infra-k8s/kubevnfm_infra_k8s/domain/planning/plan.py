@@ -118,6 +118,9 @@ async def plan(
                 vdu.vdu_id if vdu else None,
                 topology_vdus=tuple(one.vdu_id for one in in_topology),
                 artifact=each.artifact,
+                document=each.document,
+                after=each.after,
+                level=each.level,
             )
         )
     return Plan(

@@ -8,6 +8,7 @@ from typing import Any
 
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact
 from kubevnfm_csar.manifest_limits import budget_of_a_set
+from kubevnfm_csar.order_graph import Place
 from kubevnfm_csar.ordered_manifests import members_of, read_artifacts
 from kubevnfm_csar.placeholders import VARIABLES
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
@@ -41,6 +42,10 @@ class Manifest:
     body: Body = field(repr=False, compare=False)
     artifact: OrderedArtifact | None = None
     """The place of its file in the package's order; None if the request lists the files."""
+    after: frozenset[Place] | None = None
+    """The objects of the order that must be ready before; None: those of lower priorities."""
+    level: int | None = None
+    """As in `OrderedDocument`."""
 
     @property
     def api_version(self) -> str:
@@ -101,7 +106,13 @@ def read_ordered(
     documents = read_artifacts(order, files, values, namespace=namespace)
     try:
         manifests = [
-            replace(_checked(each.artifact.file, each.number, each.body), artifact=each.artifact) for each in documents
+            replace(
+                _checked(each.artifact.file, each.number, each.body),
+                artifact=each.artifact,
+                after=each.after,
+                level=each.level,
+            )
+            for each in documents
         ]
     except InvalidInput as error:
         raise Unprocessable(ORDER, error.reason) from error

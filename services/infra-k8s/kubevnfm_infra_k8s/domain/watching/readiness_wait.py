@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NoReturn
 
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock
@@ -39,6 +39,12 @@ def deadline_of(command: datetime | None, began: datetime, wait_s: float) -> dat
 
 
 @dataclass(frozen=True)
+class _Found:
+    ready: frozenset[ObjectKey]
+    bodies: Mapping[ObjectKey, Body]
+
+
+@dataclass(frozen=True)
 class ReadinessWait:
     """The wait of one step for objects of one instance."""
 
@@ -60,11 +66,39 @@ class ReadinessWait:
         """
         if not awaited:
             return {}
+        found = await self._until(awaited, progress, {}, lambda ready: len(ready) == len(awaited), within_s)
+        return None if found is None else found.bodies
+
+    async def until_enough(
+        self,
+        awaited: Sequence[Awaited],
+        progress: Progress,
+        *,
+        limits: Mapping[ObjectKey, datetime],
+        is_enough: Callable[[Collection[ObjectKey]], bool],
+        within_s: float,
+    ) -> Collection[ObjectKey] | None:
+        """Return those of the objects that are ready as soon as they are enough; None after ``within_s``.
+
+        ``is_enough`` accepts all of them. ``limits``: the time at which each object must have been ready. Raises as `until_ready`.
+        """
+        found = await self._until(awaited, progress, limits, is_enough, within_s)
+        return None if found is None else found.ready
+
+    async def _until(
+        self,
+        awaited: Sequence[Awaited],
+        progress: Progress,
+        limits: Mapping[ObjectKey, datetime],
+        is_enough: Callable[[Collection[ObjectKey]], bool],
+        within_s: float | None,
+    ) -> _Found | None:
         loop = asyncio.get_running_loop()
         # Two limits: the worker gets its place back after ``within_s``, the step fails at its deadline.
         look_until = loop.time() + (_LONGEST_LOOK_S if within_s is None else within_s)
         classes = await self._waiting_classes(awaited)
         pods = StuckPods(self.cluster, self.vnf_instance_id)
+        limits = dict(limits)
         async with (
             viewing(self.cluster, awaited, vnf_instance_id=self.vnf_instance_id) as view,
             expressing(self.expressions, awaited) as expressed,
@@ -73,12 +107,17 @@ class ReadinessWait:
                 await expressed.update(view.bodies)
                 verdicts = {each.key: self._judge(each, view, classes, expressed) for each in awaited}
                 verdicts |= await self._judge_ended(awaited, verdicts)
-                ready = sum(verdict.is_current for verdict in verdicts.values())
-                if ready == len(awaited):
+                ready = frozenset(key for key, verdict in verdicts.items() if verdict.is_current)
+                if is_enough(ready):
                     if await view.refreshed():
                         continue
-                    return dict(view.bodies)
-                left_s = self.left_s()
+                    return _Found(ready, dict(view.bodies))
+                for key in ready & limits.keys():
+                    # Its limit is met; if it changes again, that of the step counts.
+                    del limits[key]
+                ends = {key: min(limits.get(key, self.deadline), self.deadline) for key in verdicts.keys() - ready}
+                now = self.clock.now()
+                left_s = (min(ends.values()) - now).total_seconds()
                 is_last = left_s <= 0 or any(verdict.is_final for verdict in verdicts.values())
                 verdicts |= await pods.explain(verdicts, view.bodies, is_last=is_last)
                 verdicts = {
@@ -86,15 +125,21 @@ class ReadinessWait:
                 }
                 for key, verdict in verdicts.items():
                     if not verdict.is_current:
-                        await progress.on(str(key), verdict.message or verdict.status, done=ready, total=len(awaited))
+                        message = verdict.message or verdict.status
+                        await progress.on(str(key), message, done=len(ready), total=len(awaited))
                 self._check_failures(verdicts)
                 if left_s <= 0:
-                    raise ObjectsNotReady(await not_ready(self.cluster, self.vnf_instance_id, verdicts, view.bodies))
+                    late = {key: verdicts[key] for key in verdicts if key in ends and ends[key] <= now}
+                    await self._raise_late(late, view)
                 patience_s = min(left_s, look_until - loop.time(), soonest(verdicts.values()) or left_s, LOOK_EVERY_S)
-                pending = [key for key, verdict in verdicts.items() if not verdict.is_current]
-                changed = await view.change(pending, within_s=patience_s)
+                changed = await view.change(ends.keys(), within_s=patience_s)
                 if not changed and loop.time() >= look_until:
                     return None
+
+    async def _raise_late(self, late: Mapping[ObjectKey, Verdict], view: View) -> NoReturn:
+        error = ObjectsNotReady(await not_ready(self.cluster, self.vnf_instance_id, late, view.bodies))
+        error.about = frozenset(late)
+        raise error
 
     def left_s(self) -> float:
         """Return the seconds until the deadline."""
@@ -146,11 +191,15 @@ class ReadinessWait:
     @staticmethod
     def _check_failures(verdicts: Mapping[ObjectKey, Verdict]) -> None:
         # Other failures (a crashing pod) can end by themselves, so the wait goes on until the deadline.
-        final = [
-            f"{key}: {each.message}" for key, each in verdicts.items() if each.status is Status.FAILED and each.is_final
-        ]
+        final = {
+            key: f"{key}: {each.message}"
+            for key, each in verdicts.items()
+            if each.status is Status.FAILED and each.is_final
+        }
         if final:
-            raise ObjectFailed("; ".join(final))
+            error = ObjectFailed("; ".join(final.values()))
+            error.about = frozenset(final)
+            raise error
 
     async def _waiting_classes(self, awaited: Sequence[Awaited]) -> frozenset[str] | None:
         """Return the storage classes that bind a claim only when a pod uses it; "" stands for the default class.

@@ -1,0 +1,165 @@
+"""The graph of an order: which objects must be ready before an object starts (multicloud.md MC-013, MC-014)."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, Final
+
+from kubevnfm_csar.artifact_order import OrderedArtifact
+
+AFTER_ANNOTATION: Final = "kubevnfm.io/after"
+MOST_ENTRIES: Final = 100
+"""The most entries of one ``after``."""
+_OBJECT: Final = re.compile(
+    r"([A-Z][A-Za-z0-9]{0,62})((?:\.[a-z0-9-]{1,63}){0,8})/(?:([a-z0-9-]{1,63})/)?([^/\s]{1,253})"
+)
+
+Place = tuple[str, int]
+"""A file and the position of an object in it, from 1; 0 stands for all objects of the file."""
+
+
+@dataclass(frozen=True)
+class OrderedDocument:
+    """One object of an artifact."""
+
+    artifact: OrderedArtifact
+    number: int
+    """Its position in the file, from 1."""
+    body: Any = field(repr=False)
+    """The object; `read_artifacts` fills in its variables."""
+    after: frozenset[Place] | None = None
+    """The objects that must be ready before; None: those of lower priorities."""
+    level: int | None = None
+    """How many objects come before it at most, in a row; None if no object of the order names its predecessors."""
+
+    @property
+    def position(self) -> Place:
+        return self.artifact.file, self.number
+
+    @property
+    def place(self) -> str:
+        """File and document, for messages."""
+        return f"{self.artifact.file}, document {self.number}"
+
+    @property
+    def counts(self) -> bool:
+        """Whether later priorities wait for it."""
+        return self.after is None or self.artifact.has_priority
+
+
+def is_object_entry(entry: str) -> bool:
+    """Return whether an entry of ``after`` has the form of an object: ``Kind[.group]/[namespace/]name``."""
+    return _OBJECT.fullmatch(entry) is not None
+
+
+def with_edges(
+    documents: Sequence[OrderedDocument], order: str, namespace: str, problems: list[str]
+) -> Sequence[OrderedDocument]:
+    """Return the documents with their predecessors and levels; what is wrong is added to ``problems``.
+
+    ``order``: the path of the order artifact; ``namespace``: that of the instance.
+    """
+    if not any(each.artifact.after is not None or _annotation(each.body) is not None for each in documents):
+        return documents
+    names = _Names(documents, posixpath.dirname(order), namespace)
+    found = []
+    for each in documents:
+        said, artifact = _annotation(each.body), each.artifact
+        if said is not None:
+            where = f"{each.place}: {AFTER_ANNOTATION}"
+            entries: Sequence[str] = [entry.strip() for entry in said.split(",") if entry.strip()]
+        elif artifact.after is not None:
+            where, entries = f"{order}:{artifact.line}: after" if artifact.line else f"{order}: after", artifact.after
+        else:
+            found.append(each)
+            continue
+        if len(entries) > MOST_ENTRIES:
+            problems.append(f"{where}: at most {MOST_ENTRIES} entries expected")
+            entries = entries[:MOST_ENTRIES]
+        places: set[Place] = set()
+        for entry in entries:
+            named = names.places(entry)
+            if not named:
+                problems.append(f"{where}: the order has no file and no object {entry}")
+            places.update(named)
+        found.append(replace(each, after=frozenset(places)))
+    return found if problems else _levelled(found, problems)
+
+
+class _Names:
+    """The entries that name something of an order."""
+
+    def __init__(self, documents: Sequence[OrderedDocument], folder: str, namespace: str) -> None:
+        self._files = {each.artifact.file for each in documents}
+        self._objects: dict[tuple[str, str, str], list[tuple[str, Place]]] = {}
+        """The groups and places of the objects, by kind, namespace and name."""
+        self._folder, self._namespace = folder, namespace
+        for each in documents:
+            body = each.body if isinstance(each.body, Mapping) else {}
+            metadata = body.get("metadata")
+            metadata = metadata if isinstance(metadata, Mapping) else {}
+            key = str(body.get("kind")), str(metadata.get("namespace") or namespace), str(metadata.get("name"))
+            group = str(body.get("apiVersion")).rpartition("/")[0]
+            self._objects.setdefault(key, []).append((group, each.position))
+
+    def places(self, entry: str) -> Collection[Place]:
+        """Return what an entry names; nothing if the order does not have it."""
+        for path in (posixpath.join(self._folder, entry), entry):
+            if path in self._files:
+                return [(path, 0)]
+        parts = _OBJECT.fullmatch(entry)
+        if parts is None:
+            return []
+        kind, group, namespace, name = parts.groups()
+        known = self._objects.get((kind, namespace or self._namespace, name), ())
+        return [place for own, place in known if not group or own == group[1:]]
+
+
+def _levelled(documents: Sequence[OrderedDocument], problems: list[str]) -> Sequence[OrderedDocument]:
+    """Return the documents with their levels; a cycle is added to ``problems``."""
+    graph: dict[Hashable, list[Hashable]] = {}
+    chain = sorted({each.artifact.priority for each in documents if each.after is None})
+    counted = sorted((each for each in documents if each.counts), key=lambda each: each.artifact.priority)
+    done = 0
+    for position, priority in enumerate(chain):
+        before: list[Hashable] = [chain[position - 1]] if position else []
+        while done < len(counted) and counted[done].artifact.priority < priority:
+            before.append(counted[done].position)
+            done += 1
+        graph[priority] = before
+    for each in documents:
+        graph[each.position] = [each.artifact.priority] if each.after is None else list(each.after)
+        graph.setdefault((each.artifact.file, 0), []).append(each.position)
+    levels: dict[Hashable, int] = {}
+    try:
+        for node in TopologicalSorter(graph).static_order():
+            is_object = isinstance(node, tuple) and node[1] > 0
+            levels[node] = max((levels[each] for each in graph.get(node, ())), default=0) + is_object
+    except CycleError as error:
+        named: Mapping[Hashable, OrderedDocument] = {each.position: each for each in documents}
+        problems.append(f"after: a cycle: {' after '.join(_members(error.args[1], named))}")
+        return documents
+    return [replace(each, level=levels[each.position]) for each in documents]
+
+
+def _members(cycle: Sequence[Hashable], named: Mapping[Hashable, OrderedDocument]) -> Iterator[str]:
+    """Yield the names of the nodes of a cycle, each before the one that it comes after: objects, files and priorities."""
+    for node in reversed(cycle):
+        document = named.get(node)
+        if document is not None:
+            metadata = document.body.get("metadata")
+            name = metadata.get("name") if isinstance(metadata, Mapping) else None
+            yield f"{document.body.get('kind')}/{name} of {document.artifact.file}"
+        else:
+            yield str(node[0]) if isinstance(node, tuple) else f"priority {node}"
+
+
+def _annotation(body: object) -> str | None:
+    metadata = body.get("metadata") if isinstance(body, Mapping) else None
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    said = annotations.get(AFTER_ANNOTATION) if isinstance(annotations, Mapping) else None
+    return said if isinstance(said, str) else None

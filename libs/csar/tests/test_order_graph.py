@@ -1,0 +1,112 @@
+"""Artifacts and objects that name what must be ready before they start (multicloud.md MC-013, MC-014)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from kubevnfm_csar.order_graph import OrderedDocument
+from kubevnfm_csar.order_reader import read_order
+from kubevnfm_csar.ordered_manifests import read_artifacts
+from kubevnfm_kit.errors import Unprocessable
+
+ORDER = "Files/o.yaml"
+
+
+def manifest(kind: str, name: str, *, group: str = "", namespace: str = "", after: str | None = None) -> str:
+    note = f", annotations: {{kubevnfm.io/after: '{after}'}}" if after is not None else ""
+    place = f", namespace: {namespace}" if namespace else ""
+    return f"---\n{{apiVersion: {group + '/' if group else ''}v1, kind: {kind}, metadata: {{name: {name}{place}{note}}}}}\n"
+
+
+def read(artifacts: str, files: Mapping[str, str]) -> Mapping[str, OrderedDocument]:
+    """Return the objects of an order by name."""
+    texts = {f"Files/{name}": text for name, text in files.items()}
+    order = read_order(ORDER, f"foreign_namespaces: [far]\nartifacts:\n{artifacts}", texts)
+    found = read_artifacts(order, [(name, texts[name]) for name in order.files], {}, namespace="own")
+    return {each.body["metadata"]["name"]: each for each in found}
+
+
+def refusal(artifacts: str, files: Mapping[str, str]) -> str:
+    with pytest.raises(Unprocessable) as caught:
+        read(artifacts, files)
+    return str(caught.value)
+
+
+A, B, C = (f"Files/{name}.yaml" for name in "abc")
+FILES = {f"{name}.yaml": manifest("ConfigMap", name) for name in "abc"}
+
+
+def test_without_after_there_are_priorities_alone() -> None:
+    found = read("- {file: a.yaml}\n- {file: b.yaml, priority: 2}\n", FILES)
+    assert {(each.after, each.level, each.counts) for each in found.values()} == {(None, None, True)}
+
+
+def test_an_artifact_comes_after_files_and_objects() -> None:
+    """MC-013: of any priority; no other artifact waits for it, unless it has a priority."""
+    files = {
+        **FILES,
+        "b.yaml": manifest("Broker", "main", group="example.org") + manifest("Broker", "main2", group="example.net"),
+        "far.yaml": manifest("Secret", "remote", namespace="far"),
+    }
+    order = (
+        "- {file: a.yaml, priority: 1}\n- {file: b.yaml, priority: 2}\n- {file: far.yaml, priority: 5}\n"
+        "- {file: c.yaml, after: [a.yaml, Broker.example.org/main, Secret/far/remote]}\n"
+    )
+    found = read(order, files)
+    assert found["c"].after == frozenset({(A, 0), (B, 1), ("Files/far.yaml", 1)})
+    assert [found[name].level for name in ("a", "main", "main2", "remote", "c")] == [1, 2, 2, 3, 4]
+    assert not found["c"].counts
+    with_priority = read(order.replace("after", "priority: 6, after"), files)
+    assert with_priority["c"].counts
+
+
+def test_an_object_says_the_same_by_an_annotation() -> None:
+    """MC-013: in the place of what its artifact says."""
+    files = {**FILES, "c.yaml": manifest("Job", "c", after="ConfigMap/b, a.yaml") + manifest("Job", "d", after="")}
+    found = read("- {file: a.yaml}\n- {file: b.yaml}\n- {file: c.yaml, priority: 7, after: [Job/d]}\n", files)
+    problem = refusal("- {file: b.yaml}\n- {file: c.yaml}\n", files)
+    assert f"{C}, document 1: kubevnfm.io/after: the order has no file and no object a.yaml" in problem
+    assert found["c"].after == frozenset({(B, 1), (A, 0)})
+    assert found["d"].after == frozenset()
+    assert (found["c"].level, found["d"].level, found["c"].counts) == (2, 1, True)
+
+
+@pytest.mark.parametrize(
+    ("artifacts", "cycle"),
+    [
+        (
+            "- {file: a.yaml, after: [b.yaml]}\n- {file: b.yaml, after: [c.yaml]}\n- {file: c.yaml, after: [a.yaml]}\n",
+            ("ConfigMap/a of Files/a.yaml", "ConfigMap/b of Files/b.yaml", "ConfigMap/c of Files/c.yaml"),
+        ),
+        ("- {file: a.yaml, after: [ConfigMap/a]}\n", ("ConfigMap/a of Files/a.yaml",)),
+        # b waits for all objects of lower priorities.
+        (
+            "- {file: a.yaml, priority: 1, after: [b.yaml]}\n- {file: b.yaml, priority: 2}\n",
+            ("ConfigMap/a of Files/a.yaml", "ConfigMap/b of Files/b.yaml", "priority 2"),
+        ),
+    ],
+)
+def test_a_cycle_is_refused_with_its_members_in_order(artifacts: str, cycle: tuple[str, ...]) -> None:
+    problem = refusal(artifacts, FILES)
+    assert "after: a cycle: " in problem
+    named = problem.partition("a cycle: ")[2].split(" after ")
+    members = [each for each in named if each.startswith(("ConfigMap", "priority"))]
+    start = members.index(cycle[0])
+    assert members[0] == members[-1]
+    assert tuple((members[:-1] * 2)[start : start + len(cycle)]) == cycle
+
+
+@pytest.mark.parametrize(
+    ("artifacts", "problem"),
+    [
+        ("- {file: a.yaml}\n- file: b.yaml\n  after: [ConfigMap/x]\n", f"{ORDER}:4: after: the order has no file and no object"),
+        ("- {file: a.yaml}\n- file: b.yaml\n  after: [c.yaml]\n", f"{ORDER}:4: after: a file of the order, or Kind"),
+        ("- {file: a.yaml}\n- file: b.yaml\n  after: a.yaml\n", f"{ORDER}:5: after: a list of at most 100 files and obj"),
+        ("- {file: a.yaml, after: [ConfigMap/far/b]}\n- {file: b.yaml}\n", f"{ORDER}:3: after: the order has no file and no"),
+        ("- {file: a.yaml, after: [ConfigMap.apps/b]}\n- {file: b.yaml}\n", f"{ORDER}:3: after: the order has no file and no"),
+        (f"- {{file: a.yaml, after: [{'a.yaml,' * 101}]}}\n", f"{ORDER}:3: after: a list of at most 100"),
+    ],
+)  # fmt: skip
+def test_an_entry_that_names_nothing_is_refused(artifacts: str, problem: str) -> None:
+    assert problem in refusal(artifacts, FILES)

@@ -1,0 +1,199 @@
+"""Applies the stages of a plan: each begins when the objects that it needs are ready (multicloud.md MC-013, MC-020, MC-021)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from kubevnfm_csar.waits import Wait
+from kubevnfm_kit.clock import rfc3339
+
+from kubevnfm_infra_k8s.domain.changing.sending import Sender
+from kubevnfm_infra_k8s.domain.errors import ObjectFailed, ObjectRefused, ObjectsNotReady, ObjectsRefused, StillWaiting
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted, field_at
+from kubevnfm_infra_k8s.domain.planning.order import Wave, waves
+from kubevnfm_infra_k8s.domain.planning.plan import Plan
+from kubevnfm_infra_k8s.domain.planning.priorities import Stage, is_awaited, limit_of, stages
+from kubevnfm_infra_k8s.domain.ports import Releases
+from kubevnfm_infra_k8s.domain.progress import Progress
+from kubevnfm_infra_k8s.domain.release import Entry, Release, Stages
+from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
+from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
+
+_NAMED: Final = 5
+"""The most objects that the progress of a stage names."""
+
+
+@dataclass
+class StageRun:
+    """The application of the stages of a plan by one attempt."""
+
+    plan: Plan
+    wanted: Collection[ObjectKey]
+    """The objects to send; the others of the plan are ready."""
+    sender: Sender
+    wait: ReadinessWait
+    releases: Releases
+    progress: Progress
+    release: Release
+    """As it is stored."""
+    attempt: str
+    limit_s: float
+    """The limit of a wait for an object that the order gives none."""
+    within_s: float
+    """How long a call may wait for the objects of a stage."""
+    held: set[ObjectKey] = field(default_factory=set)
+    """The objects whose waits hold."""
+
+    async def apply(self) -> None:
+        """Send the objects of all stages, unless an earlier call has done so, and wait for them. Raises StillWaiting."""
+        # From the whole plan, so that the stages are the same ones in a call that finds some of the objects done.
+        left = list(stages(self.plan.objects))
+        self.held.update(each.key for each in self.plan.objects if each.key not in self.wanted)
+        while left:
+            for stage in left:
+                if self._is_over(stage):
+                    self.held |= stage.keys
+                elif self._can_begin(stage, self.held):
+                    await self._begin(stage)
+            ended = [each for each in left if self._is_over(each) or self._is_done(each, self.held)]
+            for stage in ended:
+                await self._end(stage)
+            left = [each for each in left if each not in ended]
+            if left and not ended:
+                await self._await(left)
+
+    @property
+    def _position(self) -> Stages:
+        return self.release.stages_of(self.attempt)
+
+    def _is_over(self, stage: Stage) -> bool:
+        """Return whether an earlier call has ended a stage."""
+        return self._position.has_ended(stage.number, is_apart=stage.is_apart)
+
+    def _sent_at(self, stage: Stage) -> datetime | None:
+        return self._position.sent_at_of(stage.number, is_apart=stage.is_apart)
+
+    def _can_begin(self, stage: Stage, held: Collection[ObjectKey]) -> bool:
+        if self._sent_at(stage) is not None or not (stage.is_apart or stage.number == self._position.ended + 1):
+            return False
+        return stage.needs <= set(held)
+
+    def _is_done(self, stage: Stage, held: Collection[ObjectKey]) -> bool:
+        """Return whether all waits of a stage hold that was sent."""
+        return self._sent_at(stage) is not None and stage.keys <= set(held)
+
+    async def _begin(self, stage: Stage) -> None:
+        with _naming([stage]):
+            await self._send([each for each in stage.objects if each.key in self.wanted])
+        now = self.wait.clock.now()
+        self.held.update(each.key for each in stage.objects if not self._is_awaited(each))
+        await self._save(self._position.sending(stage.number, now, is_apart=stage.is_apart), stage)
+
+    async def _end(self, stage: Stage) -> None:
+        if self._is_over(stage):
+            return
+        # A retry after the failure of a later stage must not run Jobs again, which may have been collected by then.
+        self.release = self.release.completing(self.wait.complete)
+        await self._save(self._position.ending(stage.number, is_apart=stage.is_apart), stage)
+        if stage.is_ordered:
+            total = len(stage.objects)
+            await self.progress.on(str(stage), "is done", done=total, total=total)
+
+    async def _await(self, left: Sequence[Stage]) -> None:
+        """Return when one of the stages that were sent is done, or another one can begin. Raises StillWaiting."""
+        running = [(each, sent_at) for each in left if (sent_at := self._sent_at(each)) is not None]
+        assert running, "the reader of the order refuses cycles"
+        objects: list[Wanted] = []
+        limits: dict[ObjectKey, datetime] = {}
+        for stage, sent_at in running:
+            # A call that continues has not sent them itself.
+            self.held.update(each.key for each in stage.objects if not self._is_awaited(each))
+            mine = [each for each in stage.objects if each.key not in self.held]
+            objects += mine
+            limits |= {each.key: sent_at + timedelta(seconds=limit_of(each, self.limit_s)) for each in mine}
+            named = ", ".join(str(each.key) for each in mine[:_NAMED]) + (", ..." if len(mine) > _NAMED else "")
+            if mine:
+                message = f"waits since {rfc3339(sent_at)} for {named}"
+                await self.progress.on(str(stage), message, done=0, total=len(stage.objects))
+        if not objects:
+            return
+
+        def is_enough(ready: Collection[ObjectKey]) -> bool:
+            held = self.held | set(ready)
+            return any(self._is_done(each, held) or self._can_begin(each, held) for each in left)
+
+        with _naming([each for each, _ in running]):
+            found = await self.wait.until_enough(
+                awaited_among(objects, self.release),
+                self.progress,
+                limits=limits,
+                is_enough=is_enough,
+                within_s=self.within_s,
+            )
+        if found is None:
+            raise StillWaiting
+        self.held |= set(found)
+
+    def _is_awaited(self, wanted: Wanted) -> bool:
+        return is_awaited(wanted) and wanted.key not in self.release.complete
+
+    async def _send(self, objects: Sequence[Wanted]) -> None:
+        unsent = {each.key for each in objects}
+        postponed: list[Wanted] = []
+        for wave in waves(objects):
+            await self._wait_for(wave)
+            sent = await self.sender.send([*postponed, *wave.objects], unsent=unsent)
+            # Stored now: a rollback after a crash then knows which objects are ours.
+            self.release = await self.releases.save(self.release.written(sent.written))
+            postponed = [each for each, _ in sent.refused]
+            unsent -= sent.written.keys()
+        self.release = self.release.written(await self.sender.send_rest(postponed))
+
+    async def _wait_for(self, wave: Wave) -> None:
+        needed = [Awaited(each.key, each.resource) for each in self.plan.objects if each.key in wave.after_ready]
+        await self.wait.until_ready(needed, self.progress)
+
+    async def _save(self, position: Stages, stage: Stage) -> None:
+        self.release = replace(self.release, stages=position)
+        # Without an order there is nothing to continue with but the wait for all objects.
+        if stage.is_ordered:
+            self.release = await self.releases.save(self.release)
+
+
+@contextmanager
+def _naming(running: Sequence[Stage]) -> Iterator[None]:
+    """Name the stages of the objects in an error of the block."""
+    try:
+        yield
+    except (ObjectRefused, ObjectsRefused, ObjectFailed, ObjectsNotReady) as error:
+        about = error.about if isinstance(error, ObjectFailed | ObjectsNotReady) else frozenset()
+        mine = [each for each in running if each.is_ordered and (not about or about & each.keys)]
+        if mine:
+            error.args = (f"{', '.join(map(str, mine))}: {error}",)
+        raise
+
+
+def awaited_among(objects: Sequence[Wanted], release: Release) -> Sequence[Awaited]:
+    """Return those of the objects that can become ready; Jobs that have ended already are not among them."""
+    entries = {entry.key: entry for entry in release.entries}
+    return [
+        _of_entry(each, entries[each.key])
+        for each in objects
+        if each.resource.is_persistent and not entries[each.key].is_complete
+    ]
+
+
+def _of_entry(wanted: Wanted, entry: Entry) -> Awaited:
+    return Awaited(
+        wanted.key,
+        wanted.resource,
+        is_shared=entry.is_shared,
+        uid=entry.uid,
+        is_collected_at_end=field_at(wanted.body, "spec", "ttlSecondsAfterFinished") is not None,
+        wanted=wanted.artifact.wanted if wanted.artifact is not None else None,
+        only_exists=wanted.artifact is not None and wanted.artifact.wait is Wait.EXISTS,
+    )
