@@ -84,7 +84,7 @@ class _Run:
 
 @dataclass
 class _Record:
-    """The results of deliveries to a subscriber; the subscription's ``delivery``."""
+    """The results of deliveries to a subscriber; the subscription's ``delivery``, and beside it ``lastDropped``."""
 
     failures: int = 0
     """In a row."""
@@ -92,13 +92,27 @@ class _Record:
     last_success_at: str | None = None
     last_failure_at: str | None = None
     last_failure: str | None = None
+    counted: str = ""
+    """The newest notification that ``dropped`` counts. It may still be in the queue."""
 
     @classmethod
     def from_subscription(cls, subscription: Stored) -> _Record:
-        return cls(**subscription.body.get("delivery", {}))
+        # Beside the other facts, as earlier versions read `delivery` and know no further one in it.
+        return cls(**subscription.body.get("delivery", {}), counted=subscription.body.get("lastDropped", ""))
 
     def fields(self) -> JsonObject:
-        return {"delivery": {name: value for name, value in vars(self).items() if value is not None}}
+        facts = {name: value for name, value in vars(self).items() if value is not None}
+        return {"lastDropped": facts.pop("counted"), "delivery": facts}
+
+    def count(self, entry_id: str) -> None:
+        """Count a dropped notification, once."""
+        if self.counted != entry_id:
+            self.dropped, self.counted = self.dropped + 1, entry_id
+
+    def uncount(self, entry_id: str) -> None:
+        """Note that a notification is delivered; a process that died may have counted it as dropped."""
+        if self.counted == entry_id:
+            self.dropped, self.counted = self.dropped - 1, ""
 
 
 class Notifications:
@@ -335,9 +349,11 @@ class Notifications:
                     # report.
                     await self._settle(entry, [self._delivered(subscription.id)] if record.failures else [])
                     record.failures, record.last_success_at = 0, rfc3339(self._clock.now())
+                    record.uncount(entry.id)
                 else:
                     self._record_failure(record, answer)
-                    await self._drop(entry, record, answer.reason)
+                    if not await self._drop(entry, record, answer.reason):
+                        return _BUSY_S
             if len(pending) < _AT_ONCE and not run.is_asked_again:
                 return None
         return None
@@ -351,7 +367,8 @@ class Notifications:
         old = AllOf([by(pendingFor=subscription.id), Compare("queuedAt", Op.LT, [too_old])])
         while entries := await self._store.find(NOTIFICATIONS, Query(old, sort=Sort("order"), limit=_AT_ONCE)):
             for entry in entries:
-                await self._drop(entry, record, answer.reason)
+                if not await self._drop(entry, record, answer.reason):
+                    return _BUSY_S
         return max(_BACK_OFF.after(record.failures), min(answer.again_in_s or 0.0, _MAX_RETRY_AFTER_S))
 
     def _record_failure(self, record: _Record, answer: Untaken | Refused) -> None:
@@ -362,10 +379,16 @@ class Notifications:
             data=NotificationsDelivered(subscription_id=subscription_id), source=SOURCE, subject=subscription_id
         )
 
-    async def _drop(self, entry: Stored, record: _Record, reason: str) -> None:
-        """Remove an undelivered notification from the queue; an event reports it, and the subscription counts it."""
+    async def _drop(self, entry: Stored, record: _Record, reason: str) -> bool:
+        """Remove an undelivered notification from the queue; an event reports it, and the subscription counts it.
+
+        Returns False without doing so if the turn was lost.
+        """
         body: JsonMapping = entry.body["body"]
-        record.dropped += 1
+        record.count(entry.id)
+        # Counted first: what has left the queue could not be counted any more after a loss of the turn, or a crash.
+        if not await self._turns.record(entry.body["pendingFor"], record.fields()):
+            return False
         dropped = NotificationDropped(
             subscription_id=entry.body["pendingFor"],
             notification_id=body["id"],
@@ -391,6 +414,7 @@ class Notifications:
             subject=dropped.vnf_instance_id or dropped.vnf_pkg_id,
         )
         await self._settle(entry, [event])
+        return True
 
     async def _settle(self, entry: Stored, events: list[Envelope[Message]]) -> None:
         """Remove a notification from its queue. Its record stays for a while, so that a redelivered event finds it."""

@@ -7,6 +7,7 @@ the back-off ends.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -65,6 +66,10 @@ class Turns:
                 if loop.time() >= held_until:
                     return
 
+    async def record(self, subscription_id: str, facts: JsonMapping) -> bool:
+        """Store facts about the subscription during the turn; return False if the turn was lost before."""
+        return await self._update(subscription_id, facts, unset=())
+
     async def end(
         self, subscription_id: str, command_id: str, facts: JsonMapping, *, back_off_s: float | None = None
     ) -> bool:
@@ -76,6 +81,9 @@ class Turns:
         if back_off_s is not None:
             until = rfc3339(self._clock.now() + timedelta(seconds=back_off_s))
             fields["turn"], unset = {"owner": _NO_OWNER, "command": command_id, "until": until}, []
+        return await self._update(subscription_id, fields, unset=unset)
+
+    async def _update(self, subscription_id: str, fields: JsonMapping, *, unset: Sequence[str]) -> bool:
         try:
             await self._store.update(
                 COLLECTION, subscription_id, fields, unset=unset, where=Compare("turn/owner", Op.EQ, [self._me])

@@ -19,6 +19,7 @@ from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.tls import ServerTls
 from kubevnfm_lcm_api.notifications.adapters.callbacks import thumbprint
 from kubevnfm_lcm_api.notifications.delivery import NOTIFICATIONS
+from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION as SUBSCRIPTIONS
 from kubevnfm_store.query import Query, Stored, by
 from patience import until
 from servers.certificates import Authority, Pair
@@ -577,6 +578,46 @@ async def test_a_sender_that_the_database_does_not_answer_in_time_reports_that_i
             await world.bus.quiet()
     reports = [each for each in logged if each["event"] == "turn_lost"]
     assert 1 <= len(subscriber.received) - 1 <= len(reports)
+
+
+async def test_a_notification_that_is_dropped_is_counted_by_the_sender_that_has_the_turn(
+    world: World, subscriber: Subscriber
+) -> None:
+    subscription_id = await subscribe(world, subscriber)
+    subscriber.answers = 400
+    subscriber.goes_on.clear()
+    await world.create()
+    await subscriber.was_tried(1)
+    # As if another process had taken the turn over after a stall of this one, and had died.
+    await world.store.update(
+        SUBSCRIPTIONS, subscription_id, {"turn/owner": "another", "turn/until": "2020-01-01T00:00:00Z"}
+    )
+    subscriber.goes_on.set()
+    await world.bus.quiet()
+    assert len(subscriber.tried) == 2
+    state = await deliveries(world, subscription_id)
+    assert (state["dropped"], state["pending"], state["lastFailure"]) == (1, 0, "it answered 400")
+
+
+@pytest.mark.parametrize(("answer", "dropped"), [(400, 3), (204, 2)])
+async def test_a_notification_that_was_counted_before_a_crash_is_not_counted_again(
+    tmp_path: Path, subscriber: Subscriber, answer: int, dropped: int
+) -> None:
+    clock = SetClock()
+    async with lcm_world(tmp_path, clock=clock, **LOOPBACK) as world:
+        await world.sample()
+        subscription_id = await subscribe(world, subscriber)
+        subscriber.refuses, subscriber.retry_after = 1, "3000"
+        await world.create()
+        await deliveries_with(world, subscription_id, failuresInARow=1, state="WAITING")
+        (entry,) = await world.store.find(NOTIFICATIONS, Query(by(pendingFor=subscription_id)))
+        counted = {"delivery/dropped": 3, "lastDropped": entry.id}
+        await world.store.update(SUBSCRIPTIONS, subscription_id, counted)
+    clock.ahead_s = 3001.0
+    subscriber.answers = answer
+    async with lcm_world(tmp_path, clock=clock, **LOOPBACK) as world:
+        state = await deliveries_with(world, subscription_id, pending=0)
+    assert state["dropped"] == dropped
 
 
 async def test_deleting_a_subscription_drops_what_is_pending(world: World, subscriber: Subscriber) -> None:
