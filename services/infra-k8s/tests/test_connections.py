@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -28,6 +29,8 @@ class Server:
 
     endpoint: str = ""
     connections: set[web.RequestHandler] = field(default_factory=set)
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    """The host of each request, and the login for a proxy."""
     held: set[str] = field(default_factory=set)
     """The names of objects whose reads wait."""
     waiting: int = 0
@@ -35,6 +38,7 @@ class Server:
 
     async def answer(self, request: web.Request) -> web.Response:
         self.connections.add(request.protocol)
+        self.asked.append((request.host, request.headers.get("Proxy-Authorization", "")))
         if request.path.rsplit("/", 1)[-1] in self.held:
             self.waiting += 1
             await self.released.wait()
@@ -69,6 +73,33 @@ async def read(cluster: Cluster, *names: str) -> None:
     """Read objects that do not exist, all at the same time."""
     keys = [ObjectKey("v1", "ConfigMap", "default", name) for name in names]
     assert await asyncio.gather(*(cluster.get(CONFIG_MAPS, key) for key in keys)) == [None] * len(names)
+
+
+async def test_a_proxy_of_the_environment_is_between_the_service_and_clusters_of_operators_only(
+    server: Server, clusters: KubernetesClusters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", server.endpoint.replace("://", "://user:pw@"))
+    behind = VimConnection(interface_info={"endpoint": "http://cluster.example"}, access_info={"bearer_token": "t"})
+    async with clusters.cluster(behind) as cluster:
+        await read(cluster, "a")
+    assert server.asked == [("cluster.example", "Basic dXNlcjpwdw==")]
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    async with clusters.cluster(server.vim(of_vnf=True)) as cluster:
+        await read(cluster, "a")
+    assert server.asked[1:] == [(server.endpoint.removeprefix("http://"), "")]
+
+
+async def test_a_login_in_netrc_is_not_for_clusters(
+    server: Server, clusters: KubernetesClusters, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It was tried beside the token of the VIM, and the two together are a ValueError."""
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login user password pw\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    async with clusters.cluster(server.vim()) as cluster:
+        await read(cluster, "a")
+    assert len(server.asked) == 1
 
 
 async def test_commands_use_one_connection_one_after_another(server: Server, clusters: KubernetesClusters) -> None:

@@ -7,6 +7,7 @@ history can keep their references.
 from __future__ import annotations
 
 import json
+import marshal
 import uuid
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -33,12 +34,8 @@ def key_of(obj: Obj) -> Key:
 
 
 def copy_of(value: Any) -> Any:
-    """Return a deep copy of a JSON value; several times faster than `copy.deepcopy`."""
-    if isinstance(value, dict):
-        return {name: copy_of(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [copy_of(item) for item in value]
-    return value
+    """Return a deep copy of a JSON value; many times faster than `copy.deepcopy`."""
+    return marshal.loads(marshal.dumps(value))
 
 
 def without_nulls(value: Any) -> Any:

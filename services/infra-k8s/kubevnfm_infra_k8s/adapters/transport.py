@@ -15,6 +15,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import aiohttp
+from aiohttp.helpers import get_env_proxy_for_url
 from aiohttp.http_exceptions import LineTooLong
 from kubevnfm_clients.bounded import AnswerTooLarge, read_body
 from kubevnfm_clients.cluster_access import ClusterAccess, cluster_tls
@@ -24,6 +25,7 @@ from kubevnfm_clients.outbound import refused_in
 from kubevnfm_clients.vnf_networks import AddressNotNamed, VnfNetworks
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.printable import printable
+from yarl import URL
 
 from kubevnfm_infra_k8s.adapters.shared_connections import KEPT_S, SharedConnections
 from kubevnfm_infra_k8s.domain.errors import (
@@ -118,11 +120,35 @@ class _Request:
     accept: str = JSON
 
 
+@dataclass(frozen=True)
+class _Proxy:
+    """The proxy between this service and an API server; without a URL there is none."""
+
+    url: URL | None = None
+    headers: Mapping[str, str] | None = field(default=None, repr=False)
+    """Its login."""
+
+    @classmethod
+    def of_environment(cls, endpoint: str) -> _Proxy:
+        """Return the proxy that the environment names for the endpoint; blocks, and may resolve a name."""
+        try:
+            url, login = get_env_proxy_for_url(URL(endpoint))
+        except LookupError:
+            return cls()
+        # aiohttp makes it Proxy-Authorization, of the request or of the CONNECT.
+        return cls(url, {"Authorization": login.encode()} if login is not None else None)
+
+
+_DIRECT: Final = _Proxy()
+
+
 class Transport:
     """One connection pool with one identity."""
 
-    def __init__(self, session: aiohttp.ClientSession, endpoint: str, login: ClusterLogin) -> None:
-        self._session, self.endpoint, self._login = session, endpoint, login
+    def __init__(
+        self, session: aiohttp.ClientSession, endpoint: str, login: ClusterLogin, proxy: _Proxy = _DIRECT
+    ) -> None:
+        self._session, self.endpoint, self._login, self._proxy = session, endpoint, login, proxy
         self._connections = SharedConnections()
 
     @classmethod
@@ -132,13 +158,16 @@ class Transport:
         Raises InvalidInput for invalid certificates.
         """
         tls = await cluster_tls(access)
+        proxy = _DIRECT
         if access.of_vnf:
+            # A proxy of the environment would connect to addresses that are not judged.
             connector = networks.connector(limit=_CONNECTIONS, ssl=tls, keepalive_timeout=KEPT_S)
         else:
             connector = aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=tls, keepalive_timeout=KEPT_S)
-        # A proxy of the environment would connect to addresses that are not judged.
-        session = aiohttp.ClientSession(connector=connector, trust_env=not access.of_vnf, read_bufsize=_READ_BYTES)
-        return cls(session, access.endpoint, ClusterLogin(access, tokens or OidcTokens()))
+            proxy = await asyncio.to_thread(_Proxy.of_environment, access.endpoint)
+        # Not by trust_env: that looks for a proxy, and for a login in ~/.netrc, in a thread before each request.
+        session = aiohttp.ClientSession(connector=connector, trust_env=False, read_bufsize=_READ_BYTES)
+        return cls(session, access.endpoint, ClusterLogin(access, tokens or OidcTokens()), proxy)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -270,6 +299,8 @@ class Transport:
             data=None if request.body is None else json.dumps(request.body),
             allow_redirects=False,
             timeout=timeout,
+            proxy=self._proxy.url,
+            proxy_headers=self._proxy.headers,
         )
 
     async def _identity(self) -> dict[str, str]:
