@@ -35,7 +35,7 @@ from servers.hostile import (
     endless,
     flat_memory,
     hostile_server,
-    json_attacks,
+    json_attack,
 )
 from servers.vnf_networks import networks
 
@@ -70,7 +70,7 @@ async def attacked(attack: str) -> AsyncIterator[tuple[Hostile, Hostile]]:
     """Yield the hostile server, and the one that its redirects lead to."""
     async with (
         hostile_server(answers(b"{}")) as elsewhere,
-        hostile_server(json_attacks(elsewhere.url)[attack]) as server,
+        hostile_server(json_attack(attack, elsewhere.url)) as server,
     ):
         yield server, elsewhere
 

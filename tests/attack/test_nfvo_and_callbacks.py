@@ -14,7 +14,7 @@ from kubevnfm_lcm_api.notifications.domain.callback import Callback, Taken, Unta
 from kubevnfm_lcm_api.notifications.domain.callback import Refused as NotificationRefused
 from kubevnfm_lcm_api.packages.adapters.sources import HttpPackageSources, SourceFailed
 from kubevnfm_secrets import KeyRing
-from servers.hostile import ATTACKS, Hostile, answers, endless, flat_memory, hostile_server, json_attacks
+from servers.hostile import ATTACKS, Hostile, answers, endless, flat_memory, hostile_server, json_attack
 
 RING = KeyRing([bytes(32)])
 LOOPBACK = AddressRules.from_text("127.0.0.0/8")
@@ -31,7 +31,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_hostile_answers_of_an_nfvo_are_no_grants(attack: str) -> None:
     async with hostile_server(answers(b"{}")) as elsewhere, outbound_session(LOOPBACK) as session:
-        async with hostile_server(json_attacks(elsewhere.url)[attack]) as server:
+        async with hostile_server(json_attack(attack, elsewhere.url)) as server:
             nfvo = HttpNfvo(session, url=server.url, credentials=NfvoCredentials("u", "s3cret"), call_timeout_s=1)
             with flat_memory(MOST_MIB):
                 async with asyncio.timeout(30):
@@ -47,7 +47,7 @@ async def test_hostile_answers_of_an_nfvo_are_no_grants(attack: str) -> None:
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_hostile_token_endpoints_give_no_tokens(attack: str) -> None:
     async with hostile_server(answers(b"{}")) as elsewhere, outbound_session(LOOPBACK) as session:
-        async with hostile_server(json_attacks(elsewhere.url)[attack]) as server:
+        async with hostile_server(json_attack(attack, elsewhere.url)) as server:
             with flat_memory(MOST_MIB), pytest.raises(NoToken) as caught:
                 async with asyncio.timeout(30):
                     await ClientTokens().token(Client(server.url, "client", "s3cret"), session)
@@ -58,7 +58,7 @@ async def test_hostile_token_endpoints_give_no_tokens(attack: str) -> None:
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_hostile_subscribers_hold_nothing_up(attack: str) -> None:
     async with hostile_server(answers(b"{}")) as elsewhere, outbound_session(LOOPBACK) as session:
-        async with hostile_server(json_attacks(elsewhere.url)[attack]) as server:
+        async with hostile_server(json_attack(attack, elsewhere.url)) as server:
             subscriber = HttpSubscriber(session, certified=None, rules=LOOPBACK, ring=RING)
             callback = Callback(server.url, None)
             with flat_memory(MOST_MIB):
@@ -78,7 +78,7 @@ async def fetch(sources: HttpPackageSources, server: Hostile) -> None:
 
 @pytest.mark.parametrize("attack", ["a body byte by byte", "a gzip bomb", "one header without end", "no HTTP at all"])
 async def test_hostile_package_servers_end_the_fetch(attack: str) -> None:
-    async with hostile_server(json_attacks("")[attack]) as server, outbound_session(LOOPBACK) as session:
+    async with hostile_server(json_attack(attack, "")) as server, outbound_session(LOOPBACK) as session:
         sources = HttpPackageSources(session, ring=RING, longest_s=1)
         with flat_memory(MOST_MIB), pytest.raises(SourceFailed):
             await fetch(sources, server)

@@ -17,7 +17,7 @@ from kubevnfm_vim_registry.adapters.openstack import OpenstackProbe
 from kubevnfm_vim_registry.domain.errors import VimRefused as RegistrationRefused
 from kubevnfm_vim_registry.domain.errors import VimUnauthorized, VimUnreachable
 from kubevnfm_vim_registry.domain.record import VimRecord
-from servers.hostile import ATTACKS, Hostile, Speech, answers, flat_memory, hostile_server, json_attacks
+from servers.hostile import ATTACKS, Hostile, Speech, answers, flat_memory, hostile_server, json_attack
 from worlds.stack_world import openstack_vim
 
 RING = KeyRing([bytes(32)])
@@ -124,7 +124,7 @@ async def check_probe(server: Hostile) -> None:
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_a_hostile_keystone_is_not_registered(attack: str) -> None:
     async with hostile_server(answers(b"{}")) as elsewhere:
-        async with hostile_server(json_attacks(elsewhere.url)[attack]) as server:
+        async with hostile_server(json_attack(attack, elsewhere.url)) as server:
             await check_probe(server)
         assert elsewhere.requests == []
 
@@ -181,7 +181,7 @@ async def calls_of_services(server: Hostile) -> list[Exception]:
 async def test_hostile_services_of_a_cloud_are_errors_of_the_vim(attack: str) -> None:
     async with hostile_server(answers(b"{}")) as elsewhere:
         servers: list[Hostile] = []
-        speech = keystone(json_attacks(elsewhere.url)[attack], lambda: servers[0].url)
+        speech = keystone(json_attack(attack, elsewhere.url), lambda: servers[0].url)
         async with hostile_server(speech) as server:
             servers.append(server)
             with flat_memory(MOST_MIB):

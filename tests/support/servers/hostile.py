@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -150,42 +150,46 @@ def bomb(mib: int = 256) -> bytes:
     return b"".join([*parts, packer.compress(b'"}'), packer.flush()])
 
 
-def json_attacks(elsewhere: str) -> dict[str, Speech]:
-    """Return the ways in which an answer with JSON can be hostile. ``elsewhere``: the target of redirects."""
-    return {
-        "a body without end": endless(b'{"message": "', b"x" * BLOCK),
-        "a list of 10 GB": endless(
-            b'{"items": [{}',
-            b",{}" * 20_000,
-            head=HEAD + b"Content-Length: 10000000000\r\n\r\n",
-        ),
-        "16 MiB of empty objects": answers(b'{"items": [' + b"[]," * (5 * MIB) + b"[]]}"),
-        "JSON nested 100,000 deep": answers(b"[" * 100_000 + b"]" * 100_000),
-        "JSON nested 900 deep": answers(b'{"items": ' + b"[" * 900 + b"]" * 900 + b"}"),
-        "a gzip bomb": answers(bomb(), headers=b"Content-Encoding: gzip\r\n"),
-        "broken gzip": answers(b"\x1f\x8b\x08\x00nonsense", headers=b"Content-Encoding: gzip\r\n"),
-        "a redirect": redirects(elsewhere),
-        "a moved permanently": redirects(elsewhere, "301 Moved Permanently"),
-        "a body byte by byte": trickles(HEAD + b"Content-Length: 100000\r\n\r\n" + b"x" * 100_000),
-        "headers byte by byte": trickles(HEAD + b"X-More: and more\r\n" * 100_000),
-        "headers without end": endless(b"", b"X-More: and more\r\n" * 1000, head=HEAD),
-        "one header without end": endless(b"", b"x" * BLOCK, head=HEAD + b"X-Long: "),
-        "100 Continue without end": endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100, head=b""),
-        "invalid UTF-8": answers(b'{"message": "\xff\xfe\x80"}'),
-        "half of a surrogate pair": answers(b'{"message": "\\ud800", "kind": "\\ud800"}'),
-        "a number": answers(b"7"),
-        "null": answers(b"null"),
-        "an empty object": answers(b"{}"),
-        "NaN": answers(b'{"metadata": NaN}'),
-        "no HTTP at all": says(b"\x16\x03\x01 hello\r\n\r\n"),
-        "an end within the body": says(HEAD + b"Content-Length: 100\r\n\r\n{"),
-        "an end without a word": says(b""),
-        "a wrong length": says(HEAD + b"Content-Length: -5\r\n\r\n{}"),
-    }
+_JSON_ATTACKS: Final[Mapping[str, Callable[[str], Speech]]] = {
+    "a body without end": lambda _: endless(b'{"message": "', b"x" * BLOCK),
+    "a list of 10 GB": lambda _: endless(
+        b'{"items": [{}',
+        b",{}" * 20_000,
+        head=HEAD + b"Content-Length: 10000000000\r\n\r\n",
+    ),
+    "16 MiB of empty objects": lambda _: answers(b'{"items": [' + b"[]," * (5 * MIB) + b"[]]}"),
+    "JSON nested 100,000 deep": lambda _: answers(b"[" * 100_000 + b"]" * 100_000),
+    "JSON nested 900 deep": lambda _: answers(b'{"items": ' + b"[" * 900 + b"]" * 900 + b"}"),
+    "a gzip bomb": lambda _: answers(bomb(), headers=b"Content-Encoding: gzip\r\n"),
+    "broken gzip": lambda _: answers(b"\x1f\x8b\x08\x00nonsense", headers=b"Content-Encoding: gzip\r\n"),
+    "a redirect": redirects,
+    "a moved permanently": lambda elsewhere: redirects(elsewhere, "301 Moved Permanently"),
+    "a body byte by byte": lambda _: trickles(HEAD + b"Content-Length: 100000\r\n\r\n" + b"x" * 100_000),
+    "headers byte by byte": lambda _: trickles(HEAD + b"X-More: and more\r\n" * 100_000),
+    "headers without end": lambda _: endless(b"", b"X-More: and more\r\n" * 1000, head=HEAD),
+    "one header without end": lambda _: endless(b"", b"x" * BLOCK, head=HEAD + b"X-Long: "),
+    "100 Continue without end": lambda _: endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100, head=b""),
+    "invalid UTF-8": lambda _: answers(b'{"message": "\xff\xfe\x80"}'),
+    "half of a surrogate pair": lambda _: answers(b'{"message": "\\ud800", "kind": "\\ud800"}'),
+    "a number": lambda _: answers(b"7"),
+    "null": lambda _: answers(b"null"),
+    "an empty object": lambda _: answers(b"{}"),
+    "NaN": lambda _: answers(b'{"metadata": NaN}'),
+    "no HTTP at all": lambda _: says(b"\x16\x03\x01 hello\r\n\r\n"),
+    "an end within the body": lambda _: says(HEAD + b"Content-Length: 100\r\n\r\n{"),
+    "an end without a word": lambda _: says(b""),
+    "a wrong length": lambda _: says(HEAD + b"Content-Length: -5\r\n\r\n{}"),
+}
+"""Each is made when a test asks for it: a bomb takes half a second, and each process that collects tests has their names."""
+
+
+def json_attack(name: str, elsewhere: str) -> Speech:
+    """Return a way in which an answer with JSON can be hostile. ``elsewhere``: the target of redirects."""
+    return _JSON_ATTACKS[name](elsewhere)
 
 
 _QUICK: Final = {"a list of 10 GB", "a redirect", "JSON nested 900 deep", "half of a surrogate pair", "no HTTP at all"}
 ATTACKS: Final = [
-    pytest.param(name, marks=() if name in _QUICK else pytest.mark.deep) for name in sorted(json_attacks(""))
+    pytest.param(name, marks=() if name in _QUICK else pytest.mark.deep) for name in sorted(_JSON_ATTACKS)
 ]
-"""The names of `json_attacks` as parameters of a test: a few quick ones in `make test`, all in `make test-attack`."""
+"""The names of attacks as parameters of a test: a few quick ones in `make test`, all in `make test-attack`."""
