@@ -34,7 +34,7 @@ class Facts(BaseModel):
 
     # Unknown attributes are ignored: within `v1` a newer sender may add optional ones. Inputs are hidden because an
     # error of validation reaches the log and the dead-letter queue.
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
 
 class Message(Facts):

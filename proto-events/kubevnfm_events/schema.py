@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from kubevnfm_kit.json_schema import DescribedSchema
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from pydantic.json_schema import models_json_schema
 
@@ -61,7 +62,7 @@ _CLOUD_EVENT: Final[JsonMapping] = {
 def message_schema(message: type[Message]) -> JsonObject:
     """Return the JSON Schema of what an envelope of the message carries as ``data``."""
     # The schema of validation, not of serialisation: it says what a reader accepts, also without optional attributes.
-    schema = message.model_json_schema(mode="validation")
+    schema = message.model_json_schema(mode="validation", schema_generator=DescribedSchema)
     return {"$schema": _DIALECT, "$id": f"urn:kubevnfm:{message.type}", **schema}
 
 
@@ -120,7 +121,9 @@ def asyncapi() -> JsonObject:
 
 def _schemas() -> JsonObject:
     _, definitions = models_json_schema(
-        [(message, "validation") for message in messages()], ref_template="#/components/schemas/{model}"
+        [(message, "validation") for message in messages()],
+        ref_template="#/components/schemas/{model}",
+        schema_generator=DescribedSchema,
     )
     # Sorted: the files are compared with the committed ones, so their order must not depend on imports.
     schemas: JsonObject = definitions["$defs"]

@@ -7,7 +7,7 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import NoDecode
 
 from kubevnfm_access.caller import Role
@@ -32,8 +32,6 @@ _TURN_ON: Final = (
 
 class AccessSettings(BaseModel):
     """Several modes can be on together; lists are separated by commas."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     auth_modes: Annotated[tuple[Mode, ...], NoDecode] = ("none",)
     """The modes of authentication: ``none``, or some of ``basic``, ``bearer``, ``keystone``, ``certificate``."""

@@ -13,7 +13,7 @@ IdentityKind = Literal["own", "created", "kept", "password"]
 class CloudIdentity(BaseModel):
     """An entry of ``clouds.yaml``."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
 
     kind: IdentityKind
     """``own``: the VIM's application credential; ``created``: one that was made for this cluster now; ``kept``: the one that the

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, Field, SecretStr, model_validator
 
 
 class CredentialsTokenSettings(BaseModel):
     """A part of the settings of these two services."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     credentials_token: SecretStr = Field(min_length=1)
     """Authenticates vim-registry when it reads a kubeconfig from credentials-receiver: the same value in both services,

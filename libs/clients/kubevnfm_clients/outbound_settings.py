@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, field_validator
 
 from kubevnfm_clients.outbound import AddressRules
 
 
 class OutboundSettings(BaseModel):
     """The addresses that such calls may go to, and the certificates that they trust."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     allowed_networks: str = ""
     """Networks that such calls may go to in addition to public addresses, divided by commas: ``10.20.0.0/16``."""

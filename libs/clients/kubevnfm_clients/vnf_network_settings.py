@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ipaddress import ip_network
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, field_validator
 
 from kubevnfm_clients.outbound import Network
 from kubevnfm_clients.vnf_addresses import read_networks
@@ -20,8 +20,6 @@ _HOST_NAME: Final = re.compile(
 
 class VnfNetworkSettings(BaseModel):
     """The networks of VNFs."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     vnf_networks: str = ""
     """Networks that are for VNFs, divided by commas: ``10.20.0.0/16, fd12::/64``. Machines are logged in to, scripts of packages

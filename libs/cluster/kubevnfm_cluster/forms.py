@@ -237,9 +237,7 @@ def _open_key(given: MutableMapping[str, object], names: LoginNames) -> None:
 class Part(BaseModel):
     """An object of a request. Null and empty texts count as not given, because clients write them for "none"."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="ignore", hide_input_in_errors=True, use_attribute_docstrings=True, populate_by_name=True
-    )
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True, populate_by_name=True)
 
     pairs: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Attributes of which both must be given, or none."""

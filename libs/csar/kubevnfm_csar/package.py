@@ -47,7 +47,7 @@ class Artifact(BaseModel):
 class Package(BaseModel):
     """The facts of a checked package."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True)
 
     checksum: Checksum
     """The checksum of the uploaded archive."""

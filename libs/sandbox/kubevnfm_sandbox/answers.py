@@ -50,7 +50,7 @@ class AnswerRefused(VnfmError, code="script-answer-refused", title="Answer of th
 class Answer(BaseModel):
     """The base of the models of answers: no further attributes, and no conversion of values."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class FailedAnswer(Answer):

@@ -22,7 +22,6 @@ class SolType(BaseModel):
         populate_by_name=True,
         frozen=True,
         extra="ignore",
-        use_attribute_docstrings=True,
         # Requests hold passwords, and the text of a validation error may reach an answer or a log.
         hide_input_in_errors=True,
     )

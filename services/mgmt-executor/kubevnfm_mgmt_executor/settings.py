@@ -10,14 +10,12 @@ from kubevnfm_clients.callback import PATH, master_keys
 from kubevnfm_clients.vnf_network_settings import VnfNetworkSettings
 from kubevnfm_kit.settings import ProcessSettings
 from kubevnfm_kit.tls import ClientTls
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 
 class ReceiverSettings(BaseModel):
     """The settings of calls of receivers of credentials; a part of those of the single process too."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     receiver_hosts: str = ""
     """Hosts that a request may name as another receiver (``capi.callback_url``), as ``host`` or ``host:port``, by commas."""

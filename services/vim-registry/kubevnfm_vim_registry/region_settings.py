@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 
 class RegionSettings(BaseModel):
     """The settings that decide which kubeconfigs of regions are accepted."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     region_insecure: bool = False
     """Whether a kubeconfig may leave the certificate of its API server unverified (``insecure-skip-tls-verify``); off, because anybody

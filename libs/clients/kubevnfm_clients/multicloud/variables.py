@@ -13,7 +13,7 @@ MOST_PLACES: Final = 100
 class VariablePlace(BaseModel):
     """A place at which a variable is used."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True)
 
     file: str
     """The path in the package."""
@@ -26,7 +26,7 @@ class VariablePlace(BaseModel):
 class PackageVariable(BaseModel):
     """A variable of a package."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True)
 
     name: str
     """``db.port``: the member ``port`` of the value ``db``."""

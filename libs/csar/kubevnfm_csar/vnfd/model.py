@@ -21,7 +21,7 @@ clusters of 5,000 nodes. A VNFD may have an aspect with more levels, which no op
 class Part(BaseModel):
     """A part of a VNFD."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class Checksum(Part):

@@ -7,13 +7,11 @@ from typing import Literal, Self
 from urllib.parse import urlsplit
 
 from kubevnfm_kit.tls import ClientTls
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, Field, SecretStr, model_validator
 
 
 class GrantSettings(BaseModel):
     """The NFVO that grants operations (SOL003 clause 9), and the access to it."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     nfvo_url: str | None = None
     """The NFVO's API root: grants are asked for at ``<nfvo_url>/grant/v1/grants``. None: every operation is granted here."""

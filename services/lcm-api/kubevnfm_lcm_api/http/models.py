@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 
 class Shown(BaseModel):
     """Attributes spelled as they are on the wire."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
 
 class Link(Shown):

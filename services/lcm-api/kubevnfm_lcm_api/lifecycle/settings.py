@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 
 class LifecycleSettings(BaseModel):
     """How instances are compared with the resources that exist."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     drift_every_s: float = Field(default=60.0, ge=0)
     """Seconds between two comparisons of the instances with the stacks, servers and Kubernetes objects that exist, to find what

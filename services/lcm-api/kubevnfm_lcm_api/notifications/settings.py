@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Self
 
 from kubevnfm_kit.tls import ClientTls
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, model_validator
 
 
 class CallbackSettings(BaseModel):
     """How subscribers are called. ``allowed_networks`` and ``outbound_ca_file`` apply to these calls too."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     test_callbacks: bool = True
     """Whether a subscription's callback URI must answer its test (SOL003 5.4.20.3.2)."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 
 class PackageSettings(BaseModel):
     """How large packages may be, how they are fetched, and whose signatures are trusted."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     package_trust_anchors: Path | None = None
     """PEM of the authorities, or signers, whose signatures of packages are trusted. None: a signature must fit its

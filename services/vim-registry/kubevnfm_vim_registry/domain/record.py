@@ -52,7 +52,7 @@ _TRUST_ATTRIBUTES: Final = {
 class VimRecord(BaseModel):
     """A registered VIM."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
     id: str
     name: str

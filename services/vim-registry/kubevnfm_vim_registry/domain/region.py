@@ -17,7 +17,7 @@ from kubevnfm_vim_registry.domain.expiry import first_expiry
 class RegionFacts(BaseModel):
     """Its key, what the registration said of it, and what was found there."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
     id: str
     """``<owner>/<region>``; a unique index on it decides races between two registrations."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any, Final
 
+from kubevnfm_kit.json_schema import DescribedSchema
 from kubevnfm_kit.json_types import JsonObject
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
@@ -43,7 +44,9 @@ def component_schemas(answers: Iterable[type[BaseModel]], requests: Iterable[typ
         *((model, "serialization") for model in answers),
         *((model, "validation") for model in requests),
     ]
-    references, definitions = models_json_schema(wanted, ref_template=f"{_PREFIX}{{model}}")
+    references, definitions = models_json_schema(
+        wanted, ref_template=f"{_PREFIX}{{model}}", schema_generator=DescribedSchema
+    )
     schemas: JsonObject = definitions["$defs"]
     shown = set(_reached(schemas, (str(references[key]["$ref"]) for key in references if key[1] == "serialization")))
     for name, schema in schemas.items():

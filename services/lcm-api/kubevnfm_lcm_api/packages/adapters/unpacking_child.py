@@ -50,7 +50,7 @@ class Refusal(BaseModel):
 class Answer(BaseModel):
     """The result: exactly one of ``found``, ``refused``, ``disk``, ``is_out_of_memory`` and ``bug``."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True)
 
     found: OnboardedFiles | None = None
     refused: Refusal | None = None

@@ -34,7 +34,7 @@ class ArtifactSelection:
 class PackageContents(BaseModel):
     """The files of one package."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True)
 
     files: tuple[str, ...]
     """Every file."""
