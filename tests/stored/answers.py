@@ -22,6 +22,8 @@ from kubevnfm_events.credentials import CredentialsSent, CredentialsWithdrawn, W
 from kubevnfm_events.mgmt import PhaseDone, ScriptAnswer, ScriptDone, ScriptEdit
 from kubevnfm_events.objects import (
     LeftObject,
+    LinksHeld,
+    LinksReleased,
     ObjectFacts,
     ObjectsApplied,
     ObjectsHealed,
@@ -178,6 +180,8 @@ CNF_ANSWERS: Final[Mapping[str, Event]] = {
     "infra.k8s.repair_objects": REPAIRED,
     "infra.k8s.scale_objects": SCALED,
     "infra.k8s.apply_objects": RELEASE,
+    "infra.k8s.hold_links": LinksHeld(link_ids=("link-1",)),
+    "infra.k8s.release_links": LinksReleased(link_ids=("link-1",)),
     "infra.k8s.update_objects": RESTARTED,
     "mgmt.run_script": VM_ANSWERS["mgmt.run_script"],
 }

@@ -23,8 +23,11 @@ from instances import (
     balanced_body,
     cnf,
     cnf_body,
+    cnf_on_links,
     cnf_with_node_ports,
+    linked_body,
     live_cnf,
+    live_cnf_on_links,
     live_cnf_with_node_ports,
     live_management,
     live_scripted_cnf,
@@ -80,6 +83,23 @@ CONTAINER_STORIES: Final[Mapping[str, Story]] = {
     "instantiate-cnf-rolled-back": Story(
         play(cnf, _ASK_CNF, fail("apply_objects", "rollback"), succeed("apply_objects"), ends="ROLLED_BACK"),
         CNF_ANSWERS,
+    ),
+    "instantiate-cnf-on-links": Story(
+        play(cnf_on_links, ask("instantiate", linked_body()), retry("hold_links", "apply_objects")), CNF_ANSWERS
+    ),
+    "instantiate-cnf-on-links-rolled-back": Story(
+        play(
+            cnf_on_links,
+            ask("instantiate", linked_body()),
+            succeed("hold_links"),
+            fail("apply_objects", "rollback"),
+            succeed("apply_objects", "hold_links"),
+            ends="ROLLED_BACK",
+        ),
+        CNF_ANSWERS,
+    ),
+    "terminate-cnf-on-links": Story(
+        play(live_cnf_on_links, ask("terminate", GRACEFUL), retry("delete_objects", "release_links")), CNF_ANSWERS
     ),
     "instantiate-cnf-node-ports": Story(
         play(cnf_with_node_ports, _ASK_BALANCED, retry("apply_objects", "instantiate_end")), NODE_PORT_ANSWERS

@@ -19,6 +19,7 @@ from answers import (
 from clusters.storage_clusters import storage_cluster, storage_parameters
 from kubevnfm_cluster.parameters import CLUSTER
 from kubevnfm_csar.pack import pack
+from kubevnfm_events.objects import AttachedLink
 from packages.package_variants import OTHER_CNF, OTHER_VM, variant
 from packages.vm_packages import other_image, two_flavours
 from script import Script
@@ -236,6 +237,28 @@ async def live_management(script: Script) -> str:
     """Return a management cluster that is INSTANTIATED."""
     instance_id = await management(script)
     await script.do(instance_id, "instantiate", management_body())
+    return instance_id
+
+
+async def cnf_on_links(script: Script) -> str:
+    """Return a new instance of a CNF with a connection point, and have a virtual link for it."""
+    script.world.vims.add("vim-k", "kubernetes")
+    script.world.links.attachable["link-1"] = AttachedLink(name="protected", type="nad", definition="protected")
+    onboarded = await script.world.upload(variant(script.world.folder, cps={"oam": None}))
+    assert onboarded["onboardingState"] == "ONBOARDED", onboarded
+    return await script.world.create("cnf")
+
+
+def linked_body() -> dict[str, Any]:
+    """Return the instantiate request of a CNF on a virtual link."""
+    link = {"id": "outer", "resourceId": "link-1", "extCps": [{"cpdId": "oam"}]}
+    return {**cnf_body(), "extVirtualLinks": [link]}
+
+
+async def live_cnf_on_links(script: Script) -> str:
+    """Return a CNF on a virtual link that is INSTANTIATED."""
+    instance_id = await cnf_on_links(script)
+    await script.do(instance_id, "instantiate", linked_body())
     return instance_id
 
 

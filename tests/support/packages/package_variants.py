@@ -108,10 +108,11 @@ def variant(
     phases: Mapping[str, str] = {},
     files: Mapping[str, str] = {},
     vdus: Mapping[str, str] = {},
+    cps: Mapping[str, str | None] = {},
 ) -> bytes:
     """Return ``cnf`` or ``vm`` with a management driver by phase, further or other files, and further VDUs.
 
-    ``vdus``: ``properties.name`` by VDU. As in packages for Tacker, each driver is an artifact with a script.
+    ``vdus``: ``properties.name`` by VDU; ``cps``: connection points of VDU1, with their internal virtual links or None. As in packages for Tacker, each driver is an artifact with a script.
     """
     root = Path(mkdtemp(dir=folder)) / "package"
     shutil.copytree(SAMPLES / sample, root, ignore=shutil.ignore_patterns("requests"))
@@ -126,6 +127,25 @@ def variant(
             "type": "tosca.nodes.nfv.Vdu.Compute",
             "properties": {"name": name, "description": name, "vdu_profile": profile},
         }
+    for name, link in cps.items():
+        bound = [{"virtual_binding": "VDU1"}, *([] if link is None else [{"virtual_link": link}])]
+        nodes[name] = {
+            "type": "tosca.nodes.nfv.VduCp",
+            "properties": {"layer_protocols": ["ipv4"]},
+            "requirements": bound,
+        }
+        if link is not None:
+            nodes[link] = {
+                "type": "tosca.nodes.nfv.VnfVirtualLink",
+                "properties": {
+                    "connectivity_type": {"layer_protocols": ["ipv4"]},
+                    "description": link,
+                    "vl_profile": {
+                        "max_bitrate_requirements": {"root": 1},
+                        "min_bitrate_requirements": {"root": 1},
+                    },
+                },
+            }
     if phases:
         operations = {phase: {"implementation": driver} for phase, driver in phases.items()}
         nodes["VNF"]["interfaces"] = {"Vnflcm": operations}

@@ -21,6 +21,10 @@ from kubevnfm_events.kuryr import KuryrLogin, KuryrNetwork, KuryrPrepared, Kuryr
 from kubevnfm_events.lcm import OrphansMarked, RemainsRemoved
 from kubevnfm_events.mgmt import InstanceForgotten, PhaseDone, ScriptDone
 from kubevnfm_events.objects import (
+    AttachedLink,
+    LinksHeld,
+    LinksReleased,
+    NetworkAttachment,
     ObjectCount,
     ObjectFacts,
     ObjectsApplied,
@@ -142,6 +146,14 @@ def an_instantiate_draft(**known: Any) -> InstantiateVmDraft:
         "cluster_vim_name": "cluster-1",
     }  # fmt: skip
     return InstantiateVmDraft(**{**facts, **known})
+
+
+NETWORK = NetworkAttachment(
+    vdu_id="web",
+    virtual_link_id="link-1",
+    interface="net1",
+    link=AttachedLink(name="protected", type="nad", definition="protected"),
+)
 
 
 def a_cnf_draft(**known: Any) -> InstantiateCnfDraft:
@@ -378,6 +390,8 @@ ANSWERS: dict[str, Event] = {
         ),
         pods=(PodFacts(vdu_id="web", name="web-1", namespace="default", uid="u", owner_kind="Deployment"),),
     ),
+    "infra.k8s.hold_links": LinksHeld(link_ids=("link-1",)),
+    "infra.k8s.release_links": LinksReleased(link_ids=("link-1",)),
     "infra.k8s.update_objects": ObjectsUpdated(
         namespace="default",
         pods=(PodFacts(vdu_id="web", name="web-2", namespace="default", uid="u2", owner_kind="Deployment"),),

@@ -35,10 +35,10 @@ from kubevnfm_csar.pack import pack
 from kubevnfm_events import CancelStep, Command, CommandFailed, Envelope, Event, Message
 from kubevnfm_events.contract import commands
 from kubevnfm_events.lcm import OperationChanged
-from kubevnfm_events.objects import NetworkAttachment
+from kubevnfm_events.objects import AttachedLink, NetworkAttachment
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.connections import DEFAULT_LIMITS
-from kubevnfm_kit.errors import NotFound, Unprocessable
+from kubevnfm_kit.errors import ConflictingInput, NotFound, Unprocessable
 from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
 from kubevnfm_lcm_api.settings import Settings
 from kubevnfm_lcm_api.wiring import lcm_api
@@ -306,10 +306,15 @@ class TwinRegions:
 
 
 class TwinLinks:
-    """A stand-in for the virtual links of infra-k8s: there are none until a test adds one, by the id of its VIM."""
+    """A stand-in for the virtual links of infra-k8s: there are none until a test adds one, by the id of its VIM.
+
+    Those of ``attachable`` can be named by instances on any VIM; the tests of links have the service itself.
+    """
 
     def __init__(self) -> None:
         self.by_vim: dict[str, VirtualLink] = {}
+        self.attachable: dict[str, AttachedLink] = {}
+        self.asked: list[AttachRequest] = []
 
     async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[VirtualLink]:
         found = self.by_vim.get(filters.get("vim_id", ""))
@@ -325,7 +330,21 @@ class TwinLinks:
         return await self.get(link_id)
 
     async def attach(self, asked: AttachRequest) -> tuple[NetworkAttachment, ...]:
-        return ()
+        self.asked.append(asked)
+        found: list[NetworkAttachment] = []
+        for index, each in enumerate(asked.networks):
+            if each.virtual_link_id not in self.attachable:
+                raise Unprocessable(f"networks[{index}]/virtual_link_id", "does not exist")
+            if each.ip_address == "10.9.9.9":
+                raise ConflictingInput(f"networks[{index}]/ip_address", "in use by vnf:other")
+            found.append(
+                NetworkAttachment(
+                    vdu_id=each.vdu_id, virtual_link_id=each.virtual_link_id, interface=f"net{index + 1}",
+                    ip_address=each.ip_address, mac_address=each.mac_address,
+                    link=self.attachable[each.virtual_link_id],
+                )
+            )  # fmt: skip
+        return tuple(found)
 
     async def release(
         self, link_id: str, reference: str | None, *, wait_s: float, if_revision: int | None = None
@@ -384,6 +403,7 @@ class World:
     regions: TwinRegions
     session: aiohttp.ClientSession
     folder: Path
+    links: TwinLinks
     changes: list[OperationChanged] = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -572,7 +592,7 @@ async def lcm_world(
 
     ``limits`` are those of its listener; ``clock`` defaults to the system clock; ``changes`` are settings.
     """
-    vims, regions, starting = TwinVims(), TwinRegions(), ExitStack()
+    vims, regions, links, starting = TwinVims(), TwinRegions(), TwinLinks(), ExitStack()
     async with storage.kind.open(folder / "store.db") as store, InProcessBus(storage.ring, drain_s=1.0) as bus:
         twins = ServiceTwins(bus)
         with starting:
@@ -586,12 +606,13 @@ async def lcm_world(
                     Backends(bus, store, storage.ring, clock or SystemClock()),
                     vims=vims,
                     node_logs=TwinLogs(),
-                    multicloud=MultiCloudServices(regions, TwinLinks(), TwinVolumes(), NoInventory()),
+                    multicloud=MultiCloudServices(regions, links, TwinVolumes(), NoInventory()),
                     limits=limits,
                 ) as running,
                 aiohttp.ClientSession() as session,
             ):
-                world = World(f"http://127.0.0.1:{running.port}", bus, store, twins, vims, regions, session, folder)
+                url = f"http://127.0.0.1:{running.port}"
+                world = World(url, bus, store, twins, vims, regions, session, folder, links)
                 await bus.consume_events("tests.changes", ["lcm.operation.changed"], world.keep)
                 starting.close()
                 yield world

@@ -13,6 +13,7 @@ from kubevnfm_infra_k8s.domain.capi.topology import workload_cluster
 from kubevnfm_infra_k8s.domain.changing.repairing import RepairRun
 from kubevnfm_infra_k8s.domain.changing.taking_back import autoscalers_in, freed
 from kubevnfm_infra_k8s.domain.errors import ContractGoesBack, ObjectsNotReady
+from kubevnfm_infra_k8s.domain.planning.networks import check_networks
 from kubevnfm_infra_k8s.domain.planning.plan import Plan
 from kubevnfm_infra_k8s.domain.planning.priorities import longest_wait_s
 from kubevnfm_infra_k8s.domain.reading.instance_facts import providers_in
@@ -69,7 +70,10 @@ class ApplyHandlers(Handling):
     @in_cluster
     async def replace_objects(self, command: ReplaceObjects, step: Step) -> Outcome:
         """Apply other manifests, and delete what they lack once all is ready."""
-        planned = await step.planned(command)
+        manifests = await step.manifests(command)
+        with nothing_made():
+            check_networks([each.body for each in manifests], command)
+        planned = await step.planned(command, manifests)
         longest_s = longest_wait_s(planned.objects, self.ready_timeout_s)
         wait, progress = await step.wait(command.wait_timeout_s or longest_s), step.progress("apply")
         async with step.showing_remains():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kubevnfm_csar.networked_workloads import NetworkedWorkload, network_faults, networked_workloads
+from kubevnfm_csar.networked_workloads import NetworkedWorkload
 from kubevnfm_events.objects import HoldLinks, LinksHeld, LinksReleased, NetworkAttachment, ReleaseLinks
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_worker.outcome import Done, Outcome, StepContext, nothing_made
@@ -14,6 +14,7 @@ from kubevnfm_worker.outcome import Done, Outcome, StepContext, nothing_made
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, Forbidden
 from kubevnfm_infra_k8s.domain.links.attaching import address_of
 from kubevnfm_infra_k8s.domain.objects import field_at
+from kubevnfm_infra_k8s.domain.planning.networks import check_networks
 from kubevnfm_infra_k8s.domain.ports import Cluster, LinkUse
 from kubevnfm_infra_k8s.handlers.frame import Handling, link_uses, repeatable
 
@@ -31,13 +32,8 @@ class LinkHandlers(Handling):
         async with self.step(command, context, await self.releases.get(mine)) as step:
             manifests = await step.manifests(command)
             with nothing_made():
-                workloads, faults = networked_workloads(
-                    [each.body for each in manifests], command.networks, command.vdus
-                )
-                faults = [*faults, *(fault for each in workloads for fault in network_faults(each, command.vdus))]
-                faults += await _plugin_faults(step.cluster, workloads)
-                if faults:
-                    raise Unprocessable(*faults[0], *faults[1:])
+                workloads = check_networks([each.body for each in manifests], command)
+                await _check_plugins(step.cluster, workloads)
             planned = await step.planned(command, manifests)
         uses = {**_uses_before(command.before), **link_uses(planned.attachments)}
         await self.links.hold(mine, uses)
@@ -59,19 +55,21 @@ def _uses_before(networks: tuple[NetworkAttachment, ...]) -> dict[str, LinkUse]:
     return {link_id: LinkUse(None, tuple(found)) for link_id, found in addresses.items()}
 
 
-async def _plugin_faults(cluster: Cluster, workloads: Sequence[NetworkedWorkload]) -> list[tuple[str, str]]:
-    """Return the binding plug-ins that KubeVirt does not know (MC-066); none if its configuration cannot be read."""
+async def _check_plugins(cluster: Cluster, workloads: Sequence[NetworkedWorkload]) -> None:
+    """Raise Unprocessable for binding plug-ins that KubeVirt does not know (MC-066), unless its configuration cannot be read."""
     asked = [(index, each.plugin) for one in workloads for index, each in one.networks if each.plugin is not None]
     resource = await cluster.resource(*_KUBEVIRT) if asked else None
     if resource is None:
-        return []
+        return
     try:
         found = await cluster.list(resource)
     except (AccessRefused, Forbidden):
-        return []
+        return
     known = {name for each in found for name in field_at(each, "spec", "configuration", "network", "binding") or {}}
-    return [
+    faults = [
         (f"networks[{index}]/binding", f"a plug-in of the region expected: {', '.join(sorted(known)) or 'none'}")
         for index, plugin in asked
         if found and plugin not in known
     ]
+    if faults:
+        raise Unprocessable(*faults[0], *faults[1:])

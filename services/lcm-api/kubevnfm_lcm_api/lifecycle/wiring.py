@@ -9,6 +9,7 @@ from typing import Final
 
 from aiohttp import web
 from kubevnfm_bus.port import Delivery, MessageBus, Verdict
+from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_events import queues
 from kubevnfm_events.lcm import AdvanceOperation, MarkOrphans, RemoveRemains
@@ -113,6 +114,7 @@ async def lifecycle_parts(
     grants: Grants | None,
     packages: PackageCatalogue,
     vims: Vims,
+    links: VirtualLinks,
     node_logs: NodeLogs,
     operation_events: OperationEvents,
     drift_every_s: float,
@@ -127,7 +129,7 @@ async def lifecycle_parts(
     engine = Engine(store=store, outbox=outbox, ring=ring, clock=clock, grants=grants)
     instances = Instances(store=store, outbox=outbox, engine=engine, packages=packages, ring=ring, clock=clock)
     acceptance = Acceptance(engine=engine, ring=ring, clock=clock, has_vnf_networks=has_vnf_networks)
-    kinds = kinds_on(KindServices(packages, vims, clock, is_granted_outside=grants is not None))
+    kinds = kinds_on(KindServices(packages, vims, links, clock, is_granted_outside=grants is not None))
     services = LifecycleServices(
         engine=engine,
         instances=instances,

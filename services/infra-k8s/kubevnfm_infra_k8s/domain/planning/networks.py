@@ -7,8 +7,15 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, Final
 
-from kubevnfm_csar.networked_workloads import NETWORKS, NetworkedWorkload, given_networks
-from kubevnfm_events.objects import NetworkAttachment
+from kubevnfm_csar.networked_workloads import (
+    NETWORKS,
+    NetworkedWorkload,
+    given_networks,
+    network_faults,
+    networked_workloads,
+)
+from kubevnfm_events.objects import NetworkAttachment, ObjectsOrder
+from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.foreign_json import read_foreign
 
 from kubevnfm_infra_k8s.domain.objects import Body
@@ -17,6 +24,15 @@ _NFN: Final = "k8s.plugin.opnfv.org/nfn-network"
 """The annotation of a pod with its interfaces of OVN4NFV."""
 _OVN4NFV: Final = frozenset({"ovn4nfv", "ovn4nfv-provider"})
 _KUBE_OVN: Final = "kube-ovn"
+
+
+def check_networks(bodies: Sequence[Body], order: ObjectsOrder) -> Sequence[NetworkedWorkload]:
+    """Return the workloads that get interfaces. Raises Unprocessable for what they cannot have, with all wrong places."""
+    workloads, lacking = networked_workloads(bodies, order.networks, order.vdus)
+    faults = [*lacking, *(fault for each in workloads for fault in network_faults(each, order.vdus))]
+    if faults:
+        raise Unprocessable(*faults[0], *faults[1:])
+    return workloads
 
 
 def with_networks(body: Body, workload: NetworkedWorkload, namespace: str) -> Body:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import CapiProviders
 from kubevnfm_events.objects import LeftObject
 from kubevnfm_secrets import SecretParams
+from kubevnfm_sol.granting import Grant
 from kubevnfm_sol.resources import ResourceChanges
 from pydantic import Field
 
 from kubevnfm_lcm_api.lifecycle.containers import inventory
+from kubevnfm_lcm_api.lifecycle.containers.networks import link_infos, managed_link_infos
 from kubevnfm_lcm_api.lifecycle.containers.order import ObjectsDraft
 from kubevnfm_lcm_api.lifecycle.containers.releases import metadata_of_left, pods_without, with_management
 from kubevnfm_lcm_api.lifecycle.core.dependencies import Provided, Withdrawn
 from kubevnfm_lcm_api.lifecycle.core.granted_resources import Resources, removed_pods
+from kubevnfm_lcm_api.lifecycle.core.granting import GrantUnusable
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord, Release, ReleaseDeployment
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, TerminateDraft
 
@@ -31,6 +35,8 @@ class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
     """Management driver by phase, as far as mgmt-executor runs it."""
     ignored_artifacts: tuple[str, ...] = ()
     """The files of the package that its order artifact does not list."""
+    managed_links: tuple[dict[str, Any], ...] = ()
+    """ExtManagedVirtualLinkData of the request."""
 
     @property
     def begins_use(self) -> tuple[Provided, ...]:
@@ -45,6 +51,13 @@ class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
     @property
     def providers_before(self) -> None:
         """None: the CNF is new."""
+
+    def granted(self, grant: Grant, request: Mapping[str, Any]) -> Self:
+        """Links of the grant would be others than those that were checked. Raises GrantUnusable."""
+        draft = super().granted(grant, request)
+        if draft.ext_virtual_links != self.ext_virtual_links:
+            raise GrantUnusable("extVirtualLinks", "no other links than those of the request expected for a CNF")
+        return draft
 
     def with_release(self, release: Release | None) -> Self:
         """Return the draft with the applied objects; None: there are none."""
@@ -71,10 +84,15 @@ class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
             def_files=self.def_files,
             ignored=self.ignored_artifacts,
         ).model_copy(
-            update={"additional_params": self.parameters or None, "localization_language": self.localization_language}
+            update={
+                "additional_params": self.parameters or None,
+                "localization_language": self.localization_language,
+                "ext_virtual_link_info": link_infos(self.ext_virtual_links, self.vim_key),
+                "ext_managed_virtual_link_info": managed_link_infos(self.managed_links, self.vim_key),
+            }
         )
         deployment = ReleaseDeployment(kind="release", vim_key=self.vim_key, release=self.release)
-        done = self._instantiated(instance, info, deployment).with_internals(phases=self.phases)
+        done = self._instantiated(instance, info, deployment).with_internals(phases=self.phases, networks=self.networks)
         return with_management(done, self.release, self.vim_id)
 
 
@@ -84,6 +102,8 @@ class TerminateCnfDraft(TerminateDraft):
     plan: ClassVar[str] = "terminate_cnf"
 
     release: Release | None = None
+    holds_links: bool = False
+    """Whether it has networks on virtual links."""
     phases: dict[str, str] = Field(default_factory=dict)
     parameters: SecretParams = Field(default_factory=dict)
     left: tuple[LeftObject, ...] = ()

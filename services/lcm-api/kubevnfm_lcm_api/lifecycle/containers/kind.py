@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.ports import Vims
 from kubevnfm_cluster.request import LOAD_BALANCER
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder
@@ -28,6 +29,7 @@ from kubevnfm_lcm_api.lifecycle.containers.finalizers import removes_finalizers
 from kubevnfm_lcm_api.lifecycle.containers.healing import healed_cnf
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import check_load_balancer, cnf_draft
 from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.networks import check_networks, requested_networks
 from kubevnfm_lcm_api.lifecycle.containers.ordering import (
     check_artifacts,
     order_in,
@@ -75,7 +77,8 @@ class Containers(VnfKind):
 
     vim_type: ClassVar[str] = KUBERNETES
 
-    def __init__(self, *, packages: PackageCatalogue, vims: Vims) -> None:
+    def __init__(self, *, packages: PackageCatalogue, vims: Vims, links: VirtualLinks) -> None:
+        self._links = links
         self._packages, self._providers = packages, ProviderChecks(packages, vims)
 
     def sign(self, parameters: Mapping[str, Any]) -> str | None:
@@ -110,8 +113,18 @@ class Containers(VnfKind):
         parameters = asked.request.additional_params
         artifacts = await requested_order(self._packages, common.package.package_id, files, parameters)
         draft = await cnf_draft(common, record, flavour, asked, files, artifacts)
+        networks, attached = await requested_networks(
+            self._links, asked.request, flavour,
+            vim_id=draft.vim_id, vim_key=draft.vim_key, vnf_id=draft.vnf_instance_id,
+        )  # fmt: skip
+        managed = tuple(
+            link.model_dump(mode="json", by_alias=True, exclude_none=True)
+            for link in asked.request.ext_managed_virtual_links
+        )
+        draft = draft.model_copy(update={"networks": attached, "managed_links": managed})
         if artifacts is not None:
             await check_artifacts(self._packages, artifacts, draft.order)
+        await check_networks(self._packages, draft.order, networks)
         await self._check_objects(draft, draft.def_files)
         return draft
 
@@ -134,6 +147,7 @@ class Containers(VnfKind):
             **vars(common),
             force_remove_finalizers=is_forced,
             release=deployment.release,
+            holds_links=bool(internals.networks),
             is_management=deployment.release is not None and deployment.release.is_management,
             phases=internals.phases,
             parameters={**internals.parameters, **request.additional_params} if internals.phases else {},

@@ -18,6 +18,7 @@ from kubevnfm_lcm_api.lifecycle.containers.change_steps import (
 )
 from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft, ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft, TerminateCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.link_steps import HoldCnfLinks, ReleaseCnfLinks
 from kubevnfm_lcm_api.lifecycle.containers.management_steps import CheckManagedClusters, RecordProviders
 from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.object_steps import ApplyCnfObjects, DeleteCnfObjects, UpdateCnfObjects
@@ -36,6 +37,8 @@ def instantiate_cnf(draft: InstantiateCnfDraft) -> Plan[InstantiateCnfDraft]:
     if draft.remains_of is not None:
         plan.then(RemoveRemains(draft.remains_of))
     begin(plan, draft)
+    if draft.networks:
+        plan.then(HoldCnfLinks())
     plan.then(ApplyCnfObjects(draft.wait_timeout_s))
     if INSTANTIATE_END in draft.phases:
         plan.then(RunCnfPhase(INSTANTIATE_END), id=INSTANTIATE_END)
@@ -55,6 +58,8 @@ def terminate_cnf(draft: TerminateCnfDraft) -> Plan[TerminateCnfDraft]:
     # None: a GRACEFUL termination without a time leaves each pod its own terminationGracePeriodSeconds.
     grace_s = 0.0 if draft.is_forceful else (draft.graceful_wait_s or None)
     plan.then(DeleteCnfObjects(grace_s, draft.is_forceful))
+    if draft.holds_links:
+        plan.then(ReleaseCnfLinks())
     if draft.is_management and draft.vim_id is not None:
         plan.then(RecordProviders())
     if TERMINATE_END in draft.phases:

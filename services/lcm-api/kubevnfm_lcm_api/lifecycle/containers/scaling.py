@@ -27,6 +27,10 @@ def scaled_cnf(
 ) -> ScaleCnfDraft:
     """Return the draft of a scaling to these levels. Raises InvalidInput, Unprocessable naming the attribute; Drifted."""
     present, wanted, vdu_ids = scaled_counts(vnf, levels, asked.request)
+    for network in vnf.record.internals.networks:
+        if network.ip_address is not None and wanted.get(network.vdu_id, 0) > 1:
+            why = f"{network.vdu_id} has the fixed address {network.ip_address} on {network.link.name}, which one pod can have"
+            raise Unprocessable(levels.place, f"up to one pod expected: {why}")
     objects = [
         (counted(one), str(one.vdu_id))
         for one in vnf.release.objects

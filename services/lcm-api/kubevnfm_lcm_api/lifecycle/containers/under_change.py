@@ -93,7 +93,7 @@ class CnfUnderChange(UnderChange):
     def order(self) -> ChartOrder:
         """The objects that exist, with the replicas of the present scale levels. Raises Unprocessable."""
         parameters = self.record.internals.parameters
-        return objects_order(
+        order = objects_order(
             parameters,
             self.flavour,
             self.counts_at(self.scale_levels),
@@ -104,6 +104,7 @@ class CnfUnderChange(UnderChange):
             namespace=self.release.namespace,
             variables=stored_variables(parameters),
         )
+        return order.model_copy(update={"networks": self.record.internals.networks})
 
     @property
     def _vim(self) -> VimConnection:

@@ -1,0 +1,243 @@
+"""The interfaces of a CNF on virtual links: what a request of SOL003 asks for, and its checks (multicloud.md MC-099)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubevnfm_clients.multicloud.links import VNF_REFERENCE, VirtualLinks
+from kubevnfm_clients.multicloud.networks import MOST_NETWORKS, AttachRequest, NetworkRequest
+from kubevnfm_csar.manifest_limits import budget_of_a_set
+from kubevnfm_csar.networked_workloads import network_faults, networked_workloads
+from kubevnfm_csar.ordered_manifests import members_of
+from kubevnfm_csar.vnfd.model import Flavour
+from kubevnfm_events.objects import ChartOrder, NetworkAttachment
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
+from kubevnfm_kit.foreign_yaml.reader import YamlRefused
+from kubevnfm_sol.lcm import ExtManagedVirtualLinkData, ExtVirtualLinkData, InstantiateVnfRequest, VnfExtCpData
+from kubevnfm_sol.resources import ExtVirtualLinkInfo
+
+from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
+from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.resource_handle import handle
+
+_LINK: Final = "VirtualLink"
+"""The type by which SOL003 shows a virtual link."""
+_OF_ETHERNET: Final = frozenset({"macAddress", "ipAddresses"})
+_OF_ADDRESSES: Final = frozenset({"type", "fixedAddresses", "numDynamicAddresses"})
+
+
+@dataclass(frozen=True)
+class AskedNetwork:
+    """An interface that a request asks for."""
+
+    network: NetworkRequest
+    place: str
+    """Where the request asks for it."""
+    places: Mapping[str, str]
+    """Where it has the members of the network, as far as it has them."""
+
+
+async def requested_networks(
+    links: VirtualLinks,
+    request: InstantiateVnfRequest,
+    flavour: Flavour,
+    *,
+    vim_id: str | None,
+    vim_key: str,
+    vnf_id: str,
+) -> tuple[Sequence[AskedNetwork], tuple[NetworkAttachment, ...]]:
+    """Return the interfaces that the links of a request stand for, with what pods need to know of these.
+
+    Raises: InvalidInput, Unprocessable, ConflictingInput, each with all wrong places of the request.
+    """
+    asked = [
+        *_of_links(request.ext_virtual_links, flavour, vim_key),
+        *_of_managed_links(request.ext_managed_virtual_links, flavour, vim_key),
+    ]
+    if not asked:
+        return (), ()
+    if vim_id is None:
+        raise Unprocessable(asked[0].place, "a registered VIM expected: virtual links are in cloud regions")
+    if len(asked) > MOST_NETWORKS:
+        raise Unprocessable(asked[-1].place, f"up to {MOST_NETWORKS} connection points expected")
+    wanted = AttachRequest(
+        vim_id=vim_id, reference=f"{VNF_REFERENCE}{vnf_id}", networks=tuple(each.network for each in asked)
+    )
+    try:
+        return asked, await links.attach(wanted)
+    except InvalidInput as error:
+        raise _placed(error, asked) from error
+
+
+async def check_networks(packages: PackageCatalogue, order: ChartOrder, asked: Sequence[AskedNetwork]) -> None:
+    """Check interfaces against the manifests of the package, as far as these are known before the operation.
+
+    Raises Unprocessable.
+    """
+    # A chart and files behind URLs are known to infra-k8s alone, which checks before it applies anything.
+    if not order.networks or order.chart is not None or order.variables is not None:
+        return
+    texts = await package_texts(packages, order.package.package_id, order.def_files)
+    is_complete = len(texts) == len(order.def_files)
+    faults = await asyncio.to_thread(_workload_faults, [text for _, text in texts], order)
+    found = [each for each in faults if is_complete or not each[0].endswith("/vdu_id")]
+    if found:
+        raise _placed(Unprocessable(*found[0], *found[1:]), asked)
+
+
+def link_infos(links: Sequence[Mapping[str, Any]], vim_key: str) -> tuple[ExtVirtualLinkInfo, ...] | None:
+    """Return the external links of a CNF as SOL003 shows them; None: it has none."""
+    return (
+        tuple(
+            ExtVirtualLinkInfo(
+                id=str(link["id"]),
+                resource_handle=handle(str(link["resourceId"]), vim_key, _LINK),
+                current_vnf_ext_cp_data=tuple(dict(cp) for cp in link.get("extCps") or ()),
+            )
+            for link in links
+        )
+        or None
+    )
+
+
+def managed_link_infos(links: Sequence[Mapping[str, Any]], vim_key: str) -> tuple[dict[str, Any], ...] | None:
+    """Return the links of its internal virtual links as SOL003 shows them; None: it has none."""
+    return (
+        tuple(
+            {
+                "id": link["id"],
+                "vnfVirtualLinkDescId": link["vnfVirtualLinkDescId"],
+                "networkResource": handle(str(link["resourceId"]), vim_key, _LINK).model_dump(
+                    by_alias=True, exclude_none=True
+                ),
+            }
+            for link in links
+        )
+        or None
+    )
+
+
+def _workload_faults(texts: Sequence[str], order: ChartOrder) -> Sequence[tuple[str, str]]:
+    budget, bodies = budget_of_a_set(), []
+    for text in texts:
+        # Faults of files are infra-k8s' matter, which names their places.
+        with suppress(YamlRefused):
+            bodies += [body for document in read_kubernetes_yaml(text, budget) for body in members_of(document)]
+    workloads, faults = networked_workloads(bodies, order.networks, order.vdus)
+    return [*faults, *(fault for each in workloads for fault in network_faults(each, order.vdus))]
+
+
+def _placed(error: InvalidInput, asked: Sequence[AskedNetwork]) -> InvalidInput:
+    """Return the error with the places of the request in the place of those of the networks."""
+    faults = []
+    for place, reason in error.places:
+        index, _, member = place.removeprefix("networks[").partition("]/")
+        if not index.isdigit() or int(index) >= len(asked):
+            return error
+        one = asked[int(index)]
+        faults.append((one.places.get(member, one.place), reason))
+    return type(error)(*faults[0], *faults[1:])
+
+
+def _of_links(links: Sequence[ExtVirtualLinkData], flavour: Flavour, vim_key: str) -> Iterator[AskedNetwork]:
+    for index, link in enumerate(links):
+        place = f"extVirtualLinks[{index}]"
+        _check_vim(link, place, vim_key)
+        if link.ext_link_ports:
+            raise Unprocessable(f"{place}/extLinkPorts", "not supported for a CNF: its pods get ports of their own")
+        for number, cp in enumerate(link.ext_cps):
+            at = f"{place}/extCps[{number}]"
+            found = flavour.cps.get(cp.cpd_id)
+            if found is None or found.vdu_id is None:
+                known = ", ".join(cp_id for cp_id, one in flavour.cps.items() if one.is_external and one.vdu_id)
+                reason = f"the VNFD has no connection point {cp.cpd_id} of a VDU; its external ones: {known or 'none'}"
+                raise InvalidInput(f"{at}/cpdId", reason)
+            address, mac, places = _protocol(cp, at)
+            network = NetworkRequest(
+                vdu_id=found.vdu_id, virtual_link_id=link.resource_id, ip_address=address, mac_address=mac
+            )
+            yield AskedNetwork(
+                network, at, {**places, "virtual_link_id": f"{place}/resourceId", "vdu_id": f"{at}/cpdId"}
+            )
+
+
+def _of_managed_links(
+    links: Sequence[ExtManagedVirtualLinkData], flavour: Flavour, vim_key: str
+) -> Iterator[AskedNetwork]:
+    for index, link in enumerate(links):
+        place = f"extManagedVirtualLinks[{index}]"
+        _check_vim(link, place, vim_key)
+        if link.vnf_link_port:
+            raise Unprocessable(f"{place}/vnfLinkPort", "not supported for a CNF: its pods get ports of their own")
+        name = link.vnf_virtual_link_desc_id
+        vdus = [cp.vdu_id for cp in flavour.cps.values() if cp.virtual_link == name and cp.vdu_id is not None]
+        if not vdus:
+            known = ", ".join(flavour.virtual_links) or "none"
+            reason = f"no connection point of a VDU is on {name}; the virtual links of the VNFD: {known}"
+            raise Unprocessable(f"{place}/vnfVirtualLinkDescId", reason)
+        for vdu_id in vdus:
+            network = NetworkRequest(vdu_id=vdu_id, virtual_link_id=link.resource_id)
+            yield AskedNetwork(network, place, {"virtual_link_id": f"{place}/resourceId"})
+
+
+def _check_vim(link: ExtVirtualLinkData | ExtManagedVirtualLinkData, place: str, vim_key: str) -> None:
+    if link.vim_connection_id not in (None, vim_key):
+        raise Unprocessable(f"{place}/vimConnectionId", f"{vim_key}, where the CNF is, expected")
+
+
+def _protocol(cp: VnfExtCpData, place: str) -> tuple[str | None, str | None, dict[str, str]]:
+    """Return the fixed address and MAC of a connection point, and where the request has them. Raises Unprocessable."""
+    configs = {name: config for name, config in cp.cp_config.items() if config is not None}
+    if len(configs) > 1:
+        raise Unprocessable(f"{place}/cpConfig", "up to one entry expected: all pods of a VDU have the same interfaces")
+    for name, config in configs.items():
+        at = f"{place}/cpConfig/{name}"
+        for member, given in (
+            ("linkPortId", config.link_port_id),
+            ("createExtLinkPort", config.create_ext_link_port or None),
+            ("netAttDefResourceId", config.net_att_def_resource_id),
+        ):
+            if given is not None:
+                raise Unprocessable(f"{at}/{member}", "not supported for a CNF on a virtual link: leave it out")
+        data = config.cp_protocol_data or ()
+        if len(data) > 1:
+            raise Unprocessable(f"{at}/cpProtocolData", "up to one element expected")
+        for one in data:
+            return _of_ethernet(one, f"{at}/cpProtocolData[0]")
+    return None, None, {}
+
+
+def _of_ethernet(data: Mapping[str, Any], place: str) -> tuple[str | None, str | None, dict[str, str]]:
+    at = f"{place}/ipOverEthernet"
+    found = data.get("ipOverEthernet") or {}
+    if not isinstance(found, Mapping):
+        raise Unprocessable(at, "an object expected")
+    _check_members(found, _OF_ETHERNET, at)
+    lists = found.get("ipAddresses") or []
+    if not isinstance(lists, list | tuple) or not all(isinstance(each, Mapping) for each in lists):
+        raise Unprocessable(f"{at}/ipAddresses", "an array of objects expected")
+    fixed: list[str] = []
+    for index, each in enumerate(lists):
+        _check_members(each, _OF_ADDRESSES, f"{at}/ipAddresses[{index}]")
+        given = each.get("fixedAddresses") or []
+        if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
+            raise Unprocessable(f"{at}/ipAddresses[{index}]/fixedAddresses", "an array of texts expected")
+        fixed += given
+    if len(fixed) > 1:
+        raise Unprocessable(f"{at}/ipAddresses", "up to one fixed address expected")
+    mac = found.get("macAddress")
+    if mac is not None and not isinstance(mac, str):
+        raise Unprocessable(f"{at}/macAddress", "a text expected")
+    places = {"ip_address": f"{at}/ipAddresses", "mac_address": f"{at}/macAddress"}
+    return (fixed[0] if fixed else None), mac, places
+
+
+def _check_members(given: Mapping[str, Any], known: frozenset[str], place: str) -> None:
+    for name, value in given.items():
+        if name not in known and value is not None:
+            raise Unprocessable(f"{place}/{name}", "not supported for a CNF on a virtual link: leave it out")
