@@ -50,9 +50,14 @@ WITHOUT_INDEX = {
     "vnf_instances by id internal.rotation.id, sorted by _id",
     "vnf_instances by $nor instantiationState internal.isOnUnregisteredVim, sorted by _id",
     "vnf_instances by $nor instantiationState internal.workload.cluster.name, sorted by _id",
+    "vnf_lcm_op_occs by operation operationState, sorted by vnfInstanceId _id",
     "subscriptions by $nor callbackUri",  # once, at start
     # Most or few match, which the server estimates: it reads in order, or sorts what an index finds.
     "subscriptions by apiVersion, sorted by createdAt _id",
+    "vnf_instances by $nor instantiationState internal.multicloud.cloudRegionId, sorted by _id",
+    "vnf_instances by internal.multicloud.cloudRegionId, sorted by _id",
+    "vnf_instances by internal.multicloud.cloudRegionId internal.multicloud.namespace, sorted by _id",
+    "vnf_instances by internal.multicloud.cloudRegionId vnfInstanceName, sorted by _id",
     "vnf_instances by vnfdId, sorted by createdAt _id",
     "vnf_instances by vnfInstanceName, sorted by createdAt _id",
     "vnf_lcm_op_occs by internal.isInternal, sorted by startTime _id",
@@ -190,6 +195,9 @@ async def search_everything(world: World) -> None:
         "vnf_lcm_op_occs?filter=(eq,operationState,FAILED_TEMP)",
     ):
         (await world.lcm("GET", f"/{path}")).must(200)
+    filters = ("cloud_region_id=op/edge", "namespace=mine", "vnf_instance_name=vm", "status=READY", "status=FAILED")
+    for query in ("", *filters):
+        (await world.call("GET", f"/multicloud/v1/vnf_instances?{query}")).must(200)
     for query in ("", "?filter=(eq,usageState,IN_USE)"):
         (await world.packages("GET", query)).must(200)
     (await world.call("GET", "/health/ready")).must(200)

@@ -161,9 +161,11 @@ class Living:
         record = await self.record(operation_id)
         assert record is not None
         if record.occ.operation_state == "FAILED_TEMP" and record.ending is None:
-            await {"retry": self.engine.retry, "rollback": self.engine.rollback, "fail": self.engine.fail}[task](
-                operation_id
-            )
+            engine = self.engine
+            tasks: dict[Task, Callable[[str], Awaitable[object]]] = {
+                "retry": engine.retry, "rollback": engine.rollback, "fail": engine.fail
+            }  # fmt: skip
+            await tasks[task](operation_id)
 
     async def reaches(self, operation_id: str, *states: str) -> None:
         """Return when the occurrence is in one of the states."""

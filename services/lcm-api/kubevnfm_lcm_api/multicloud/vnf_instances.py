@@ -2,26 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, get_args
 
 from aiohttp import web
-from kubevnfm_kit.errors import NotFound
+from kubevnfm_kit.errors import InvalidInput, NotFound
+from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_sol.lcm import OperationState
+from kubevnfm_store.query import Stored
 
-from kubevnfm_lcm_api.http.bodies import read_json
-from kubevnfm_lcm_api.http.conditions import answer
+from kubevnfm_lcm_api.http.bodies import PATCH, read_json
+from kubevnfm_lcm_api.http.conditions import answer, check_unchanged
 from kubevnfm_lcm_api.http.context import api_root, context
-from kubevnfm_lcm_api.http.routes import Answer, Route
-from kubevnfm_lcm_api.multicloud import vnf_requests
+from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route, page_of
+from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.http.context import repeated
+from kubevnfm_lcm_api.multicloud import vnf_removal, vnf_requests
 from kubevnfm_lcm_api.multicloud.bodies import parsed
+from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
 from kubevnfm_lcm_api.multicloud.services import PREFIX, services, vnfs
-from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstance, VnfInstanceRequest
-from kubevnfm_lcm_api.multicloud.vnf_views import Vnf, with_operation
+from kubevnfm_lcm_api.multicloud.vnf_lists import find
+from kubevnfm_lcm_api.multicloud.vnf_live import seen
+from kubevnfm_lcm_api.multicloud.vnf_types import (
+    LeftBehind,
+    VnfInstance,
+    VnfInstancePatch,
+    VnfInstanceRequest,
+    VnfResource,
+    VnfStatus,
+)
+from kubevnfm_lcm_api.multicloud.vnf_views import Vnf, vnf_of, with_operation
 from kubevnfm_lcm_api.multicloud.waiting import ended
 
 _MANY: Final = f"{PREFIX}/vnf_instances"
 _ONE: Final = f"{_MANY}/{{id}}"
+_GONE: Final = (OperationState.COMPLETED, OperationState.ROLLED_BACK)
+_TRUTH: Final = ("true", "false")
+_LIVE: Final = Parameter("live", "Whether each object is read in the region", values=_TRUTH)
+_ORPHAN: Final = Parameter("orphan", "Whether what is in a region that does not answer is given up", values=_TRUTH)
+_FILTERS: Final = (
+    Parameter("cloud_region_id", "The id, or the name of the region alone"),
+    Parameter("namespace", "Equal to this"),
+    Parameter("status", "Equal to this", values=get_args(VnfStatus)),
+    Parameter("vnf_instance_name", "Equal to this"),
+)
 
 
 async def bring_up(request: web.Request) -> web.Response:
@@ -38,14 +65,99 @@ async def bring_up(request: web.Request) -> web.Response:
     return web.json_response(vnf.view(root, operation_id), status=status, headers=headers)
 
 
+async def list_all(request: web.Request) -> web.Response:
+    """GET vnf_instances: a page of them, by id."""
+    asked = read_page(request, _FILTERS)
+    store, regions = context(request).store, services(request).regions
+    page = await find(store, regions, asked.filters, limit=asked.limit, after=asked.after)
+    root = api_root(request)
+    return page_answer(request, asked, page, lambda vnf: vnf.view(root))
+
+
 async def show(request: web.Request) -> web.Response:
-    """GET vnf_instances/{id}: 200 with ETag, or 304."""
-    vnf = await _vnf(request, request.match_info["id"])
-    return answer(request, vnf.view(api_root(request)), vnf.tag, vnf.record.updated_at)
+    """GET vnf_instances/{id}: 200 with ETag, or 304; with ``live``, each object is read in the region."""
+    vnf = await _vnf(request)
+    view = vnf.view(api_root(request))
+    if not _flag(request, _LIVE):
+        return answer(request, view, vnf.tag, vnf.record.updated_at)
+    # No tag: another answer for each state of the region.
+    return web.json_response({**view, "resources": await _resources(request, vnf)})
 
 
-async def _vnf(request: web.Request, instance_id: str) -> Vnf:
-    """Return a VNF of this API. Raises NotFound."""
+async def resources(request: web.Request) -> web.Response:
+    """GET vnf_instances/{id}/resources: its objects; with ``live``, as the region has them now."""
+    return web.json_response(await _resources(request, await _vnf(request)))
+
+
+@repeated
+async def change(request: web.Request) -> web.Response:
+    """PATCH vnf_instances/{id}: 200 once its operation has ended or waits FAILED_TEMP, 202 if it runs on."""
+    body = await read_json(request, PATCH, secrets_in=("values",))
+    wanted = parsed(VnfInstancePatch, body)
+    preference, vnf = read_preference(request), await _vnf(request)
+    operation_id = await vnf_requests.change(vnfs(request), vnf, wanted, body, _as_seen(request))
+    state = None if operation_id is None else await ended(context(request).store, operation_id, preference.wait_s)
+    vnf = await _vnf(request)
+    headers = {**preference.headers, "ETag": vnf.tag}
+    status = 202 if operation_id is not None and state is None else 200
+    return web.json_response(vnf.view(api_root(request), operation_id), status=status, headers=headers)
+
+
+@repeated
+async def bring_down(request: web.Request) -> web.Response:
+    """DELETE vnf_instances/{id}: 204 once it is gone, 202 if it is not in time; 200 with what is given up."""
+    preference, vnf, is_orphaning = read_preference(request), await _vnf(request), _flag(request, _ORPHAN)
+    on, regions = vnfs(request), services(request).regions
+    operation_id = await vnf_removal.accept(on, regions, vnf, is_orphaning=is_orphaning, check=_as_seen(request))
+    state = None
+    if operation_id is not None:
+        state = await ended(context(request).store, operation_id, preference.wait_s)
+    if operation_id is None or state in _GONE:
+        left = await _left(request, vnf, operation_id)
+        return left or web.Response(status=204, headers=preference.headers)
+    vnf = await _vnf(request)
+    headers = {**preference.headers, "Location": f"{api_root(request)}{request.path}", "ETag": vnf.tag}
+    return web.json_response(vnf.view(api_root(request), operation_id), status=202, headers=headers)
+
+
+async def _left(request: web.Request, vnf: Vnf, operation_id: str | None) -> web.Response | None:
+    """Return the answer with the objects that an operation has given up; None if it has given up none."""
+    stored = None if operation_id is None else await context(request).store.get(occurrences.COLLECTION, operation_id)
+    left = () if stored is None else OccurrenceRecord.from_document(stored.body).draft.get("left") or ()
+    if not left:
+        return None
+    shown = LeftBehind(vnf_id=vnf.record.vnf.id, left=tuple(left))
+    return web.json_response(shown.model_dump(mode="json", exclude_none=True))
+
+
+async def _resources(request: web.Request, vnf: Vnf) -> list[JsonObject]:
+    found, place = vnf.resources, vnf.record.internals.multicloud
+    if _flag(request, _LIVE) and place is not None:
+        found = await seen(services(request).regions, place, found)
+    return [each.model_dump(mode="json", exclude_none=True) for each in found]
+
+
+def _as_seen(request: web.Request) -> Callable[[Stored], None]:
+    """Return the check of If-Match on a VNF that no operation has claimed."""
+
+    def check(stored: Stored) -> None:
+        check_unchanged(
+            request, vnf_of(stored, InstanceRecord.from_document(stored.body), None).tag, stored.body["updatedAt"]
+        )
+
+    return check
+
+
+def _flag(request: web.Request, parameter: Parameter) -> bool:
+    value = request.query.get(parameter.name, "false")
+    if value not in parameter.values:
+        raise InvalidInput(parameter.name, "true or false expected")
+    return value == "true"
+
+
+async def _vnf(request: web.Request, instance_id: str | None = None) -> Vnf:
+    """Return a VNF of this API: that of the path, unless its id is given. Raises NotFound."""
+    instance_id = instance_id or request.match_info["id"]
     vnf = await with_operation(context(request).store, await vnfs(request).instances.get(instance_id))
     if vnf.record.internals.multicloud is None:
         raise NotFound(f"VNF instance {instance_id} was not made by this API")
@@ -55,14 +167,35 @@ async def _vnf(request: web.Request, instance_id: str) -> Vnf:
 def routes() -> Iterator[Route]:
     """Yield the routes of VNFs."""
     tag = "VNF instances"
+    ended_so = "Its operation has ended: status says how"
     made = {
-        201: Answer("Its operation has ended: status says how", VnfInstance, has_location=True, has_etag=True),
+        201: Answer(ended_so, VnfInstance, has_location=True, has_etag=True),
         202: Answer("Not finished in time", VnfInstance, has_location=True, has_etag=True),
     }
-    shown = {200: Answer("The VNF", VnfInstance, has_etag=True)}
-    wrong = {
-        422: "An attribute is not as expected, or does not fit the package or the region",
-        503: "The region does not answer",
+    shown = {200: Answer("The VNF; the answer about live objects has no ETag", VnfInstance, has_etag=True)}
+    changed = {
+        200: Answer(ended_so, VnfInstance, has_etag=True),
+        202: Answer("Not finished in time", VnfInstance, has_etag=True),
     }
-    yield Route(tag, "POST", _MANY, bring_up, "Bring a VNF up", made, VnfInstanceRequest, refusals=wrong)
-    yield Route(tag, "GET", _ONE, show, "Show a VNF", shown)
+    gone = {
+        204: Answer("It is gone"),
+        200: Answer("It is gone; these objects may still be in the region", LeftBehind),
+        202: Answer("Not gone yet", VnfInstance, has_location=True, has_etag=True),
+    }
+    objects = {200: Answer("Its objects", VnfResource, is_list=True)}
+    wrong = {422: "An attribute is not as expected, or does not fit the package or the region"}
+    away = {503: "The region does not answer"}
+    busy = {409: "Another operation runs, or waits FAILED_TEMP"}
+    page, query = page_of(VnfInstance), (*_FILTERS, *PARAMETERS)
+    yield Route(tag, "POST", _MANY, bring_up, "Bring a VNF up", made, VnfInstanceRequest, refusals={**wrong, **away})
+    yield Route(tag, "GET", _MANY, list_all, "List VNFs", page, query=query)
+    yield Route(tag, "GET", _ONE, show, "Show a VNF", shown, query=(_LIVE,), refusals=away)
+    refused = {**wrong, **busy}
+    yield Route(
+        tag, "PATCH", _ONE, change, "Change a VNF", changed, VnfInstancePatch, PATCH, conditions=True, refusals=refused
+    )
+    down = "Bring a VNF down"
+    yield Route(
+        tag, "DELETE", _ONE, bring_down, down, gone, query=(_ORPHAN,), conditions=True, refusals={**busy, **away}
+    )
+    yield Route(tag, "GET", f"{_ONE}/resources", resources, "List its objects", objects, query=(_LIVE,), refusals=away)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from kubevnfm_clients.multicloud.errors import RegionUnavailable
@@ -10,18 +10,33 @@ from kubevnfm_clients.multicloud.regions import CloudRegion, CloudRegions
 from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import PackageRef
 from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
-from kubevnfm_sol.lcm import CreateVnfRequest, InstantiateVnfRequest
+from kubevnfm_kit.json_pointer import escaped
+from kubevnfm_sol.lcm import (
+    ChangeCurrentVnfPkgRequest,
+    CreateVnfRequest,
+    InstantiateVnfRequest,
+    VnfInfoModificationRequest,
+)
 from kubevnfm_sol.vim import KUBERNETES
+from kubevnfm_store.query import Stored
+from pydantic.alias_generators import to_camel
 
 from kubevnfm_lcm_api.http.bodies import parse
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES
-from kubevnfm_lcm_api.lifecycle.requests import bring_up
+from kubevnfm_lcm_api.lifecycle.requests import bring_up, changes, modify
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
-from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstanceRequest, additional_params, check_oof_parameters
+from kubevnfm_lcm_api.multicloud.vnf_types import (
+    VnfInstancePatch,
+    VnfInstanceRequest,
+    additional_params,
+    check_oof_parameters,
+)
+from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
 
 _PARAMETERS: Final = "additionalParams/"
+_NAMES: Final = ("vnf_instance_name", "vnf_instance_description")
 _VIM_KEY: Final = "region"
 
 T = TypeVar("T")
@@ -48,6 +63,46 @@ async def accept(
     asked = Asked(parse(InstantiateVnfRequest, original), original, "v2")
     protected = region.protected_namespaces
     return await pointed(bring_up.accept(on, made, package, region.id, asked, protected_namespaces=protected))
+
+
+async def change(
+    on: RequestServices, vnf: Vnf, wanted: VnfInstancePatch, body: Mapping[str, Any], check: Callable[[Stored], None]
+) -> str | None:
+    """Accept a change of a VNF; return the id of the occurrence, None if the patch is empty. ``body``: the patch as it came.
+
+    ``check`` gets the instance as it will be changed; it raises if the caller expected another state.
+    Raises: Unprocessable with pointers into the body; Conflict.
+    """
+    names = {name: body[name] for name in _NAMES if name in body}
+    made_from = [name for name in ("csar_id", "values", "order_artifact") if name in body]
+    for name in made_from:
+        if body[name] is None:
+            raise Unprocessable(name, "no null expected: it cannot be removed")
+    _check_nulls(body.get("values"), "values")
+    if names and made_from:
+        raise Unprocessable(next(iter(names)), f"not expected beside {made_from[0]}: send it by itself")
+    if names:
+        original = {to_camel(name): value for name, value in names.items()}
+        asked = Asked(parse(VnfInfoModificationRequest, original), original, "v2")
+        return await pointed(modify.accept(on, vnf.record.vnf.id, asked, check=check))
+    if not made_from:
+        check(vnf.stored)
+        return None
+    package = None if wanted.csar_id is None else await package_of(on, wanted.csar_id)
+    vnfd_id = vnf.record.vnf.vnfd_id if package is None else package.vnfd_id
+    changed = {"vnfdId": vnfd_id, "additionalParams": additional_params(body)}
+    replacing = Asked(parse(ChangeCurrentVnfPkgRequest, changed), changed, "v2")
+    return await pointed(changes.accept_package(on, vnf.record.vnf.id, replacing, check=check))
+
+
+def _check_nulls(values: object, place: str) -> None:
+    """Raise Unprocessable for a value that a merge patch would remove: a change of package merges values only."""
+    if not isinstance(values, Mapping):
+        return
+    for name, value in values.items():
+        if value is None:
+            raise Unprocessable(f"{place}/{escaped(name)}", "no null expected: a value is not removed yet")
+        _check_nulls(value, f"{place}/{escaped(name)}")
 
 
 async def region_of(regions: CloudRegions, region_id: str) -> CloudRegion:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from kubevnfm_clients.multicloud.types import MultiCloudRequest, MultiCloudType, NamespaceName
 from kubevnfm_csar.manifest_values import VALUES, check_values, merged
+from kubevnfm_events.objects import LeftObject
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_secrets import SecretParams, hide
 from pydantic import Field, StringConstraints
@@ -17,6 +18,7 @@ _PART: Final = "[A-Za-z0-9][A-Za-z0-9._-]*"
 RegionId = Annotated[str, StringConstraints(max_length=129, pattern=rf"^{_PART}(/{_PART})?$")]
 """``<owner>/<region>``, or the name of the region alone."""
 CsarId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+OrderArtifact = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 VnfName = Annotated[str, StringConstraints(max_length=255)]
 VnfDescription = Annotated[str, StringConstraints(max_length=1024)]
 
@@ -35,8 +37,22 @@ class VnfInstanceRequest(MultiCloudRequest):
     """Values of the variables in the artifacts."""
     oof_parameters: Annotated[tuple[SecretParams, ...], Field(max_length=100)] = ()
     """Values that ``values`` count above, and of these a later one above an earlier one."""
-    order_artifact: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
+    order_artifact: OrderArtifact | None = None
     """The path of the order artifact in the package; None: the one that the package has."""
+
+
+class VnfInstancePatch(MultiCloudRequest):
+    """A JSON Merge Patch of a VNF: its names, or what its objects are made from."""
+
+    vnf_instance_name: VnfName | None = None
+    """null removes it."""
+    vnf_instance_description: VnfDescription | None = None
+    """null removes it."""
+    csar_id: CsarId | None = None
+    """Another package."""
+    values: SecretParams | None = None
+    """Merged with those that it has."""
+    order_artifact: OrderArtifact | None = None
 
 
 class VnfResource(MultiCloudType):
@@ -50,7 +66,9 @@ class VnfResource(MultiCloudType):
     uid: str
     vdu_id: str | None = None
     ready: bool
-    """Whether it was ready when an operation ended, and no comparison has found it deleted or replaced since."""
+    """Whether it was ready when an operation ended, and nothing has found it deleted or replaced since."""
+    live: Literal["present", "missing", "replaced"] | None = None
+    """The state in the region, if the request asks for it; ``replaced``: another object has the name."""
 
 
 class VnfInstance(MultiCloudType):
@@ -72,6 +90,13 @@ class VnfInstance(MultiCloudType):
     """The link of the operation that was asked for, that runs, or that has failed and waits."""
     created_at: str
     updated_at: str
+
+
+class LeftBehind(MultiCloudType):
+    """The objects that may still exist in a region that does not answer."""
+
+    vnf_id: str
+    left: tuple[LeftObject, ...]
 
 
 def additional_params(given: Mapping[str, Any]) -> dict[str, Any]:

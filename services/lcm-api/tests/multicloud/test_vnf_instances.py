@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from kubevnfm_events.objects import ApplyObjects, ObjectsApplied
+from kubevnfm_clients.multicloud.region_views import KubernetesObject
+from kubevnfm_events.objects import ApplyObjects, LeftObject, ObjectsApplied, ObjectsDeleted, ReplaceObjects
 from kubevnfm_lcm_api.lifecycle.core import occurrence
 from kubevnfm_secrets import revealed
 from kubevnfm_store.port import StoreUnavailable
 from kubevnfm_store.query import Stored
-from packages.package_variants import variant
+from packages.package_variants import OTHER_CNF, variant
 from worlds.lcm_builders import ANSWERS
 from worlds.lcm_world import RING, Answer, FragileStore, Storage, World, lcm_world
 
@@ -138,6 +139,180 @@ async def test_what_is_not_finished_is_answered_at_the_end_of_the_wait(gateway: 
     assert "no host" in failed["status_detail"]
     of_sol = await gateway.world.create("cnf")
     (await gateway.call("GET", f"{VNFS}/{of_sol}")).problem(404)
+
+
+async def test_lists_have_pages_and_filters(gateway: _Gateway) -> None:
+    """MC-007, MC-038."""
+    twins, world = gateway.world.twins, gateway.world
+    assert (await gateway.call("GET", VNFS)).must(200).json == []
+    ready = (await gateway.bring_up(namespace="one", vnf_instance_name="a")).must(201).json["vnf_id"]
+    drifted = (await gateway.bring_up(cloud_region_id="other/twice", namespace="two")).must(201).json["vnf_id"]
+    drift = {"state": "CHANGED", "since": "2026-11-26T10:00:00Z", "reason": "web: changed by kubectl"}
+    await world.store.update("vnf_instances", drifted, {"metadata/kubevnfm_drift": drift})
+    twins.failing.add("infra.k8s.apply_objects")
+    failed = (await gateway.bring_up(namespace="two")).must(201).json["vnf_id"]
+    twins.waiting.add("infra.k8s.apply_objects")
+    creating = (await gateway.bring_up(headers={"Prefer": "wait=0"})).must(202).json["vnf_id"]
+    everything = sorted([ready, drifted, failed, creating])
+    await world.create("cnf")
+
+    first = (await gateway.call("GET", f"{VNFS}?limit=3")).must(200)
+    link = first.headers["Link"].partition(">")[0].removeprefix(f"<{world.url}")
+    second = (await gateway.call("GET", link)).must(200)
+    assert [each["vnf_id"] for each in [*first.json, *second.json]] == everything
+    for query, wanted in (
+        ("status=READY", [ready]),
+        ("status=DEGRADED", [drifted]),
+        ("status=FAILED", [failed]),
+        ("status=CREATING", [creating]),
+        ("status=UPDATING", []),
+        ("status=DELETING", []),
+        ("namespace=two", sorted([drifted, failed])),
+        ("namespace=two&status=FAILED&limit=1", [failed]),
+        ("cloud_region_id=twice", [drifted]),
+        ("cloud_region_id=op/edge", sorted([ready, failed, creating])),
+        ("cloud_region_id=none", []),
+        ("vnf_instance_name=a", [ready]),
+    ):
+        found = (await gateway.call("GET", f"{VNFS}?{query}")).must(200).json
+        assert [each["vnf_id"] for each in found] == wanted, query
+    shown = (await gateway.call("GET", f"{VNFS}/{drifted}")).must(200).json
+    assert (shown["status"], shown["status_detail"]) == ("DEGRADED", drift["reason"])
+    for query in ("limit=0", "limit=1001", "colour=red", "status=GONE", "nextpage_opaque_marker=x"):
+        (await gateway.call("GET", f"{VNFS}?{query}")).problem(400)
+
+
+async def test_live_reads_each_object_in_the_region(gateway: _Gateway) -> None:
+    """MC-043: without it the region is not called."""
+    made = (await gateway.bring_up()).must(201).json
+    one = f"{VNFS}/{made['vnf_id']}"
+    stored = made["resources"][0]
+    key = f"{stored['kind']}/{stored['name']}"
+    for uid, wanted in ((stored["uid"], "present"), ("other", "replaced"), (None, "missing")):
+        gateway.world.regions.objects.clear()
+        if uid is not None:
+            gateway.world.regions.objects[key] = KubernetesObject.model_validate({"metadata": {"uid": uid}})
+        (seen, *_) = (await gateway.call("GET", f"{one}/resources?live=true")).must(200).json
+        assert (seen["live"], seen["ready"]) == (wanted, wanted == "present")
+        assert (await gateway.call("GET", f"{one}?live=true")).must(200).json["resources"][0] == seen
+    assert (await gateway.call("GET", f"{one}/resources")).must(200).json == made["resources"]
+    gateway.world.regions.away.add("op/edge")
+    (await gateway.call("GET", one)).must(200)
+    (await gateway.call("GET", f"{one}?live=true")).problem(503)
+    (await gateway.call("GET", f"{one}?live=perhaps")).problem(400)
+    (await gateway.call("GET", f"{VNFS}/none/resources")).problem(404)
+
+
+async def test_a_vnf_is_changed_by_a_patch(gateway: _Gateway) -> None:
+    """MC-009, MC-042: names alone, or values and package; the region and the namespace stay."""
+    world = gateway.world
+    made = await gateway.bring_up(namespace="default")
+    one, tag = f"{VNFS}/{made.must(201).json['vnf_id']}", made.headers["ETag"]
+    named = await gateway.call("PATCH", one, {"vnf_instance_name": "b"}, **{"If-Match": tag})
+    assert (named.must(200).json["vnf_instance_name"], named.json["status"]) == ("b", "READY")
+    (await gateway.call("PATCH", one, {"values": {"level": 9}}, **{"If-Match": tag})).problem(412)
+    changed = await gateway.call("PATCH", one, {"values": {"level": 9}}, **{"If-Match": named.headers["ETag"]})
+    assert changed.must(200).json["status"] == "READY"
+    sent = world.twins.commands[-1].data
+    assert isinstance(sent, ReplaceObjects)
+    given = revealed(sent.values, RING)
+    assert (given["level"], given["password"], given["cloud_region_id"]) == (9, PASSWORD, "op/edge")
+    assert (given["vnf_instance_name"], sent.namespace) == ("b", "default")
+    other = await world.upload(variant(world.folder, vnfd_id=OTHER_CNF, files=FILES))
+    moved = (await gateway.call("PATCH", one, {"csar_id": other["id"]})).must(200).json
+    assert (moved["csar_id"], moved["namespace"], moved["status"]) == (other["id"], "default", "READY")
+    assert (await gateway.call("PATCH", one, {})).must(200).json["vnf_instance_name"] == "b"
+    assert "vnf_instance_name" not in (await gateway.call("PATCH", one, {"vnf_instance_name": None})).must(200).json
+    for patch, pointer in (
+        ({"namespace": "other"}, "/namespace"),
+        ({"cloud_region_id": "op/twice"}, "/cloud_region_id"),
+        ({"values": {"namespace": "other"}}, "/namespace"),
+        ({"values": {"a": {"b": None}}}, "/values/a/b"),
+        ({"values": None}, "/values"),
+        ({"values": {"vnf_id": "x"}}, "/values/vnf_id"),
+        ({"csar_id": "none"}, "/csar_id"),
+        ({"csar_id": other["id"], "vnf_instance_name": "c"}, "/vnf_instance_name"),
+        ({"order_artifact": "none.yaml"}, "/order_artifact"),
+        ({"networks": []}, "/networks"),
+    ):
+        refused = (await gateway.call("PATCH", one, patch)).problem(422)
+        assert [error["pointer"] for error in refused["errors"]] == [pointer], patch
+    sent_before = len(world.twins.commands)
+    world.twins.waiting.add("infra.k8s.replace_objects")
+    updating = (await gateway.call("PATCH", one, {"values": {"level": 1}}, Prefer="respond-async")).must(202).json
+    assert updating["status"] == "UPDATING"
+    await world.twins.has_asked(sent_before + 1)
+    busy = (await gateway.call("PATCH", one, {"values": {"level": 2}})).problem(409)
+    assert busy["type"] == "operation-running"
+    assert (await gateway.call("DELETE", one)).problem(409)["type"] == "operation-running"
+
+
+async def test_a_vnf_is_brought_down_and_its_instance_deleted(gateway: _Gateway) -> None:
+    """MC-004, MC-009, MC-057: whichever process ends the termination deletes the instance with it."""
+    world, twins = gateway.world, gateway.world.twins
+    made = await gateway.bring_up()
+    one = f"{VNFS}/{made.must(201).json['vnf_id']}"
+    (await gateway.call("DELETE", one, **{"If-Match": '"stale"'})).problem(412)
+    for query in ("orphan=perhaps", "force=true", "force=true&orphan=true"):
+        (await gateway.call("DELETE", f"{one}?{query}")).problem(400)
+    (await gateway.call("DELETE", f"{one}?orphan=true")).problem(409)
+    twins.waiting.add("infra.k8s.delete_objects")
+    leaving = (await gateway.call("DELETE", one, Prefer="respond-async", **{"If-Match": made.headers["ETag"]})).must(
+        202
+    )
+    assert leaving.json["status"] == "DELETING"
+    again = (await gateway.call("DELETE", one, Prefer="wait=0")).must(202)
+    assert again.json["operation"] == leaving.json["operation"]
+    await twins.has_asked(2)
+    # A termination that has failed is tried again.
+    twins.failing.add("infra.k8s.delete_objects")
+    await twins.release()
+    await world.reached(leaving.json["operation"].rpartition("/")[2], "FAILED_TEMP")
+    twins.failing.clear()
+    (await gateway.call("DELETE", one)).must(204)
+    (await gateway.call("DELETE", one)).problem(404)
+    (await gateway.call("GET", one)).problem(404)
+    assert (await world.lcm("GET", "/vnf_instances")).must(200).json == []
+    operation = await world.operation(leaving.json["operation"].rpartition("/")[2])
+    assert operation["operationState"] == "COMPLETED"
+    await world.bus.quiet()
+    assert (await world.packages("GET", f"/{gateway.csar_id}")).must(200).json["usageState"] == "NOT_IN_USE"
+
+
+async def test_what_was_brought_up_in_part_is_brought_down(gateway: _Gateway) -> None:
+    """MC-020, MC-057: the operation is rolled back, and the instance goes with its end; one without objects goes at once."""
+    world, twins = gateway.world, gateway.world.twins
+    twins.failing.add("infra.k8s.apply_objects")
+    failed = (await gateway.bring_up()).must(201).json
+    (await gateway.call("DELETE", f"{VNFS}/{failed['vnf_id']}")).must(204)
+    assert twins.asked()[-1] == "infra.k8s.delete_objects"
+    operation = await world.operation(failed["operation"].rpartition("/")[2])
+    assert operation["operationState"] == "ROLLED_BACK"
+    failed = (await gateway.bring_up()).must(201).json
+    operation_id = failed["operation"].rpartition("/")[2]
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).must(202)
+    await world.reached(operation_id, "ROLLED_BACK")
+    left = (await gateway.call("GET", f"{VNFS}/{failed['vnf_id']}")).must(200).json
+    assert (left["status"], "delete it" in left["status_detail"]) == ("FAILED", True)
+    (await gateway.call("DELETE", f"{VNFS}/{failed['vnf_id']}")).must(204)
+    assert (await world.lcm("GET", "/vnf_instances")).must(200).json == []
+
+
+async def test_a_vnf_in_a_region_that_does_not_answer_is_given_up_if_the_caller_says_so(gateway: _Gateway) -> None:
+    """MC-061."""
+    made = (await gateway.bring_up()).must(201).json
+    one = f"{VNFS}/{made['vnf_id']}"
+    gateway.world.regions.away.add("op/edge")
+    refused = await gateway.call("DELETE", one)
+    assert refused.problem(503)["type"] == "cluster-unavailable"
+    assert "Retry-After" in refused.headers
+    lost = LeftObject(
+        api_version="apps/v1", kind="Deployment", namespace="mine", name="web", uid="u", cluster="https://k"
+    )
+    gateway.world.twins.answers["infra.k8s.delete_objects"] = ObjectsDeleted(left=(lost,))
+    answer = (await gateway.call("DELETE", f"{one}?orphan=true")).must(200).json
+    assert [(each["kind"], each["name"]) for each in answer["left"]] == [("Deployment", "web")]
+    (await gateway.call("GET", one)).problem(404)
 
 
 class _LosesAnOperation(FragileStore):

@@ -9,6 +9,7 @@ from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import VimConnection
 from kubevnfm_secrets import KeyRing, sealing
 from kubevnfm_sol.granting import Grant
+from kubevnfm_sol.lcm import OperationState
 from kubevnfm_sol.resources import ExtVirtualLinkInfo, ResourceChanges
 from pydantic import BaseModel, ConfigDict
 
@@ -87,6 +88,10 @@ class Draft(BaseModel):
     def changed_connectivity(self) -> tuple[ExtVirtualLinkInfo, ...]:
         """Return the external links that the operation has added or changed so far."""
         return ()
+
+    def removes_instance(self, state: OperationState) -> bool:
+        """Return whether the instance is deleted when the operation ends in this state."""
+        return False
 
     def final_attributes(self) -> dict[str, Any]:
         """Return further attributes of the occurrence that are true once the operation is COMPLETED."""

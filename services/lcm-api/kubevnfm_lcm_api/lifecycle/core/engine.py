@@ -45,7 +45,7 @@ from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.drift import after_operation, drift_events
 from kubevnfm_lcm_api.lifecycle.core.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
-from kubevnfm_lcm_api.lifecycle.core.instance_events import creation
+from kubevnfm_lcm_api.lifecycle.core.instance_events import creation, deletion
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord, clean_up_id
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
 from kubevnfm_lcm_api.lifecycle.core.plan import StepState
@@ -166,9 +166,9 @@ class Engine:
         """
         await self._apply_task(occurrence_id, "retry", change)
 
-    async def rollback(self, occurrence_id: str) -> None:
-        """Run the compensations. Raises NotFound, IllegalTransition, RollbackUnsupported."""
-        await self._apply_task(occurrence_id, "rollback")
+    async def rollback(self, occurrence_id: str, *, change: Callable[[Draft], Draft] | None = None) -> None:
+        """Run the compensations; ``change`` as of `retry`. Raises NotFound, IllegalTransition, RollbackUnsupported."""
+        await self._apply_task(occurrence_id, "rollback", change)
 
     async def fail(self, occurrence_id: str) -> OccurrenceRecord:
         """End the operation as FAILED; return the occurrence. Raises NotFound, IllegalTransition."""
@@ -405,6 +405,10 @@ class Engine:
         if instance.internals.current_operation != occ.id:
             return
         draft = self._sequences.draft(record.plan, record.draft)
+        if draft.removes_instance(occ.operation_state):
+            gone = [deletion(instance.with_internals(last_news=state_event(occ)))]
+            await self._outbox.delete(instances.COLLECTION, stored.id, if_revision=stored.revision, events=gone)
+            return
         if occ.operation_state is OperationState.COMPLETED:
             instance = draft.completed(instance)
             if isinstance(draft, ScriptedDraft):

@@ -26,8 +26,8 @@ from kubevnfm_lcm_api.lifecycle.core.own_metadata import check_not_given
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 
 
-def _always(_: Stored) -> None:
-    return None
+def any_state(_: Stored) -> None:
+    """Accept an instance in whatever state it is."""
 
 
 class Instances:
@@ -96,7 +96,7 @@ class Instances:
             raise NotFound(f"VNF instance {instance_id} does not exist")
         return stored
 
-    async def delete(self, instance_id: str, *, check: Callable[[Stored], None] = _always) -> None:
+    async def delete(self, instance_id: str, *, check: Callable[[Stored], None] = any_state) -> None:
         """Delete a NOT_INSTANTIATED instance; the remains of a failed instantiate are then removed in the background.
 
         ``check`` gets the instance as it will be deleted; it raises if the caller expected another state (If-Match).

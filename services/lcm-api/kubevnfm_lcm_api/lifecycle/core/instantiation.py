@@ -9,7 +9,7 @@ from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import ApiVersion, PackageRef
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.granting import Grant
-from kubevnfm_sol.lcm import InstantiationState, VnfInstance
+from kubevnfm_sol.lcm import InstantiationState, OperationState, VnfInstance
 from kubevnfm_sol.resources import InstantiatedVnfInfo, ScaleInfo
 from kubevnfm_sol.vim import VimConnectionInfo
 from pydantic import Field
@@ -44,6 +44,12 @@ class InstantiateDraft(OnVimDraft):
     """The operations that the VNFD allows on the instance later, without terminate."""
     remains_of: str | None = None
     """A FAILED instantiate whose resources must be removed first."""
+    is_removal: bool = False
+    """Whether it is rolled back because the instance is to be deleted."""
+
+    def removes_instance(self, state: OperationState) -> bool:
+        """After the rollback."""
+        return self.is_removal and state is OperationState.ROLLED_BACK
 
     def grant_resources(self, flavour: Flavour | None) -> Resources:
         """The VNFCs, and the links that the VNFM creates."""
@@ -143,6 +149,12 @@ class TerminateDraft(OnVimDraft):
     """Whether the infrastructure reported that nothing is left."""
     has_scripts: bool = False
     """Whether the VNFD maps phases of any operation to scripts: mgmt-executor has records of their runs then."""
+    is_removal: bool = False
+    """Whether the instance is to be deleted too."""
+
+    def removes_instance(self, state: OperationState) -> bool:
+        """Once it is terminated."""
+        return self.is_removal and state is OperationState.COMPLETED
 
     def completed(self, instance: InstanceRecord) -> InstanceRecord:
         """NOT_INSTANTIATED, vimConnectionInfo empty (SOL003 5.4.8; sequences.md A9)."""

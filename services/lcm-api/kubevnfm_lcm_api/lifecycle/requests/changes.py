@@ -6,6 +6,8 @@ flavour (5.4.7) and of the VNF package (5.4.11a). Each function accepts a reques
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
@@ -15,7 +17,9 @@ from kubevnfm_sol.lcm import (
     OperateVnfRequest,
     OperationType,
 )
+from kubevnfm_store.query import Stored
 
+from kubevnfm_lcm_api.lifecycle.core.instances import any_state
 from kubevnfm_lcm_api.lifecycle.core.kind import (
     CHANGE_EXT_CONN,
     CHANGE_FLAVOUR,
@@ -72,13 +76,21 @@ async def accept_flavour(on: RequestServices, instance_id: str, asked: Asked[Cha
     return await _accept(on, vnf, OperationType.CHANGE_FLAVOUR, await kind.change_flavour(vnf, asked), asked)
 
 
-async def accept_package(on: RequestServices, instance_id: str, asked: Asked[ChangeCurrentVnfPkgRequest]) -> str:
+async def accept_package(
+    on: RequestServices,
+    instance_id: str,
+    asked: Asked[ChangeCurrentVnfPkgRequest],
+    *,
+    check: Callable[[Stored], None] = any_state,
+) -> str:
     """Accept a change of package.
 
+    ``check`` gets the instance as it will be changed; it raises if the caller expected another state.
     Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for wrong parameters; PackageUnusable and
     Unprocessable for a package that the VNF cannot be changed to, and for parameters that are not supported yet.
     """
     kind, vnf = await on.find(instance_id, CHANGE_VNFPKG)
+    check(vnf.stored)
     return await _accept(on, vnf, OperationType.CHANGE_VNFPKG, await kind.change_package(vnf, asked), asked)
 
 

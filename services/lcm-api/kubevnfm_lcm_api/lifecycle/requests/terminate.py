@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef, VimConnection
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_sol.lcm import InstantiationState, OperationType, TerminateVnfRequest
+from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.instances import any_state
 from kubevnfm_lcm_api.lifecycle.core.instantiation import TerminateDraft
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEFAULT_GRACEFUL_S
@@ -16,13 +20,22 @@ from kubevnfm_lcm_api.lifecycle.scripts.asked import script_request
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import has_scripts, scripts_of
 
 
-async def accept(on: RequestServices, instance_id: str, asked: Asked[TerminateVnfRequest]) -> str:
-    """Accept a terminate; return the occurrence's id.
+async def accept(
+    on: RequestServices,
+    instance_id: str,
+    asked: Asked[TerminateVnfRequest],
+    *,
+    check: Callable[[Stored], None] = any_state,
+    is_removal: bool = False,
+) -> str:
+    """Accept a terminate; return the occurrence's id. ``is_removal``: the instance is to be deleted at the end.
 
+    ``check`` gets the instance as it will be changed; it raises if the caller expected another state.
     Raises: NotFound; Conflict while NOT_INSTANTIATED or while an operation runs; ProvidedInUse if GRACEFUL while
     another instance uses its cluster or registry.
     """
     stored, record = await on.read(instance_id)
+    check(stored)
     await on.engine.check_free(record, InstantiationState.INSTANTIATED)
     request = asked.request
     is_forceful = request.termination_type == "FORCEFUL"
@@ -38,6 +51,7 @@ async def accept(on: RequestServices, instance_id: str, asked: Asked[TerminateVn
         vim=VimConnection(**vars(record.vnf.vim_connection_info[deployment.vim_key])),
         is_forceful=is_forceful,
         graceful_wait_s=0.0 if is_forceful else float(wait_s),
+        is_removal=is_removal,
     )
     draft = await on.kind_of(record).terminate(common, record, request)
     if flavour is not None and has_scripts(flavour):
