@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kubevnfm_kit.errors import Unprocessable
@@ -47,6 +47,36 @@ class OrderedArtifact:
     """The kind that ONAP's form names for its objects; "" if none is named."""
 
 
+_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "after": ("after", "line"),
+    "priority": ("priority", "has_priority"),
+    "timeout": ("timeout_s",),
+    "wait": ("wait", "wanted"),
+}
+"""The fields of an artifact that each member of a single object replaces."""
+
+
+@dataclass(frozen=True)
+class OrderedObject:
+    """A single object of the files, and its members that take the place of those of its file."""
+
+    entry: str
+    """``Kind[.group]/[namespace/]name``."""
+    members: frozenset[str]
+    given: OrderedArtifact
+    """Their values."""
+
+    def in_place_of(self, artifact: OrderedArtifact) -> OrderedArtifact:
+        """Return the place of the object in the order; ``artifact``: that of its file."""
+        names = [name for member in self.members for name in _FIELDS[member]]
+        return replace(artifact, **{name: getattr(self.given, name) for name in names})
+
+    @property
+    def for_limits(self) -> OrderedArtifact:
+        """The object as `limit_s` counts it: with the start of its own, unless its members say when it starts."""
+        return self.given if self.members & {"after", "priority"} else replace(self.given, after=(self.entry,))
+
+
 @dataclass(frozen=True)
 class ArtifactOrder:
     """The content of an order artifact."""
@@ -59,6 +89,8 @@ class ArtifactOrder:
     """Defaults of variables."""
     foreign_namespaces: frozenset[str]
     """The namespaces, beside that of the instance, in which objects may be."""
+    objects: Sequence[OrderedObject] = ()
+    """The single objects that have members of their own."""
     schema: ValuesSchema | None = None
     """The rules for the values, and further defaults."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
-from kubevnfm_csar.artifact_order import OrderedArtifact
+from kubevnfm_csar.artifact_order import ArtifactOrder, OrderedArtifact
 
 AFTER_ANNOTATION: Final = "kubevnfm.io/after"
 MOST_ENTRIES: Final = 100
@@ -54,6 +54,31 @@ class OrderedDocument:
 def is_object_entry(entry: str) -> bool:
     """Return whether an entry of ``after`` has the form of an object: ``Kind[.group]/[namespace/]name``."""
     return _OBJECT.fullmatch(entry) is not None
+
+
+def with_objects(
+    documents: Sequence[OrderedDocument], order: ArtifactOrder, namespace: str, problems: list[str]
+) -> Sequence[OrderedDocument]:
+    """Return the documents with the members that the order has for single objects; what is wrong is added to ``problems``."""
+    if not order.objects:
+        return documents
+    names = _Names(documents, posixpath.dirname(order.name), namespace)
+    found = {each.position: each for each in documents}
+    seen: set[Place] = set()
+    for each in order.objects:
+        where = f"{order.name}:{each.given.line}: object"
+        positions = names.objects(each.entry)
+        if not positions:
+            problems.append(f"{where}: the order has no object {each.entry}")
+        for position in positions:
+            document = found[position]
+            if position in seen:
+                problems.append(f"{where}: {each.entry} names an object that another entry has")
+            if "after" in each.members and _annotation(document.body) is not None:
+                problems.append(f"{where}: after not expected beside {AFTER_ANNOTATION} of {document.place}")
+            seen.add(position)
+            found[position] = replace(document, artifact=each.in_place_of(document.artifact))
+    return list(found.values())
 
 
 def with_edges(
@@ -111,6 +136,10 @@ class _Names:
         for path in (posixpath.join(self._folder, entry), entry):
             if path in self._files:
                 return [(path, 0)]
+        return self.objects(entry)
+
+    def objects(self, entry: str) -> Collection[Place]:
+        """Return the objects that an entry names; nothing if the order does not have it."""
         parts = _OBJECT.fullmatch(entry)
         if parts is None:
             return []

@@ -11,7 +11,7 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.foreign_yaml.kubernetes import read_one_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.reader import Lines, YamlRefused
 
-from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact
+from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact, OrderedObject
 from kubevnfm_csar.order_graph import MOST_ENTRIES, is_object_entry
 from kubevnfm_csar.order_members import OrderMembers
 from kubevnfm_csar.values_schema import SchemaRefused, ValuesSchema, read_schema, schema_path
@@ -19,7 +19,9 @@ from kubevnfm_csar.wait_reader import WaitReader
 
 _HIGHEST: Final = 1_000_000
 _LONGEST_WAIT_S: Final = 86_400
-_MEMBERS: Final = ("artifacts", "foreign_namespaces", "values")
+_MEMBERS: Final = ("artifacts", "foreign_namespaces", "objects", "values")
+_OF_OBJECT: Final = ("after", "priority", "timeout", "wait")
+_NAMES: Final = ("group", "kind", "name", "namespace")
 _OF_ARTIFACT: Final = ("after", "file", "priority", "substitute", "timeout", "wait")
 
 
@@ -64,6 +66,7 @@ class _Reading:
         artifacts: list[OrderedArtifact] = []
         values: Mapping[str, Any] = {}
         foreign: frozenset[str] = frozenset()
+        objects: list[OrderedObject] = []
         if not isinstance(body, dict):
             self._members.wrong(None, "an object with artifacts or resources expected")
         elif "artifacts" in body and "resources" in body:
@@ -73,14 +76,15 @@ class _Reading:
         else:
             self._members.check_names(body, _MEMBERS)
             artifacts = list(self._own(body))
+            objects = list(self._objects(body))
             values = self._values(body)
             foreign = self._foreign(body)
         if not artifacts and not self._members.problems:
             self._members.wrong(None, "at least one artifact expected")
         self._check_twice(artifacts)
-        self._check_after(artifacts)
+        self._check_after({each.file for each in artifacts}, [*artifacts, *(each.given for each in objects)])
         ordered = sorted(artifacts, key=lambda each: each.priority)
-        return ArtifactOrder(self._name, tuple(ordered), values, foreign)
+        return ArtifactOrder(self._name, tuple(ordered), values, foreign, tuple(objects))
 
     def problems(self) -> Sequence[str]:
         """Return what is wrong; expressions are compiled here."""
@@ -99,20 +103,56 @@ class _Reading:
                 continue
             self._members.check_names(each, _OF_ARTIFACT)
             file = self._path(each.get("file"), self._members.line(each))
-            wait, wanted = self._waits.read(each)
-            artifact = OrderedArtifact(
-                file or "",
-                priority=self._members.whole(each, "priority", 0, _HIGHEST) or 0,
-                wait=wait,
-                timeout_s=self._members.whole(each, "timeout", 1, _LONGEST_WAIT_S),
-                is_filled_in=self._members.flag(each, "substitute", default=True),
-                wanted=wanted,
-                has_priority="priority" in each,
-                after=self._after(each) if "after" in each else None,
-                line=self._members.line(each),
-            )
+            is_filled_in = self._members.flag(each, "substitute", default=True)
+            artifact = replace(self._placed(each), file=file or "", is_filled_in=is_filled_in)
             if file is not None:
                 yield artifact
+
+    def _placed(self, body: dict[str, Any]) -> OrderedArtifact:
+        """Return the place in the order that the members of an artifact or object give."""
+        wait, wanted = self._waits.read(body)
+        return OrderedArtifact(
+            "",
+            priority=self._members.whole(body, "priority", 0, _HIGHEST) or 0,
+            wait=wait,
+            timeout_s=self._members.whole(body, "timeout", 1, _LONGEST_WAIT_S),
+            wanted=wanted,
+            has_priority="priority" in body,
+            after=self._after(body) if "after" in body else None,
+            line=self._members.line(body),
+        )
+
+    def _objects(self, body: dict[str, Any]) -> Iterator[OrderedObject]:
+        """Yield the single objects that have members of their own (MC-011)."""
+        listed, line = body.get("objects", []), self._members.line(body, "objects")
+        if not isinstance(listed, list):
+            self._members.wrong(line, "objects: a list expected")
+            return
+        seen: set[str] = set()
+        for each in self._members.bounded(listed, line):
+            named = each.get("object") if isinstance(each, dict) else None
+            if not isinstance(named, dict):
+                self._members.wrong(line, "objects: objects with object expected")
+                continue
+            self._members.check_names(each, ("object", *_OF_OBJECT))
+            self._members.check_names(named, _NAMES)
+            group, namespace = (f".{named['group']}" if "group" in named else ""), named.get("namespace")
+            place = f"{namespace}/" if "namespace" in named else ""
+            entry = f"{named.get('kind')}{group}/{place}{named.get('name')}"
+            if not all(isinstance(value, str) for value in named.values()) or not is_object_entry(entry):
+                self._members.wrong(
+                    self._members.line(each), "object: kind, name, and a group and namespace if it has them"
+                )
+                continue
+            if entry in seen:
+                self._members.wrong(self._members.line(each), f"object: {entry} is listed twice")
+            seen.add(entry)
+            members = frozenset(_OF_OBJECT) & each.keys()
+            if not members:
+                self._members.wrong(
+                    self._members.line(each), f"object: one of {', '.join(_OF_OBJECT)} expected with it"
+                )
+            yield OrderedObject(entry, members, self._placed(each))
 
     def _after(self, artifact: dict[str, Any]) -> tuple[str, ...]:
         """Return what an artifact comes after: paths of files in the package, and objects."""
@@ -122,9 +162,8 @@ class _Reading:
             return ()
         return tuple(self._found(each) or each for each in given)
 
-    def _check_after(self, artifacts: Sequence[OrderedArtifact]) -> None:
+    def _check_after(self, files: Collection[str], artifacts: Sequence[OrderedArtifact]) -> None:
         """Name the entries that are neither a file of the order nor have the form of an object."""
-        files = {each.file for each in artifacts}
         for each in artifacts:
             for entry in each.after or ():
                 if entry not in files and (entry in self._files or not is_object_entry(entry)):

@@ -13,7 +13,7 @@ from kubevnfm_kit.foreign_yaml.reader import Budget, YamlRefused
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact
 from kubevnfm_csar.manifest_limits import LONGEST_PROBLEM, MOST_PROBLEMS, budget_of_a_set
 from kubevnfm_csar.manifest_values import Filling, merged
-from kubevnfm_csar.order_graph import OrderedDocument, with_edges
+from kubevnfm_csar.order_graph import OrderedDocument, with_edges, with_objects
 from kubevnfm_csar.values_schema import SchemaRefused, with_defaults
 
 
@@ -57,6 +57,8 @@ def read_artifacts(
     ]
     filling.check()
     problems = list(_problems(found, {namespace, *order.foreign_namespaces}, namespace))
+    if not problems:
+        found = list(with_objects(found, order, namespace, problems))
     if not problems:
         found = list(with_edges(found, order.name, namespace, problems))
     if problems:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from kubevnfm_csar.artifact_order import limit_s
 from kubevnfm_csar.order_graph import OrderedDocument
 from kubevnfm_csar.order_reader import read_order
 from kubevnfm_csar.ordered_manifests import read_artifacts
+from kubevnfm_csar.waits import Wait
 from kubevnfm_kit.errors import Unprocessable
 
 ORDER = "Files/o.yaml"
@@ -110,3 +112,70 @@ def test_a_cycle_is_refused_with_its_members_in_order(artifacts: str, cycle: tup
 )  # fmt: skip
 def test_an_entry_that_names_nothing_is_refused(artifacts: str, problem: str) -> None:
     assert problem in refusal(artifacts, FILES)
+
+
+def test_a_single_object_has_members_of_its_own() -> None:
+    """MC-011: they take the place of those of its file."""
+    files = {
+        "a.yaml": manifest("Broker", "main", group="example.org") + manifest("ConfigMap", "a"),
+        "b.yaml": FILES["b.yaml"],
+    }
+    order = (
+        "- {file: a.yaml, priority: 1, timeout: 9}\n- {file: b.yaml, priority: 2}\nobjects:\n"
+        "- {object: {kind: Broker, group: example.org, name: main}, priority: 5, wait: exists}\n"
+        "- {object: {kind: ConfigMap, name: b, namespace: own}, after: [ConfigMap/a], timeout: 7}\n"
+    )
+    found = read(order, files)
+    main, a, b = (found[name].artifact for name in ("main", "a", "b"))
+    assert [(each.priority, each.wait, each.timeout_s) for each in (main, a, b)] == [
+        (5, Wait.EXISTS, 9),
+        (1, Wait.READY, 9),
+        (2, Wait.READY, 7),
+    ]
+    assert found["b"].after == frozenset({(A, 2)})
+    assert [found[name].level for name in ("a", "b", "main")] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("objects", "problem"),
+    [
+        ("- {object: {kind: ConfigMap, name: x}, priority: 1}", f"{ORDER}:5: object: the order has no object ConfigMap/x"),
+        ("- {object: {kind: ConfigMap, name: a}}", f"{ORDER}:5: object: one of after, priority, timeout, wait expected"),
+        ("- {object: {kind: ConfigMap, name: a}, wait: soon}", f"{ORDER}:5: wait: one of none, exists, ready"),
+        ("- {object: {kind: ConfigMap, name: a}, keep: [on-delete]}", f"{ORDER}:5: keep: no such member"),
+        ("- {object: {kind: ConfigMap, name: a}, substitute: false}", f"{ORDER}:5: substitute: no such member"),
+        ("- {object: {kind: ConfigMap, name: a, hue: x}, priority: 1}", f"{ORDER}:5: hue: no such member"),
+        ("- {object: {kind: configmap, name: a}, priority: 1}", f"{ORDER}:5: object: kind, name, and a group and"),
+        ("- {object: {kind: ConfigMap, name: 5}, priority: 1}", f"{ORDER}:5: object: kind, name, and a group and"),
+        ("- {object: {kind: ConfigMap, name: a}, after: [c.yaml]}", f"{ORDER}:5: after: a file of the order, or Kind"),
+        ("- {file: a.yaml}", f"{ORDER}:4: objects: objects with object expected"),
+        (
+            "- {object: {kind: ConfigMap, name: a}, priority: 1}\n- {object: {kind: ConfigMap, name: a}, priority: 2}",
+            f"{ORDER}:6: object: ConfigMap/a is listed twice",
+        ),
+        (
+            "- {object: {kind: ConfigMap, name: a}, priority: 1}\n- {object: {kind: ConfigMap, namespace: own, name: a}, priority: 2}",
+            f"{ORDER}:6: object: ConfigMap/own/a names an object that another entry has",
+        ),
+    ],
+)  # fmt: skip
+def test_an_object_that_the_order_cannot_place_is_refused(objects: str, problem: str) -> None:
+    assert problem in refusal(
+        f"- {{file: a.yaml}}\nobjects:\n{objects}\n", {"a.yaml": FILES["a.yaml"], "c.yaml": FILES["c.yaml"]}
+    )
+
+
+def test_after_is_said_once_for_an_object() -> None:
+    files = {"a.yaml": FILES["a.yaml"], "b.yaml": manifest("ConfigMap", "b", after="a.yaml")}
+    order = "- {file: a.yaml}\n- {file: b.yaml}\nobjects:\n- {object: {kind: ConfigMap, name: b}, after: []}\n"
+    assert f"after not expected beside kubevnfm.io/after of {B}, document 1" in refusal(order, files)
+
+
+def test_an_object_adds_its_own_limit() -> None:
+    order = read_order(
+        ORDER,
+        "artifacts: [{file: a.yaml, timeout: 10}]\nobjects: [{object: {kind: A, name: a}, timeout: 5}, "
+        "{object: {kind: A, name: b}, priority: 0, timeout: 50}]\n",
+        {A},
+    )
+    assert limit_s([*order.artifacts, *(each.for_limits for each in order.objects)], 500.0) == 55

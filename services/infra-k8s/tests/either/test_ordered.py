@@ -169,8 +169,9 @@ async def test_an_artifact_starts_when_its_own_predecessors_are_ready(ground: An
     files: dict[str, Any] = {name: a_map(name.removesuffix(".yaml")) for name in ("a.yaml", "b.yaml", "next.yaml")}
     files |= {"stuck.yaml": {**stuck, "metadata": {"name": "stuck"}}, "c.yaml": [a_map("c"), late]}
     order = (
-        "- {file: stuck.yaml, timeout: 3}\n- {file: a.yaml}\n- {file: b.yaml, after: [ConfigMap/c]}\n"
+        "- {file: stuck.yaml, timeout: 3}\n- {file: a.yaml}\n- {file: b.yaml}\n"
         "- {file: c.yaml, after: [a.yaml]}\n- {file: next.yaml, priority: 1}\n"
+        "objects:\n- {object: {kind: ConfigMap, name: b}, after: [ConfigMap/c]}\n"
     )
     with pytest.raises(ObjectsNotReady, match=r"^priority 1 of 2: Deployment \S+/stuck: "):
         await apply(ground, order, files)

@@ -156,4 +156,4 @@ def _without_lists_of_secrets(node: Any) -> Any:
 
 def ordered_wait_s(artifacts: ArtifactOrder) -> float:
     """Return the time that all waits of an order may take."""
-    return limit_s(artifacts.artifacts, _USUAL_WAIT_S)
+    return limit_s([*artifacts.artifacts, *(each.for_limits for each in artifacts.objects)], _USUAL_WAIT_S)
