@@ -27,6 +27,7 @@ _OPERATORS_CHANGE: Final = (
     "/vnflcm/",
     "/vnfpkgm/v1/subscriptions",
     "/multicloud/v1/virtual-links",
+    "/multicloud/v1/vnf_instances",
     "/multicloud/v1/persistent-volumes",
     "/multicloud/v1/vnf_instances",
     f"{CALLBACK_PATH}/",

@@ -22,7 +22,7 @@ from kubevnfm_kit.errors import (
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.json_types import JsonMapping
 
-from kubevnfm_clients.multicloud.errors import RegionLacks, RegionUnavailable, UnknownKind
+from kubevnfm_clients.multicloud.errors import RegionLacks, RegionUnavailable, Suspended, UnknownKind
 from kubevnfm_clients.paths import quoted
 
 _TOTAL_S: Final = 60.0
@@ -100,7 +100,7 @@ class OtherServiceError(VnfmError):
 
 
 _MISTAKES: Final[Mapping[int, type[InvalidInput]]] = {400: InvalidInput, 422: Unprocessable}
-_BY_CODE: Final[Mapping[str, type[VnfmError]]] = {one.code: one for one in (BeingRemoved, RegionUnavailable)}
+_BY_CODE: Final[Mapping[str, type[VnfmError]]] = {one.code: one for one in (BeingRemoved, RegionUnavailable, Suspended)}
 _MISTAKES_BY_CODE: Final[Mapping[str, type[InvalidInput]]] = {
     one.code: one for one in (ConflictingInput, RegionLacks, UnknownKind)
 }

@@ -210,8 +210,10 @@ async def _reconciled(
         def on_volumes(cluster: Cluster) -> VolumePasses:
             return VolumePasses(volume_records, cluster, clock, settings.volume_timeout_s)
 
-        on_all_links = ReconcilingWork[Link]("link", link_records, turning, vims, clusters, on_links, clock)
-        on_all_volumes = ReconcilingWork[Volume]("volume", volume_records, turning, vims, clusters, on_volumes, clock)
+        on_all_links = ReconcilingWork[Link]("link", link_records, turning, known, vims, clusters, on_links, clock)
+        on_all_volumes = ReconcilingWork[Volume](
+            "volume", volume_records, turning, known, vims, clusters, on_volumes, clock
+        )
         links = VirtualLinks(link_records, turning, known, vims, clusters, on_all_links, clock)
         volumes = PersistentVolumes(volume_records, known, vims, clusters, on_all_volumes, clock, policies)
         async with (

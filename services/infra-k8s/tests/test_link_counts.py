@@ -191,6 +191,7 @@ class Counts(RuleBasedStateMachine):
             "link",
             self.records,
             turns,
+            regions,
             vims,
             clusters,
             lambda cluster: Bringing(self.records, turns, cluster, self.clock, timeout_s=1e9),

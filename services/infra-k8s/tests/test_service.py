@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients.multicloud.errors import RegionLacks
 from kubevnfm_clients.multicloud.links import HttpVirtualLinks, LinkRequest, ReferenceRequest
 from kubevnfm_clients.multicloud.regions import CloudRegion
+from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_events import CommandFailed, Envelope, Event
 from kubevnfm_events.links import VirtualLinkChanged
 from kubevnfm_events.objects import ApplyObjects, DeleteObjects, ObjectsApplied, ObjectsDeleted
@@ -37,6 +38,9 @@ class NoRegions:
 
     async def get(self, owner: str, region: str) -> CloudRegion:
         raise NotFound(f"cloud region {owner}/{region} does not exist")
+
+    async def suspensions(self) -> Mapping[str, Suspension]:
+        return {}
 
 
 async def test_a_virtual_link_is_made_and_removed_over_the_internal_api(

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from kubevnfm_access.wiring import opened_gate, proxies, warn_of_clear_text
-from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.outbound import outbound_session
 from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_kit.connections import DEFAULT_LIMITS, Limits
@@ -69,7 +68,7 @@ async def lcm_api(
     async with (
         opened_gate(settings, backends.clock) as gate,
         OutboxRelay(backends.store, backends.bus, collections=_OUTBOXES) as relay,
-        _connected(settings, backends, relay, vims=vims, links=multicloud.links, node_logs=node_logs) as subjects,
+        _connected(settings, backends, relay, multicloud, vims=vims, node_logs=node_logs) as subjects,
         # After the subjects and their HTTP sessions, since closing the worker lets its handlers end: a call that loses
         # its session in the middle would count as a bug, and its command as dead.
         backends.worker(SERVICE, lease_s=settings.lease_s) as worker,
@@ -116,9 +115,9 @@ async def _connected(
     settings: Settings,
     backends: Backends,
     relay: OutboxRelay,
+    multicloud: MultiCloudServices,
     *,
     vims: Vims,
-    links: VirtualLinks,
     node_logs: NodeLogs,
 ) -> AsyncIterator[_Subjects]:
     """Yield the subjects, each with the others behind its ports."""
@@ -166,7 +165,8 @@ async def _connected(
                 grants=grants,
                 packages=catalogue,
                 vims=vims,
-                links=links,
+                links=multicloud.links,
+                suspended_regions=multicloud.regions,
                 node_logs=node_logs,
                 operation_events=stream_operation,
                 drift_every_s=settings.drift_every_s,

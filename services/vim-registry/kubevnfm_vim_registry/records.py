@@ -15,6 +15,7 @@ from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_vim_registry.domain.errors import NameTaken, SecondDefault, VimUnknown
 from kubevnfm_vim_registry.domain.record import VimRecord
+from kubevnfm_vim_registry.domain.region import SUSPENDED_SINCE
 
 COLLECTION: Final = "vims"
 SOURCE: Final = "/kubevnfm/vim-registry"
@@ -25,6 +26,7 @@ _INDEXES: Final = (
     Index(["owner"]),
     Index(["region/id"], unique=True),
     Index(["region/cloud_region"], sparse=True),
+    Index([SUSPENDED_SINCE], sparse=True),
 )
 
 
@@ -96,6 +98,10 @@ class VimRecords:
             conditions.append(Compare("region/id", Op.GT, [after]))
         query = Query(AllOf([Exists("region/id"), *conditions]), sort=Sort("region/id"), limit=limit)
         return [_read(stored) for stored in await self._store.find(COLLECTION, query)]
+
+    async def suspended(self) -> Sequence[StoredVim]:
+        """Return the suspended cloud regions."""
+        return [_read(stored) for stored in await self._store.find(COLLECTION, Query(Exists(SUSPENDED_SINCE)))]
 
     async def insert(self, vim: VimRecord, events: Sequence[Event] = ()) -> None:
         """Store a new record. Raises NameTaken, SecondDefault, AlreadyExists (the id)."""

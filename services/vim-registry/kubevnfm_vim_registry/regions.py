@@ -163,7 +163,7 @@ class Regions:
         """Return the region as another registration leaves it, which may bring other access data and descriptions."""
         old = present.vim.region
         assert old is not None
-        new = facts.model_copy(update={name: getattr(old, name) for name in FOUND})
+        new = facts.model_copy(update={name: getattr(old, name) for name in (*FOUND, "suspended")})
         changed = _with_access(present.vim.model_copy(update={"region": new}), sha256, access)
         if changed.auth_url != present.vim.auth_url:
             raise Conflict(f"cloud region {facts.id} is registered with another endpoint: {present.vim.auth_url}")

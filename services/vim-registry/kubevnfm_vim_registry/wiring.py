@@ -31,6 +31,7 @@ from kubevnfm_vim_registry.handlers import VimHandlers
 from kubevnfm_vim_registry.monitor import VimMonitor
 from kubevnfm_vim_registry.records import COLLECTION, VimRecords
 from kubevnfm_vim_registry.region_reading import RegionReading
+from kubevnfm_vim_registry.region_suspensions import RegionSuspensions
 from kubevnfm_vim_registry.regions import Regions
 from kubevnfm_vim_registry.registry import VimRegistry
 from kubevnfm_vim_registry.settings import Settings
@@ -104,7 +105,13 @@ async def vim_registry(
             may_skip_verification=settings.region_insecure,
         )
         reading = RegionReading(region_probe, clock, timeout_s=settings.monitor_timeout_s)
-        app = internal_api(registry, region_routes(regions, reading), identities, key_ring, token=token)
+        app = internal_api(
+            registry,
+            region_routes(regions, reading, RegionSuspensions(records, regions)),
+            identities,
+            key_ring,
+            token=token,
+        )
         monitor = VimMonitor(
             records,
             probes,

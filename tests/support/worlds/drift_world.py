@@ -16,6 +16,7 @@ from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lcm_api.lifecycle.core.drift import KEY
 from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
 from kubevnfm_lcm_api.lifecycle.core.idle_instances import Questions
+from kubevnfm_lcm_api.lifecycle.core.suspension import RegionSuspensions
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
 
@@ -105,7 +106,7 @@ async def watched_world(folder: Path) -> AsyncIterator[Watched]:
         clock = SystemClock()
         watch = DriftWatch(
             store=world.store, outbox=Outbox(world.store, relay, RING), questions=Questions(world.bus, clock, 60.0),
-            vims=world.vims, ring=RING, clock=clock,
+            vims=world.vims, suspensions=RegionSuspensions(world.regions), ring=RING, clock=clock,
         )  # fmt: skip
         found = Watched(world, watch)
         await world.bus.consume_events("tests.drift", ["lcm.instance.drifted"], found.keep)

@@ -21,6 +21,7 @@ from kubevnfm_clients.multicloud.links import CreatedLink, LinkRequest, Referenc
 from kubevnfm_clients.multicloud.networks import AttachRequest
 from kubevnfm_clients.multicloud.region_views import KubernetesObject, RegionFeatures, RegionHealth
 from kubevnfm_clients.multicloud.regions import CloudRegion, Kubeconfig, ObjectsWanted, RegionPatch, RegionRequest
+from kubevnfm_clients.multicloud.suspension import Suspension, SuspensionRequest
 from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_clients.multicloud.volumes import (
     CreatedVolume,
@@ -248,6 +249,8 @@ class TwinRegions:
 
     def __init__(self) -> None:
         self.by_id: dict[str, CloudRegion] = {}
+        self.suspended: dict[str, Suspension] = {}
+        """By the id of the VIM."""
         self.away: set[str] = set()
         """The ids of those that do not answer."""
         self.objects: dict[str, KubernetesObject] = {}
@@ -288,6 +291,15 @@ class TwinRegions:
 
     async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int) -> CloudRegion:
         raise self._missing(owner, region)
+
+    async def suspend(self, owner: str, region: str, wanted: SuspensionRequest, *, by: str) -> Suspension:
+        raise self._missing(owner, region)
+
+    async def resume(self, owner: str, region: str) -> None:
+        raise self._missing(owner, region)
+
+    async def suspensions(self) -> Mapping[str, Suspension]:
+        return self.suspended
 
     async def delete(self, owner: str, region: str, *, if_revision: int) -> None:
         raise self._missing(owner, region)

@@ -11,6 +11,7 @@ from typing import Any
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients.multicloud.links import CreatedLink, LinkRequest, VirtualLink
+from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_events import VimConnection
 from kubevnfm_events.links import VirtualLinkChanged
 from kubevnfm_infra_k8s.adapters import stored_inventory, stored_links
@@ -108,6 +109,10 @@ class GivenRegions:
     """`domain.reconciling.ports.Regions` with the regions of a test."""
 
     regions: Mapping[str, Region]
+    suspended: dict[str, Suspension] = field(default_factory=dict)
+
+    async def suspensions(self) -> Mapping[str, Suspension]:
+        return self.suspended
 
     async def region(self, cloud_region_id: str) -> Region:
         if cloud_region_id not in self.regions:
@@ -139,6 +144,8 @@ class LinkWorld:
     inventory: StoredInventory
     """A test stores its records: no process watches."""
     events: list[VirtualLinkChanged] = field(default_factory=list)
+    suspended: dict[str, Suspension] = field(default_factory=dict)
+    """Those of regions, by the id of the VIM."""
 
     async def create(self, name: str = "net", type: str = "nad", *, wait_s: float = 60.0, **more: Any) -> CreatedLink:
         """Create a link, or take a reference of it."""
@@ -181,17 +188,16 @@ async def link_world(
         await bus.consume_events("links", ["infra.link.#"], keep)
         async with OutboxRelay(store, bus, collections=[stored_links.LINKS]) as relay:
             records = stored_links.StoredLinks(store, Outbox(store, relay, ring))
-            turns, directory = StoredTurns(store, clock), OneVim(vims)
+            turns, directory, known = StoredTurns(store, clock), OneVim(vims), GivenRegions(regions)
             working = ReconcilingWork[Link](
-                "link", records, turns, directory, clusters,
+                "link", records, turns, known, directory, clusters,
                 lambda cluster: Bringing(records, turns, cluster, clock, timeout_s), clock,
             )  # fmt: skip
             async with working.running() as work:
-                given = GivenRegions(regions)
-                links = VirtualLinks(records, turns, given, directory, clusters, work, clock)
+                links = VirtualLinks(records, turns, known, directory, clusters, work, clock)
                 objects = stored_inventory.StoredObjects(store, Outbox(store, relay, ring))
-                inventory = StoredInventory(objects, stored_inventory.StoredRegions(store, clock), given)
-                yield LinkWorld(links, work, records, store, inventory, events)
+                inventory = StoredInventory(objects, stored_inventory.StoredRegions(store, clock), known)
+                yield LinkWorld(links, work, records, store, inventory, events, known.suspended)
 
 
 async def quiet(world: LinkWorld, count: int) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_clients.multicloud.volumes import PersistentVolume, VolumeClaim, VolumeRequest, VolumeUse
 from kubevnfm_events import VimConnection
 from kubevnfm_events.volumes import PersistentVolumeChanged
@@ -60,6 +61,10 @@ class OneRegion:
     """The cloud region ``op/edge``."""
 
     links_namespace: str
+    suspended: dict[str, Suspension] = field(default_factory=dict)
+
+    async def suspensions(self) -> Mapping[str, Suspension]:
+        return self.suspended
 
     async def region(self, cloud_region_id: str) -> Region:
         if cloud_region_id != "op/edge":
@@ -82,6 +87,8 @@ class VolumeGround:
     _drivers: AsyncExitStack
     _driver: Callable[[], AbstractAsyncContextManager[None]]
     """Plays the driver of storage classes; the lab does so itself."""
+    suspended: dict[str, Suspension] = field(default_factory=dict)
+    """Those of regions, by the id of the VIM."""
     _made: list[tuple[Resource, ObjectKey]] = field(default_factory=list)
 
     def request(self, name: str = "data", **members: Any) -> VolumeRequest:
@@ -221,15 +228,18 @@ async def volume_ground(
         relay = await stack.enter_async_context(OutboxRelay(store, bus, collections=[stored_volumes.VOLUMES]))
         outbox = Outbox(store, relay, ring)
         records = stored_volumes.StoredVolumes(store, outbox)
+        region = OneRegion(namespace)
         working = ReconcilingWork[Volume](
-            "volume", records, turns.StoredTurns(store, clock), vims, clusters,
+            "volume", records, turns.StoredTurns(store, clock), region, vims, clusters,
             lambda cluster: VolumePasses(records, cluster, clock, timeout_s=300.0), clock,
         )  # fmt: skip
         work = await stack.enter_async_context(working.running())
         drivers = await stack.enter_async_context(AsyncExitStack())
-        owner = PersistentVolumes(records, OneRegion(namespace), vims, clusters, work, clock, Policies())
+        owner = PersistentVolumes(records, region, vims, clusters, work, clock, Policies())
         driver = partial(_driver, cluster, [namespace, other]) if is_real else nullcontext
-        ground = VolumeGround(owner, work, records, cluster, namespace, other, events, outbox, drivers, driver)
+        ground = VolumeGround(
+            owner, work, records, cluster, namespace, other, events, outbox, drivers, driver, region.suspended
+        )
         try:
             yield ground
         finally:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from kubevnfm_kit.errors import OutsideUnavailable, Unprocessable
+from kubevnfm_kit.errors import Conflict, OutsideUnavailable, Unprocessable
 
 
 class RegionUnavailable(OutsideUnavailable, code="cluster-unavailable", title="Cluster unavailable"):
     """The API server of the region does not answer now."""
+
+
+class Suspended(Conflict, code="suspended", title="Suspended", retryable=True):
+    """The VNF instance or its cloud region is suspended: nothing is changed there."""
 
 
 class UnknownKind(Unprocessable, code="unknown-kind", title="Unknown kind"):

@@ -16,6 +16,7 @@ from pydantic import Field, field_validator
 
 from kubevnfm_clients.http import InternalApi
 from kubevnfm_clients.multicloud.networks import AttachRequest
+from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_clients.multicloud.types import MultiCloudRequest, MultiCloudType, NamespaceName, Page
 
 LinkType = Literal["nad", "sriov", "ovs", "ovn4nfv", "ovn4nfv-provider", "kube-ovn", "udn", "manifests"]
@@ -99,6 +100,8 @@ class VirtualLink(MultiCloudType):
     """Why it is not READY."""
     reference: str | None = Field(default=None, exclude_if=lambda value: value is None)
     """The one that the request has given or got; in the answer to a creation."""
+    suspended: Suspension | None = Field(default=None, exclude_if=lambda value: value is None)
+    """That of its region."""
     is_decided: bool = False
     """Whether waiting would not change the status; not shown."""
     created_at: str

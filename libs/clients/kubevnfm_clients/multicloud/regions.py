@@ -16,6 +16,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, WithJ
 
 from kubevnfm_clients.http import InternalApi
 from kubevnfm_clients.multicloud.region_views import KubernetesObject, RegionFeatures, RegionHealth
+from kubevnfm_clients.multicloud.suspension import Suspension, SuspensionRequest
 from kubevnfm_clients.multicloud.types import (
     LabelKey,
     Labels,
@@ -156,6 +157,7 @@ class CloudRegion(MultiCloudType):
     sriov_namespace: str
     other_connectivity: JsonObject = Field(alias=_CONNECTIVITY)
     """Its secrets are ``***``."""
+    suspended: Suspension | None = Field(default=None, exclude_if=lambda value: value is None)
     created_at: str
     updated_at: str
     revision: int = 0
@@ -200,6 +202,18 @@ class CloudRegions(Protocol):
 
     async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int) -> CloudRegion:
         """Verify other access data of the same cluster and use them. Raises NotFound, Unprocessable, Conflict."""
+        ...
+
+    async def suspend(self, owner: str, region: str, wanted: SuspensionRequest, *, by: str) -> Suspension:
+        """Suspend a region, or give another reason. Raises NotFound."""
+        ...
+
+    async def resume(self, owner: str, region: str) -> None:
+        """End the suspension. Raises NotFound if there is none."""
+        ...
+
+    async def suspensions(self) -> Mapping[str, Suspension]:
+        """Return the suspensions of all regions, by the id of the VIM."""
         ...
 
     async def delete(self, owner: str, region: str, *, if_revision: int) -> None:
@@ -256,6 +270,17 @@ class HttpCloudRegions:
         path, query = ("cloud-regions", owner, region, "kubeconfig"), {"revision": str(if_revision)}
         answer = await self._api.call("PUT", *path, body=self._sealed(access), query=query)
         return CloudRegion.model_validate(answer)
+
+    async def suspend(self, owner: str, region: str, wanted: SuspensionRequest, *, by: str) -> Suspension:
+        path, body = ("cloud-regions", owner, region, "suspension"), {**wanted.model_dump(), "by": by}
+        return Suspension.model_validate(await self._api.call("PUT", *path, body=body))
+
+    async def resume(self, owner: str, region: str) -> None:
+        await self._api.call("DELETE", "cloud-regions", owner, region, "suspension")
+
+    async def suspensions(self) -> Mapping[str, Suspension]:
+        answer = await self._api.call("GET", "region-suspensions")
+        return {vim_id: Suspension.model_validate(one) for vim_id, one in answer["suspensions"].items()}
 
     async def delete(self, owner: str, region: str, *, if_revision: int) -> None:
         await self._api.call("DELETE", "cloud-regions", owner, region, query={"revision": str(if_revision)})

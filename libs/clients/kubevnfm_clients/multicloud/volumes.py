@@ -14,6 +14,7 @@ from kubevnfm_kit.kubernetes_names import LABEL
 from pydantic import ConfigDict, Field
 
 from kubevnfm_clients.http import InternalApi
+from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_clients.multicloud.types import Labels, MultiCloudRequest, MultiCloudType, NamespaceName, Page
 
 AccessMode = Literal["ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany", "ReadOnlyMany"]
@@ -143,6 +144,8 @@ class PersistentVolume(MultiCloudType):
     source: JsonObject | None = None
     reclaim: Reclaim
     labels: dict[str, str] = Field(default_factory=dict)
+    suspended: Suspension | None = Field(default=None, exclude_if=lambda value: value is None)
+    """That of its region."""
     is_decided: bool = False
     """Whether waiting would not change the phase; not shown."""
     created_at: str

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from kubevnfm_clients.multicloud.regions import CloudRegion
+from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.errors import NotFound
@@ -18,6 +20,10 @@ class RegionDirectory(Protocol):
 
     async def get(self, owner: str, region: str) -> CloudRegion:
         """Return a region. Raises NotFound."""
+        ...
+
+    async def suspensions(self) -> Mapping[str, Suspension]:
+        """Return the suspensions of all regions, by the id of the VIM."""
         ...
 
 
@@ -38,3 +44,6 @@ class RegisteredRegions:
         if vim.vim_type != KUBERNETES:
             raise NotFound(f"VIM {cloud_region_id} is not a Kubernetes cluster")
         return Region(cloud_region_id)
+
+    async def suspensions(self) -> Mapping[str, Suspension]:
+        return await self._regions.suspensions()

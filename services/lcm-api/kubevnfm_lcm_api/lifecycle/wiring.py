@@ -31,6 +31,7 @@ from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import OrphanMarks
 from kubevnfm_lcm_api.lifecycle.core.ports import Grants, PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.progress import Progress
+from kubevnfm_lcm_api.lifecycle.core.suspension import RegionSuspensions, SuspendedRegions, Suspensions
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.http import routes
 from kubevnfm_lcm_api.lifecycle.http.context import LifecycleServices, OperationEvents
@@ -115,6 +116,7 @@ async def lifecycle_parts(
     packages: PackageCatalogue,
     vims: Vims,
     links: VirtualLinks,
+    suspended_regions: SuspendedRegions,
     node_logs: NodeLogs,
     operation_events: OperationEvents,
     drift_every_s: float,
@@ -128,19 +130,25 @@ async def lifecycle_parts(
     store, ring, clock = backends.store, backends.key_ring, backends.clock
     engine = Engine(store=store, outbox=outbox, ring=ring, clock=clock, grants=grants)
     instances = Instances(store=store, outbox=outbox, engine=engine, packages=packages, ring=ring, clock=clock)
-    acceptance = Acceptance(engine=engine, ring=ring, clock=clock, has_vnf_networks=has_vnf_networks)
+    of_regions = RegionSuspensions(suspended_regions)
+    suspensions = Suspensions(store=store, outbox=outbox, engine=engine, regions=of_regions, ring=ring, clock=clock)
+    acceptance = Acceptance(
+        engine=engine, ring=ring, clock=clock, has_vnf_networks=has_vnf_networks, suspensions=suspensions
+    )
     kinds = kinds_on(KindServices(packages, vims, links, clock, is_granted_outside=grants is not None))
     services = LifecycleServices(
         engine=engine,
         instances=instances,
-        requests=RequestServices(instances, engine, packages, VimEntries(vims), acceptance, kinds),
+        requests=RequestServices(instances, engine, packages, VimEntries(vims), acceptance, kinds, suspensions),
         progress=Progress(store),
         node_logs=node_logs,
         operation_events=operation_events,
         awaited_callbacks=AwaitedCallbacks(store, clock),
     )
     questions = Questions(backends.bus, clock, drift_every_s)
-    drift = DriftWatch(store=store, outbox=outbox, questions=questions, vims=vims, ring=ring, clock=clock)
+    drift = DriftWatch(
+        store=store, outbox=outbox, questions=questions, vims=vims, suspensions=of_regions, ring=ring, clock=clock
+    )
     machines = MachineWatch(store=store, questions=questions, ring=ring, clock=clock)
     rotations = Rotations(store=store, outbox=outbox, questions=questions, vims=vims, ring=ring, clock=clock)
     watches = {"deadlines": repeat(engine.fail_overdue, every_s=_DEADLINES_EVERY_S, after_s=_DEADLINES_EVERY_S)}

@@ -23,6 +23,7 @@ from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.context import api_root
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route, page_of
 from kubevnfm_lcm_api.multicloud.bodies import parsed, read
+from kubevnfm_lcm_api.multicloud.maintenance import suspension_tag
 from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
 from kubevnfm_lcm_api.multicloud.repeats import seed_of
@@ -157,7 +158,8 @@ def _answer(link: VirtualLink, status: int, headers: dict[str, str], *, referenc
 
 
 def _tag(link: VirtualLink) -> str:
-    return entity_tag(_VARIANT, link)
+    # That of its region changes without a write of the link.
+    return entity_tag(_VARIANT, link, *suspension_tag(link.suspended))
 
 
 def _shown(link: VirtualLink) -> JsonObject:

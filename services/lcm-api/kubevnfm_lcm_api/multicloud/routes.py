@@ -7,7 +7,7 @@ from aiohttp import web
 from kubevnfm_lcm_api.http.documents import DOCUMENTS
 from kubevnfm_lcm_api.http.routes import add_routes
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
-from kubevnfm_lcm_api.multicloud import inventory, links, regions, vnf_instances, volumes
+from kubevnfm_lcm_api.multicloud import inventory, links, maintenance, regions, vnf_instances, volumes
 from kubevnfm_lcm_api.multicloud.repeats import once_for_a_key
 from kubevnfm_lcm_api.multicloud.services import DOCUMENT, SERVICES, VNFS, MultiCloudServices
 
@@ -16,5 +16,12 @@ def add_to(app: web.Application, services: MultiCloudServices, vnfs: RequestServ
     """Add the multi-cloud API to an application; ``vnfs``: what operations of VNFs are accepted with."""
     app[SERVICES], app[VNFS] = services, vnfs
     app[DOCUMENTS].append(DOCUMENT)
-    described = [*vnf_instances.routes(), *regions.routes(), *links.routes(), *volumes.routes(), *inventory.routes()]
+    described = [
+        *vnf_instances.routes(),
+        *maintenance.routes(),
+        *regions.routes(),
+        *links.routes(),
+        *volumes.routes(),
+        *inventory.routes(),
+    ]
     add_routes(app, map(once_for_a_key, described))

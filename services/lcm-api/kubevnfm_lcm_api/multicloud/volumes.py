@@ -14,6 +14,7 @@ from kubevnfm_lcm_api.http.conditions import answer, check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.context import api_root
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route, page_of
 from kubevnfm_lcm_api.multicloud.bodies import read
+from kubevnfm_lcm_api.multicloud.maintenance import suspension_tag
 from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
 from kubevnfm_lcm_api.multicloud.services import PREFIX, services
@@ -86,7 +87,7 @@ async def _volume(request: web.Request) -> PersistentVolume:
 
 def _tag(volume: PersistentVolume) -> str:
     # The phase is read from the region, so it changes without a write of the document.
-    return entity_tag(_VARIANT, volume, volume.phase, volume.phase_detail)
+    return entity_tag(_VARIANT, volume, volume.phase, volume.phase_detail, *suspension_tag(volume.suspended))
 
 
 def _shown(volume: PersistentVolume) -> JsonObject:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_bus.port import Again, Delivery
+from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_events import Envelope
 from kubevnfm_events.objects import (
     DriftedObject,
@@ -232,3 +233,31 @@ async def test_findings_wait_for_the_database(watched: Watched, monkeypatch: pyt
     finding = ObjectsFinding(vnf_instance_id=instance_id, revision=1, drift=drifted(web="missing"), reason="x")
     envelope = Envelope(data=ObjectsCompared(findings=(finding,)), source="/kubevnfm/twin")
     assert isinstance(await watched.watch.record_findings(Delivery(envelope, deliveries=1)), Again)
+
+
+async def test_drift_is_silent_while_its_instance_or_region_is_suspended(watched: Watched) -> None:
+    """MC-139: it is published once when that has ended."""
+    world, instance_id = watched.world, await cnf(watched)
+    (command,) = await watched.object_questions()
+    (asked,) = command.expected
+    path = f"/multicloud/v1/vnf_instances/{instance_id}/suspension"
+    (await world.call("PUT", path, {"reason": "new disks"})).must(200)
+    world.twins.commands.clear()
+    assert await watched.object_questions() == []
+    drift = drifted(web_pages="missing")
+    late = ObjectsFinding(vnf_instance_id=instance_id, revision=asked.revision, drift=drift, reason="one")
+    await watched.publish(ObjectsCompared(findings=(late,)))
+    (await world.call("DELETE", path)).must(204)
+
+    suspension = Suspension(by="ann", since="2026-11-26T10:00:00.000Z", reason="new switches", scope="region")
+    (command,) = await watched.object_questions()
+    world.regions.suspended["k8s"] = suspension
+    world.twins.commands.clear()
+    assert await watched.object_questions() == []
+    late = late.model_copy(update={"revision": command.expected[0].revision})
+    await watched.publish(ObjectsCompared(findings=(late,)))
+    assert (await watched.shown(instance_id), watched.events) == (None, [])
+    world.regions.suspended.clear()
+    await watched.find_objects(drift, "one")
+    assert await watched.shown(instance_id) is not None
+    assert [each.state for each in watched.events] == ["INCOMPLETE"]

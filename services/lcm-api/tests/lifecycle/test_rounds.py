@@ -11,6 +11,7 @@ from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
 from kubevnfm_lcm_api.lifecycle.core.idle_instances import Questions
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION
+from kubevnfm_lcm_api.lifecycle.core.suspension import RegionSuspensions
 from kubevnfm_lcm_api.lifecycle.wiring import INDEXES
 from kubevnfm_lcm_api.lifecycle.workloads.machine_watch import MachineWatch
 from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Op, Query, Stored
@@ -61,6 +62,7 @@ async def test_no_query_of_a_round_grows_with_the_number_of_instances(tmp_path: 
             outbox=Outbox(store, relay, RING),
             questions=questions,
             vims=vims,
+            suspensions=RegionSuspensions(world.regions),
             ring=RING,
             clock=clock,
         )

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_lab.kubernetes.cluster import LabCluster
+from kubevnfm_lab.kubernetes.objects import Key
 from kubevnfm_lcm_api.multicloud.idempotency import COLLECTION
 from kubevnfm_store.query import Query
 from worlds.lcm_world import Answer
@@ -98,6 +100,48 @@ async def test_lists_have_pages_and_filters(gateway: LinkGateway) -> None:
     assert len((await gateway.call("GET", f"{LINKS}?cloud_region_id=op/one")).must(200).json) == 3
     (await gateway.call("GET", f"{LINKS}?limit=0")).problem(400)
     (await gateway.call("GET", f"{LINKS}?colour=red")).problem(400)
+
+
+async def test_nothing_is_written_in_a_suspended_region(gateway: LinkGateway, cluster: LabCluster) -> None:
+    """MC-139: users are counted, what needs other objects is refused, and drift is silent until the region is resumed."""
+    made = (await gateway.create(namespaces=["default"])).must(201)
+    one = f"{LINKS}/{made.json['id']}"
+    suspension = Suspension(by="ann", since="2026-11-26T10:00:00.000Z", reason="new switches", scope="region")
+    gateway.world.suspended["vim"] = suspension
+    seen = (await gateway.call("GET", one)).must(200)
+    assert seen.json["suspended"] == suspension.model_dump()
+    assert seen.headers["ETag"] != made.headers["ETag"]
+    assert (await gateway.call("GET", LINKS)).must(200).json == [seen.json]
+
+    nads = cluster.table.by_name("network-attachment-definitions.k8s.cni.cncf.io")
+    assert nads is not None
+    cluster.registry.delete(nads, Key("default", "net"))
+    await gateway.world.work.look_at_all()
+    refused = [
+        await gateway.create(name="new"),
+        await gateway.call("PUT", f"{one}/references/x", {"namespaces": ["kubevnfm"]}),
+        await gateway.call("DELETE", one),
+        await gateway.call("DELETE", f"{one}?reference=so"),
+    ]
+    for answer in refused:
+        problem = answer.problem(409)
+        assert problem["type"] == "suspended"
+        assert "2026-11-26T10:00:00.000Z by ann: new switches" in problem["detail"]
+    assert (await gateway.create(reference="other")).must(200).json["use_count"] == 2
+    held = (await gateway.call("PUT", f"{one}/references/third", {"namespaces": ["default"]})).must(200).json
+    assert (held["use_count"], held["status"]) == (3, "READY")
+    (await gateway.call("DELETE", f"{one}/references/other")).must(200)
+    # An operation that ran before ends: its objects follow later.
+    assert (await gateway.world.links.hold(made.json["id"], "vnf:1", ["kubevnfm"])).status == "READY"
+    await gateway.world.work.bring_all()
+    assert cluster.store.get(nads.store_name, Key("default", "net")) is None
+    assert [event.status for event in gateway.world.events if event.status == "DEGRADED"] == []
+
+    gateway.world.suspended.clear()
+    await gateway.world.work.bring_all()
+    await gateway.world.work.look_at_all()
+    left = (await gateway.call("GET", one)).must(200).json
+    assert ("suspended" in left, left["use_count"]) == (False, 3)
 
 
 _V4 = {"ipv4Subnets": [{"name": "s", "subnet": "10.1.0.0/24"}]}

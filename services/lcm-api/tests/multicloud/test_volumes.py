@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_clients.multicloud.volumes import VolumeUse
 from kubevnfm_kit.errors import BeingRemoved, InUse, NotFound
 from worlds.lcm_world import Answer
@@ -67,6 +68,26 @@ def pointers(answer: Answer) -> list[str]:
 
 def use(world: VolumeWorld, name: str = "data") -> VolumeUse:
     return VolumeUse(namespace=world.ground.namespace, claim_name=name)
+
+
+async def test_nothing_is_written_in_a_suspended_region(world: VolumeWorld) -> None:
+    """MC-139."""
+    made = (await world.create()).must(201)
+    one = f"{VOLUMES}/{made.json['id']}"
+    suspension = Suspension(by="ann", since="2026-11-26T10:00:00.000Z", reason="new disks", scope="region")
+    world.ground.suspended["vim"] = suspension
+    seen = (await world.call("GET", one)).must(200)
+    assert seen.json == {**made.json, "suspended": suspension.model_dump()}
+    assert seen.headers["ETag"] != made.headers["ETag"]
+    assert (await world.call("GET", VOLUMES)).must(200).json == [seen.json]
+    patch = {"labels": {"tier": "gold"}}
+    refused = [await world.create(name="new"), await world.call("PATCH", one, patch), await world.call("DELETE", one)]
+    for answer in refused:
+        assert answer.problem(409)["type"] == "suspended"
+    assert (await world.create()).must(200).json["updated_at"] == made.json["updated_at"]
+    world.ground.suspended.clear()
+    assert (await world.call("GET", one)).must(200).json == made.json
+    (await world.call("DELETE", one)).must(200)
 
 
 async def test_a_volume_is_created_listed_shown_and_deleted(world: VolumeWorld) -> None:

@@ -7,16 +7,18 @@ from typing import TypeVar
 
 from aiohttp import web
 from kubevnfm_clients.multicloud.regions import CloudRegion, Kubeconfig, ObjectsWanted, RegionPatch, RegionRequest
+from kubevnfm_clients.multicloud.suspension import SuspensionRequest
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_vim_registry.region_reading import RegionReading
+from kubevnfm_vim_registry.region_suspensions import RegionSuspensions
 from kubevnfm_vim_registry.regions import Regions
 
 K = TypeVar("K", bound=Kubeconfig)
 
 
-def region_routes(regions: Regions, reading: RegionReading) -> web.RouteTableDef:
+def region_routes(regions: Regions, reading: RegionReading, suspensions: RegionSuspensions) -> web.RouteTableDef:
     """Return the routes of cloud regions."""
     routes = web.RouteTableDef()
     many = "/internal/v1/cloud-regions"
@@ -71,6 +73,22 @@ def region_routes(regions: Regions, reading: RegionReading) -> web.RouteTableDef
         access = await _read(request, Kubeconfig)
         changed = await regions.rotate(*_key(request), access, if_revision=int(request.query["revision"]))
         return web.json_response(_document(changed))
+
+    @routes.put(f"{one}/suspension")
+    async def suspend(request: web.Request) -> web.Response:
+        body = read_foreign(await request.read())
+        wanted, by = SuspensionRequest(reason=body["reason"]), str(body["by"])
+        return web.json_response((await suspensions.suspend(*_key(request), wanted, by=by)).model_dump(mode="json"))
+
+    @routes.delete(f"{one}/suspension")
+    async def resume(request: web.Request) -> web.Response:
+        await suspensions.resume(*_key(request))
+        return web.Response(status=204)
+
+    @routes.get("/internal/v1/region-suspensions")
+    async def find_suspensions(request: web.Request) -> web.Response:
+        found = await suspensions.all()
+        return web.json_response({"suspensions": {vim_id: one.model_dump() for vim_id, one in found.items()}})
 
     @routes.delete(one)
     async def delete(request: web.Request) -> web.Response:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubevnfm_clients.multicloud.regions import RegionAuth
+from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_kit.clock import rfc3339
 from kubevnfm_secrets import SecretParams
 from pydantic import BaseModel, ConfigDict, Field
@@ -41,8 +42,11 @@ class RegionFacts(BaseModel):
     """The permissions that the user of the kubeconfig lacks, although some resources of the API need them."""
     not_after: str | None = None
     """When the first part of the access data expires; None: nothing says when."""
+    suspended: Suspension | None = None
 
 
+SUSPENDED_SINCE: Final = "region/suspended/since"
+"""The path in the document, which few regions have."""
 FOUND: Final = ("auth", "cluster_uid", "capabilities", "missing_permissions", "not_after")
 """The attributes that the cluster and its access data decide."""
 

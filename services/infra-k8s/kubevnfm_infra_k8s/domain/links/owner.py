@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from kubevnfm_clients.multicloud.links import CreatedLink, LinkRequest, VirtualLink
+from kubevnfm_clients.multicloud.links import VNF_REFERENCE, CreatedLink, LinkRequest, VirtualLink
 from kubevnfm_clients.multicloud.networks import AttachRequest
+from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events import VimConnection
 from kubevnfm_events.objects import NetworkAttachment
 from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_kit.errors import BeingRemoved, Conflict, InUse, NotFound, Unprocessable
+from kubevnfm_kit.errors import BeingRemoved, Conflict, InUse, NotFound, OutsideUnavailable, Unprocessable
 from kubevnfm_kit.ids import new_id
 from kubevnfm_store.port import AlreadyExists
 from kubevnfm_store.races import repeat_lost_writes
@@ -76,17 +78,17 @@ class VirtualLinks:
         link, is_new = await self._created(wanted, spec, region, reference)
         self.work.wake(link.id)
         present = await self.work.decided(link.id, within_s=wait_s)
-        return CreatedLink(link=(present or link).shown(), reference=reference, is_new=is_new)
+        return CreatedLink(link=await self._shown(present or link), reference=reference, is_new=is_new)
 
     async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[VirtualLink]:
         found = await self.records.page(filters, limit=limit + 1, after=after)
-        shown = [link.shown() for link in found[:limit]]
+        shown = await self._all_shown(found[:limit])
         return Page(shown, shown[-1].id if len(found) > limit else None)
 
     async def get(self, link_id: str, *, wait_s: float = 0.0) -> VirtualLink:
         if wait_s:
             await self.work.decided(link_id, within_s=wait_s)
-        return (await self._link(link_id)).shown()
+        return await self._shown(await self._link(link_id))
 
     async def attach(self, asked: AttachRequest) -> tuple[NetworkAttachment, ...]:
         """Return the interfaces of an instance with what its pods need to know of the links; nothing is taken.
@@ -121,7 +123,7 @@ class VirtualLinks:
         link = await self._taken(link_id, reference, namespaces, addresses)
         self.work.wake(link_id)
         present = await self.work.decided(link_id, within_s=wait_s)
-        return (present or link).shown()
+        return await self._shown(present or link)
 
     async def release(
         self, link_id: str, reference: str | None, *, wait_s: float = 0.0, if_revision: int | None = None
@@ -135,8 +137,8 @@ class VirtualLinks:
         # A caller waits for the end of a removal only: what is left of a link is its other users' business.
         if link.is_removed:
             present = await self.work.decided(link_id, within_s=wait_s)
-            return None if present is None else present.shown()
-        return link.shown()
+            return None if present is None else await self._shown(present)
+        return await self._shown(link)
 
     async def _link(self, link_id: str) -> Link:
         link = await self.records.get(link_id)
@@ -148,6 +150,9 @@ class VirtualLinks:
         """Return the link of this name with the reference, and whether it is new."""
         there = await self.records.named(region.vim_id, wanted.name)
         if there is None:
+            suspension = (await self.regions.suspensions()).get(region.vim_id)
+            if suspension is not None:
+                raise suspension.refusal(f"cloud region {wanted.cloud_region_id}")
             await self._check(wanted, spec, region)
             # Two creations at once must not both find a subnet free.
             async with self.turns.held(f"region/{region.vim_id}", within_s=_TURN_S):
@@ -182,6 +187,30 @@ class VirtualLinks:
             async with self.clusters.cluster(await self.vims.connection(VimConnection(vim_id=vim_id))) as cluster:
                 await check_primary(cluster, namespaces)
 
+    async def _permitted(self, link: Link, changed: Link, reference: str | None) -> Link:
+        """Return the link as it may be written. In a suspended region users are counted; what needs other objects is refused.
+
+        An operation of a VNF was accepted before: its users are stored, and the objects follow when the region is resumed.
+        """
+        suspension = (await self.regions.suspensions()).get(link.vim_id)
+        if suspension is None or (reference or "").startswith(VNF_REFERENCE):
+            return changed
+        counted = link.counted_only(changed)
+        if counted is None:
+            raise suspension.refusal(f"cloud region {link.cloud_region_id}")
+        return counted
+
+    async def _shown(self, link: Link) -> VirtualLink:
+        (shown,) = await self._all_shown([link])
+        return shown
+
+    async def _all_shown(self, links: Sequence[Link]) -> list[VirtualLink]:
+        suspensions: Mapping[str, Suspension] = {}
+        # The documents of this service can be read while vim-registry is away.
+        with suppress(OutsideUnavailable):
+            suspensions = await self.regions.suspensions()
+        return [link.shown().model_copy(update={"suspended": suspensions.get(link.vim_id)}) for link in links]
+
     @repeat_lost_writes
     async def _taken(
         self, link_id: str, reference: str, namespaces: Sequence[str] | None, addresses: Sequence[str] = ()
@@ -197,7 +226,7 @@ class VirtualLinks:
                 raise Conflict(f"{address} of virtual link {link.name} is in use by {holder}")
         changed = link.with_holder(reference, wanted, addresses=addresses, now=rfc3339(self.clock.now()))
         check_namespaces(link.read_spec(), changed.namespaces)
-        return await self._write(changed)
+        return await self._write(await self._permitted(link, changed, reference))
 
     @repeat_lost_writes
     async def _given_back(self, link_id: str, reference: str | None, if_revision: int | None) -> Link:
@@ -210,10 +239,11 @@ class VirtualLinks:
         if reference is None:
             if set(link.references) - {link.creator}:
                 raise InUse(f"virtual link {link.name} is in use", link.references)
-            return await self._write(link.removing(now))
+            return await self._write(await self._permitted(link, link.removing(now), None))
         if reference not in link.references:
             raise NotFound(f"{reference} does not hold virtual link {link.name}")
-        return await self._write(link.without_holder(reference, now=now))
+        changed = link.without_holder(reference, now=now)
+        return await self._write(await self._permitted(link, changed, reference))
 
     async def _write(self, link: Link) -> Link:
         return await self.records.replace(link.model_copy(update={"updated_at": rfc3339(self.clock.now())}))

@@ -177,6 +177,12 @@ class Link(_Model):
             return changed.removing(now)
         return changed.asked_again(now) if changed.namespaces != self.namespaces else changed
 
+    def counted_only(self, changed: Link) -> Link | None:
+        """Return the link with the users of a changed one and no other change; None if that would need other objects."""
+        if changed.is_removed or changed.namespaces != self.namespaces:
+            return None
+        return self.model_copy(update={"holders": changed.holders})
+
     def removing(self, now: str) -> Link:
         """Return the link as it is while its objects are deleted."""
         return self.asked_again(now).model_copy(update={"status": "REMOVING", "status_detail": "", "holders": ()})

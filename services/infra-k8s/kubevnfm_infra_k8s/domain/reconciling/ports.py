@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
+from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_kit.errors import OutsideUnavailable
 
 D = TypeVar("D", bound="Document")
@@ -112,4 +113,8 @@ class Regions(Protocol):
 
     async def region(self, cloud_region_id: str) -> Region:
         """Return what documents need to know of a region. Raises NotFound, OutsideUnavailable."""
+        ...
+
+    async def suspensions(self) -> Mapping[str, Suspension]:
+        """Return those of all regions, by the id of the VIM: nothing is changed there. Raises OutsideUnavailable."""
         ...

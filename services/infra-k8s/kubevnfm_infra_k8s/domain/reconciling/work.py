@@ -23,7 +23,7 @@ from kubevnfm_infra_k8s.domain.concurrency import each_of, is_set
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ClusterUnavailable, ObjectRefused, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters
 from kubevnfm_infra_k8s.domain.reconciling.news import NotYet, Watched, version_of
-from kubevnfm_infra_k8s.domain.reconciling.ports import D, Documents, Passes, Turns, TurnTaken
+from kubevnfm_infra_k8s.domain.reconciling.ports import D, Documents, Passes, Regions, Turns, TurnTaken
 
 log = structlog.get_logger()
 
@@ -49,6 +49,7 @@ class ReconcilingWork(Generic[D]):
     """The kind, such as ``link``: in stored names of turns, and in what is logged."""
     records: Documents[D]
     turns: Turns
+    regions: Regions
     vims: VimDirectory
     clusters: Clusters
     passes: Callable[[Cluster], Passes[D]]
@@ -179,6 +180,9 @@ class ReconcilingWork(Generic[D]):
                 waiting.set()
 
     async def _pass(self, document: D) -> None:
+        # Neither objects nor documents change meanwhile. The first round after it looks at everything.
+        if document.vim_id in await self.regions.suspensions():
+            return
         try:
             vim = await self.vims.connection(VimConnection(vim_id=document.vim_id))
         except NotFound:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from kubevnfm_clients.multicloud.links import is_reference
+from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_clients.multicloud.volumes import (
     Claim,
@@ -92,29 +93,30 @@ class PersistentVolumes:
         )
         check_permitted([("namespace", new.place)], region)
         volume, is_new = await self._created(wanted, new)
-        return CreatedVolume((await self._worked_on(volume, wait_s) or volume).shown(), is_new)
+        return CreatedVolume(await self._shown(await self._worked_on(volume, wait_s) or volume), is_new)
 
     async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[PersistentVolume]:
         found = await self.records.page(filters, limit=limit + 1, after=after)
-        shown = [volume.shown() for volume in found[:limit]]
+        shown = await self._all_shown(found[:limit])
         return Page(shown, shown[-1].id if len(found) > limit else None)
 
     async def get(self, volume_id: str) -> PersistentVolume:
         """Return a volume with the phase that its PersistentVolume has now, if the region answers."""
         volume = await self._volume(volume_id)
         if not volume.is_settled or not volume.pv:
-            return volume.shown()
+            return await self._shown(volume)
         with suppress(OutsideUnavailable, AccessRefused, ObjectRefused, NotFound):
             async with self.clusters.cluster(await self._vim(volume)) as cluster:
                 phase, detail = await shown(cluster, volume)
             volume = volume.model_copy(update={"phase": phase, "phase_detail": detail})
-        return volume.shown()
+        return await self._shown(volume)
 
     async def change(self, volume_id: str, patch: VolumePatch, *, if_revision: int, wait_s: float) -> PersistentVolume:
         volume = await self._volume(volume_id)
         if volume.is_removed:
             raise BeingRemoved(f"persistent volume {volume.name} is being removed")
         check_labels(patch.labels or {})
+        await self._check_not_suspended(volume)
         if patch.size is not None and check_growth(volume, patch.size):
             async with self.clusters.cluster(await self._vim(volume)) as cluster:
                 await check_expansion(cluster, str(volume.storage_class))
@@ -123,7 +125,7 @@ class PersistentVolumes:
         update = {**given, "former_labels": tuple(sorted(former)), "revision": if_revision}
         changed = volume.model_copy(update=update)
         written = await self._write_or_conflict(changed.asked_again(rfc3339(self.clock.now())))
-        return (await self._worked_on(written, wait_s) or written).shown()
+        return await self._shown(await self._worked_on(written, wait_s) or written)
 
     async def delete(self, volume_id: str, *, if_revision: int | None, wait_s: float) -> RemovedVolume:
         is_lost = await self._is_lost(await self._volume(volume_id))
@@ -162,6 +164,23 @@ class PersistentVolumes:
         self.work.wake(volume.id)
         return await self.work.decided(volume.id, within_s=wait_s)
 
+    async def _check_not_suspended(self, volume: Volume) -> None:
+        """Raise Suspended if the region of a volume is suspended."""
+        suspension = (await self.regions.suspensions()).get(volume.vim_id)
+        if suspension is not None:
+            raise suspension.refusal(f"cloud region {volume.cloud_region_id}")
+
+    async def _shown(self, volume: Volume) -> PersistentVolume:
+        (shown,) = await self._all_shown([volume])
+        return shown
+
+    async def _all_shown(self, volumes: Sequence[Volume]) -> list[PersistentVolume]:
+        suspensions: Mapping[str, Suspension] = {}
+        # The documents of this service can be read while vim-registry is away.
+        with suppress(OutsideUnavailable):
+            suspensions = await self.regions.suspensions()
+        return [volume.shown().model_copy(update={"suspended": suspensions.get(volume.vim_id)}) for volume in volumes]
+
     async def _volume(self, volume_id: str) -> Volume:
         volume = await self.records.get(volume_id)
         if volume is None:
@@ -172,6 +191,7 @@ class PersistentVolumes:
         """Return the volume of this name, and whether it is new."""
         there = await self.records.named(new.vim_id, new.name)
         if there is None:
+            await self._check_not_suspended(new)
             vim = await self._vim(new)
             async with self.clusters.cluster(vim) as cluster:
                 check_policy(wanted, self.policies.for_cluster(vim, cluster.endpoint))
@@ -187,7 +207,9 @@ class PersistentVolumes:
             raise ConflictingInput(
                 "name", f"persistent volume {there.name} ({there.id}) exists and differs in {', '.join(differing)}"
             )
-        return await self._repaired(there.id), False
+        # In a suspended region nothing is repaired.
+        is_suspended = there.vim_id in await self.regions.suspensions()
+        return (there if is_suspended else await self._repaired(there.id)), False
 
     @repeat_lost_writes
     async def _repaired(self, volume_id: str) -> Volume:
@@ -231,6 +253,7 @@ class PersistentVolumes:
             return volume
         if volume.uses:
             raise InUse(f"persistent volume {volume.name} is in use", volume.holders)
+        await self._check_not_suspended(volume)
         removed = volume.asked_again(rfc3339(self.clock.now()))
         # No provisioner deletes data whose PersistentVolume is gone: the answer must not say that they are deleted.
         reclaim = "Retain" if is_lost else volume.reclaim

@@ -25,14 +25,17 @@ from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import variable_names
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
+from kubevnfm_lcm_api.lifecycle.core.suspension import Suspensions
 
 
 class Acceptance:
     """Turns the draft of an operation into an accepted occurrence."""
 
-    def __init__(self, *, engine: Engine, ring: KeyRing, clock: Clock, has_vnf_networks: bool) -> None:
+    def __init__(
+        self, *, engine: Engine, ring: KeyRing, clock: Clock, has_vnf_networks: bool, suspensions: Suspensions
+    ) -> None:
         """``has_vnf_networks``: whether the setting ``vnf_networks`` names any."""
-        self._engine, self._ring, self._clock = engine, ring, clock
+        self._engine, self._ring, self._clock, self._suspensions = engine, ring, clock, suspensions
         self._has_vnf_networks = has_vnf_networks
 
     async def accept(
@@ -54,7 +57,7 @@ class Acceptance:
         ``secret_names`` are those that the package of the operation marks, if the instance may not have them yet.
         ``state`` is PROCESSING for an operation that needs no grant.
         Raises Conflict if the instance was changed or claimed meanwhile, or if the operation would take away what other
-        instances use, or would use what another operation takes away; Unprocessable as `check_networks`.
+        instances use, or would use what another operation takes away; Suspended; Unprocessable as `check_networks`.
         """
         found, claims = await self._occurrence(record, operation, draft, asked, flavour, secret_names, state)
         await self._engine.accept(stored, found, claims)
@@ -86,6 +89,7 @@ class Acceptance:
         state: OperationState,
     ) -> tuple[OccurrenceRecord, dict[str, Any]]:
         """Return the occurrence, and the further fields of the instance that are true from its claim on."""
+        await self._suspensions.check(record, _vim_ids(record, draft))
         refusal = await self._engine.refusal(draft)
         if refusal is not None:
             raise refusal
@@ -119,6 +123,13 @@ class Acceptance:
         return occurrence, _claims(record, draft, names)
 
 
+def _vim_ids(record: InstanceRecord, draft: Draft) -> list[str]:
+    """Return the registered VIMs on which the instance has, or may get, resources."""
+    used = [use.ids for use in draft.begins_use if use.kind == "cluster"]
+    own = (draft.vim_id,) if draft.vim_id is not None else ()
+    return list(dict.fromkeys([*record.internals.vim_ids, *chain(*used), *own]))
+
+
 def _claims(record: InstanceRecord, draft: Draft, names: Collection[str]) -> dict[str, Any]:
     """Return the further fields of the instance that are true from the claim on; ``names``: of its secrets."""
     claims: dict[str, Any] = {PATHS[use.kind].users: list(use.ids) for use in draft.begins_use if use.kind != "cluster"}
@@ -131,9 +142,7 @@ def _claims(record: InstanceRecord, draft: Draft, names: Collection[str]) -> dic
         # From now on the new package is in use and cannot be deleted.
         claims["internal/dstVnfdId"] = draft.dst_vnfd_id
     # In the same write as the claim: from then on vim-registry refuses to delete the VIM.
-    used = [use.ids for use in draft.begins_use if use.kind == "cluster"]
-    own = (draft.vim_id,) if draft.vim_id is not None else ()
-    vim_ids = list(dict.fromkeys([*record.internals.vim_ids, *chain(*used), *own]))
+    vim_ids = _vim_ids(record, draft)
     if len(vim_ids) > len(record.internals.vim_ids):
         # In addition to the earlier VIMs: the remains of a failed instantiate are on those until they are removed.
         claims[PATHS["cluster"].users] = vim_ids

@@ -17,6 +17,7 @@ from kubevnfm_events import VimConnection
 from kubevnfm_events.objects import CompareObjects, ExpectedObjects, ObjectsCompared, ObjectsFinding
 from kubevnfm_events.stacks import CompareStacks, ExpectedStack, StackDrift, StackFinding, StacksCompared
 from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.errors import OutsideUnavailable
 from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.vim import VimConnectionInfo
 from kubevnfm_store.port import DocumentStore, RevisionConflict, StoreUnavailable
@@ -27,6 +28,7 @@ from kubevnfm_lcm_api.lifecycle.core.drift import Drift, drift_events, drift_of,
 from kubevnfm_lcm_api.lifecycle.core.idle_instances import ByVim, Questions, idle_instances
 from kubevnfm_lcm_api.lifecycle.core.instance import COLLECTION, ON_UNREGISTERED_VIM, InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.released import upgraded_internals
+from kubevnfm_lcm_api.lifecycle.core.suspension import KEY, RegionSuspensions
 
 log = structlog.get_logger()
 
@@ -54,15 +56,19 @@ class DriftWatch:
         outbox: Outbox,
         questions: Questions,
         vims: Vims,
+        suspensions: RegionSuspensions,
         ring: KeyRing,
         clock: Clock,
     ) -> None:
         self._store, self._outbox, self._questions = store, outbox, questions
-        self._vims, self._ring, self._clock = vims, ring, clock
+        self._vims, self._suspensions, self._ring, self._clock = vims, suspensions, ring, clock
 
     async def look(self) -> None:
         """Ask once for each VIM that answers. Raises StoreUnavailable, OutsideUnavailable."""
+        suspended = await self._suspensions.all()
         for vim in await self._vims.list({"status": ["ACTIVE"]}):
+            if str(vim["id"]) in suspended:
+                continue
             await self._ask(Compare("internal/vimIds", Op.EQ, [str(vim["id"])]), str(vim["id"]))
         # Requests may bring the access data of a VIM that is not registered.
         await self._ask(Exists(ON_UNREGISTERED_VIM), None)
@@ -74,7 +80,7 @@ class DriftWatch:
         try:
             for finding in compared.findings:
                 await self._record(finding)
-        except StoreUnavailable as error:
+        except (StoreUnavailable, OutsideUnavailable) as error:
             log.warning("drift_not_recorded", reason=str(error))
             return Again(_STORE_PAUSE_S)
         return Ack()
@@ -85,6 +91,9 @@ class DriftWatch:
         if stored is None or stored.revision != finding.revision:
             return
         before, now = InstanceRecord.from_document(stored.body), rfc3339(self._clock.now())
+        # Suspended since the question; a suspended instance is of another revision, or was not asked about.
+        if not (await self._suspensions.all()).keys().isdisjoint(before.internals.vim_ids):
+            return
         after = found(before, finding.drift, finding.reason, now).model_copy(update={"updated_at": now})
         try:
             await self._outbox.replace(
@@ -103,6 +112,8 @@ class DriftWatch:
         stacks, objects = ByVim[ExpectedStack](_MOST_STACKS), ByVim[ExpectedObjects](_MOST_CNFS)
         # The large attributes are left out.
         async for stored in idle_instances(self._store, which, page_size=_PAGE, exclude=_NOT_READ):
+            if KEY in (stored.body.get("metadata") or {}):
+                continue
             connection, expected = _expected(stored)
             if connection is None or (vim_id is not None and connection.vim_id != vim_id):
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aiohttp import web
+from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_events import ApiVersion
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_sol.lcm import CreateVnfRequest, VnfInstance
@@ -14,6 +15,7 @@ from kubevnfm_lcm_api.http.context import api_root
 from kubevnfm_lcm_api.http.listing import PARAMETERS, list_page
 from kubevnfm_lcm_api.http.routes import DELETED, Answer, Route, page_of
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
+from kubevnfm_lcm_api.lifecycle.core.suspension import KEY
 from kubevnfm_lcm_api.lifecycle.http.context import api_version, services
 from kubevnfm_lcm_api.lifecycle.http.render import instance_view
 from kubevnfm_lcm_api.lifecycle.http.shapes import INSTANCES
@@ -31,8 +33,8 @@ async def create(request: web.Request) -> web.Response:
 async def list_all(request: web.Request) -> web.StreamResponse:
     version, root = api_version(request), api_root(request)
 
-    def view(document: JsonMapping) -> JsonObject:
-        return instance_view(document, version, root)
+    async def view(document: JsonMapping) -> JsonObject:
+        return _with_suspension(instance_view(document, version, root), await _suspension(request, document))
 
     return await list_page(request, instances.COLLECTION, INSTANCES[version], view)
 
@@ -40,16 +42,34 @@ async def list_all(request: web.Request) -> web.StreamResponse:
 async def show(request: web.Request) -> web.Response:
     version = api_version(request)
     stored = await services(request).instances.get(request.match_info["id"])
-    view = instance_view(stored.body, version, api_root(request))
-    return answer(request, view, entity_tag(version, stored), stored.body["updatedAt"])
+    suspension = await _suspension(request, stored.body)
+    view = _with_suspension(instance_view(stored.body, version, api_root(request)), suspension)
+    # That of its region changes without a write of the instance.
+    more = () if suspension is None else (suspension.model_dump_json(),)
+    return answer(request, view, entity_tag(version, stored, *more), stored.body["updatedAt"])
 
 
 async def delete(request: web.Request) -> web.Response:
     def as_seen(stored: Stored) -> None:
         check_unchanged(request, entity_tag(api_version(request), stored), stored.body["updatedAt"])
 
+    # The remains of a failed instantiation are deleted with it.
+    await services(request).requests.suspensions.check_instance(request.match_info["id"])
     await services(request).instances.delete(request.match_info["id"], check=as_seen)
     return web.Response(status=204)
+
+
+async def _suspension(request: web.Request, document: JsonMapping) -> Suspension | None:
+    # Lists do not read the internals.
+    connections = (document.get("vimConnectionInfo") or {}).values()
+    vim_ids = [str(each["vimId"]) for each in connections if each.get("vimId")]
+    return await services(request).requests.suspensions.shown(document.get("metadata") or {}, vim_ids)
+
+
+def _with_suspension(view: JsonObject, suspension: Suspension | None) -> JsonObject:
+    if suspension is not None:
+        view["metadata"] = {**view.get("metadata", {}), KEY: suspension.model_dump(mode="json")}
+    return view
 
 
 def routes(version: ApiVersion) -> list[Route]:

@@ -47,12 +47,14 @@ async def show(request: web.Request) -> web.Response:
 
 async def retry(request: web.Request) -> web.Response:
     """POST .../retry: 202. SOL003 has no body; ours may ask to remove finalizers (capi.md CR-109)."""
+    await services(request).requests.suspensions.check_occurrence(request.match_info["id"])
     force = retried_with(await read_json(request, is_required=False))
     await services(request).engine.retry(request.match_info["id"], change=removing_finalizers if force else None)
     return accepted(request, request.match_info["id"])
 
 
 async def rollback(request: web.Request) -> web.Response:
+    await services(request).requests.suspensions.check_occurrence(request.match_info["id"])
     await services(request).engine.rollback(request.match_info["id"])
     return accepted(request, request.match_info["id"])
 

@@ -17,6 +17,7 @@ from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.kind import HEAL, TaskUnsupported, UnderChange, VnfKind
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.suspension import Suspensions
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 
 
@@ -30,6 +31,7 @@ class RequestServices:
     vim_entries: VimEntries
     acceptance: Acceptance
     kinds: Sequence[VnfKind]
+    suspensions: Suspensions
 
     async def read(self, instance_id: str) -> tuple[Stored, InstanceRecord]:
         """Return the instance. Raises NotFound."""
