@@ -1,6 +1,7 @@
 """``make bench``: prints each figure with its spread and its goal (for two cores; the lab runs in its own process).
 
 python tests/bench [--wiring single|six|both|none] [--instances 50000] [--everyday-seconds 60] [--install-seconds 15]
+                   [--inventory-pods 50000]
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from callbacks import subscriber  # noqa: E402
 from cluster_load import clusters  # noqa: E402
 from crowd import crowd  # noqa: E402
 from figures import Figure, say  # noqa: E402
+from inventory import INVENTORY_CHANGES, inventory  # noqa: E402
 from load import INSTANCES, Load, body, rate  # noqa: E402
 from objects import is_possible, objects  # noqa: E402
 from real.real_kubernetes import RealKubernetes  # noqa: E402
@@ -213,11 +215,16 @@ def main() -> None:
     parser.add_argument("--everyday-seconds", type=float, default=60.0, help="16 clients among them; 0: not at all")
     parser.add_argument("--install-seconds", type=float, default=15.0, help="simulated kubeadm time; 0: no clusters")
     parser.add_argument("--workload-clusters", type=int, default=100, help="built at once, in six processes; 0: none")
+    parser.add_argument("--inventory-pods", type=int, default=50_000, help="pods of a region that is watched; 0: none")
     parser.add_argument("--samples", type=Path, default=Path(".run/samples"))
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM must stop the started processes too
     wirings = {"both": ("single", "six"), "none": ()}.get(arguments.wiring, (arguments.wiring,))
     met = [asyncio.run(measure(wiring, arguments)) for wiring in wirings]
+    if arguments.inventory_pods:
+        say("\nthe inventory, one process, SQLite")
+        found = asyncio.run(inventory(arguments.inventory_pods, INVENTORY_CHANGES))
+        met.append(all(figure.meets_goal for figure in _shown(found)))
     given = RealKubernetes.from_environment()
     if given is not None and is_possible():
         say("\none process, SQLite, a given Kubernetes cluster")

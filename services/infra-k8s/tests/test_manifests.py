@@ -154,6 +154,15 @@ def test_the_pods_of_a_cron_job_are_labelled(make: Make) -> None:
     assert labels["kubevnfm.io/vnf-instance-id"] == "i1"
 
 
+def test_the_machines_of_kubevirt_are_labelled(make: Make) -> None:
+    """MC-107: the VirtualMachineInstance, which has node and addresses, gets the labels of the template."""
+    spec = {"template": {"metadata": {"labels": {"app": "fw"}}, "spec": {"domain": {}}}}
+    machine = make("VirtualMachine", "fw", api_version="kubevirt.io/v1", spec=spec)
+    body = prepared(one(machine), namespace="n", vnf_instance_id="i1", operation_id="op")
+    labels = {"app": "fw", "kubevnfm.io/vnf-instance-id": "i1", "tacker_vnf_instance_id": "i1"}
+    assert body["spec"]["template"] == {"metadata": {"labels": labels}, "spec": {"domain": {}}}
+
+
 def test_a_vdu_is_implemented_by_the_workload_of_its_name(make: Make, workload: Make) -> None:
     web, agent = one(workload(name="web")), one(workload("DaemonSet", "agent"))
     vdus = [VduTarget(vdu_id="V1", name="web", replicas=3), VduTarget(vdu_id="V2", name="agent", replicas=3)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,8 @@ from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_events import VimConnection
 from kubevnfm_events.inventory import PlacementChanged
 from kubevnfm_infra_k8s.adapters import stored_inventory
-from kubevnfm_infra_k8s.adapters.leases import StoredLeadership
+from kubevnfm_infra_k8s.adapters.leases import HeldTerm, StoredLeadership
+from kubevnfm_infra_k8s.domain.inventory.kind_watch import Watching
 from kubevnfm_infra_k8s.domain.inventory.owner import StoredInventory
 from kubevnfm_infra_k8s.domain.inventory.watcher import InventoryWatcher
 from kubevnfm_infra_k8s.domain.ports import Clusters
@@ -75,8 +77,8 @@ class InventoryWorld:
     events: list[PlacementChanged] = field(default_factory=list)
     processes: list[WatchingProcess] = field(default_factory=list)
 
-    def start(self) -> WatchingProcess:
-        """Start a process."""
+    def start(self, *, look_s: float = 0.1) -> WatchingProcess:
+        """Start a process; ``look_s``: how often it looks for regions."""
         severed, clock = Severed(self.store), SystemClock()
         store = cast("DocumentStore", severed)
         watcher = InventoryWatcher(
@@ -87,10 +89,18 @@ class InventoryWorld:
             self.clusters,
             clock,
             StoredLeadership(store, clock, lease_s=self.lease_s),
+            look_s,
         )
         process = WatchingProcess(severed, asyncio.create_task(watcher.run()))
         self.processes.append(process)
         return process
+
+    def watching(self) -> Watching:
+        """Return the ports of one watch, whose process always leads."""
+        clock = SystemClock()
+        records = stored_inventory.StoredObjects(self.store, Outbox(self.store, self.relay, self.ring))
+        instances = stored_inventory.StoredInstances(self.store, clock)
+        return Watching(records, instances, OneVim(self.vims), self.clusters, clock, HeldTerm(1, math.inf))
 
     async def found(self, **filters: str) -> Sequence[InventoryResource]:
         """Return what the inventory shows."""

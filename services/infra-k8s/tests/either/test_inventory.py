@@ -94,3 +94,25 @@ async def test_pods_are_followed_through_scaling_healing_and_the_death_of_a_watc
 
     await until_true(are_gone)
     assert {world.events_of(each.name)[-1].change for each in before} == {"vanished"}
+
+
+async def test_credentials_of_one_namespace_are_enough_and_objects_of_others_are_left_out(ground: Any) -> None:
+    """MC-108: what may not be watched everywhere is watched where releases have objects; MC-107: of our instances alone."""
+    limited = await ground.limited()
+    site, instance = limited.site, ground.namespace
+    async with inventory_world(site.store, site.clusters, {"vim": site.vim}, lease_s=2.0) as world:
+        process = world.start()
+        await limited.apply(
+            an_object("ConfigMap", "settings", data={"k": "v"}),
+            a_deployment(replicas=1, pod=a_pod(terminationGracePeriodSeconds=0)),
+        )
+        await pods(world, instance, 1)
+        stranger = {"labels": {"kubevnfm.io/vnf-instance-id": "of-another-manager"}}
+        await ground.create(an_object("ConfigMap", "strange", metadata={**stranger, "namespace": instance}))
+
+        process.store.is_cut = True
+        await ground.scale_as_other("web", 2)
+        process.store.is_cut = False
+        await pods(world, instance, 2)
+        assert {each.name for each in await world.found(kind="ConfigMap")} == {"settings"}
+        await limited.delete()

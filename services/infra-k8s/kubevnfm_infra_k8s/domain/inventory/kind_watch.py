@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from itertools import starmap
 from typing import Final
 
 import structlog
@@ -20,8 +21,7 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_store.port import RevisionConflict
 
-from kubevnfm_infra_k8s.domain.concurrency import each_of
-from kubevnfm_infra_k8s.domain.errors import Forbidden
+from kubevnfm_infra_k8s.domain.errors import Forbidden, UnknownKinds
 from kubevnfm_infra_k8s.domain.inventory.ports import Instances, InventoryRecords, Term
 from kubevnfm_infra_k8s.domain.inventory.record import ObjectRecord, Place, record_id, scope_of
 from kubevnfm_infra_k8s.domain.inventory.seen_object import SeenObject, is_placed
@@ -31,8 +31,6 @@ from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, Seen
 log = structlog.get_logger()
 
 _PAUSES: Final = BackOff(first_s=1.0, longest_s=60.0)
-_UNSERVED_S: Final = 30.0
-"""From one look whether a region serves the kind to the next."""
 _PAGE: Final = 500
 _BATCH: Final = 64
 """Objects that are written side by side."""
@@ -67,6 +65,8 @@ class KindWatch:
     """Where it watches; "" for everywhere."""
     report: Callable[[VnfmError | None], None]
     """Called with None when all objects are known, and with the error when the region cannot be watched."""
+    unserved_s: float = 30.0
+    """From one look whether the region serves the kind to the next."""
     _pending: dict[str, SeenObject | None] = field(default_factory=dict)
     """Objects to be written, by the name that the watch gives them; None: it is gone."""
     _writing: Mapping[str, SeenObject | None] = field(default_factory=dict)
@@ -91,22 +91,23 @@ class KindWatch:
             await asyncio.gather(*both, return_exceptions=True)
 
     async def _watch(self) -> None:
-        failures, is_namespaced = 0, False
+        failures, unserved, is_namespaced = 0, 0, False
         while True:
             try:
                 vim = await self.watching.vims.connection(VimConnection(vim_id=self.vim_id))
                 async with self.watching.clusters.cluster(vim) as cluster:
                     resource = await cluster.resource(self.api_version, self.kind)
                     if resource is None or not resource.verbs >= _WATCHED:
-                        # The objects of a kind that is not served any more are gone with it.
-                        await self._listed({})
-                        self.report(None)
-                        await asyncio.sleep(_UNSERVED_S)
+                        unserved += 1
+                        await self._not_served(unserved)
                         continue
+                    unserved = 0
                     is_namespaced = resource.namespaced
                     async with aclosing(self._following(cluster, resource)) as following:
                         async for seen in following:
                             failures = 0
+                            if seen.is_all and not seen.found and not await self._is_served(cluster):
+                                break
                             await self._take_in(seen)
             except VnfmError as error:
                 if isinstance(error, Forbidden) and is_namespaced and not self.namespace:
@@ -115,6 +116,19 @@ class KindWatch:
                 failures += 1
                 log.info("inventory_stale", vim_id=self.vim_id, kind=self.kind, reason=str(error))
             await asyncio.sleep(_PAUSES.after(failures))
+
+    async def _is_served(self, cluster: Cluster) -> bool:
+        # An answer that the kind does not exist looks like an empty list, and has the cluster read its kinds again.
+        return await cluster.resource(self.api_version, self.kind) is not None
+
+    async def _not_served(self, looks: int) -> None:
+        """Have the objects of a kind gone with it, at the second look: a server that starts serves custom kinds a moment later."""
+        if looks == 1:
+            self.report(UnknownKinds([f"{self.kind} in {self.api_version}"]))
+        else:
+            await self._listed({})
+            self.report(None)
+        await asyncio.sleep(self.unserved_s)
 
     def _following(self, cluster: Cluster, resource: Resource) -> AsyncGenerator[Seen[SeenObject], None]:
         # Nothing but metadata is asked of other kinds, so no content of a Secret is read.
@@ -175,10 +189,14 @@ class KindWatch:
             while self._pending:
                 names = [name for name, _ in zip(self._pending, range(_BATCH), strict=False)]
                 batch = self._writing = {name: self._pending.pop(name) for name in names}
-                try:
-                    await each_of(batch.items(), lambda item: self._write_one(*item))
-                except VnfmError as error:
-                    log.warning("inventory_not_written", vim_id=self.vim_id, kind=self.kind, reason=str(error))
+                # Side by side: a database writes many documents in the time of one.
+                results = await asyncio.gather(*starmap(self._write_one, batch.items()), return_exceptions=True)
+                failed = [result for result in results if isinstance(result, BaseException)]
+                for error in failed:
+                    if not isinstance(error, VnfmError):
+                        raise error
+                if failed:
+                    log.warning("inventory_not_written", vim_id=self.vim_id, kind=self.kind, reason=str(failed[0]))
                     # Later changes are newer; to write again what was written changes nothing.
                     self._pending = {**batch, **self._pending}
                     await asyncio.sleep(_RETRY_S)

@@ -29,8 +29,7 @@ from kubevnfm_infra_k8s.domain.ports import Clusters
 
 log = structlog.get_logger()
 
-_LOOK_S: Final = 1.0
-"""From one look for regions and kinds that are new to the next."""
+_RETRY_S: Final = 1.0
 _LOOKS_BETWEEN: Final = 60
 """Looks from one search for regions without instances to the next."""
 _APART_S: Final = 0.01
@@ -132,7 +131,7 @@ class RegionWatch:
                 await self.mark(stale)
             except VnfmError as error:
                 log.warning("inventory_state_not_stored", vim_id=self.region.vim_id, reason=str(error))
-                await asyncio.sleep(_LOOK_S)
+                await asyncio.sleep(_RETRY_S)
                 self._changed.set()
             else:
                 marked = stale
@@ -149,6 +148,8 @@ class InventoryWatcher:
     clusters: Clusters
     clock: Clock
     leadership: Leadership
+    look_s: float = 1.0
+    """From one look for regions and kinds that are new to the next."""
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -161,7 +162,7 @@ class InventoryWatcher:
             looks = 0
             unused: dict[str, int] = {}
             while True:
-                await asyncio.sleep(_LOOK_S)
+                await asyncio.sleep(self.look_s)
                 looks += 1
                 try:
                     await self._start(await self.regions.take_news(), running, term)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any
+from typing import Any, Final
 
 from kubevnfm_csar.pod_templates import POD_TEMPLATES
 
@@ -19,6 +19,13 @@ from kubevnfm_infra_k8s.domain.objects import (
 )
 from kubevnfm_infra_k8s.domain.reading.ca_bundles import without_others_bundles
 from kubevnfm_infra_k8s.domain.reading.manifests import Manifest
+
+_LABELLED: Final = {
+    **POD_TEMPLATES,
+    ("kubevirt.io", "VirtualMachine"): ("spec", "template"),
+    ("kubevirt.io", "VirtualMachineInstanceReplicaSet"): ("spec", "template"),
+}
+"""The paths of the templates that get the labels of the instance: those of pods, and of virtual machines with node and addresses."""
 
 
 def instance_labels(vnf_instance_id: str) -> dict[str, str]:
@@ -39,7 +46,7 @@ def prepared(
     metadata["labels"] = {**(metadata.get("labels") or {}), **own, **MANAGED_BY}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), OPERATION_ANNOTATION: operation_id}
     # Pods inherit only the labels of the template, and they are found by label.
-    path = POD_TEMPLATES.get((group_of(manifest.api_version), manifest.kind))
+    path = _LABELLED.get((group_of(manifest.api_version), manifest.kind))
     template = _object_at(body, path) if path else None
     if template is not None:
         inner = template.get("metadata") or {}
