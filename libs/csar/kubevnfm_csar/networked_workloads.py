@@ -67,14 +67,16 @@ def networked_workloads(
 
 def network_faults(workload: NetworkedWorkload, vdus: Sequence[VduTarget]) -> Iterator[Fault]:
     """Yield what the workload cannot have of its interfaces."""
-    replicas = {vdu.vdu_id: vdu.replicas for vdu in vdus}
+    name = _name(workload.body)
+    mine = (vdu for vdu in vdus if vdu.name == name or (vdu.is_in_chart and vdu.name == name.rpartition("-")[0]))
+    replicas = next((vdu.replicas for vdu in mine), None)
     taken = set(_given_names(workload))
     for index, network in workload.networks:
         place = f"networks[{index}]"
         if network.interface in taken:
             yield f"{place}/interface", f"another name expected: {workload} has the interface {network.interface}"
         taken.add(network.interface)
-        if network.ip_address is not None and _bears_several(workload.body, replicas.get(network.vdu_id)):
+        if network.ip_address is not None and _bears_several(workload.body, replicas):
             yield f"{place}/ip_address", f"not expected: {workload} can have more than one pod, and each needs another"
         if workload.is_machine:
             yield from _machine_faults(network, place, str(workload))

@@ -48,6 +48,8 @@ class LinkGateway:
     session: aiohttp.ClientSession
     world: LinkWorld
     document: Documented
+    client: HttpVirtualLinks
+    """As the life cycle of VNFs has it."""
 
     async def call(
         self,
@@ -109,4 +111,4 @@ async def link_gateway(lab: LabCluster, folder: Path, *kinds: str) -> AsyncItera
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
         document = Documented(make_document(app, DOCUMENT, version="tested"))
         async with serving(app, host="127.0.0.1", port=0) as port:
-            yield LinkGateway(f"http://127.0.0.1:{port}", session, world, document)
+            yield LinkGateway(f"http://127.0.0.1:{port}", session, world, document, client)

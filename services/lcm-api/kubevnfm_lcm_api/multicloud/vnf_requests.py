@@ -9,7 +9,7 @@ from kubevnfm_clients.multicloud.errors import RegionUnavailable
 from kubevnfm_clients.multicloud.regions import CloudRegion, CloudRegions
 from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import PackageRef
-from kubevnfm_kit.errors import InvalidInput, NotFound, Unprocessable
+from kubevnfm_kit.errors import ConflictingInput, InvalidInput, NotFound, Unprocessable
 from kubevnfm_kit.json_pointer import escaped
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
@@ -37,6 +37,7 @@ from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
 
 _PARAMETERS: Final = "additionalParams/"
 _NAMES: Final = ("vnf_instance_name", "vnf_instance_description")
+_NETWORKS: Final = "networks["
 _VIM_KEY: Final = "region"
 
 T = TypeVar("T")
@@ -60,7 +61,7 @@ async def accept(
     }
     names = {"vnf_instance_name": wanted.vnf_instance_name, "vnf_instance_description": wanted.vnf_instance_description}
     made = CreateVnfRequest(vnfd_id=package.vnfd_id, **names)
-    asked = Asked(parse(InstantiateVnfRequest, original), original, "v2")
+    asked = Asked(parse(InstantiateVnfRequest, original), original, "v2", wanted.networks)
     protected = region.protected_namespaces
     return await pointed(bring_up.accept(on, made, package, region.id, asked, protected_namespaces=protected))
 
@@ -150,7 +151,7 @@ async def pointed(work: Awaitable[T]) -> T:
     except InvalidInput as error:
         places = ((_member(name), reason) for name, reason in error.places)
         # Its class has the code, such as `package-unusable`; what is malformed for SOL003 was well-formed here.
-        kind = type(error) if isinstance(error, Unprocessable) else Unprocessable
+        kind = type(error) if isinstance(error, Unprocessable | ConflictingInput) else Unprocessable
         first, *more = places
         raise kind(*first, *more) from error
 
@@ -160,4 +161,6 @@ def _member(place: str) -> str:
     if place.startswith(_PARAMETERS):
         member = place.removeprefix(_PARAMETERS)
         return "order_artifact" if member.startswith(DEF_FILES) else member
+    if place.startswith(_NETWORKS):
+        return place
     return "cloud_region_id" if place.startswith("vimConnectionInfo") else "csar_id"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Annotated, Any, Final, Literal
 
+from kubevnfm_clients.multicloud.networks import MOST_NETWORKS, NetworkRequest
 from kubevnfm_clients.multicloud.types import MultiCloudRequest, MultiCloudType, NamespaceName
 from kubevnfm_csar.manifest_values import VALUES, check_values, merged
 from kubevnfm_events.objects import LeftObject
@@ -39,6 +40,8 @@ class VnfInstanceRequest(MultiCloudRequest):
     """Values that ``values`` count above, and of these a later one above an earlier one."""
     order_artifact: OrderArtifact | None = None
     """The path of the order artifact in the package; None: the one that the package has."""
+    networks: Annotated[tuple[NetworkRequest, ...], Field(max_length=MOST_NETWORKS)] = ()
+    """The interfaces of workloads on virtual links, in their order."""
 
 
 class VnfInstancePatch(MultiCloudRequest):

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubevnfm_clients.multicloud.networks import AttachRequest
 from kubevnfm_clients.multicloud.suspension import Suspension
+from kubevnfm_kit.errors import ConflictingInput, Unprocessable
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.kubernetes.objects import Key
 from kubevnfm_lcm_api.multicloud.idempotency import COLLECTION
@@ -56,6 +58,29 @@ async def test_a_link_is_made_shared_and_removed(gateway: LinkGateway) -> None:
     assert (left["use_count"], left["status"]) == (1, "READY")
     (await gateway.call("DELETE", f"{one}?reference=other")).must(204)
     (await gateway.call("GET", one)).problem(404)
+
+
+async def test_interfaces_are_checked_by_the_owner_of_the_links(gateway: LinkGateway) -> None:
+    """MC-069, MC-092: the life cycle gets what pods need, and each wrong place with its status."""
+    subnet = {"name": "s", "subnet": "10.1.0.0/24"}
+    spec = {"ipv4Subnets": [subnet]}
+    made = (await gateway.create({"Prefer": "respond-async"}, type="ovn4nfv", spec=spec)).must(202).json
+    one = {"vdu_id": "web", "virtual_link_id": made["id"], "ip_address": "10.1.0.5"}
+
+    async def attach(network: Mapping[str, Any]) -> Any:
+        wanted = {"vim_id": "vim", "reference": "vnf:1", "networks": [network]}
+        return await gateway.client.attach(AttachRequest.model_validate(wanted))
+
+    (found,) = await attach(one)
+    assert (found.interface, found.link.name, found.link.definition) == ("net1", "net", "ovn-networkobj")
+    with pytest.raises(Unprocessable) as refused:
+        await attach({**one, "ip_address": "10.2.0.5", "interface": "eth0"})
+    members = ("interface", "ip_address")
+    assert [place for place, _ in refused.value.places] == [f"networks[0]/{each}" for each in members]
+    await gateway.world.links.hold(made["id"], "vnf:2", [], addresses=["10.1.0.5"])
+    with pytest.raises(ConflictingInput, match="in use by vnf:2") as taken:
+        await attach(one)
+    assert [place for place, _ in taken.value.places] == ["networks[0]/ip_address"]
 
 
 async def test_a_link_that_is_not_ready_is_answered_at_the_end_of_the_wait(gateway: LinkGateway) -> None:

@@ -9,8 +9,17 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+import yaml
 from kubevnfm_clients.multicloud.region_views import KubernetesObject
-from kubevnfm_events.objects import ApplyObjects, LeftObject, ObjectsApplied, ObjectsDeleted, ReplaceObjects
+from kubevnfm_events.objects import (
+    ApplyObjects,
+    AttachedLink,
+    HoldLinks,
+    LeftObject,
+    ObjectsApplied,
+    ObjectsDeleted,
+    ReplaceObjects,
+)
 from kubevnfm_lcm_api.lifecycle.core import occurrence
 from kubevnfm_secrets import revealed
 from kubevnfm_store.port import StoreUnavailable
@@ -31,6 +40,7 @@ FILES = {
 }
 PASSWORD = "open-sesame-7"
 _USUAL = Storage()
+ROUTER = "22222222-aaaa-bbbb-cccc-dddddddddddd"
 PLAIN_CNF = "11111111-aaaa-bbbb-cccc-dddddddddddd"
 
 
@@ -103,6 +113,33 @@ async def test_a_vnf_is_brought_up_by_one_call(gateway: _Gateway) -> None:
     assert (given["password"], sent.namespace, sent.order_artifact) == (PASSWORD, "mine", ORDER)
     for text in (str(body), str(operation), str(of_sol), sent.model_dump_json()):
         assert PASSWORD not in text
+
+
+async def test_a_vnf_is_on_the_virtual_links_that_its_request_names(gateway: _Gateway) -> None:
+    """MC-035, MC-065, MC-069, MC-086, and the bad input of chapter 10."""
+    web = yaml.safe_dump(
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "router"}, "spec": {"replicas": 1}}
+    )
+    files = {ORDER: "artifacts: [{file: r.yaml, priority: 1}]", f"{FOLDER}/r.yaml": web}
+    csar_id = (await gateway.world.upload(variant(gateway.world.folder, files=files, vnfd_id=ROUTER)))["id"]
+    gateway.world.links.attachable["link-1"] = AttachedLink(name="protected", type="kube-ovn", definition="protected")
+    one = {"vdu_id": "router", "virtual_link_id": "link-1", "ip_address": "10.2.0.20"}
+    for network, status, pointer in (
+        ({**one, "virtual_link_id": "none"}, 422, "/networks/0/virtual_link_id"),
+        ({**one, "vdu_id": "none"}, 422, "/networks/0/vdu_id"),
+        ({**one, "ip_address": "10.9.9.9"}, 409, "/networks/0/ip_address"),
+        ({**one, "mtu": 1}, 422, "/networks/0/mtu"),
+        ({"vdu_id": "router"}, 422, "/networks/0/virtual_link_id"),
+    ):
+        refused = await gateway.bring_up(csar_id=csar_id, values={}, networks=[network])
+        assert [each["pointer"] for each in refused.problem(status)["errors"]] == [pointer]
+    made = (await gateway.bring_up(csar_id=csar_id, values={}, networks=[one])).must(201).json
+    hold, apply = (each.data for each in gateway.world.twins.commands)
+    assert isinstance(hold, HoldLinks)
+    assert isinstance(apply, ApplyObjects)
+    assert hold.networks == apply.networks
+    assert [(each.vdu_id, each.ip_address) for each in apply.networks] == [("router", "10.2.0.20")]
+    assert gateway.world.links.asked[-1].reference == f"vnf:{made['vnf_id']}"
 
 
 async def test_values_come_from_three_places_and_any_of_them_may_be_secret(gateway: _Gateway) -> None:
@@ -367,7 +404,7 @@ _BAD: list[tuple[Mapping[str, Any], list[str]]] = [
     *(
         ({name: []}, [f"/{name}"])
         for name in (
-            "compute_profiles", "networks", "volumes", "regions", "artifacts", "clone_of", "outputs",
+            "compute_profiles", "volumes", "regions", "artifacts", "clone_of", "outputs",
             "network_parameters", "colour",
         )
     ),

@@ -114,7 +114,7 @@ class Containers(VnfKind):
         artifacts = await requested_order(self._packages, common.package.package_id, files, parameters)
         draft = await cnf_draft(common, record, flavour, asked, files, artifacts)
         networks, attached = await requested_networks(
-            self._links, asked.request, flavour,
+            self._links, asked, flavour,
             vim_id=draft.vim_id, vim_key=draft.vim_key, vnf_id=draft.vnf_instance_id,
         )  # fmt: skip
         managed = tuple(

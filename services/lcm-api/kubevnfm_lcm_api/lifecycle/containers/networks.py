@@ -22,6 +22,7 @@ from kubevnfm_sol.lcm import ExtManagedVirtualLinkData, ExtVirtualLinkData, Inst
 from kubevnfm_sol.resources import ExtVirtualLinkInfo
 
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.resource_handle import handle
 
@@ -44,20 +45,21 @@ class AskedNetwork:
 
 async def requested_networks(
     links: VirtualLinks,
-    request: InstantiateVnfRequest,
+    given: Asked[InstantiateVnfRequest],
     flavour: Flavour,
     *,
     vim_id: str | None,
     vim_key: str,
     vnf_id: str,
 ) -> tuple[Sequence[AskedNetwork], tuple[NetworkAttachment, ...]]:
-    """Return the interfaces that the links of a request stand for, with what pods need to know of these.
+    """Return the interfaces of a request, or those that its links stand for, with what pods need to know of the links.
 
     Raises: InvalidInput, Unprocessable, ConflictingInput, each with all wrong places of the request.
     """
     asked = [
-        *_of_links(request.ext_virtual_links, flavour, vim_key),
-        *_of_managed_links(request.ext_managed_virtual_links, flavour, vim_key),
+        *_of_links(given.request.ext_virtual_links, flavour, vim_key),
+        *_of_managed_links(given.request.ext_managed_virtual_links, flavour, vim_key),
+        *(_as_given(index, network) for index, network in enumerate(given.networks)),
     ]
     if not asked:
         return (), ()
@@ -142,6 +144,11 @@ def _placed(error: InvalidInput, asked: Sequence[AskedNetwork]) -> InvalidInput:
         one = asked[int(index)]
         faults.append((one.places.get(member, one.place), reason))
     return type(error)(*faults[0], *faults[1:])
+
+
+def _as_given(index: int, network: NetworkRequest) -> AskedNetwork:
+    place = f"networks[{index}]"
+    return AskedNetwork(network, place, {name: f"{place}/{name}" for name in NetworkRequest.model_fields})
 
 
 def _of_links(links: Sequence[ExtVirtualLinkData], flavour: Flavour, vim_key: str) -> Iterator[AskedNetwork]:

@@ -27,8 +27,10 @@ def scaled_cnf(
 ) -> ScaleCnfDraft:
     """Return the draft of a scaling to these levels. Raises InvalidInput, Unprocessable naming the attribute; Drifted."""
     present, wanted, vdu_ids = scaled_counts(vnf, levels, asked.request)
+    ids = {target.name: target.vdu_id for target in vnf.targets}
     for network in vnf.record.internals.networks:
-        if network.ip_address is not None and wanted.get(network.vdu_id, 0) > 1:
+        vdu_id = network.vdu_id if network.vdu_id in wanted else ids.get(network.vdu_id, network.vdu_id)
+        if network.ip_address is not None and wanted.get(vdu_id, 0) > 1:
             why = f"{network.vdu_id} has the fixed address {network.ip_address} on {network.link.name}, which one pod can have"
             raise Unprocessable(levels.place, f"up to one pod expected: {why}")
     objects = [

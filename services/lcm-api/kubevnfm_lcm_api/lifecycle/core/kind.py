@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
+from kubevnfm_clients.multicloud.networks import NetworkRequest
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events import ApiVersion, PackageRef
 from kubevnfm_kit.errors import VnfmError
@@ -77,6 +78,8 @@ class Asked(Generic[R_co]):
     original: Mapping[str, Any]
     """The body in the form of its API version."""
     version: ApiVersion
+    networks: tuple[NetworkRequest, ...] = ()
+    """The interfaces on virtual links that a request of multi-cloud asks for; SOL003 names links instead."""
 
 
 @dataclass(frozen=True)
