@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 
 from callers.user import GRACEFUL, User, sample_body
 from clouds.lab_process import LabControl
 from clusters.masters import kubectl
+from packages.region_vnf import comes_up_is_scaled_and_goes
 from servers.wirings import in_six
 
 REGIONS = "/multicloud/v1/cloud-regions"
@@ -30,8 +32,10 @@ async def a_kubeconfig(user: User, lab: LabControl, cluster_id: str) -> str:
 
 
 @in_six
-async def test_a_cluster_is_registered_as_a_region_carries_a_cnf_and_is_removed(user: User, lab: LabControl) -> None:
-    """MC-053, MC-071, MC-073, MC-077, MC-100, MC-104, MC-118."""
+async def test_a_cluster_is_registered_as_a_region_carries_a_cnf_and_is_removed(
+    user: User, lab: LabControl, tmp_path: Path
+) -> None:
+    """MC-001, MC-042, MC-043, MC-053, MC-057, MC-071, MC-073, MC-077, MC-100, MC-104, MC-118."""
     cluster_id = await user.create(await user.sample("cluster"))
     await user.do(cluster_id, "instantiate", user.cluster())
     kubernetes = await lab.cluster_of(cluster_id)
@@ -52,6 +56,7 @@ async def test_a_cluster_is_registered_as_a_region_carries_a_cnf_and_is_removed(
     removed = (await user.call("DELETE", f"{VOLUMES}/{made['id']}")).must(200).json
     assert (removed["data"], removed["where"]) == ("kept", "nfs 192.0.2.9:/data")
 
+    await comes_up_is_scaled_and_goes(user, "op/edge", tmp_path)
     cnf_id = await user.create(await user.sample("cnf"))
     on_it = {"region": {"vimId": region["vim_id"], "vimType": "ETSINFV.KUBERNETES.V_1"}}
     await user.do(cnf_id, "instantiate", {**sample_body("cnf", "instantiate"), "vimConnectionInfo": on_it})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import pytest_asyncio
@@ -20,7 +20,7 @@ from kubevnfm_events.objects import (
     ObjectsDeleted,
     ReplaceObjects,
 )
-from kubevnfm_lcm_api.lifecycle.core import occurrence
+from kubevnfm_lcm_api.lifecycle.core import instance, occurrence
 from kubevnfm_secrets import revealed
 from kubevnfm_store.port import StoreUnavailable
 from kubevnfm_store.query import Stored
@@ -352,6 +352,45 @@ async def test_a_vnf_in_a_region_that_does_not_answer_is_given_up_if_the_caller_
     (await gateway.call("GET", one)).problem(404)
 
 
+class _LosesAnEnd(FragileStore):
+    """Fails once, between the deletion of an instance and the write that ends its operation."""
+
+    moments: ClassVar[list[str]] = []
+
+    async def delete(self, collection: str, *given: Any, **more: Any) -> bool:
+        was_there = await super().delete(collection, *given, **more)
+        if collection == instance.COLLECTION:
+            self.moments.append("deleted")
+        return was_there
+
+    async def replace(self, collection: str, *given: Any, **more: Any) -> Stored:
+        if collection == occurrence.COLLECTION and self.moments == ["deleted"]:
+            self.moments.append("lost")
+            raise StoreUnavailable("the process has lost the database")
+        return await super().replace(collection, *given, **more)
+
+
+async def test_a_removal_ends_once_if_the_process_ends_between_its_two_writes(tmp_path: Path) -> None:
+    """MC-057, MC-061: also of a bring-up that waits FAILED_TEMP in a region that does not answer."""
+    async with a_gateway(tmp_path, Storage(kind=_LosesAnEnd)) as gateway:
+        world = gateway.world
+        made = (await gateway.bring_up()).must(201).json
+        (await gateway.call("DELETE", f"{VNFS}/{made['vnf_id']}")).must(204)
+        assert _LosesAnEnd.moments[:2] == ["deleted", "lost"]
+        (end,) = [each for each in world.changes if (each.operation, each.state) == ("TERMINATE", "COMPLETED")]
+        assert end.vnf_instance_id == made["vnf_id"]
+        assert world.twins.asked().count("infra.k8s.delete_objects") == 1
+        (await gateway.call("DELETE", f"{VNFS}/{made['vnf_id']}")).problem(404)
+
+        world.twins.failing.add("infra.k8s.apply_objects")
+        failed = (await gateway.bring_up()).must(201).json
+        world.regions.away.add("op/edge")
+        (await gateway.call("DELETE", f"{VNFS}/{failed['vnf_id']}")).problem(503)
+        (await gateway.call("DELETE", f"{VNFS}/{failed['vnf_id']}?orphan=true")).must(204)
+        assert (await world.operation(failed["operation"].rpartition("/")[2]))["operationState"] == "FAILED"
+        assert (await world.lcm("GET", "/vnf_instances")).must(200).json == []
+
+
 class _LosesAnOperation(FragileStore):
     """Fails once, between the two writes of an acceptance."""
 
@@ -369,8 +408,8 @@ async def test_an_operation_goes_on_if_the_process_ends_after_the_first_write(tm
     async with a_gateway(tmp_path, Storage(kind=_LosesAnOperation)) as gateway:
         (await gateway.bring_up()).problem(503)
         await gateway.world.until(lambda: any(change.state == "COMPLETED" for change in gateway.world.changes))
-        (instance,) = (await gateway.world.lcm("GET", "/vnf_instances")).must(200).json
-        body = (await gateway.call("GET", f"{VNFS}/{instance['id']}")).must(200).json
+        (stored,) = (await gateway.world.lcm("GET", "/vnf_instances")).must(200).json
+        body = (await gateway.call("GET", f"{VNFS}/{stored['id']}")).must(200).json
         assert (body["status"], body["cloud_region_id"]) == ("READY", "op/edge")
 
 
