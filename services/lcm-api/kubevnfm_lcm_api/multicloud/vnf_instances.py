@@ -7,14 +7,16 @@ from typing import Final, get_args
 
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput, NotFound
+from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.lcm import OperationState
-from kubevnfm_store.query import Stored
+from kubevnfm_store.query import Query, Sort, Stored, by
 
 from kubevnfm_lcm_api.http.bodies import PATCH, read_json
 from kubevnfm_lcm_api.http.conditions import answer, check_unchanged
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route, page_of
+from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
@@ -23,6 +25,7 @@ from kubevnfm_lcm_api.multicloud import vnf_removal, vnf_requests
 from kubevnfm_lcm_api.multicloud.bodies import parsed
 from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
+from kubevnfm_lcm_api.multicloud.repeats import seed_of
 from kubevnfm_lcm_api.multicloud.services import PREFIX, services, vnfs
 from kubevnfm_lcm_api.multicloud.vnf_lists import find
 from kubevnfm_lcm_api.multicloud.vnf_live import seen
@@ -55,14 +58,31 @@ async def bring_up(request: web.Request) -> web.Response:
     """POST vnf_instances: 201 once its operation has ended or waits FAILED_TEMP, 202 if it runs on."""
     body = await read_json(request, secrets_in=("values",))
     wanted = parsed(VnfInstanceRequest, body)
-    preference = read_preference(request)
-    made, operation_id = await vnf_requests.accept(vnfs(request), services(request).regions, wanted, body)
+    preference, seed = read_preference(request), seed_of(request)
+    vnf_id = None if seed is None else derived_id("multicloud-vnf", seed)
+    operation_id = await _begun_before(request, vnf_id)
+    if operation_id is None:
+        on, regions = vnfs(request), services(request).regions
+        made, operation_id = await vnf_requests.accept(on, regions, wanted, body, instance_id=vnf_id)
+        vnf_id = made.vnf.id
     state = await ended(context(request).store, operation_id, preference.wait_s)
-    vnf = await _vnf(request, made.vnf.id)
+    vnf = await _vnf(request, vnf_id)
     root = api_root(request)
-    headers = {**preference.headers, "Location": f"{root}{_MANY}/{made.vnf.id}", "ETag": vnf.tag}
+    headers = {**preference.headers, "Location": f"{root}{_MANY}/{vnf_id}", "ETag": vnf.tag}
     status = 202 if state is None else 201
     return web.json_response(vnf.view(root, operation_id), status=status, headers=headers)
+
+
+async def _begun_before(request: web.Request, vnf_id: str | None) -> str | None:
+    """Return the operation of a VNF that a run of the same request has brought up before a crash; None if none has."""
+    stored = None if vnf_id is None else await context(request).store.get(instances.COLLECTION, vnf_id)
+    if stored is None:
+        return None
+    query = Query(by(vnfInstanceId=stored.id), sort=Sort("startTime"), limit=1)
+    found = await context(request).store.find(occurrences.COLLECTION, query)
+    # Without the occurrence, the process ended between the two writes of its acceptance: it will be stored.
+    current = InstanceRecord.from_document(stored.body).internals.current_operation
+    return found[0].id if found else current
 
 
 async def list_all(request: web.Request) -> web.Response:
@@ -75,10 +95,17 @@ async def list_all(request: web.Request) -> web.Response:
 
 
 async def show(request: web.Request) -> web.Response:
-    """GET vnf_instances/{id}: 200 with ETag, or 304; with ``live``, each object is read in the region."""
+    """GET vnf_instances/{id}: 200 with ETag, or 304; with ``live``, each object is read in the region.
+
+    No tag while its region is suspended: that changes without a write of the instance.
+    """
     vnf = await _vnf(request)
-    view = vnf.view(api_root(request))
+    record = vnf.record
+    suspension = await vnfs(request).suspensions.shown(record.vnf.metadata, record.internals.vim_ids)
+    view = vnf.view(api_root(request), suspended=suspension)
     if not _flag(request, _LIVE):
+        if suspension is not None and suspension.scope == "region":
+            return web.json_response(view)
         return answer(request, view, vnf.tag, vnf.record.updated_at)
     # No tag: another answer for each state of the region.
     return web.json_response({**view, "resources": await _resources(request, vnf)})

@@ -41,6 +41,7 @@ async def accept(
     elif not is_new:
         await _check_region(regions, vnf, is_orphaning=is_orphaning)
     if is_new:
+        await on.suspensions.check(vnf.record, vnf.record.internals.vim_ids)
         # The rest of one that was brought up in part is removed in the background.
         await on.instances.delete(instance_id, check=check)
         return None
@@ -62,6 +63,7 @@ async def _begun(
         raise InstanceChanged
     if running.occ.operation_state is not OperationState.FAILED_TEMP:
         return running.occ.id
+    await on.suspensions.check(vnf.record, vnf.record.internals.vim_ids)
     await _check_region(regions, vnf, is_orphaning=is_orphaning)
     if is_orphaning:
         await on.engine.fail(running.occ.id)

@@ -44,10 +44,16 @@ T = TypeVar("T")
 
 
 async def accept(
-    on: RequestServices, regions: CloudRegions, wanted: VnfInstanceRequest, body: Mapping[str, Any]
+    on: RequestServices,
+    regions: CloudRegions,
+    wanted: VnfInstanceRequest,
+    body: Mapping[str, Any],
+    *,
+    instance_id: str | None,
 ) -> tuple[InstanceRecord, str]:
     """Accept a VNF; return its instance as it was made, and the id of the occurrence. ``body``: the request as it came.
 
+    ``instance_id``: None for a random one.
     Raises: Unprocessable with pointers into the body; Conflict; RegionUnavailable. Nothing was created then.
     """
     check_oof_parameters(wanted.oof_parameters)
@@ -62,8 +68,16 @@ async def accept(
     names = {"vnf_instance_name": wanted.vnf_instance_name, "vnf_instance_description": wanted.vnf_instance_description}
     made = CreateVnfRequest(vnfd_id=package.vnfd_id, **names)
     asked = Asked(parse(InstantiateVnfRequest, original), original, "v2", wanted.networks)
-    protected = region.protected_namespaces
-    return await pointed(bring_up.accept(on, made, package, region.id, asked, protected_namespaces=protected))
+    accepting = bring_up.accept(
+        on,
+        made,
+        package,
+        region.id,
+        asked,
+        protected_namespaces=region.protected_namespaces,
+        instance_id=instance_id,
+    )
+    return await pointed(accepting)
 
 
 async def change(

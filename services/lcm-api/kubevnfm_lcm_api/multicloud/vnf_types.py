@@ -7,6 +7,7 @@ from functools import reduce
 from typing import Annotated, Any, Final, Literal
 
 from kubevnfm_clients.multicloud.networks import MOST_NETWORKS, NetworkRequest
+from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_clients.multicloud.types import MultiCloudRequest, MultiCloudType, NamespaceName
 from kubevnfm_csar.manifest_values import VALUES, check_values, merged
 from kubevnfm_events.objects import LeftObject
@@ -85,6 +86,7 @@ class VnfInstance(MultiCloudType):
     vnf_instance_description: str | None = None
     status: VnfStatus
     status_detail: str
+    suspended: Suspension | None = None
     vnf_components: dict[str, tuple[str, ...]]
     """Names of the objects by their kind in small letters."""
     resources: tuple[VnfResource, ...]

@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Final
 
+from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType
 from kubevnfm_store.port import DocumentStore
@@ -17,6 +18,7 @@ from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.drift import drift_of
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.suspension import suspension_of
 from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstance, VnfResource, VnfStatus
 
 _VARIANT: Final = "multicloud-vnf"
@@ -86,8 +88,8 @@ class Vnf:
             for each in release.objects
         )
 
-    def view(self, root: str, operation_id: str | None = None) -> JsonObject:
-        """Return the body; ``operation_id``: of the operation that the caller has asked for."""
+    def view(self, root: str, operation_id: str | None = None, *, suspended: Suspension | None = None) -> JsonObject:
+        """Return the body; ``operation_id``: of the operation that the caller has asked for; ``suspended``: if not itself."""
         vnf, place, resources = self.record.vnf, self.record.internals.multicloud, self.resources
         assert place is not None
         components = defaultdict[str, list[str]](list)
@@ -107,6 +109,7 @@ class Vnf:
             vnf_components={kind: tuple(names) for kind, names in sorted(components.items())},
             resources=resources,
             ignored_artifacts=tuple((info.metadata or {}).get(IGNORED) or ()) if info is not None else (),
+            suspended=suspension_of(vnf.metadata) or suspended,
             operation=f"{root}/vnflcm/v2/vnf_lcm_op_occs/{operation}" if operation is not None else None,
             created_at=self.record.created_at,
             updated_at=self.record.updated_at,

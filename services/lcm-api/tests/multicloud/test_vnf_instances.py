@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 import yaml
 from kubevnfm_clients.multicloud.region_views import KubernetesObject
+from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_events.objects import (
     ApplyObjects,
     AttachedLink,
@@ -21,9 +22,10 @@ from kubevnfm_events.objects import (
     ReplaceObjects,
 )
 from kubevnfm_lcm_api.lifecycle.core import instance, occurrence
+from kubevnfm_lcm_api.multicloud import idempotency
 from kubevnfm_secrets import revealed
 from kubevnfm_store.port import StoreUnavailable
-from kubevnfm_store.query import Stored
+from kubevnfm_store.query import Query, Stored
 from packages.package_variants import OTHER_CNF, variant
 from worlds.lcm_builders import ANSWERS
 from worlds.lcm_world import RING, Answer, FragileStore, Storage, World, lcm_world
@@ -486,3 +488,41 @@ async def test_a_package_without_an_order_is_refused(shared_gateway: _Gateway) -
     (await shared_gateway.world.packages("PATCH", f"/{plain['id']}", {"operationalState": "DISABLED"})).must(200)
     refused = (await shared_gateway.bring_up(csar_id=plain["id"])).problem(422)
     assert [error["pointer"] for error in refused["errors"]] == ["/csar_id"]
+
+
+async def test_a_repeat_under_a_key_brings_up_no_second_vnf(gateway: _Gateway) -> None:
+    """MC-005: also after a crash between the acceptance and the answer."""
+    key = {"Idempotency-Key": "k"}
+    made = (await gateway.bring_up(key)).must(201)
+    store = gateway.world.store
+    (record,) = await store.find(idempotency.COLLECTION, Query())
+    crashed = {"state": "running", "leaseUntil": "2000-01-01T00:00:00.000Z"}
+    await store.update(idempotency.COLLECTION, record.id, crashed)
+    again = (await gateway.bring_up(key)).must(201)
+    assert (again.json, again.headers["Location"]) == (made.json, made.headers["Location"])
+    assert [each["vnf_id"] for each in (await gateway.call("GET", VNFS)).must(200).json] == [made.json["vnf_id"]]
+
+
+async def test_a_suspension_is_shown_and_refuses(gateway: _Gateway) -> None:
+    """MC-139: bring-up, change and bring-down, for the instance and for its region."""
+    made = (await gateway.bring_up()).must(201).json
+    one = f"{VNFS}/{made['vnf_id']}"
+    begun = (await gateway.call("PUT", f"{one}/suspension", {"reason": "new disks"})).must(200).json
+    assert (await gateway.call("GET", one)).must(200).json["suspended"] == begun
+    assert (await gateway.call("GET", VNFS)).must(200).json[0]["suspended"] == begun
+    for answer in (await gateway.call("PATCH", one, {"values": {"level": 9}}), await gateway.call("DELETE", one)):
+        assert answer.problem(409)["type"] == "suspended"
+    (await gateway.call("DELETE", f"{one}/suspension")).must(204)
+
+    gateway.world.twins.failing = {"infra.k8s.apply_objects"}
+    failed = (await gateway.bring_up(namespace="other")).must(201).json
+    suspension = Suspension(by="ann", since="2026-11-26T10:00:00.000Z", reason="new switches", scope="region")
+    gateway.world.regions.suspended["vim-edge"] = suspension
+    refused = [
+        await gateway.bring_up(namespace="third"),
+        await gateway.call("PATCH", one, {"values": {"level": 9}}),
+        await gateway.call("DELETE", one),
+        await gateway.call("DELETE", f"{VNFS}/{failed['vnf_id']}"),
+    ]
+    for answer in refused:
+        assert answer.problem(409)["type"] == "suspended"

@@ -63,15 +63,17 @@ class Instances:
             raise
         return stored
 
-    async def new(self, request: CreateVnfRequest, package: PackageRef) -> InstanceRecord:
-        """Return a new instance of a package; nothing is stored."""
+    async def new(
+        self, request: CreateVnfRequest, package: PackageRef, *, instance_id: str | None = None
+    ) -> InstanceRecord:
+        """Return a new instance of a package, with a random id unless one is given; nothing is stored."""
         vnfd = await self._packages.vnfd(package.package_id, package.checksum)
         now = rfc3339(self._clock.now())
         initial = vnfd.initial_values
         names = tuple(sorted(listed_names(request.metadata or {}).union(vnfd.secret_names)))
         record = InstanceRecord(
             vnf=VnfInstance(
-                id=new_id(),
+                id=instance_id or new_id(),
                 vnf_instance_name=request.vnf_instance_name,
                 vnf_instance_description=request.vnf_instance_description,
                 vnfd_id=vnfd.vnfd_id,

@@ -44,9 +44,10 @@ async def show(request: web.Request) -> web.Response:
     stored = await services(request).instances.get(request.match_info["id"])
     suspension = await _suspension(request, stored.body)
     view = _with_suspension(instance_view(stored.body, version, api_root(request)), suspension)
-    # That of its region changes without a write of the instance.
-    more = () if suspension is None else (suspension.model_dump_json(),)
-    return answer(request, view, entity_tag(version, stored, *more), stored.body["updatedAt"])
+    # No tag: that of its region changes without a write of the instance.
+    if suspension is not None and suspension.scope == "region":
+        return web.json_response(view)
+    return answer(request, view, entity_tag(version, stored), stored.body["updatedAt"])
 
 
 async def delete(request: web.Request) -> web.Response:

@@ -25,14 +25,15 @@ async def accept(
     asked: Asked[InstantiateVnfRequest],
     *,
     protected_namespaces: Collection[str],
+    instance_id: str | None,
 ) -> tuple[InstanceRecord, str]:
     """Accept a new instance with its instantiation; return it as it was made, and the occurrence's id.
 
-    All checks come before the one write, which stores the instance, claimed, with the message that wakes its operation: after
+    ``instance_id``: None for a random one. All checks come before the one write, which stores the instance, claimed, with the message that wakes its operation: after
     a crash there is either nothing, or an instance whose operation goes on.
     Raises InvalidInput, Unprocessable, Conflict; nothing was created then.
     """
-    record = await on.instances.new(wanted, package)
+    record = await on.instances.new(wanted, package, instance_id=instance_id)
     # The region is among the values of variables; the namespace is known with the draft.
     record = record.with_internals(multicloud=CloudPlace(cloud_region_id=cloud_region_id, namespace=""))
     found = await draft_of(on, record, asked)
