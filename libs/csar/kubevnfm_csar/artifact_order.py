@@ -34,6 +34,8 @@ class OrderedArtifact:
     """Whether the order gives it one. Without one no later priority waits for an artifact with ``after``."""
     after: tuple[str, ...] | None = None
     """The files of the package, and objects, that must be ready before it starts; None: those of lower priorities."""
+    takes_fields: bool = True
+    """Whether a field of another manager is taken; otherwise it is a conflict."""
     line: int | None = field(default=None, compare=False)
     """In the order."""
     wait: Wait = Wait.READY
@@ -49,6 +51,7 @@ class OrderedArtifact:
 
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "after": ("after", "line"),
+    "conflict": ("takes_fields",),
     "priority": ("priority", "has_priority"),
     "timeout": ("timeout_s",),
     "wait": ("wait", "wanted"),

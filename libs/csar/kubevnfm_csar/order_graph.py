@@ -12,6 +12,9 @@ from typing import Any, Final
 from kubevnfm_csar.artifact_order import ArtifactOrder, OrderedArtifact
 
 AFTER_ANNOTATION: Final = "kubevnfm.io/after"
+CONFLICT_ANNOTATION: Final = "kubevnfm.io/conflict"
+CONFLICTS: Final = ("force", "abort")
+"""The values of ``conflict``: whether an apply takes a field of another manager, or fails (MC-106b)."""
 MOST_ENTRIES: Final = 100
 """The most entries of one ``after``."""
 _OBJECT: Final = re.compile(
@@ -59,10 +62,14 @@ def is_object_entry(entry: str) -> bool:
 def with_objects(
     documents: Sequence[OrderedDocument], order: ArtifactOrder, namespace: str, problems: list[str]
 ) -> Sequence[OrderedDocument]:
-    """Return the documents with the members that the order has for single objects; what is wrong is added to ``problems``."""
+    """Return the documents with what the order and their annotations say of single objects.
+
+    Wrong places are added to ``problems``.
+    """
+    documents = [_with_annotation(each, problems) for each in documents]
     if not order.objects:
         return documents
-    names = _Names(documents, posixpath.dirname(order.name), namespace)
+    names = _Names(documents, order, namespace)
     found = {each.position: each for each in documents}
     seen: set[Place] = set()
     for each in order.objects:
@@ -74,31 +81,45 @@ def with_objects(
             document = found[position]
             if position in seen:
                 problems.append(f"{where}: {each.entry} names an object that another entry has")
-            if "after" in each.members and _annotation(document.body) is not None:
+            if "after" in each.members and _annotation(document.body, AFTER_ANNOTATION) is not None:
                 problems.append(f"{where}: after not expected beside {AFTER_ANNOTATION} of {document.place}")
             seen.add(position)
             found[position] = replace(document, artifact=each.in_place_of(document.artifact))
     return list(found.values())
 
 
+def _with_annotation(document: OrderedDocument, problems: list[str]) -> OrderedDocument:
+    said = _annotation(document.body, CONFLICT_ANNOTATION)
+    if said is None:
+        return document
+    if said not in CONFLICTS:
+        problems.append(f"{document.place}: {CONFLICT_ANNOTATION}: one of {', '.join(CONFLICTS)} expected")
+    return replace(document, artifact=replace(document.artifact, takes_fields=said == CONFLICTS[0]))
+
+
 def with_edges(
-    documents: Sequence[OrderedDocument], order: str, namespace: str, problems: list[str]
+    documents: Sequence[OrderedDocument], order: ArtifactOrder, namespace: str, problems: list[str]
 ) -> Sequence[OrderedDocument]:
     """Return the documents with their predecessors and levels; what is wrong is added to ``problems``.
 
-    ``order``: the path of the order artifact; ``namespace``: that of the instance.
+    ``namespace``: that of the instance.
     """
-    if not any(each.artifact.after is not None or _annotation(each.body) is not None for each in documents):
+    if not any(
+        each.artifact.after is not None or _annotation(each.body, AFTER_ANNOTATION) is not None for each in documents
+    ):
         return documents
-    names = _Names(documents, posixpath.dirname(order), namespace)
+    names = _Names(documents, order, namespace)
     found = []
     for each in documents:
-        said, artifact = _annotation(each.body), each.artifact
+        said, artifact = _annotation(each.body, AFTER_ANNOTATION), each.artifact
         if said is not None:
             where = f"{each.place}: {AFTER_ANNOTATION}"
             entries: Sequence[str] = [entry.strip() for entry in said.split(",") if entry.strip()]
         elif artifact.after is not None:
-            where, entries = f"{order}:{artifact.line}: after" if artifact.line else f"{order}: after", artifact.after
+            where, entries = (
+                f"{order.name}:{artifact.line}: after" if artifact.line else f"{order.name}: after",
+                artifact.after,
+            )
         else:
             found.append(each)
             continue
@@ -118,11 +139,12 @@ def with_edges(
 class _Names:
     """The entries that name something of an order."""
 
-    def __init__(self, documents: Sequence[OrderedDocument], folder: str, namespace: str) -> None:
-        self._files = {each.artifact.file for each in documents}
+    def __init__(self, documents: Sequence[OrderedDocument], order: ArtifactOrder, namespace: str) -> None:
+        # A file that has no objects, or that another one has replaced, is ready.
+        self._files = {*order.files, *(each.artifact.file for each in documents)}
         self._objects: dict[tuple[str, str, str], list[tuple[str, Place]]] = {}
         """The groups and places of the objects, by kind, namespace and name."""
-        self._folder, self._namespace = folder, namespace
+        self._folder, self._namespace = posixpath.dirname(order.name), namespace
         for each in documents:
             body = each.body if isinstance(each.body, Mapping) else {}
             metadata = body.get("metadata")
@@ -187,8 +209,8 @@ def _members(cycle: Sequence[Hashable], named: Mapping[Hashable, OrderedDocument
             yield str(node[0]) if isinstance(node, tuple) else f"priority {node}"
 
 
-def _annotation(body: object) -> str | None:
+def _annotation(body: object, name: str) -> str | None:
     metadata = body.get("metadata") if isinstance(body, Mapping) else None
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    said = annotations.get(AFTER_ANNOTATION) if isinstance(annotations, Mapping) else None
+    said = annotations.get(name) if isinstance(annotations, Mapping) else None
     return said if isinstance(said, str) else None

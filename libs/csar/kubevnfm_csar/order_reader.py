@@ -12,7 +12,7 @@ from kubevnfm_kit.foreign_yaml.kubernetes import read_one_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.reader import Lines, YamlRefused
 
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact, OrderedObject
-from kubevnfm_csar.order_graph import MOST_ENTRIES, is_object_entry
+from kubevnfm_csar.order_graph import CONFLICTS, MOST_ENTRIES, is_object_entry
 from kubevnfm_csar.order_members import OrderMembers
 from kubevnfm_csar.values_schema import SchemaRefused, ValuesSchema, read_schema, schema_path
 from kubevnfm_csar.wait_reader import WaitReader
@@ -20,9 +20,9 @@ from kubevnfm_csar.wait_reader import WaitReader
 _HIGHEST: Final = 1_000_000
 _LONGEST_WAIT_S: Final = 86_400
 _MEMBERS: Final = ("artifacts", "foreign_namespaces", "objects", "values")
-_OF_OBJECT: Final = ("after", "priority", "timeout", "wait")
+_OF_OBJECT: Final = ("after", "conflict", "priority", "timeout", "wait")
 _NAMES: Final = ("group", "kind", "name", "namespace")
-_OF_ARTIFACT: Final = ("after", "file", "priority", "substitute", "timeout", "wait")
+_OF_ARTIFACT: Final = ("after", "conflict", "file", "priority", "substitute", "timeout", "wait")
 
 
 def read_order(name: str, text: str, files: Collection[str], schema: str | None = None) -> ArtifactOrder:
@@ -119,8 +119,17 @@ class _Reading:
             wanted=wanted,
             has_priority="priority" in body,
             after=self._after(body) if "after" in body else None,
+            takes_fields=self._takes_fields(body),
             line=self._members.line(body),
         )
+
+    def _takes_fields(self, body: dict[str, Any]) -> bool:
+        value = body.get("conflict", CONFLICTS[0])
+        if value not in CONFLICTS:
+            self._members.wrong(
+                self._members.line(body, "conflict"), f"conflict: one of {', '.join(CONFLICTS)} expected"
+            )
+        return bool(value == CONFLICTS[0])
 
     def _objects(self, body: dict[str, Any]) -> Iterator[OrderedObject]:
         """Yield the single objects that have members of their own (MC-011)."""

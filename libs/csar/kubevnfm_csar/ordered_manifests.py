@@ -60,7 +60,7 @@ def read_artifacts(
     if not problems:
         found = list(with_objects(found, order, namespace, problems))
     if not problems:
-        found = list(with_edges(found, order.name, namespace, problems))
+        found = list(with_edges(found, order, namespace, problems))
     if problems:
         first, *more = ((ORDER, problem[:LONGEST_PROBLEM]) for problem in problems[:MOST_PROBLEMS])
         raise Unprocessable(*first, *more)

@@ -140,7 +140,8 @@ def test_a_single_object_has_members_of_its_own() -> None:
     ("objects", "problem"),
     [
         ("- {object: {kind: ConfigMap, name: x}, priority: 1}", f"{ORDER}:5: object: the order has no object ConfigMap/x"),
-        ("- {object: {kind: ConfigMap, name: a}}", f"{ORDER}:5: object: one of after, priority, timeout, wait expected"),
+        ("- {object: {kind: ConfigMap, name: a}, conflict: no}", f"{ORDER}:5: conflict: one of force, abort expected"),
+        ("- {object: {kind: ConfigMap, name: a}}", f"{ORDER}:5: object: one of after, conflict, priority, timeout, wait expected"),
         ("- {object: {kind: ConfigMap, name: a}, wait: soon}", f"{ORDER}:5: wait: one of none, exists, ready"),
         ("- {object: {kind: ConfigMap, name: a}, keep: [on-delete]}", f"{ORDER}:5: keep: no such member"),
         ("- {object: {kind: ConfigMap, name: a}, substitute: false}", f"{ORDER}:5: substitute: no such member"),
@@ -179,3 +180,32 @@ def test_an_object_adds_its_own_limit() -> None:
         {A},
     )
     assert limit_s([*order.artifacts, *(each.for_limits for each in order.objects)], 500.0) == 55
+
+
+def test_conflicts_are_forced_unless_the_order_or_the_object_says_otherwise() -> None:
+    """MC-106b."""
+    noted = "---\n{apiVersion: v1, kind: A, metadata: {name: %s, annotations: {kubevnfm.io/conflict: %s}}}\n"
+    files = {
+        "a.yaml": noted % ("a", "abort") + manifest("A", "b") + manifest("A", "d"),
+        "c.yaml": noted % ("c", "force"),
+    }
+    order = (
+        "- {file: a.yaml}\n- {file: c.yaml, conflict: abort}\n"
+        "objects: [{object: {kind: A, name: d}, conflict: abort}]\n"
+    )
+    assert {name: each.artifact.takes_fields for name, each in read(order, files).items()} == {
+        "a": False,
+        "b": True,
+        "d": False,
+        "c": True,
+    }
+    files["c.yaml"] = noted % ("c", "ask")
+    assert f"{C}, document 1: kubevnfm.io/conflict: one of force, abort expected" in refusal(order, files)
+
+
+def test_a_file_without_objects_is_ready() -> None:
+    """As one that a modification of the CNF has replaced."""
+    found = read(
+        "- {file: a.yaml}\n- {file: b.yaml, after: [a.yaml]}\n", {"a.yaml": "# none\n", "b.yaml": FILES["b.yaml"]}
+    )
+    assert (found["b"].after, found["b"].level) == (frozenset({(A, 0)}), 1)

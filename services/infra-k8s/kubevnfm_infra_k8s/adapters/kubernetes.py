@@ -16,6 +16,7 @@ from kubevnfm_kit.back_off import BackOff
 from kubevnfm_secrets import Mask
 
 from kubevnfm_infra_k8s.adapters.discovery import Discovery
+from kubevnfm_infra_k8s.adapters.field_conflicts import is_own_conflict
 from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, named, version_of
 from kubevnfm_infra_k8s.adapters.transport import JSON, LARGEST_ANSWER, Answer, AnswerTooLong, Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectRefused, WebhookUnavailable
@@ -309,16 +310,25 @@ class KubernetesCluster:
                 raise ClusterUnavailable(f"{self.endpoint}: {refusal}") from refusal
             raise
 
-    async def apply(self, resource: Resource, key: ObjectKey, body: Body, *, dry_run: bool = False) -> Body:
+    async def apply(
+        self, resource: Resource, key: ObjectKey, body: Body, *, dry_run: bool = False, takes_fields: bool = True
+    ) -> Body:
         checking = {"dryRun": "All"} if dry_run else {}
         if not resource.is_persistent:
             return await self._create(resource, key, body, checking)
         # Forced, because the manifest decides; without it, a field that a controller or person has set is a conflict.
-        query = {"fieldManager": FIELD_MANAGER, "force": "true", **checking}
+        query = {"fieldManager": FIELD_MANAGER, "force": "true" if takes_fields else "false", **checking}
         answer = await self._write("PATCH", _path(resource, key), key, query, body, content_type=_APPLY)
         self._check_served(answer, key)
+        if answer.status in (405, 415) and not takes_fields:
+            raise ObjectRefused(
+                str(key), "conflict: abort needs server-side apply, which the API server does not have for it"
+            )
         if answer.status in (405, 415):
             return await self._create(resource, key, body, checking)
+        # A field that kubevnfm has patched itself has an owner of its own, and is no conflict.
+        if answer.status == 409 and not takes_fields and is_own_conflict(answer, key):
+            return await self.apply(resource, key, body, dry_run=dry_run)
         return self._object(answer, key)
 
     async def create(self, resource: Resource, key: ObjectKey, body: Body) -> Body | None:

@@ -129,6 +129,10 @@ class ForeignObjects(Conflict, code="foreign-object", title="Kubernetes object e
         super().__init__(f"existing objects do not belong to this VNF instance: {names} ({hint})")
 
 
+class FieldConflict(WithRemains, Conflict, code="conflict"):
+    """Another manager has a field that the object's order does not let us take (multicloud.md MC-106b)."""
+
+
 class SharedObjectDiffers(Conflict, code="shared-object-differs", title="Kubernetes object is shared"):
     """A cluster-scoped object also belongs to another instance, with different content."""
 

@@ -155,6 +155,11 @@ class Wanted:
     """A Namespace that no file has, and that is made because it is absent (multicloud.md MC-031)."""
 
     @property
+    def takes_fields(self) -> bool:
+        """Whether fields of other managers are taken (multicloud.md MC-106b)."""
+        return self.artifact is None or self.artifact.takes_fields
+
+    @property
     def is_kept_on_delete(self) -> bool:
         return annotations_of(self.body).get(KEEP_ANNOTATION) == "true"
 

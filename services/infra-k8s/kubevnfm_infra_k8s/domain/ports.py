@@ -128,10 +128,13 @@ class Cluster(Protocol):
         """Yield what ``keep`` makes of the whole matching objects, as `follow` does; nothing else of them is kept."""
         ...
 
-    async def apply(self, resource: Resource, key: ObjectKey, body: Body, *, dry_run: bool = False) -> Body:
-        """Create or change the object (server-side apply as ``kubevnfm``, forced); return the server's version of it.
+    async def apply(
+        self, resource: Resource, key: ObjectKey, body: Body, *, dry_run: bool = False, takes_fields: bool = True
+    ) -> Body:
+        """Create or change the object (server-side apply as ``kubevnfm``); return the server's version of it.
 
-        Raises WebhookUnavailable while an admission webhook does not answer.
+        Raises WebhookUnavailable while an admission webhook does not answer, and, unless it ``takes_fields``, FieldConflict
+        naming those of other managers.
         """
         ...
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_events.objects import ObjectsApplied
-from kubevnfm_infra_k8s.domain.errors import ObjectFailed, ObjectRefused, ObjectsNotReady
+from kubevnfm_infra_k8s.domain.errors import FieldConflict, ObjectFailed, ObjectRefused, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_kit.errors import Unprocessable, VnfmError
 from kubevnfm_lab.faults import CallLedger
@@ -197,6 +197,26 @@ async def test_objects_are_deleted_when_all_that_came_after_them_are_gone(ground
         assert not await is_ending(ground, before)
         await ground.as_other("v1", "ConfigMap", name, {"metadata": {"finalizers": None}})
     assert (await deleting).count == 3
+
+
+async def test_a_field_of_another_manager_is_not_taken_if_the_order_says_so(ground: Any) -> None:
+    """MC-106b: by the order or by an annotation; what this instance has patched itself is no conflict."""
+    noted = an_object("ConfigMap", "b", data={"x": "1"}, metadata={"annotations": {"kubevnfm.io/conflict": "abort"}})
+    files = {"a.yaml": a_map("a", x="1"), "b.yaml": noted, "c.yaml": a_map("c", x="1")}
+    order = "- {file: a.yaml, conflict: abort}\n- {file: b.yaml}\n- {file: c.yaml, priority: 1}\n"
+    await apply(ground, order, files)
+    for name in "abc":
+        await ground.as_other("v1", "ConfigMap", name, {"data": {"x": "2"}})
+    with pytest.raises(
+        FieldConflict, match=r"^priority 1 of 2: \.data\.x of ConfigMap [ab] is managed by kubectl-edit$"
+    ):
+        await apply(ground, order, files, attempt=2)
+    for name in "ab":
+        assert (await ground.shown("v1", "ConfigMap", name))["data"] == {"x": "2"}
+        await ground.as_other("v1", "ConfigMap", name, {"data": {"x": "3"}}, manager="kubevnfm")
+    await apply(ground, order, files, attempt=3)
+    for name in "abc":
+        assert (await ground.shown("v1", "ConfigMap", name))["data"] == {"x": "1"}
 
 
 async def test_a_refusal_names_its_priority(ground: Any) -> None:

@@ -75,7 +75,7 @@ async def rehearse(cluster: Cluster, objects: Sequence[Wanted]) -> None:
         if each.key.namespace in namespaces:
             return
         try:
-            await cluster.apply(each.resource, each.key, each.body, dry_run=True)
+            await cluster.apply(each.resource, each.key, each.body, dry_run=True, takes_fields=each.takes_fields)
         except ObjectRefused as refusal:
             if may_be_cured(refusal, each.key, keys - {each.key}, webhooks):
                 log.info("refusal_may_be_cured", object=str(each.key), reason=str(refusal))

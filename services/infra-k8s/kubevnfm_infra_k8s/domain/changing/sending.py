@@ -125,11 +125,11 @@ class Sender:
             try:
                 if there is not None and wanted.autoscaled_at:
                     await hand_over(self.wait.cluster, wanted, there)
-                applied = await self.wait.cluster.apply(wanted.resource, wanted.key, body)
+                applied = await self._apply(wanted, body)
                 if there is not None and applied_version(there) not in (None, wanted.key.api_version):
                     # The API server has compared the two sets of our fields by conversions, which can lose some. Now both
                     # are in one version (capi.md CR-038).
-                    applied = await self.wait.cluster.apply(wanted.resource, wanted.key, body)
+                    applied = await self._apply(wanted, body)
                     log.info(
                         "object_applied_in_another_version", object=str(wanted.key), version=wanted.key.api_version
                     )
@@ -143,6 +143,9 @@ class Sender:
                 message = f"waiting since {rfc3339(since)} for a webhook: {error}"
                 await self.progress.on(str(wanted.key), message, done=0, total=1)
                 await asyncio.sleep(pause_s)
+
+    async def _apply(self, wanted: Wanted, body: Body) -> Body:
+        return await self.wait.cluster.apply(wanted.resource, wanted.key, body, takes_fields=wanted.takes_fields)
 
     def _label(self, there: Body | None, sharers: Sequence[str]) -> str:
         """Return the instance whose label a shared object has: the present one, if it still holds it."""

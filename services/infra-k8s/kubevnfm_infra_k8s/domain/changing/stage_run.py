@@ -12,7 +12,14 @@ from kubevnfm_csar.waits import Wait
 from kubevnfm_kit.clock import rfc3339
 
 from kubevnfm_infra_k8s.domain.changing.sending import Sender
-from kubevnfm_infra_k8s.domain.errors import ObjectFailed, ObjectRefused, ObjectsNotReady, ObjectsRefused, StillWaiting
+from kubevnfm_infra_k8s.domain.errors import (
+    FieldConflict,
+    ObjectFailed,
+    ObjectRefused,
+    ObjectsNotReady,
+    ObjectsRefused,
+    StillWaiting,
+)
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted, field_at
 from kubevnfm_infra_k8s.domain.planning.order import Wave, waves
 from kubevnfm_infra_k8s.domain.planning.plan import Plan
@@ -169,7 +176,7 @@ def _naming(running: Sequence[Stage]) -> Iterator[None]:
     """Name the stages of the objects in an error of the block."""
     try:
         yield
-    except (ObjectRefused, ObjectsRefused, ObjectFailed, ObjectsNotReady) as error:
+    except (ObjectRefused, ObjectsRefused, ObjectFailed, ObjectsNotReady, FieldConflict) as error:
         about = error.about if isinstance(error, ObjectFailed | ObjectsNotReady) else frozenset()
         mine = [each for each in running if each.is_ordered and (not about or about & each.keys)]
         if mine:

@@ -151,7 +151,8 @@ class UpdateRun:
         }
         different = [each for each in configs if _content(there.get(each.key)) != _content(each.body)]
         for each in different:
-            applied[each.key] = Written.from_body(await self.wait.cluster.apply(each.resource, each.key, each.body))
+            body = await self.wait.cluster.apply(each.resource, each.key, each.body, takes_fields=each.takes_fields)
+            applied[each.key] = Written.from_body(body)
             await self.progress.on(str(each.key), "changed", done=0, total=len(different))
         return applied
 
@@ -186,6 +187,9 @@ class UpdateRun:
         if there is None:
             return await cluster.apply(wanted.resource, key, _marked(key, wanted.body, self.change)), False
         if not self._is_marked(key, there):
+            if not wanted.takes_fields:
+                # A patch takes every field: an apply says first whether there is one of another manager.
+                await cluster.apply(wanted.resource, key, wanted.body, dry_run=True, takes_fields=False)
             template = {
                 "metadata": {"annotations": {RESTART_ANNOTATION: self.change}},
                 "spec": self._images(wanted, there),
