@@ -8,6 +8,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -116,7 +117,9 @@ class ClientTls:
             context.load_cert_chain(self.certificate, self.key)
 
     def context(self) -> ssl.SSLContext:
-        """Return a new context. Reads files. Raises OSError and ssl.SSLError."""
+        """Return a context; without files it is the one that all share. Reads files. Raises OSError and ssl.SSLError."""
+        if not self.files() and not self.is_pinned:
+            return _of_the_machine()
         context = ssl.create_default_context(cafile=str(self.ca) if self.ca else None)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if self.is_pinned:
@@ -125,6 +128,14 @@ class ClientTls:
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         self.load(context)
         return context
+
+
+@cache
+def _of_the_machine() -> ssl.SSLContext:
+    """Return the context that trusts the machine's CAs. To read them takes 20 ms, and a process has several users of them."""
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
 
 
 @asynccontextmanager

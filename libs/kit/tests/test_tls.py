@@ -194,6 +194,19 @@ async def test_our_own_calls_show_a_replaced_certificate(tmp_path: Path) -> None
         assert await until(is_served)
 
 
+def test_calls_without_files_share_the_cas_of_the_machine(tmp_path: Path) -> None:
+    """To read them takes 20 ms. A context that any file belongs to is its own."""
+    ca = Authority(tmp_path, "one").file
+    shared = ClientTls().context()
+    assert shared is ClientTls().context()
+    assert (shared.verify_mode, shared.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert shared.minimum_version == ssl.TLSVersion.TLSv1_2
+    named = ClientTls(ca).context()
+    assert named is not ClientTls(ca).context()
+    assert ClientTls(ca, is_pinned=True).context() is not named
+    assert len(named.get_ca_certs()) == 1
+
+
 def test_the_cas_of_the_machine_are_read_from_its_file_or_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

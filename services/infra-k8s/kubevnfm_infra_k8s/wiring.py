@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from kubevnfm_events.objects import (
     UpdateObjects,
 )
 from kubevnfm_kit.run import background
+from kubevnfm_kit.tls import ClientTls
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
@@ -107,7 +107,7 @@ async def infra_k8s(
 ) -> AsyncIterator[InfraK8s]:
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
     await backends.ensure_indexes(_INDEXES)
-    trusted = await asyncio.to_thread(ssl.create_default_context, cafile=settings.outbound_ca_file)
+    trusted = await asyncio.to_thread(ClientTls(settings.outbound_ca_file).context)
     store, key_ring, clock = backends.store, backends.key_ring, backends.clock
     releases = documents.StoredReleases(store)
     helm = HelmProgram(settings.helm, key_ring, settings.chart_limits)

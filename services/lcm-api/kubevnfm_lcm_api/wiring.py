@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ssl
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_kit.connections import DEFAULT_LIMITS, Limits
 from kubevnfm_kit.http import serving
 from kubevnfm_kit.run import background, repeat
+from kubevnfm_kit.tls import ClientTls
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
@@ -121,7 +122,7 @@ async def _connected(
     node_logs: NodeLogs,
 ) -> AsyncIterator[_Subjects]:
     """Yield the subjects, each with the others behind its ports."""
-    trusted = ssl.create_default_context(cafile=settings.outbound_ca_file)
+    trusted = await asyncio.to_thread(ClientTls(settings.outbound_ca_file).context)
     outbox = Outbox(backends.store, relay, backends.key_ring)
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(outbound_session(settings.address_rules, tls=trusted))
