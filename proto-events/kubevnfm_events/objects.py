@@ -10,6 +10,7 @@ from pydantic import Field
 
 from kubevnfm_events.base import Command, Event, Facts
 from kubevnfm_events.common import CancelStep, CapiProviders, DriftState, PackageRef, ServiceFacts, VimConnection
+from kubevnfm_events.compute_profiles import ComputeProfile
 
 Variables = dict[str, Secret]
 """``additionalParams.capi.variables``: the values of the placeholders in manifests, secret because any of them may be."""
@@ -196,6 +197,8 @@ class ObjectsOrder(Facts):
     """The values of variables in manifests that have an order artifact (multicloud.md chapter 5)."""
     networks: tuple[NetworkAttachment, ...] = ()
     """The interfaces on virtual links, in their order; the instance holds each of these links."""
+    compute_profiles: tuple[ComputeProfile, ...] = ()
+    """Resources and placement of workloads beside what their manifests say."""
 
 
 class ChartOrder(ObjectsOrder):

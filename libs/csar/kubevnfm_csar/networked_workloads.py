@@ -9,7 +9,7 @@ from typing import Any, Final
 from kubevnfm_events.objects import NetworkAttachment, VduTarget
 from kubevnfm_kit.foreign_json import read_foreign
 
-from kubevnfm_csar.pod_templates import MACHINE_TEMPLATES, POD_TEMPLATES
+from kubevnfm_csar.pod_templates import MACHINE_TEMPLATES, POD_TEMPLATES, api_kind
 
 NETWORKS: Final = "k8s.v1.cni.cncf.io/networks"
 """The annotation of a pod with its interfaces beside ``eth0``: JSON, or ``namespace/name@interface`` separated by commas."""
@@ -48,7 +48,7 @@ def networked_workloads(
     faults: list[Fault] = []
     for index, network in enumerate(networks):
         target = targets.get(network.vdu_id) or VduTarget(vdu_id=network.vdu_id, name=network.vdu_id)
-        positions = _positions(bodies, target)
+        positions = workload_positions(bodies, target)
         if len(positions) == 1:
             found.setdefault(positions[0], []).append((index, network))
             continue
@@ -58,7 +58,7 @@ def networked_workloads(
     for position in sorted(found):
         body = bodies[position]
         assert isinstance(body, Mapping)
-        kind = _api_kind(body)
+        kind = api_kind(body)
         workloads.append(
             NetworkedWorkload(position, _TEMPLATES[kind], kind in MACHINE_TEMPLATES, found[position], body)
         )
@@ -143,13 +143,13 @@ def _machine_faults(network: NetworkAttachment, place: str, workload: str) -> It
         yield f"{place}/default_gateway", f"not expected: the guest of {workload} sets its routes"
 
 
-def _positions(bodies: Sequence[object], target: VduTarget) -> Sequence[int]:
+def workload_positions(bodies: Sequence[object], target: VduTarget) -> Sequence[int]:
     """Return the positions of the workloads of a VDU; in a chart also those with its name up to their last dash."""
     fitting = [
         (index, _name(body))
         for index, body in enumerate(bodies)
         if isinstance(body, Mapping)
-        and _api_kind(body) in _TEMPLATES
+        and api_kind(body) in _TEMPLATES
         and body.get("kind") == (target.kind or body.get("kind"))
     ]
     exact = [index for index, name in fitting if name == target.name]
@@ -169,11 +169,6 @@ def _bears_several(body: Mapping[str, Any], replicas: int | None) -> bool:
         return any(isinstance(count, int) and count > 1 for count in counts)
     count = replicas if replicas is not None else _at(body, "spec", "replicas")
     return isinstance(count, int) and count > 1
-
-
-def _api_kind(body: Mapping[str, Any]) -> tuple[str, str]:
-    version = str(body.get("apiVersion") or "")
-    return version.rpartition("/")[0], str(body.get("kind"))
 
 
 def _name(body: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 ApiKind = tuple[str, str]
 """API group and kind."""
@@ -28,3 +28,9 @@ MACHINE_TEMPLATES: Final[Mapping[ApiKind, tuple[str, ...]]] = {
     ("pool.kubevirt.io", "VirtualMachinePool"): ("spec", "virtualMachineTemplate", "spec", "template"),
 }
 """The same of what has the ``metadata`` and ``spec`` of a VirtualMachineInstance."""
+
+
+def api_kind(body: Mapping[str, Any]) -> ApiKind:
+    """Return the API group and the kind of an object, "" for what it does not have."""
+    version = str(body.get("apiVersion") or "")
+    return version.rpartition("/")[0], str(body.get("kind") or "")

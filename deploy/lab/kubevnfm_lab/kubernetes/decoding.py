@@ -66,6 +66,7 @@ _TYPES: Final[Mapping[str, str]] = {
 _BY_PARENT: Final[Mapping[tuple[str, str], str]] = {
     ("", "status"): _OBJECT,
     ("rules", "resources"): _TEXTS,
+    ("devices", "requests"): _LIST,
     ("endpoints", "conditions"): _OBJECT,
     ("env", "value"): _TEXT,
     ("strategy", "type"): _TEXT,

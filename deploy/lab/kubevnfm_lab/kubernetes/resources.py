@@ -140,6 +140,11 @@ def _grouped() -> Iterable[Resource]:
     yield grouped(storage, "v1", "VolumeAttachment", "volumeattachments", subresources=_S, **cluster)
     yield grouped("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", "pc", **cluster)
     yield grouped("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", **cluster)
+    devices = "resource.k8s.io"
+    yield grouped(devices, "v1", "DeviceClass", "deviceclasses", **cluster)
+    yield grouped(devices, "v1", "ResourceClaim", "resourceclaims", subresources=_S)
+    yield grouped(devices, "v1", "ResourceClaimTemplate", "resourceclaimtemplates")
+    yield grouped(devices, "v1", "ResourceSlice", "resourceslices", **cluster)
     yield grouped("coordination.k8s.io", "v1", "Lease", "leases")
     yield grouped("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
     yield grouped("events.k8s.io", "v1", "Event", "events", "ev", storage_group="", storage_version="v1")

@@ -191,6 +191,8 @@ async def test_old_and_aggregated_discovery_list_the_same_resources(api: Any) ->
         ("authentication.k8s.io/v1", "TokenReview", False),
         ("authorization.k8s.io/v1", "LocalSubjectAccessReview", True),
         ("discovery.k8s.io/v1", "EndpointSlice", True),
+        ("resource.k8s.io/v1", "DeviceClass", False),
+        ("resource.k8s.io/v1", "ResourceClaimTemplate", True),
     ],
 )
 async def test_the_kinds_that_packages_use_are_served(api: Any, api_version: str, kind: str, namespaced: bool) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from cel_expr_python import cel
 
 _LONGEST_S: Final = 0.1
-"""Of processor time, so that a machine under load stops no expression."""
+"""The limit of processor time, so that a machine under load stops no expression."""
 _MEMORY: Final = 512 * 2**20
 _MOST_PROGRAMS: Final = 100
 _LONGEST_ERROR: Final = 4096

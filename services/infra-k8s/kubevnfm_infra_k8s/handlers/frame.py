@@ -25,6 +25,7 @@ from kubevnfm_infra_k8s.domain.errors import AccessRefused, LinkNotReady, StillW
 from kubevnfm_infra_k8s.domain.links.attaching import address_of
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.planning.plan import Plan, plan, with_namespace
+from kubevnfm_infra_k8s.domain.planning.profiles import with_profiles
 from kubevnfm_infra_k8s.domain.ports import (
     Cluster,
     Clusters,
@@ -191,6 +192,8 @@ class Step:
         """
         if manifests is None:
             manifests = await self.manifests(order)
+        with nothing_made():
+            manifests = with_profiles(order, manifests)
         planned = await plan(
             order,
             manifests,

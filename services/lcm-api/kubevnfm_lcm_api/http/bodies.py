@@ -11,8 +11,8 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.json_pointer import escaped
 from kubevnfm_secrets import SECRET_NAMES, hide
+from kubevnfm_sol.wrong_attributes import wrong_attributes
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 from kubevnfm_lcm_api.http.errors import BodyTooLarge, NotAcceptable, UnsupportedMediaType
 from kubevnfm_lcm_api.http.given_secrets import with_secrets
@@ -125,18 +125,8 @@ def parse(model: type[B], document: Any) -> B:
         # Not by the names of Python: they are no attributes of the API.
         return model.model_validate(hide(document), by_alias=True, by_name=False)
     except ValidationError as error:
-        first, *more = ((_path(e["loc"]), _reason(e)) for e in error.errors(include_input=False))
+        first, *more = wrong_attributes(error)
         raise InvalidInput(*first, *more) from error
-
-
-def _path(location: tuple[int | str, ...]) -> str:
-    # pydantic ends the place of a wrong name of a dict with this.
-    parts = location[:-1] if location[-1:] == ("[key]",) else location
-    return "".join(f"[{part}]" if isinstance(part, int) else f"/{escaped(part)}" for part in parts).lstrip("/")
-
-
-def _reason(error: ErrorDetails) -> str:
-    return "no such attribute" if error["type"] == "extra_forbidden" else error["msg"].removeprefix("Value error, ")
 
 
 def _check_names(node: Any, place: str, levels: int) -> None:

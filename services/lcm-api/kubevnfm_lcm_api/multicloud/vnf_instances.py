@@ -122,7 +122,9 @@ async def change(request: web.Request) -> web.Response:
     body = await read_json(request, PATCH, secrets_in=("values",))
     wanted = parsed(VnfInstancePatch, body)
     preference, vnf = read_preference(request), await _vnf(request)
-    operation_id = await vnf_requests.change(vnfs(request), vnf, wanted, body, _as_seen(request))
+    operation_id = await vnf_requests.change(
+        vnfs(request), services(request).regions, vnf, wanted, body, _as_seen(request)
+    )
     state = None if operation_id is None else await ended(context(request).store, operation_id, preference.wait_s)
     vnf = await _vnf(request)
     headers = {**preference.headers, "ETag": vnf.tag}

@@ -27,6 +27,7 @@ from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES
 from kubevnfm_lcm_api.lifecycle.requests import bring_up, changes, modify
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
+from kubevnfm_lcm_api.multicloud.profile_checks import check_profiles
 from kubevnfm_lcm_api.multicloud.vnf_types import (
     VnfInstancePatch,
     VnfInstanceRequest,
@@ -39,6 +40,7 @@ _PARAMETERS: Final = "additionalParams/"
 _NAMES: Final = ("vnf_instance_name", "vnf_instance_description")
 _NETWORKS: Final = "networks["
 _VIM_KEY: Final = "region"
+_PROFILES: Final = "compute_profiles"
 
 T = TypeVar("T")
 
@@ -58,6 +60,7 @@ async def accept(
     """
     check_oof_parameters(wanted.oof_parameters)
     region = await region_of(regions, wanted.cloud_region_id)
+    await check_profiles(regions, region, wanted.compute_profiles)
     package = await package_of(on, wanted.csar_id)
     vnfd = await on.packages.vnfd(package.package_id, package.checksum)
     original = {
@@ -81,15 +84,22 @@ async def accept(
 
 
 async def change(
-    on: RequestServices, vnf: Vnf, wanted: VnfInstancePatch, body: Mapping[str, Any], check: Callable[[Stored], None]
+    on: RequestServices,
+    regions: CloudRegions,
+    vnf: Vnf,
+    wanted: VnfInstancePatch,
+    body: Mapping[str, Any],
+    check: Callable[[Stored], None],
 ) -> str | None:
     """Accept a change of a VNF; return the id of the occurrence, None if the patch is empty. ``body``: the patch as it came.
 
     ``check`` gets the instance as it will be changed; it raises if the caller expected another state.
-    Raises: Unprocessable with pointers into the body; Conflict.
+    Raises: Unprocessable with pointers into the body; Conflict; RegionUnavailable.
     """
+    if _PROFILES in body:
+        body = {**body, _PROFILES: body[_PROFILES] or []}
     names = {name: body[name] for name in _NAMES if name in body}
-    made_from = [name for name in ("csar_id", "values", "order_artifact") if name in body]
+    made_from = [name for name in ("csar_id", "values", "order_artifact", _PROFILES) if name in body]
     for name in made_from:
         if body[name] is None:
             raise Unprocessable(name, "no null expected: it cannot be removed")
@@ -103,11 +113,19 @@ async def change(
     if not made_from:
         check(vnf.stored)
         return None
+    if wanted.compute_profiles:
+        await check_profiles(regions, await region_of(regions, _region_id(vnf)), wanted.compute_profiles)
     package = None if wanted.csar_id is None else await package_of(on, wanted.csar_id)
     vnfd_id = vnf.record.vnf.vnfd_id if package is None else package.vnfd_id
     changed = {"vnfdId": vnfd_id, "additionalParams": additional_params(body)}
     replacing = Asked(parse(ChangeCurrentVnfPkgRequest, changed), changed, "v2")
     return await pointed(changes.accept_package(on, vnf.record.vnf.id, replacing, check=check))
+
+
+def _region_id(vnf: Vnf) -> str:
+    place = vnf.record.internals.multicloud
+    assert place is not None
+    return place.cloud_region_id
 
 
 def _check_nulls(values: object, place: str) -> None:

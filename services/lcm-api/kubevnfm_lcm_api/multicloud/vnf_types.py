@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Annotated, Any, Final, Literal
 
+from kubevnfm_clients.multicloud.compute_profiles import MOST_PROFILES, ComputeProfileRequest
 from kubevnfm_clients.multicloud.networks import MOST_NETWORKS, NetworkRequest
 from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_clients.multicloud.types import MultiCloudRequest, MultiCloudType, NamespaceName
@@ -23,6 +24,8 @@ CsarId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 OrderArtifact = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 VnfName = Annotated[str, StringConstraints(max_length=255)]
 VnfDescription = Annotated[str, StringConstraints(max_length=1024)]
+
+Profiles = Annotated[tuple[ComputeProfileRequest, ...], Field(max_length=MOST_PROFILES)]
 
 
 class VnfInstanceRequest(MultiCloudRequest):
@@ -43,6 +46,8 @@ class VnfInstanceRequest(MultiCloudRequest):
     """The path of the order artifact in the package; None: the one that the package has."""
     networks: Annotated[tuple[NetworkRequest, ...], Field(max_length=MOST_NETWORKS)] = ()
     """The interfaces of workloads on virtual links, in their order."""
+    compute_profiles: Profiles = ()
+    """Resources and placement of workloads."""
 
 
 class VnfInstancePatch(MultiCloudRequest):
@@ -57,6 +62,8 @@ class VnfInstancePatch(MultiCloudRequest):
     values: SecretParams | None = None
     """Merged with those that it has."""
     order_artifact: OrderArtifact | None = None
+    compute_profiles: Profiles | None = None
+    """In place of those that it has; null: none."""
 
 
 class VnfResource(MultiCloudType):
@@ -106,7 +113,7 @@ class LeftBehind(MultiCloudType):
 
 def additional_params(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the additionalParams of SOL003 that the members of a request stand for."""
-    names = ("namespace", "values", "order_artifact")
+    names = ("namespace", "values", "order_artifact", "compute_profiles")
     found = {name: given[name] for name in names if given.get(name) is not None}
     if given.get("oof_parameters"):
         # Each is hidden by itself: it may say itself which of its values are secret.

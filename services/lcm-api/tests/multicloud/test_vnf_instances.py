@@ -445,7 +445,7 @@ _BAD: list[tuple[Mapping[str, Any], list[str]]] = [
     *(
         ({name: []}, [f"/{name}"])
         for name in (
-            "compute_profiles", "volumes", "regions", "artifacts", "clone_of", "outputs",
+            "volumes", "regions", "artifacts", "clone_of", "outputs",
             "network_parameters", "colour",
         )
     ),

@@ -1,4 +1,4 @@
-"""The namespaces in which nothing is created, and the names that nobody else writes. No I/O."""
+"""The namespaces in which nothing is created, and the names that only we write. No I/O."""
 
 from __future__ import annotations
 

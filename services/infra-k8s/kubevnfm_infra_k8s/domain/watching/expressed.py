@@ -27,7 +27,7 @@ class Expressed:
         """Evaluate the expressions of the objects that have changed."""
         for key, wanted in self.awaited:
             body = bodies.get(key)
-            if body is None or self.of(key, body) is not None:
+            if body is None or self.result(key, body) is not None:
                 continue
             found = await self.expressions.evaluate(wanted, body)
             if key.kind == SECRETS.kind and found.error:
@@ -35,7 +35,7 @@ class Expressed:
                 found = replace(found, error="it has no result")
             self._found[key] = _version(body), found
 
-    def of(self, key: ObjectKey, body: Body | None) -> Evaluation | None:
+    def result(self, key: ObjectKey, body: Body | None) -> Evaluation | None:
         """Return the results for an object as it is now; None if they are of another version, or there are none."""
         version, found = self._found.get(key, (None, None))
         return found if body is not None and version == _version(body) else None

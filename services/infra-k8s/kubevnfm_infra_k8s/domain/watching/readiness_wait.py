@@ -184,7 +184,7 @@ class ReadinessWait:
             settle_s=self.settle_s,
             only_served=each.only_served,
             wanted=each.wanted,
-            evaluated=expressed.of(each.key, body),
+            evaluated=expressed.result(each.key, body),
         )
         return judge(body, seen)
 

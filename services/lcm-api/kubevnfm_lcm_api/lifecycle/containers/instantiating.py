@@ -25,6 +25,7 @@ from kubevnfm_lcm_api.lifecycle.containers.ordering import (
     ordered_wait_s,
     values_of,
 )
+from kubevnfm_lcm_api.lifecycle.containers.profiles import profiles_of
 from kubevnfm_lcm_api.lifecycle.containers.variables import requested_variables
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
@@ -129,8 +130,9 @@ def objects_order(
 def with_attributes(order: ChartOrder, parameters: Mapping[str, Any], record: InstanceRecord) -> ChartOrder:
     """Return the order with the attributes that additionalParams have as they are. Raises InvalidInput naming the parameter."""
     artifact = order_artifact_in(parameters)
-    given = {} if artifact is None else values_of(parameters, record, order)
-    attributes = {"multi_namespace": flag(parameters, "multi_namespace"), "order_artifact": artifact, "values": given}
+    attributes: dict[str, Any] = {"multi_namespace": flag(parameters, "multi_namespace"), "order_artifact": artifact}
+    if artifact is not None:
+        attributes |= {"values": values_of(parameters, record, order), "compute_profiles": profiles_of(parameters)}
     return order.model_copy(update=attributes)
 
 

@@ -20,10 +20,20 @@ from kubevnfm_kit.kubernetes_names import is_label, is_of_kubernetes
 from kubevnfm_secrets import SECRET_NAMES, map_secrets
 
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
+from kubevnfm_lcm_api.lifecycle.containers.profiles import check_profiles
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
-from kubevnfm_lcm_api.lifecycle.core.request_parameters import CHART, DEF_FILES, ORDER_ARTIFACT, VALUES, variables_in
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import (
+    CHART,
+    COMPUTE_PROFILES,
+    DEF_FILES,
+    ORDER_ARTIFACT,
+    VALUES,
+    variables_in,
+)
 
+_OF_ORDERS: Final = frozenset({ORDER_ARTIFACT, VALUES, COMPUTE_PROFILES})
+"""The parameters that a package without an order has no use for."""
 _NAMESPACE: Final = "additionalParams/namespace"
 _USUAL_WAIT_S: Final = 500.0
 """The limit of infra-k8s for a wait that the order gives none (its setting ``ready_timeout_s``)."""
@@ -112,10 +122,11 @@ def changed_parameters(
     before = order_artifact_in(earlier)
     if artifacts is None and (before is None or DEF_FILES in given):
         # A list of manifests takes the place of an order.
-        left = {ORDER_ARTIFACT, VALUES} if DEF_FILES in given else set()
+        left = _OF_ORDERS if DEF_FILES in given else frozenset[str]()
         return {**{name: value for name, value in earlier.items() if name not in left}, **given}
     # Without an order before, nothing has read or checked such a parameter.
-    values = merged(earlier.get(VALUES, {}) if before is not None else {}, check_values(given.get(VALUES, {})))
+    earlier = earlier if before is not None else {n: each for n, each in earlier.items() if n not in _OF_ORDERS}
+    values = merged(earlier.get(VALUES, {}), check_values(given.get(VALUES, {})))
     named = {} if artifacts is None else {ORDER_ARTIFACT: artifacts.name}
     found = {**earlier, **given, **named, VALUES: values}
     return {name: value for name, value in found.items() if name != DEF_FILES}
@@ -132,7 +143,9 @@ async def check_artifacts(packages: PackageCatalogue, artifacts: ArtifactOrder, 
     texts = await package_texts(packages, wanted.package.package_id, artifacts.files)
     # Whether a value is secret decides where it may be; what it is does not.
     values = map_secrets(wanted.values, lambda _: Hidden(""))
-    await asyncio.to_thread(read_artifacts, artifacts, texts, values, namespace=wanted.namespace)
+    documents = await asyncio.to_thread(read_artifacts, artifacts, texts, values, namespace=wanted.namespace)
+    if wanted.compute_profiles:
+        await asyncio.to_thread(check_profiles, [each.body for each in documents], wanted)
 
 
 def _described(artifacts: ArtifactOrder, values: Mapping[str, Any]) -> Mapping[str, Any]:

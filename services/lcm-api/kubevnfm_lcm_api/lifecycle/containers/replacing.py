@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef
+from kubevnfm_events.compute_profiles import ComputeProfile
 from kubevnfm_events.objects import ChartOrder, Variables, VduTarget
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ScaleInfo
@@ -40,6 +41,7 @@ class ReplaceCnfDraft(ChangeCnfDraft):
     variables_before: Variables | None = None
     order_artifact_before: str | None = None
     values_before: SecretParams = Field(default_factory=dict)
+    compute_profiles_before: tuple[ComputeProfile, ...] = ()
     tasks: tuple[str, ...] = ()
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase in the new package, as far as mgmt-executor runs it."""
@@ -82,6 +84,7 @@ class ReplaceCnfDraft(ChangeCnfDraft):
             "variables": self.variables_before,
             "order_artifact": self.order_artifact_before,
             "values": self.values_before,
+            "compute_profiles": self.compute_profiles_before,
         }
         return super().order.model_copy(update=before)
 

@@ -1,0 +1,25 @@
+"""The attributes that are wrong in a document: a place and a reason for each."""
+
+from __future__ import annotations
+
+from kubevnfm_kit.json_pointer import escaped
+from pydantic import ValidationError
+
+
+def wrong_attributes(error: ValidationError, place: str = "") -> tuple[tuple[str, str], ...]:
+    """Return (place, reason) for each, never with what was given; ``place``: that of the document."""
+    return tuple(
+        (_path(each["loc"], place), _reason(each["type"], each["msg"])) for each in error.errors(include_input=False)
+    )
+
+
+def _path(location: tuple[int | str, ...], place: str) -> str:
+    # pydantic ends the place of a wrong name of a dict with this.
+    parts = location[:-1] if location[-1:] == ("[key]",) else location
+    return (place + "".join(f"[{part}]" if isinstance(part, int) else f"/{escaped(part)}" for part in parts)).lstrip(
+        "/"
+    )
+
+
+def _reason(kind: str, message: str) -> str:
+    return "no such attribute" if kind == "extra_forbidden" else message.removeprefix("Value error, ")
