@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from kubevnfm_events.capi import UpdatePart
 from kubevnfm_infra_k8s.adapters.documents import (
-    RELEASES,
     SHARED,
     StoredDeletions,
     StoredReleases,
     StoredSharedObjects,
     StoredStartTimes,
 )
+from kubevnfm_infra_k8s.adapters.stored_inventory import RELEASES
 from kubevnfm_kit.clock import SystemClock
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_store.query import AllOf, Query

@@ -140,6 +140,8 @@ def test_the_phase_is_that_of_the_region() -> None:
     foreign = ObjectKey("v1", "PersistentVolumeClaim", "ns9", "thief")
     unlabelled = a_pv(volume)
     unlabelled["metadata"] = {**unlabelled["metadata"], "labels": {}}
+    deleted = a_pv(volume, CLAIM, uid="c", phase="Bound")
+    deleted["metadata"] = {**deleted["metadata"], "deletionTimestamp": NOW}
     free = a_pv(volume)
     free["spec"] = {name: value for name, value in free["spec"].items() if name != "claimRef"}
     for of, pv, phase, detail in (
@@ -150,6 +152,7 @@ def test_the_phase_is_that_of_the_region() -> None:
         (volume, None, "Failed", "was deleted by another party"),
         (volume.model_copy(update={"pv_uid": "u0"}), a_pv(volume), "Failed", "was replaced by another party"),
         (volume, a_pv(volume, foreign), "Failed", "was reserved for ns9/thief by another party"),
+        (used, deleted, "Failed", "is being deleted by another party"),
         (volume, unlabelled, "Failed", "has lost the label"),
         (volume, free, "Failed", "lost its claimRef"),
         (volume, {**a_pv(volume), "status": {"phase": "Failed", "message": "no deleter"}}, "Failed", "no deleter"),

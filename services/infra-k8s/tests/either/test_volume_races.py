@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
@@ -24,6 +25,19 @@ from kubevnfm_store.port import RevisionConflict
 from patience import until_true
 from worlds.lives import Lives
 from worlds.volume_ground import WAIT_S, VolumeGround, only_lab, reserved
+
+
+async def test_a_region_that_is_silent_does_not_hold_up_who_reads_a_volume(volumes: VolumeGround) -> None:
+    volume = await volumes.create()
+
+    class Silent:
+        @asynccontextmanager
+        async def cluster(self, vim: VimConnection) -> AsyncIterator[Cluster]:
+            await asyncio.Event().wait()
+            yield volumes.cluster
+
+    owner = replace(volumes.owner, clusters=Silent(), look_s=0.01)
+    assert (await owner.get(volume.id)).phase == "Reserved"
 
 
 async def test_a_vnf_leaves_a_volume_whose_persistent_volume_is_gone(volumes: VolumeGround) -> None:

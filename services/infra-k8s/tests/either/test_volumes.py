@@ -33,6 +33,7 @@ async def test_a_repeated_creation_is_the_same_volume_and_another_spec_is_refuse
     volume = await volumes.create()
     again = await volumes.owner.create(volumes.request(), wait_s=WAIT_S)
     assert (again.is_new, again.volume.id, again.volume.phase) == (False, volume.id, "Reserved")
+    assert (await volumes.create(size="1024Mi")).id == volume.id
     with pytest.raises(ConflictingInput, match="differs in size"):
         await volumes.create(size="2Gi")
 

@@ -67,7 +67,7 @@ async def change(request: web.Request) -> web.Response:
 async def delete(request: web.Request) -> web.Response:
     """DELETE persistent-volumes/{id}: 200 that says where kept data are, 204 if they are gone, 202 while the work goes on."""
     wait, volume = read_preference(request), await _unchanged(request)
-    conditional = volume.revision if request.headers.get("If-Match") else None
+    conditional = volume.revision if {"If-Match", "If-Unmodified-Since"} & set(request.headers) else None
     removed = await services(request).volumes.delete(volume.id, if_revision=conditional, wait_s=wait.wait_s)
     if removed.is_gone and removed.data == "deleted":
         return web.Response(status=204, headers=wait.headers)

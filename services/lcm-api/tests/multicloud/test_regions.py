@@ -456,7 +456,13 @@ async def test_missing_permissions_are_named(world: RegionWorld, cluster: LabClu
     rule = {**rule, "verbs": verbs}
     cluster.registry.change("clusterroles.rbac.authorization.k8s.io", key, lambda role: role.update(rules=[rule]))
     region = (await world.region(cluster, **limited)).must(201).json
-    assert {"list nodes", "watch nodes", "list persistentvolumes"} <= set(region["missing_permissions"])
+    assert {
+        "list nodes",
+        "watch nodes",
+        "list persistentvolumes",
+        "create persistentvolumes",
+        "patch persistentvolumeclaims",
+    } <= set(region["missing_permissions"])
     assert (await world.registry.vims.get(region["vim_id"]))["status"] == "ACTIVE"
     problem = (await world.call("GET", f"{OP_EDGE}/features")).problem(422)
     assert "nodes is forbidden" in problem["detail"]

@@ -85,15 +85,19 @@ NEEDED: Final = tuple(
     for verb in ("get", "list", "watch", "create", "patch", "delete")
 )
 """Without these no VNF can be brought up."""
+_READ: Final = ("list", "watch")
+_OWNED: Final = ("get", "create", "patch", "delete")
 USEFUL: Final = tuple(
     Permission(verb, resource, group)
-    for group, resource in (
-        ("", "nodes"),
-        ("", "persistentvolumes"),
-        ("apiextensions.k8s.io", "customresourcedefinitions"),
-        ("resource.k8s.io", "resourceslices"),
+    for group, resource, verbs in (
+        ("", "nodes", _READ),
+        ("", "persistentvolumes", (*_READ, *_OWNED)),
+        ("", "persistentvolumeclaims", ("watch", *_OWNED)),
+        ("storage.k8s.io", "storageclasses", ("get",)),
+        ("apiextensions.k8s.io", "customresourcedefinitions", _READ),
+        ("resource.k8s.io", "resourceslices", _READ),
     )
-    for verb in ("list", "watch")
+    for verb in verbs
 )
 """Features, volumes and capabilities need these."""
 

@@ -145,7 +145,7 @@ def is_of(volume: Volume, pv: Body) -> bool:
 
 def source_in(pv: Body) -> JsonObject | None:
     """Return where the data of a PersistentVolume are, and from where; None if its kind of source is none that we name."""
-    spec = pv["spec"]
+    spec = field_at(pv, "spec") or {}
     found = next(({name: dict(spec[name])} for name in SOURCES if isinstance(spec.get(name), dict)), None)
     return found if found is None else {**found, **{name: spec[name] for name in _WITH_SOURCE if spec.get(name)}}
 
@@ -165,11 +165,10 @@ def place_of_data(volume: Volume) -> str:
 
 def claim_of(pv: Body) -> tuple[ObjectKey, str] | None:
     """Return the claim for which a PersistentVolume is reserved, and its uid: "" until the two are bound."""
-    reference = field_at(pv, "spec", "claimRef")
-    if not reference:
+    namespace, name, uid = (field_at(pv, "spec", "claimRef", member) for member in ("namespace", "name", "uid"))
+    if not name:
         return None
-    key = ObjectKey(CLAIMS.api_version, CLAIMS.kind, str(reference.get("namespace")), str(reference.get("name")))
-    return key, str(reference.get("uid") or "")
+    return ObjectKey(CLAIMS.api_version, CLAIMS.kind, str(namespace), str(name)), str(uid or "")
 
 
 def _reference(claim: ObjectKey) -> JsonObject:

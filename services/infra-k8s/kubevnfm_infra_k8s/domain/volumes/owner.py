@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Protocol
+from functools import partial
+from typing import Final, Protocol, TypeVar
 
 from kubevnfm_clients.multicloud.links import is_reference
 from kubevnfm_clients.multicloud.suspension import Suspension
@@ -39,7 +41,7 @@ from kubevnfm_store.races import repeat_lost_writes
 
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, ObjectRefused
 from kubevnfm_infra_k8s.domain.planning.cnf_policy import Policies
-from kubevnfm_infra_k8s.domain.ports import Clusters
+from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters
 from kubevnfm_infra_k8s.domain.reconciling.permitted import check_permitted
 from kubevnfm_infra_k8s.domain.reconciling.ports import Regions
 from kubevnfm_infra_k8s.domain.volumes.bodies import VOLUMES, is_of, place_of_data, pv_key
@@ -54,6 +56,8 @@ from kubevnfm_infra_k8s.domain.volumes.checking import (
 from kubevnfm_infra_k8s.domain.volumes.looking import shown
 from kubevnfm_infra_k8s.domain.volumes.ports import VolumeRecords
 from kubevnfm_infra_k8s.domain.volumes.record import MOST_USES, Use, Volume
+
+T = TypeVar("T")
 
 _RACE: Final = "the persistent volume was changed by another request at the same time: try again"
 
@@ -81,6 +85,8 @@ class PersistentVolumes:
     work: VolumeWork
     clock: Clock
     policies: Policies
+    look_s: float = 5.0
+    """How long a caller who reads a volume waits for the region; then the phase is the one that was last seen."""
 
     async def create(self, wanted: VolumeRequest, *, wait_s: float) -> CreatedVolume:
         check_request(wanted)
@@ -105,10 +111,9 @@ class PersistentVolumes:
         volume = await self._volume(volume_id)
         if not volume.is_settled or not volume.pv:
             return await self._shown(volume)
-        with suppress(OutsideUnavailable, AccessRefused, ObjectRefused, NotFound):
-            async with self.clusters.cluster(await self._vim(volume)) as cluster:
-                phase, detail = await shown(cluster, volume)
-            volume = volume.model_copy(update={"phase": phase, "phase_detail": detail})
+        seen = await self._look(volume, partial(shown, volume=volume))
+        if seen is not None:
+            volume = volume.model_copy(update={"phase": seen[0], "phase_detail": seen[1]})
         return await self._shown(volume)
 
     async def change(self, volume_id: str, patch: VolumePatch, *, if_revision: int, wait_s: float) -> PersistentVolume:
@@ -261,13 +266,21 @@ class PersistentVolumes:
 
     async def _is_lost(self, volume: Volume) -> bool:
         """Return whether another party has deleted or replaced the PersistentVolume, as far as the region answers."""
-        if not volume.pv_uid or volume.is_removed:
+        if volume.reclaim == "Retain" or not volume.pv_uid or volume.is_removed:
             return False
-        with suppress(OutsideUnavailable, AccessRefused, ObjectRefused, NotFound):
-            async with self.clusters.cluster(await self._vim(volume)) as cluster:
-                pv = await cluster.get(VOLUMES, pv_key(volume.pv))
+
+        async def is_lost(cluster: Cluster) -> bool:
+            pv = await cluster.get(VOLUMES, pv_key(volume.pv))
             return pv is None or not is_of(volume, pv)
-        return False
+
+        return await self._look(volume, is_lost) or False
+
+    async def _look(self, volume: Volume, look: Callable[[Cluster], Awaitable[T]]) -> T | None:
+        """Return what is seen in the region of a volume; None if that does not answer in time, or refuses."""
+        with suppress(OutsideUnavailable, AccessRefused, ObjectRefused, NotFound, TimeoutError):
+            async with asyncio.timeout(self.look_s), self.clusters.cluster(await self._vim(volume)) as cluster:
+                return await look(cluster)
+        return None
 
     async def _vim(self, volume: Volume) -> VimConnection:
         return await self.vims.connection(VimConnection(vim_id=volume.vim_id))

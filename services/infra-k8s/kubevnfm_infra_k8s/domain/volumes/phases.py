@@ -20,6 +20,8 @@ def phase_of(volume: Volume, pv: Body | None) -> Shown:
         return "Pending", "the class provisions it when the first VNF comes" if volume.storage_class else ""
     if volume.pv_uid and uid_of(pv) != volume.pv_uid:
         return "Failed", f"PersistentVolume {volume.pv} was replaced by another party"
+    if field_at(pv, "metadata", "deletionTimestamp"):
+        return "Failed", f"PersistentVolume {volume.pv} is being deleted by another party: it goes with its claim"
     if not bodies.is_own(volume, pv):
         return "Failed", f"PersistentVolume {volume.pv} has lost the label of this volume"
     return _phase(volume, pv)

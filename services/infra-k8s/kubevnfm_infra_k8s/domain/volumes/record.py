@@ -22,6 +22,7 @@ from kubevnfm_store.query import Stored
 from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_infra_k8s.domain.objects import CLAIMS, ObjectKey
+from kubevnfm_infra_k8s.domain.volumes.quantities import bytes_of
 
 VOLUME_LABEL: Final = "kubevnfm.io/persistent-volume-id"
 """On the objects of a volume: its id."""
@@ -199,7 +200,9 @@ class Volume(_Model):
     def differs_from(self, other: Volume) -> Sequence[str]:
         """Return the members of a request in which another volume differs."""
         members = ("place", "access_modes", "volume_mode", "storage_class", "source", "reclaim", "labels", "size")
-        return [name for name in members if getattr(self, name) != getattr(other, name)]
+        differing = [name for name in members if getattr(self, name) != getattr(other, name)]
+        is_same_size = bytes_of(self.size) == bytes_of(other.size)
+        return [name for name in differing if name != "size" or not is_same_size]
 
     def shown(self) -> PersistentVolume:
         """Return the volume as callers see it."""
