@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from callers.user import GRACEFUL, User
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from callers.user import GRACEFUL, User, sample_body
 from clouds.lab_process import LabControl
 from clusters.masters import kubectl
+from packages.package_variants import variant
 from patience import until_true
 from servers.wirings import in_six
 
@@ -22,9 +29,51 @@ spec:
 """
 
 
+async def two_vnfs_hold(user: User, lab: LabControl, cluster_id: str, link: str, folder: Path) -> None:
+    """Have two CNFs on a link that two other users have; processes are killed while one takes it, and gives it back."""
+    onboarded = await user.upload(variant(folder, cps={"oam": None}, vnfd_id=str(uuid4())))
+    assert onboarded["onboardingState"] == "ONBOARDED", onboarded
+    vim = await user.vim_of_cluster(cluster_id)
+    body = user.on_vim(sample_body("cnf", "instantiate"), vim)
+    shown = (await user.call("GET", link)).must(200).json
+    body["extVirtualLinks"] = [{"id": "outer", "resourceId": shown["id"], "extCps": [{"cpdId": "oam"}]}]
+    refused = {**body, "extVirtualLinks": [{**body["extVirtualLinks"][0], "resourceId": "none"}]}
+    vnfs = [await user.create(onboarded["vnfdId"]) for _ in range(2)]
+    assert "extVirtualLinks[0]/resourceId" in (await user.ask(vnfs[0], "instantiate", refused)).must(422).detail
+
+    async def users() -> list[str]:
+        return sorted((await user.call("GET", link)).must(200).json["references"])
+
+    master = await lab.master_of(cluster_id)
+    for number, vnf_id in enumerate(vnfs):
+        namespace = f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: vnf{number}}}\n"
+        await kubectl(user.installation.lab, master, f"apply -f - <<'END'\n{namespace}END")
+        named = {**body, "additionalParams": {**body["additionalParams"], "namespace": f"vnf{number}"}}
+        await killed_in(user, vnf_id, "instantiate", named)
+    assert await users() == sorted(["other", "so", *(f"vnf:{each}" for each in vnfs)])
+    web = await kubectl(user.installation.lab, master, "get deployment web -n vnf0 -o yaml")
+    assert "k8s.v1.cni.cncf.io/networks" in web
+    await killed_in(user, vnfs[0], "terminate", GRACEFUL)
+    assert await users() == sorted(["other", "so", f"vnf:{vnfs[1]}"])
+    await user.do(vnfs[1], "terminate", GRACEFUL)
+    assert await users() == ["other", "so"]
+    for vnf_id in vnfs:
+        await user.delete(vnf_id)
+
+
+async def killed_in(user: User, vnf_id: str, task: str, body: Mapping[str, Any]) -> None:
+    """Carry out an operation in which the process that holds and releases links is killed."""
+    operation = await user.start(vnf_id, task, body)
+    for process in set(user.installation.processes).intersection({"infra-k8s", "kubevnfm"}):
+        await asyncio.to_thread(user.installation.kill, process)
+        await asyncio.to_thread(user.installation.start_one, process)
+    view = await user.rest(operation)
+    assert view["state"] == "COMPLETED", view
+
+
 @in_six
-async def test_a_link_is_shared_degraded_repaired_and_removed(user: User, lab: LabControl) -> None:
-    """MC-084, MC-087, MC-090, MC-098."""
+async def test_a_link_is_shared_degraded_repaired_and_removed(user: User, lab: LabControl, tmp_path: Path) -> None:
+    """MC-060, MC-069, MC-084, MC-086, MC-087, MC-090, MC-098, MC-099."""
     cluster_id = await user.create(await user.sample("cluster"))
     await user.do(cluster_id, "instantiate", user.cluster())
     (vim_id,) = [each["id"] for each in (await user.vims()).values() if each["type"] == "kubernetes"]
@@ -51,6 +100,7 @@ async def test_a_link_is_shared_degraded_repaired_and_removed(user: User, lab: L
     assert (repaired["status"], repaired["use_count"]) == ("READY", 2)
     assert repaired["resources"] != link["resources"]
 
+    await two_vnfs_hold(user, lab, cluster_id, one, tmp_path)
     (await user.call("DELETE", f"{one}?reference=so")).must(200)
     (await user.call("DELETE", f"{one}?reference=other")).must(204)
 
