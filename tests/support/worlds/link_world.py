@@ -26,7 +26,7 @@ from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, LinkUse
 from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 from kubevnfm_infra_k8s.domain.reconciling.work import ReconcilingWork
 from kubevnfm_kit.clock import Clock, SystemClock
-from kubevnfm_kit.errors import NotFound
+from kubevnfm_kit.errors import NotFound, OutsideUnavailable
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore
 from kubevnfm_worker.outbox import Outbox
@@ -104,14 +104,19 @@ class OneVim:
         """Nothing is kept."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class GivenRegions:
     """`domain.reconciling.ports.Regions` with the regions of a test."""
 
     regions: Mapping[str, Region]
     suspended: dict[str, Suspension] = field(default_factory=dict)
+    """By the id of the VIM."""
+    is_away: bool = False
+    """Whether vim-registry does not say what is suspended."""
 
     async def suspensions(self) -> Mapping[str, Suspension]:
+        if self.is_away:
+            raise OutsideUnavailable("vim-registry does not answer")
         return self.suspended
 
     async def region(self, cloud_region_id: str) -> Region:
@@ -143,9 +148,8 @@ class LinkWorld:
     store: DocumentStore
     inventory: StoredInventory
     """A test stores its records: no process watches."""
+    regions: GivenRegions
     events: list[VirtualLinkChanged] = field(default_factory=list)
-    suspended: dict[str, Suspension] = field(default_factory=dict)
-    """Those of regions, by the id of the VIM."""
 
     async def create(self, name: str = "net", type: str = "nad", *, wait_s: float = 60.0, **more: Any) -> CreatedLink:
         """Create a link, or take a reference of it."""
@@ -197,7 +201,7 @@ async def link_world(
                 links = VirtualLinks(records, turns, known, directory, clusters, work, clock)
                 objects = stored_inventory.StoredObjects(store, Outbox(store, relay, ring))
                 inventory = StoredInventory(objects, stored_inventory.StoredRegions(store, clock), known)
-                yield LinkWorld(links, work, records, store, inventory, events, known.suspended)
+                yield LinkWorld(links, work, records, store, inventory, known, events)
 
 
 async def quiet(world: LinkWorld, count: int) -> None:

@@ -132,7 +132,7 @@ async def test_nothing_is_written_in_a_suspended_region(gateway: LinkGateway, cl
     made = (await gateway.create(namespaces=["default"])).must(201)
     one = f"{LINKS}/{made.json['id']}"
     suspension = Suspension(by="ann", since="2026-11-26T10:00:00.000Z", reason="new switches", scope="region")
-    gateway.world.suspended["vim"] = suspension
+    gateway.world.regions.suspended["vim"] = suspension
     seen = (await gateway.call("GET", one)).must(200)
     assert seen.json["suspended"] == suspension.model_dump()
     assert seen.headers["ETag"] != made.headers["ETag"]
@@ -162,7 +162,14 @@ async def test_nothing_is_written_in_a_suspended_region(gateway: LinkGateway, cl
     assert cluster.store.get(nads.store_name, Key("default", "net")) is None
     assert [event.status for event in gateway.world.events if event.status == "DEGRADED"] == []
 
-    gateway.world.suspended.clear()
+    # While vim-registry is away it is not known whether a region is suspended: links are shown, and nothing is written.
+    gateway.world.regions.is_away = True
+    await gateway.world.work.bring_all()
+    assert "suspended" not in (await gateway.call("GET", one)).must(200).json
+    (await gateway.call("DELETE", f"{one}/references/third")).problem(503)
+    assert cluster.store.get(nads.store_name, Key("default", "net")) is None
+    gateway.world.regions.is_away = False
+    gateway.world.regions.suspended.clear()
     await gateway.world.work.bring_all()
     await gateway.world.work.look_at_all()
     left = (await gateway.call("GET", one)).must(200).json

@@ -192,8 +192,10 @@ class VirtualLinks:
 
         An operation of a VNF was accepted before: its users are stored, and the objects follow when the region is resumed.
         """
+        if (reference or "").startswith(VNF_REFERENCE):
+            return changed
         suspension = (await self.regions.suspensions()).get(link.vim_id)
-        if suspension is None or (reference or "").startswith(VNF_REFERENCE):
+        if suspension is None:
             return changed
         counted = link.counted_only(changed)
         if counted is None:

@@ -16,7 +16,7 @@ import structlog
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_kit.errors import NotFound, VnfmError
+from kubevnfm_kit.errors import NotFound, OutsideUnavailable, VnfmError
 from kubevnfm_store.port import RevisionConflict
 
 from kubevnfm_infra_k8s.domain.concurrency import each_of, is_set
@@ -181,8 +181,11 @@ class ReconcilingWork(Generic[D]):
 
     async def _pass(self, document: D) -> None:
         # Neither objects nor documents change meanwhile. The first round after it looks at everything.
-        if document.vim_id in await self.regions.suspensions():
-            return
+        try:
+            if document.vim_id in await self.regions.suspensions():
+                return
+        except OutsideUnavailable as error:
+            raise NotYet(str(error)) from error
         try:
             vim = await self.vims.connection(VimConnection(vim_id=document.vim_id))
         except NotFound:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import structlog
 from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
+from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_clients.ports import Vims
 from kubevnfm_events import VimConnection
 from kubevnfm_events.objects import CompareObjects, ExpectedObjects, ObjectsCompared, ObjectsFinding
@@ -78,21 +79,22 @@ class DriftWatch:
         compared = delivery.envelope.data
         assert isinstance(compared, StacksCompared | ObjectsCompared)
         try:
+            suspended = await self._suspensions.all()
             for finding in compared.findings:
-                await self._record(finding)
+                await self._record(finding, suspended)
         except (StoreUnavailable, OutsideUnavailable) as error:
             log.warning("drift_not_recorded", reason=str(error))
             return Again(_STORE_PAUSE_S)
         return Ack()
 
-    async def _record(self, finding: StackFinding | ObjectsFinding) -> None:
+    async def _record(self, finding: StackFinding | ObjectsFinding, suspended: Mapping[str, Suspension]) -> None:
         stored = await self._store.get(COLLECTION, finding.vnf_instance_id)
         # Written since the question: the finding may be about machines that an operation has replaced.
         if stored is None or stored.revision != finding.revision:
             return
         before, now = InstanceRecord.from_document(stored.body), rfc3339(self._clock.now())
         # Suspended since the question; a suspended instance is of another revision, or was not asked about.
-        if not (await self._suspensions.all()).keys().isdisjoint(before.internals.vim_ids):
+        if not suspended.keys().isdisjoint(before.internals.vim_ids):
             return
         after = found(before, finding.drift, finding.reason, now).model_copy(update={"updated_at": now})
         try:
