@@ -18,6 +18,7 @@ from kubevnfm_events.objects import ApplyObjects
 from kubevnfm_infra_k8s.adapters import documents, sources
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
+from kubevnfm_infra_k8s.adapters.expressions import CelExpressions
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.domain.errors import PolicyViolated
 from kubevnfm_infra_k8s.handlers.objects import ObjectHandlers
@@ -151,6 +152,7 @@ async def victim(folder: Path, policy: str) -> AsyncIterator[Victim]:
                 deletions=documents.StoredDeletions(store, clock),
                 policy=PolicyGate(policies_of(policy), releases),
                 links=NoLinks(),
+                expressions=CelExpressions(),
                 clock=clock,
                 settle_s=0.1,
             )

@@ -49,7 +49,7 @@ OF_ONE = 100
 
 @dataclass
 class Heard:
-    """What a subscriber has heard, and how long after the change."""
+    """The facts that a subscriber has heard, and how long after the change."""
 
     events: int = 0
     delays_ms: list[float] = field(default_factory=list)
