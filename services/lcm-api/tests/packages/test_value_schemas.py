@@ -119,3 +119,17 @@ async def test_hostile_schemas_end_no_service(schemas: SchemaProcesses) -> None:
     assert len(await schemas.violations(slow, {"x": "a" * 50_000}, 9)) == 1
     with pytest.raises(SchemaUnusable, match="place in this file"):
         await schemas.violations({"$ref": "other.json"}, {}, 9)
+
+
+async def test_a_comparison_that_fails_prints_no_value(
+    schemas: SchemaProcesses, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What the library prints when it fails may have values, and the output of the process is the service's own."""
+    # The reader of bodies refuses half a surrogate pair, which the library cannot take: nothing else is known to fail there.
+    with pytest.raises(SchemaUnusable, match="failed with an error that is not expected") as caught:
+        await schemas.violations({"properties": {"x": {"type": "null"}}}, {"x": "s3cret\ud800"}, 9)
+    printed = capfd.readouterr()
+    assert "Traceback" not in printed.err
+    assert "s3cret" not in f"{printed.err}{printed.out}{caught.value}"
+    # The process goes on.
+    assert len(await schemas.violations({"properties": {"x": {"type": "null"}}}, {"x": 1}, 9)) == 1

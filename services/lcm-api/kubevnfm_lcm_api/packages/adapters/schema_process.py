@@ -13,9 +13,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Self
 
+import structlog
 from kubevnfm_kit.child_process import ChildProcess
 
 from kubevnfm_lcm_api.packages.domain.ports import SchemaUnusable, Violation
+
+log = structlog.get_logger()
 
 _CHILD: Final = "kubevnfm_lcm_api.packages.adapters.schema_child"
 _MEMORY_MIB: Final = 1024
@@ -23,6 +26,9 @@ _PARALLEL: Final = 2
 _WALL_S: Final = 60.0
 """The machine may be busy."""
 _ANSWER_BYTES: Final = 2**20
+_OUT_OF_ROOM: Final = (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS)
+"""How native code ends that gets no memory, or no more stack."""
+_UNEXPECTED: Final = "the comparison failed with an error that is not expected; the log has its class"
 
 
 class SchemaProcesses:
@@ -41,6 +47,9 @@ class SchemaProcesses:
             answer = json.loads(await self._asked(raw))
         if "refused" in answer:
             raise SchemaUnusable(answer["refused"])
+        if "failed" in answer:
+            log.error("schema_comparison_failed", error=answer["failed"])
+            raise SchemaUnusable(_UNEXPECTED)
         return [Violation(tuple(path), rule) for path, rule in answer["violations"]]
 
     async def __aenter__(self) -> Self:
@@ -64,8 +73,11 @@ class SchemaProcesses:
             status = await asyncio.to_thread(process.end)
             if status == -signal.SIGXCPU:
                 reason = f"the comparison needs more than the {self._cpu_s} s of processor time allowed"
-            else:
+            elif status in _OUT_OF_ROOM:
                 reason = f"the comparison needs more than the {_MEMORY_MIB} MiB of memory or the depth allowed"
+            else:
+                log.error("schema_comparison_failed", status=status)
+                reason = _UNEXPECTED
             raise SchemaUnusable(reason) from error
         finally:
             if is_reusable and not self._idle:
