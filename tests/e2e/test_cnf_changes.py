@@ -290,7 +290,7 @@ async def findings_are_shown(user: User, cluster_id: str, folder: Path) -> None:
 async def test_a_cnf_is_changed_and_shows_the_pods_that_run(
     user: User, v1: User, lab: LabControl, tmp_path: Path
 ) -> None:
-    """CR-022, CR-033, CR-034, CR-035, CR-087, CR-093, CR-121, MC-013, MC-014, MC-016, MC-020, MC-025, MC-031, MC-114, API-055, API-056, API-154."""
+    """CR-022, CR-033, CR-034, CR-035, CR-087, CR-093, CR-121, MC-013, MC-014, MC-016, MC-020, MC-022, MC-025, MC-029, MC-030, MC-031, MC-114, API-055, API-056, API-154."""
     cluster_id = await user.create(await user.sample("cluster"))
     await user.do(cluster_id, "instantiate", user.cluster())
     cnf_id = await a_cnf(user, cluster_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -26,7 +27,7 @@ spec:
   selector: {matchLabels: {app: %(name)s}}
   template:
     metadata: {labels: {app: %(name)s}}
-    spec: {containers: [{name: main, image: "nginx:${tag}", env: [{name: PLACE, value: "at $namespace"}]}]}
+    spec: {containers: [{name: main, image: "nginx:${tag}", env: [{name: PLACE, value: "at $namespace in $zone"}]}]}
 """
 SERVICE = """\
 apiVersion: v1
@@ -34,6 +35,16 @@ kind: Service
 metadata: {name: %(name)s}
 spec: {selector: {app: %(name)s}, ports: [{port: "${db.port}"}]}
 """
+HIDDEN = """\
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: code}
+stringData: {code: "$code"}
+"""
+RULES = {
+    "properties": {"zone": {"enum": ["a", "b"], "default": "b"}, "db": {"properties": {"port": {"maximum": 65535}}}}
+}
 
 
 def files() -> dict[str, str]:
@@ -47,6 +58,8 @@ def files() -> dict[str, str]:
             f"- {{file: {name}-deployment.yaml, priority: {2 * priority + 1}}}",
             f"- {{file: {name}-service.yaml, priority: {2 * priority}, wait: exists}}",
         ]
+    found[f"{FOLDER}/{PARTS[0]}-service.yaml"] += HIDDEN
+    found[f"{FOLDER}/values.schema.json"] = json.dumps(RULES)
     lines.append("values: {replicas: 1, tag: 1.27-alpine, db: {port: 80}}")
     return {**found, f"{FOLDER}/artifact-order.yaml": "\n".join(lines) + "\n"}
 
@@ -92,7 +105,8 @@ async def comes_up_in_order_and_goes_in_reverse(user: User, lab: LabControl, clu
     namespace = f"vnf-{cnf_id[:8]}"
     on_vim = user.on_vim(sample_body("cnf", "instantiate"), await user.vim_of_cluster(cluster_id))
 
-    bad = {"values": {"tag": "bad"}, "wait_timeout": 4}
+    code: dict[str, Any] = {"code": {"$secret": "open-sesame-5"}}
+    bad = {"values": {"tag": "bad", **code}, "wait_timeout": 4}
     async with lab.fault("program", "image nginx:bad", effect="hang"):
         operation = await user.start(cnf_id, "instantiate", {**on_vim, "additionalParams": bad})
         view = await user.rest(operation)
@@ -105,7 +119,7 @@ async def comes_up_in_order_and_goes_in_reverse(user: User, lab: LabControl, clu
         assert (await user.act(operation, "rollback"))["state"] == "ROLLED_BACK"
     assert await present(lab, cluster_id, cnf_id) == []
 
-    await user.do(cnf_id, "instantiate", {**on_vim, "additionalParams": {"values": {"db": {"port": 8080}}}})
+    await user.do(cnf_id, "instantiate", {**on_vim, "additionalParams": {"values": {"db": {"port": 8080}, **code}}})
     master = await lab.master_of(cluster_id)
     services = await created(user, master, namespace, "services")
     deployments = await created(user, master, namespace, "deployments")
@@ -118,8 +132,15 @@ async def comes_up_in_order_and_goes_in_reverse(user: User, lab: LabControl, clu
     }
     assert [at[each] for each in APPLIED] == sorted(at.values())
     assert {each["spec"]["replicas"] for each in deployments} == {1}
+    # A value that is secret although its name is not.
+    (hidden,) = await created(user, master, namespace, "secrets")
+    assert b64decode(hidden["data"]["code"]) == b"open-sesame-5"
     (container,) = deployments[0]["spec"]["template"]["spec"]["containers"]
-    assert (container["image"], container["env"][0]["value"]) == ("nginx:1.27-alpine", f"at {namespace}")
+    assert (container["image"], container["env"][0]["value"]) == (
+        "nginx:1.27-alpine",
+        # The schema's default.
+        f"at {namespace} in b",
+    )
     ignored = (await user.instance(cnf_id))["instantiatedVnfInfo"]["metadata"]["kubevnfm_ignored_artifacts"]
     assert f"{FOLDER}/configmap.yaml" in ignored
 
