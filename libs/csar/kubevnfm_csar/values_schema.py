@@ -29,6 +29,8 @@ _MOST_STEPS: Final = 100_000
 """Members of objects that are read for defaults: a schema of 1 MiB can refer to itself without end."""
 _MOST_REFERENCES: Final = 32
 """References and parts of ``allOf`` one inside another."""
+_DEEPEST: Final = 64
+"""Objects one inside another: the body of a request has no more levels."""
 _NOTHING: Final = object()
 _MEMBER: Final = re.compile(r"[A-Za-z0-9_-]+")
 """A name behind a dot."""
@@ -108,6 +110,7 @@ def described(schema: ValuesSchema) -> Mapping[str, Described]:
     waiting = [("", root, True, frozenset[int]())]
     while waiting:
         inside, parts, is_needed, above = waiting.pop()
+        _check_depth(inside.count("."))
         # A tree has trees in it: these are not described again.
         above |= frozenset(map(id, parts))
         required = required_of(parts)
@@ -128,17 +131,25 @@ class _Reading:
         self._schema, self._steps = schema, 0
 
     def filled(
-        self, properties: Mapping[str, list[Mapping[str, Any]]], values: Mapping[str, Any], making: frozenset[int]
+        self,
+        properties: Mapping[str, list[Mapping[str, Any]]],
+        values: Mapping[str, Any],
+        making: frozenset[int],
+        depth: int = 0,
     ) -> Mapping[str, Any]:
-        """Return the values with the defaults of these members; ``making``: the schemas that objects are being made of."""
+        """Return the values with the defaults of these members.
+
+        ``making``: the schemas of the objects around that are made of defaults; ``depth``: of these and others.
+        """
+        _check_depth(depth)
         found: dict[str, Any] = {}
         for name, parts in properties.items():
             given = values.get(name, _NOTHING)
             value = given
             if given is _NOTHING:
-                value = self._default(parts, making)
+                value = self._default(parts, making, depth + 1)
             elif isinstance(given, Mapping):
-                value = self.filled(self.properties(parts), given, frozenset())
+                value = self.filled(self.properties(parts), given, making, depth + 1)
             if value is not given:
                 found[name] = value
         if not found:
@@ -146,7 +157,7 @@ class _Reading:
         self._spend(len(values))
         return {**values, **found}
 
-    def _default(self, parts: Sequence[Mapping[str, Any]], making: frozenset[int]) -> Any:
+    def _default(self, parts: Sequence[Mapping[str, Any]], making: frozenset[int], depth: int) -> Any:
         ids = frozenset(map(id, parts))
         # A tree has trees in it: these are not made of nothing.
         if ids & making:
@@ -154,7 +165,7 @@ class _Reading:
         own = next((part["default"] for part in parts if "default" in part), _NOTHING)
         if own is not _NOTHING and not isinstance(own, Mapping):
             return own
-        made = self.filled(self.properties(parts), own if isinstance(own, Mapping) else {}, making | ids)
+        made = self.filled(self.properties(parts), own if isinstance(own, Mapping) else {}, making | ids, depth)
         if own is _NOTHING and (not made or not required_of(parts) <= made.keys()):
             return _NOTHING
         return made
@@ -194,6 +205,11 @@ class _Reading:
         self._steps += steps
         if self._steps > _MOST_STEPS:
             raise SchemaRefused(f"it has more than {_MOST_STEPS} members and references")
+
+
+def _check_depth(levels: int) -> None:
+    if levels > _DEEPEST:
+        raise SchemaRefused(f"it has objects nested deeper than {_DEEPEST} levels")
 
 
 def required_of(parts: Sequence[Mapping[str, Any]]) -> frozenset[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from kubevnfm_csar.order_reader import read_order
 from kubevnfm_csar.ordered_manifests import all_values
-from kubevnfm_csar.values_schema import LARGEST, SchemaRefused, ValuesSchema, read_schema, with_defaults
+from kubevnfm_csar.values_schema import LARGEST, SchemaRefused, ValuesSchema, described, read_schema, with_defaults
 from kubevnfm_kit.errors import Unprocessable
 
 PORT = {"type": "integer", "default": 5432}
@@ -86,6 +87,23 @@ def test_a_schema_that_refers_to_itself_ends() -> None:
         doubled[f"d{n}"] = {"properties": {"a": one, "b": one}}
     with pytest.raises(SchemaRefused, match="more than 100000"):
         defaults({"$defs": doubled, "properties": {"x": {"$ref": "#/$defs/d59"}}})
+
+
+def test_a_default_that_has_its_own_schema_in_it_ends() -> None:
+    """The default is taken as it is, and nothing is made inside of it again."""
+    schema = {"default": {"a": {}}, "properties": {"a": {"$ref": "#"}, "n": {"default": 1}}}
+    filled = defaults(schema)
+    assert filled["n"] == filled["a"]["n"] == 1
+    assert defaults(schema, a={"a": {"n": 2}})["a"]["a"]["n"] == 2
+
+
+@pytest.mark.parametrize("read", [lambda schema: with_defaults(schema, {}), described])
+def test_a_chain_of_objects_without_end_is_refused(read: Callable[[ValuesSchema], object]) -> None:
+    """Each in the one before: neither the stack nor the memory of a service is the limit."""
+    chain: dict[str, Any] = {f"d{n}": {"properties": {"a": {"$ref": f"#/$defs/d{n + 1}"}}} for n in range(20_000)}
+    chain["d20000"] = {"default": 1}
+    with pytest.raises(SchemaRefused, match="nested deeper than 64 levels"):
+        read(ValuesSchema("s", {"$defs": chain, "properties": {"x": {"$ref": "#/$defs/d0"}}}))
 
 
 def test_the_order_and_the_request_count_above_the_schema() -> None:

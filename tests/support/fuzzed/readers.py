@@ -24,6 +24,7 @@ from kubevnfm_csar.order_reader import read_order
 from kubevnfm_csar.ordered_manifests import read_artifacts
 from kubevnfm_csar.package import read_package
 from kubevnfm_csar.placeholders import fill_in
+from kubevnfm_csar.values_schema import SchemaRefused, described, read_schema, with_defaults
 from kubevnfm_events import InvalidMessage, decode
 from kubevnfm_infra_k8s.domain.reading.manifests import read_manifests, read_ordered
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
@@ -104,6 +105,13 @@ def _read_order(raw: bytes) -> None:
     text = _text(raw)
     order = read_order("o.yaml", text, {"a.yaml", "b/c.yaml"})
     order.ignored({"x.yaml"})
+
+
+def _read_values_schema(raw: bytes) -> None:
+    schema = read_schema("values.schema.json", _text(raw))
+    for values in ({}, {"a": {"b": {}}, "db": {"port": "x"}}):
+        json.dumps(with_defaults(schema, values), allow_nan=False).encode()
+    described(schema)
 
 
 def _read_artifacts(raw: bytes) -> None:
@@ -188,6 +196,13 @@ kind: PersistentVolume
 metadata: {name: pv}
 spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteMany], nfs: {server: a, path: /srv/a}}
 """
+_VALUES_SCHEMA: Final = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "required": ["a"],
+    "properties": {"a": {"properties": {"b": {"$ref": "#/$defs/t"}}}, "db": {"properties": {"port": {"default": 5}}}},
+    "$defs": {"t": {"properties": {"t": {"$ref": "#/$defs/t"}, "n": {"default": 1}}, "required": ["n"]}},
+    "allOf": [{"$ref": "#/$defs/t"}, {"properties": {"c": {"default": {"d": []}, "type": ["object", "null"]}}}],
+}
 _ORDERS: Final = (
     (
         b"artifacts:\n- {file: a.yaml, priority: 1, wait: exists, timeout: 9, substitute: false}\n- {file: b/c.yaml}\n"
@@ -238,6 +253,11 @@ def readers() -> dict[str, Reader]:
         "yaml": Reader(_read_yaml, (), _yaml_inputs("yaml", [*manifests, *definitions])),
         "manifests": Reader(_read_manifests, (InvalidInput,), _yaml_inputs("manifests", manifests)),
         "artifact-order": Reader(_read_order, (Unprocessable,), _yaml_inputs("artifact-order", _ORDERS)),
+        "values-schema": Reader(
+            _read_values_schema,
+            (SchemaRefused,),
+            _json_inputs("values-schema", [json.dumps(_VALUES_SCHEMA).encode()]),
+        ),
         "artifacts": Reader(_read_artifacts, (InvalidInput,), _yaml_inputs("artifacts", [_WITH_VARIABLES, *manifests])),
         "tosca-yaml": Reader(_read_documents, of_packages, _yaml_inputs("tosca-yaml", definitions)),
         "volumes": Reader(_read_volumes, (ValueError,), _yaml_inputs("volumes", [_VOLUME])),
