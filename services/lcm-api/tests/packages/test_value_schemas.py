@@ -124,7 +124,7 @@ async def test_hostile_schemas_end_no_service(schemas: SchemaProcesses) -> None:
 async def test_a_comparison_that_fails_prints_no_value(
     schemas: SchemaProcesses, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """What the library prints when it fails may have values, and the output of the process is the service's own."""
+    """The output of the process is that of the service, and native code prints what it fails with, values too."""
     # The reader of bodies refuses half a surrogate pair, which the library cannot take: nothing else is known to fail there.
     with pytest.raises(SchemaUnusable, match="failed with an error that is not expected") as caught:
         await schemas.violations({"properties": {"x": {"type": "null"}}}, {"x": "s3cret\ud800"}, 9)
