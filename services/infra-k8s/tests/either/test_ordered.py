@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from kubevnfm_events.objects import ObjectsApplied
+from kubevnfm_events.objects import ObjectsApplied, UpdateObjects
 from kubevnfm_infra_k8s.domain.errors import FieldConflict, ObjectFailed, ObjectRefused, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
 from kubevnfm_kit.errors import Unprocessable, VnfmError
@@ -217,6 +217,41 @@ async def test_a_field_of_another_manager_is_not_taken_if_the_order_says_so(grou
     await apply(ground, order, files, attempt=3)
     for name in "abc":
         assert (await ground.shown("v1", "ConfigMap", name))["data"] == {"x": "1"}
+
+
+async def test_a_restart_takes_no_field_of_another_manager_if_the_order_says_so(ground: Any) -> None:
+    """MC-106b: also where only a patch is sent."""
+
+    def files(image: str) -> dict[str, Any]:
+        web = a_deployment(replicas=1)
+        web["spec"]["template"]["spec"]["containers"][0]["image"] = image
+        return {"web.yaml": web}
+
+    order = "- {file: web.yaml, conflict: abort}\n"
+    await apply(ground, order, files("nginx:1"))
+    container = {"name": (await images(ground))[0][0], "image": "nginx:7"}
+    template = {"spec": {"template": {"spec": {"containers": [container]}}}}
+    await ground.as_other("apps/v1", "Deployment", "web", template)
+    site = ground.site
+    site.step = "update"
+    command = UpdateObjects(
+        vnf_instance_id=ground.namespace,
+        package=site.packages.add({ORDER: f"artifacts:\n{order}", **files("nginx:2")}, package_id="p-after"),
+        vim=site.vim,
+        def_files=("web.yaml",),
+        before=site.packages.named(f"p-{ground.namespace}"),
+        namespace=ground.namespace,
+        order_artifact=ORDER,
+    )
+    with pytest.raises(FieldConflict, match="image of Deployment web is managed by kubectl-edit"):
+        await site.handlers.update_objects(command, site.context(operation="op2"))
+    assert (await images(ground))[0][1] == "nginx:7"
+
+
+async def images(ground: Any) -> list[tuple[str, str]]:
+    """Return the names and images of the containers of the Deployment."""
+    found = await ground.shown("apps/v1", "Deployment", "web")
+    return [(each["name"], each["image"]) for each in found["spec"]["template"]["spec"]["containers"]]
 
 
 async def test_a_refusal_names_its_priority(ground: Any) -> None:
