@@ -19,12 +19,14 @@ _THRESHOLDS: Final = (20_000, 20, 20)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect no garbage while tests are collected, then put all objects aside. The process that leads workers collects none itself."""
+    """Collect no garbage while tests are collected, then put all objects aside. The process that leads workers collects none itself.
+
+    Garbage is put aside too, and the process is no larger. To search the heap for it takes 0.7 s of each process.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
-        gc.collect()
         gc.freeze()
         gc.set_threshold(*_THRESHOLDS)
         gc.enable()
