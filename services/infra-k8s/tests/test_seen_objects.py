@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from kubevnfm_events.inventory import NetworkAddresses
+from kubevnfm_infra_k8s.adapters.shapes import part_of
 from kubevnfm_infra_k8s.domain.inventory.record import InstanceFacts, ObjectRecord, Place, change_of
-from kubevnfm_infra_k8s.domain.inventory.seen_object import Owner, SeenObject
+from kubevnfm_infra_k8s.domain.inventory.seen_object import Owner, SeenObject, parts_of
 from kubevnfm_infra_k8s.domain.inventory.watcher import kinds_of
 from kubevnfm_infra_k8s.domain.objects import PODS, Resource
 
@@ -84,6 +85,17 @@ def test_what_a_region_says_is_bounded() -> None:
     body = {"metadata": {"name": "a\x1b[31mb", "namespace": 5, "uid": ["u"], "labels": {}}, "spec": "x", "status": []}
     strange = seen(body)
     assert (strange.name, strange.namespace, strange.uid, strange.networks) == ("ab", "", "", ())
+
+
+def test_nothing_but_the_parts_that_are_read_is_checked() -> None:
+    """A check of all containers takes longer than the reading of the JSON."""
+    whole = {**a_pod(), "apiVersion": "v1", "kind": "Pod", "spec": {"nodeName": "w", "containers": "none"}, "data": 5}
+    part = part_of(whole, parts_of("v1", "Pod"))
+    assert part.keys() == {"apiVersion", "kind", "metadata", "spec", "status"}
+    assert part["spec"] == {"nodeName": "w"}
+    assert seen(part) == seen(whole)
+    assert part_of({"metadata": {}, "spec": "x"}, parts_of("v1", "Pod")) == {"metadata": {}}
+    assert (part_of(5, ()), parts_of("v1", "Secret")) == (5, ())
 
 
 def test_a_pod_belongs_to_its_deployment_by_the_hash_in_the_name_of_its_replica_set() -> None:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 import structlog
-from kubevnfm_clients.paths import quoted
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_secrets import Mask
 
 from kubevnfm_infra_k8s.adapters.discovery import Discovery
 from kubevnfm_infra_k8s.adapters.field_conflicts import is_own_conflict
-from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, named, version_of
+from kubevnfm_infra_k8s.adapters.paths import collection_path, object_path, selection
+from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, named, part_of, version_of
 from kubevnfm_infra_k8s.adapters.transport import JSON, LARGEST_ANSWER, Answer, AnswerTooLong, Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectRefused, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, KEEPING_MANAGER, Body, ObjectKey, Resource, field_at
@@ -35,9 +35,9 @@ _PAGE: Final = 500
 """Objects of one answer to a list; fewer if they are so large that the answer would be."""
 _METADATA_PAGE: Final = 250
 """They have some 3 kB of metadata each; what is kept of a page is small."""
-_WHOLE_PAGE: Final = 100
-"""The same for whole objects of which little is kept: a page of pods has 1 MB, which takes the loop some 10 ms."""
-_MOST_PAGES: Final = 1000
+_WHOLE_PAGE: Final = 50
+"""The same for whole objects of which little is kept: a page of pods has half a MB, which takes the loop some 10 ms."""
+_MOST_PAGES: Final = 4000
 _LARGEST_LIST: Final = 2 * LARGEST_ANSWER
 """Bytes of all objects of one list or watch: those of some 4,000 Machines."""
 _TRIES_OF_A_LIST: Final = 3
@@ -57,6 +57,12 @@ class _Form(Generic[T]):
     keep: Callable[[Body], T]
     page: int
     keeps_bodies: bool
+    parts: Sequence[Sequence[str]] | None = None
+    """The paths that ``keep`` reads beside the metadata; None: any."""
+
+    def read(self, body: Any, known: Mapping[str, str] | None = None) -> Body:
+        """Return an object, or what is read of it, which alone is checked. Raises Malformed."""
+        return named(body if self.parts is None else part_of(body, self.parts), known)
 
 
 @dataclass(frozen=True)
@@ -116,15 +122,15 @@ class KubernetesCluster:
         return await self._discovery.api_versions()
 
     async def get(self, resource: Resource, key: ObjectKey) -> Body | None:
-        answer = await self._transport.call("GET", _path(resource, key), subject=str(key))
+        answer = await self._transport.call("GET", object_path(resource, key), subject=str(key))
         return None if answer.status == 404 else self._object(answer, key)
 
     async def get_metadata(self, resource: Resource, key: ObjectKey) -> Body | None:
-        answer = await self._transport.call("GET", _path(resource, key), accept=_METADATA, subject=str(key))
+        answer = await self._transport.call("GET", object_path(resource, key), accept=_METADATA, subject=str(key))
         return None if answer.status == 404 else self._object(answer, key)
 
     async def list(self, resource: Resource, *, namespace: str = "", labels: str = "") -> Sequence[Body]:
-        form = _Form(JSON, JSON, _selection(labels, ""), lambda body: body, _PAGE, keeps_bodies=True)
+        form = _Form(JSON, JSON, selection(labels, ""), lambda body: body, _PAGE, keeps_bodies=True)
         for _ in range(_TRIES_OF_A_LIST):
             with suppress(_Expired):
                 return [body async for page in self._pages(resource, namespace, form) for body in page.items]
@@ -140,7 +146,7 @@ class KubernetesCluster:
         self, resource: Resource, *, namespace: str, query: Mapping[str, str], accept: str = JSON
     ) -> tuple[Body, int]:
         """Return the list as it was answered, with its bytes; an empty one if the kind does not exist."""
-        path, subject = _collection(resource, namespace), f"list of {resource.plural}"
+        path, subject = collection_path(resource, namespace), f"list of {resource.plural}"
         answer = await self._transport.call("GET", path, query=query, accept=accept, subject=subject)
         if answer.status == 404:
             self._discovery.forget()
@@ -170,7 +176,7 @@ class KubernetesCluster:
             size += bytes_of_page
             if form.keeps_bodies and size > _LARGEST_LIST:
                 raise _too_large("list", resource)
-            items = self._items(resource, listed)
+            items = self._items(resource, listed, form.read)
             # Every page has the version of the first one.
             yield _Page(items, self._version(resource, listed), bytes_of_page // (len(items) or 1))
             token = field_at(listed, "metadata", "continue")
@@ -179,14 +185,16 @@ class KubernetesCluster:
             query["continue"] = str(token)
         raise ObjectRefused(f"list of {resource.plural}", f"it has more than {_MOST_PAGES} pages")
 
-    def _items(self, resource: Resource, listed: Body) -> Sequence[Body]:
+    def _items(
+        self, resource: Resource, listed: Body, read: Callable[[Any, Mapping[str, str]], Body] = named
+    ) -> Sequence[Body]:
         # The items of a list lack apiVersion and kind, or have those of their shortened form.
         known = {"apiVersion": resource.api_version, "kind": resource.kind}
         with self._well_formed(f"list of {resource.plural}"):
             items = listed.get("items") or []
             if not isinstance(items, list):
                 raise Malformed("items: a list expected")
-            return [named(item, known) for item in items]
+            return [read(item, known) for item in items]
 
     def _version(self, resource: Resource, listed: Body) -> str:
         with self._well_formed(f"list of {resource.plural}"):
@@ -195,19 +203,25 @@ class KubernetesCluster:
     def follow(
         self, resource: Resource, *, namespace: str = "", labels: str = "", name: str = ""
     ) -> AsyncGenerator[Seen[Body], None]:
-        form = _Form(JSON, JSON, _selection(labels, name), _followed, _PAGE, keeps_bodies=True)
+        form = _Form(JSON, JSON, selection(labels, name), _followed, _PAGE, keeps_bodies=True)
         return self._follow(resource, namespace, form)
 
     def follow_metadata(
         self, resource: Resource, keep: Callable[[Body], T], *, namespace: str = "", labels: str = ""
     ) -> AsyncGenerator[Seen[T], None]:
-        form = _Form(_METADATA_LIST, _METADATA, _selection(labels, ""), keep, _METADATA_PAGE, keeps_bodies=False)
+        form = _Form(_METADATA_LIST, _METADATA, selection(labels, ""), keep, _METADATA_PAGE, keeps_bodies=False)
         return self._follow(resource, namespace, form)
 
     def follow_kept(
-        self, resource: Resource, keep: Callable[[Body], T], *, namespace: str = "", labels: str = ""
+        self,
+        resource: Resource,
+        keep: Callable[[Body], T],
+        parts: Sequence[Sequence[str]],
+        *,
+        namespace: str = "",
+        labels: str = "",
     ) -> AsyncGenerator[Seen[T], None]:
-        form = _Form(JSON, JSON, _selection(labels, ""), keep, _WHOLE_PAGE, keeps_bodies=False)
+        form = _Form(JSON, JSON, selection(labels, ""), keep, _WHOLE_PAGE, keeps_bodies=False, parts=parts)
         return self._follow(resource, namespace, form)
 
     async def _follow(self, resource: Resource, namespace: str, form: _Form[T]) -> AsyncGenerator[Seen[T], None]:
@@ -285,7 +299,7 @@ class KubernetesCluster:
             "timeoutSeconds": str(_WATCH_S),
         }
         try:
-            path = _collection(resource, namespace)
+            path = collection_path(resource, namespace)
             with self._well_formed(f"watch of {resource.plural}"):
                 async with self._transport.stream(path, query=asked, accept=form.watch_accept) as events:
                     async for event, size in events:
@@ -299,7 +313,7 @@ class KubernetesCluster:
                         if change == "BOOKMARK":
                             yield change, checked(body), size
                         elif change in ("ADDED", "MODIFIED", "DELETED"):
-                            yield change, named(body), size
+                            yield change, form.read(body), size
                         else:
                             raise Malformed("type: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR expected")
         except ObjectRefused as refusal:
@@ -318,7 +332,7 @@ class KubernetesCluster:
             return await self._create(resource, key, body, checking)
         # Forced, because the manifest decides; without it, a field that a controller or person has set is a conflict.
         query = {"fieldManager": FIELD_MANAGER, "force": "true" if takes_fields else "false", **checking}
-        answer = await self._write("PATCH", _path(resource, key), key, query, body, content_type=_APPLY)
+        answer = await self._write("PATCH", object_path(resource, key), key, query, body, content_type=_APPLY)
         self._check_served(answer, key)
         if answer.status in (405, 415) and not takes_fields:
             raise ObjectRefused(
@@ -333,7 +347,7 @@ class KubernetesCluster:
 
     async def create(self, resource: Resource, key: ObjectKey, body: Body) -> Body | None:
         query = {"fieldManager": FIELD_MANAGER}
-        answer = await self._write("POST", _collection(resource, key.namespace), key, query, body)
+        answer = await self._write("POST", collection_path(resource, key.namespace), key, query, body)
         if answer.status == 409 and field_at(answer.body, "reason") == "AlreadyExists":
             return None
         return self._object(answer, key)
@@ -341,11 +355,11 @@ class KubernetesCluster:
     async def _create(self, resource: Resource, key: ObjectKey, body: Body, checking: Mapping[str, str]) -> Body:
         """Create or patch an object on a server without server-side apply (capi.md CR-015)."""
         query = {"fieldManager": FIELD_MANAGER, **checking}
-        path = _collection(resource, key.namespace)
+        path = collection_path(resource, key.namespace)
         answer = await self._write("POST", path, key, query, body)
         self._check_served(answer, key)
         if answer.status == 409 and resource.is_persistent:
-            answer = await self._write("PATCH", _path(resource, key), key, query, body, content_type=_MERGE)
+            answer = await self._write("PATCH", object_path(resource, key), key, query, body, content_type=_MERGE)
         return self._object(answer, key)
 
     def _check_served(self, answer: Answer, key: ObjectKey) -> None:
@@ -357,7 +371,7 @@ class KubernetesCluster:
     async def keep(self, resource: Resource, key: ObjectKey, part: Body) -> None:
         named = {**part, "apiVersion": key.api_version, "kind": key.kind}
         named["metadata"] = {**(part.get("metadata") or {}), "name": key.name}
-        path, query = _path(resource, key), {"fieldManager": KEEPING_MANAGER}
+        path, query = object_path(resource, key), {"fieldManager": KEEPING_MANAGER}
         answer = await self._write("PATCH", path, key, query, named, content_type=_APPLY)
         # 409: the part, or the object, is another one by now. 405, 415: a server that has no owners of fields.
         if answer.status not in (404, 405, 409, 415):
@@ -365,7 +379,7 @@ class KubernetesCluster:
 
     async def patch(self, resource: Resource, key: ObjectKey, change: Body) -> Body | None:
         query = {"fieldManager": FIELD_MANAGER}
-        answer = await self._write("PATCH", _path(resource, key), key, query, change, content_type=_MERGE)
+        answer = await self._write("PATCH", object_path(resource, key), key, query, change, content_type=_MERGE)
         return None if answer.status == 404 else self._object(answer, key)
 
     async def _write(
@@ -385,7 +399,7 @@ class KubernetesCluster:
         )
 
     async def scale(self, resource: Resource, key: ObjectKey, *, replicas: int | None = None) -> Body | None:
-        path, subject = f"{_path(resource, key)}/scale", f"scale of {key}"
+        path, subject = f"{object_path(resource, key)}/scale", f"scale of {key}"
         if replicas is None:
             answer = await self._transport.call("GET", path, subject=subject)
         else:
@@ -410,7 +424,7 @@ class KubernetesCluster:
             options["preconditions"] = {"uid": uid}
         if grace_period_s is not None:
             options["gracePeriodSeconds"] = grace_period_s
-        answer = await self._transport.call("DELETE", _path(resource, key), body=options, subject=str(key))
+        answer = await self._transport.call("DELETE", object_path(resource, key), body=options, subject=str(key))
         if answer.status in (404, 409):  # deleted, or replaced by another object of this name (the uid differs)
             return False
         self._object(answer, key)
@@ -466,33 +480,7 @@ class _Expired(Exception):
     """The start version of the watch is too old; a new list is needed."""
 
 
-def _selection(labels: str, name: str) -> dict[str, str]:
-    query = {}
-    if labels:
-        query["labelSelector"] = labels
-    if name:
-        query["fieldSelector"] = f"metadata.name={name}"
-    return query
-
-
-def _collection(resource: Resource, namespace: str) -> str:
-    base = f"/apis/{resource.api_version}" if "/" in resource.api_version else f"/api/{resource.api_version}"
-    place = f"/namespaces/{_segment(namespace)}" if resource.namespaced and namespace else ""
-    return f"{base}{place}/{resource.plural}"
-
-
 def _name_in(body: Body, namespace: str) -> str:
     """Return the name by which `follow` shows an object: with its namespace if all namespaces are followed."""
     name, own = str(body["metadata"]["name"]), body["metadata"].get("namespace")
     return f"{own}/{name}" if own and not namespace else name
-
-
-def _path(resource: Resource, key: ObjectKey) -> str:
-    return f"{_collection(resource, key.namespace)}/{_segment(key.name)}"
-
-
-def _segment(name: str) -> str:
-    try:
-        return quoted(name)
-    except ValueError as error:
-        raise ObjectRefused(repr(name), "not a name that Kubernetes accepts", http_status=422) from error

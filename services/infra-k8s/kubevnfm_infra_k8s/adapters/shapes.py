@@ -6,7 +6,7 @@ checked here: `objects.field_at` and `objects.conditions` return nothing for the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -151,6 +151,21 @@ def named(body: Any, known: Mapping[str, str] | None = None) -> Body:
     if not field_at(found, "metadata", "name"):
         raise Malformed("metadata.name: a text expected")
     return found
+
+
+def part_of(body: Any, paths: Sequence[Sequence[str]]) -> Any:
+    """Return the metadata of an object and what it has at these paths: a check of all containers of a pod takes longer than its JSON."""
+    if not isinstance(body, Mapping):
+        return body
+    part: dict[str, Any] = {name: body[name] for name in ("apiVersion", "kind", "metadata") if name in body}
+    for *outer, last in paths:
+        value = field_at(body, *outer, last)
+        if value is not None:
+            inner = part
+            for name in outer:
+                inner = inner.setdefault(name, {})
+            inner[last] = value
+    return part
 
 
 def version_of(body: Body) -> str:

@@ -123,9 +123,17 @@ class Cluster(Protocol):
         ...
 
     def follow_kept(
-        self, resource: Resource, keep: Callable[[Body], T], *, namespace: str = "", labels: str = ""
+        self,
+        resource: Resource,
+        keep: Callable[[Body], T],
+        parts: Sequence[Sequence[str]],
+        *,
+        namespace: str = "",
+        labels: str = "",
     ) -> AsyncGenerator[Seen[T], None]:
-        """Yield what ``keep`` makes of the whole matching objects, as `follow` does; nothing else of them is kept."""
+        """Yield what ``keep`` makes of the metadata of the matching objects and of what they have at the paths of ``parts``, as
+        `follow` does; nothing else of them is kept.
+        """
         ...
 
     async def apply(

@@ -24,7 +24,7 @@ from kubevnfm_store.port import RevisionConflict
 from kubevnfm_infra_k8s.domain.errors import Forbidden, UnknownKinds
 from kubevnfm_infra_k8s.domain.inventory.ports import Instances, InventoryRecords, Term
 from kubevnfm_infra_k8s.domain.inventory.record import ObjectRecord, Place, record_id, scope_of
-from kubevnfm_infra_k8s.domain.inventory.seen_object import SeenObject, is_placed
+from kubevnfm_infra_k8s.domain.inventory.seen_object import SeenObject, parts_of
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Resource, group_of
 from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters, Seen
 
@@ -131,10 +131,11 @@ class KindWatch:
         await asyncio.sleep(self.unserved_s)
 
     def _following(self, cluster: Cluster, resource: Resource) -> AsyncGenerator[Seen[SeenObject], None]:
+        keep, parts = self._keep(resource), parts_of(self.api_version, self.kind)
+        if parts:
+            return cluster.follow_kept(resource, keep, parts, namespace=self.namespace, labels=INSTANCE_LABEL)
         # Nothing but metadata is asked of other kinds, so no content of a Secret is read.
-        if is_placed(self.api_version, self.kind):
-            return cluster.follow_kept(resource, self._keep(resource), namespace=self.namespace, labels=INSTANCE_LABEL)
-        return cluster.follow_metadata(resource, self._keep(resource), namespace=self.namespace, labels=INSTANCE_LABEL)
+        return cluster.follow_metadata(resource, keep, namespace=self.namespace, labels=INSTANCE_LABEL)
 
     @staticmethod
     def _keep(resource: Resource) -> Callable[[Mapping[str, object]], SeenObject]:

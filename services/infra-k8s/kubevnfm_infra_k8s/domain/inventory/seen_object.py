@@ -6,7 +6,7 @@ A region may be hostile: each text has a limit, addresses are addresses, and the
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -93,6 +93,11 @@ def is_placed(api_version: str, kind: str) -> bool:
     return (group_of(api_version), kind) in _PLACED
 
 
+def parts_of(api_version: str, kind: str) -> Sequence[Sequence[str]]:
+    """Return the paths beside the metadata that are read of objects of the kind."""
+    return _PARTS.get((group_of(api_version), kind), ())
+
+
 def _text(value: object) -> str:
     return printable(value[:_LONGEST]) if isinstance(value, str) else ""
 
@@ -175,3 +180,7 @@ _PLACED: Final[Mapping[tuple[str, str], Callable[[Body], tuple[str, str, tuple[N
     ("kubevirt.io", "VirtualMachineInstance"): _virtual_machine,
 }
 """The kinds with a node and addresses, by API group and kind."""
+_PARTS: Final[Mapping[tuple[str, str], Sequence[Sequence[str]]]] = {
+    ("", "Pod"): (("spec", "nodeName"), ("status", "phase"), ("status", "podIP"), ("status", "podIPs")),
+    ("kubevirt.io", "VirtualMachineInstance"): (("status", "nodeName"), ("status", "phase"), ("status", "interfaces")),
+}
