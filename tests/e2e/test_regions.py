@@ -35,7 +35,7 @@ async def a_kubeconfig(user: User, lab: LabControl, cluster_id: str) -> str:
 async def test_a_cluster_is_registered_as_a_region_carries_a_cnf_and_is_removed(
     user: User, lab: LabControl, tmp_path: Path
 ) -> None:
-    """MC-001, MC-042, MC-043, MC-053, MC-057, MC-071, MC-073, MC-077, MC-100, MC-104, MC-118."""
+    """MC-001, MC-042, MC-043, MC-053, MC-057, MC-071, MC-073, MC-077, MC-100, MC-104, MC-118, MC-139."""
     cluster_id = await user.create(await user.sample("cluster"))
     await user.do(cluster_id, "instantiate", user.cluster())
     kubernetes = await lab.cluster_of(cluster_id)
@@ -65,6 +65,12 @@ async def test_a_cluster_is_registered_as_a_region_carries_a_cnf_and_is_removed(
     assert cnf_id in found["metadata"]["labels"].values()
     assert cnf_id in (await user.call("DELETE", one)).must(409).json["detail"]
 
+    # Each service asks vim-registry before it changes something in the region.
+    (await user.call("PUT", f"{one}/suspension", {"reason": "new switches"})).must(200)
+    ending = await user.ask(cnf_id, "terminate", GRACEFUL)
+    for refused in (ending, await user.call("POST", VOLUMES, {**volume, "source": source})):
+        assert (refused.must(409).json["type"], "new switches" in refused.json["detail"]) == ("suspended", True)
+    (await user.call("DELETE", f"{one}/suspension")).must(204)
     (await user.call("PUT", f"{one}/kubeconfig", {"kubeconfig": encoded})).must(200)
     await user.terminate(cnf_id)
     (await user.call("DELETE", one)).must(204)
