@@ -199,3 +199,14 @@ def test_every_command_to_a_service_has_a_handler_there(service: str) -> None:
 
 def test_every_command_is_addressed_to_a_service_that_exists() -> None:
     assert {command.service for command in commands()} <= set(SERVICES)
+
+
+def test_no_source_is_read_for_docstrings_when_a_model_is_imported() -> None:
+    """`kubevnfm_kit.json_schema` reads them when a schema is made; pydantic's setting costs each start of a service a sixth."""
+    modules = (
+        path
+        for member in [*MEMBERS, "proto-events", "deploy/single"]
+        for path in (PROJECT / member).glob("kubevnfm*/**/*.py")
+    )
+    ways = [path for path in modules if "use_attribute_docstrings" in path.read_text(encoding="utf-8")]
+    assert ways == [PROJECT / "libs/kit/kubevnfm_kit/json_schema.py"]
