@@ -150,6 +150,16 @@ def test_a_link_of_another_region_or_one_that_has_failed_is_refused() -> None:
         assert lost.value.places[0][0] == "networks[0]/virtual_link_id"
 
 
+def test_a_link_of_one_namespace_is_refused_in_another() -> None:
+    """MC-093, and the bad input of chapter 12."""
+    held = a_link("udn").with_holder("vnf:2", ["ns1"], now="2026-01-01T00:00:00Z")
+    links, known = {"id-udn": held}, {"vim_id": "vim", "reference": "vnf:1"}
+    with pytest.raises(Unprocessable, match="udn serves ns1") as refused:
+        attachments([asked("udn")], links, namespace="ns2", **known)
+    assert refused.value.places[0][0] == "networks[0]/virtual_link_id"
+    assert attachments([asked("udn")], links, namespace="ns1", **known)
+
+
 def test_an_address_in_use_names_its_holder() -> None:
     held = a_link("kube").with_holder("vnf:2", ["ns"], addresses=["10.2.0.20"], now="2026-01-01T00:00:00Z")
     with pytest.raises(ConflictingInput, match="in use by vnf:2") as refused:

@@ -31,4 +31,6 @@ class AttachRequest(MultiCloudRequest):
     """The region of the instance."""
     reference: str
     """The instance as a user of links: its own addresses are not in use by another."""
+    namespace: str | None = None
+    """Where its pods will be; None: only its manifests say it."""
     networks: tuple[NetworkRequest, ...] = Field(max_length=MOST_NETWORKS)

@@ -141,7 +141,8 @@ async def test_a_vnf_is_on_the_virtual_links_that_its_request_names(gateway: _Ga
     assert isinstance(apply, ApplyObjects)
     assert hold.networks == apply.networks
     assert [(each.vdu_id, each.ip_address) for each in apply.networks] == [("router", "10.2.0.20")]
-    assert gateway.world.links.asked[-1].reference == f"vnf:{made['vnf_id']}"
+    checked = gateway.world.links.asked[-1]
+    assert (checked.reference, checked.namespace) == (f"vnf:{made['vnf_id']}", made["namespace"])
 
 
 async def test_values_come_from_three_places_and_any_of_them_may_be_secret(gateway: _Gateway) -> None:

@@ -27,9 +27,16 @@ _LOST: Final = ("FAILED", "REMOVING")
 
 
 def attachments(
-    asked: Sequence[NetworkRequest], links: Mapping[str, Link], *, vim_id: str, reference: str
+    asked: Sequence[NetworkRequest],
+    links: Mapping[str, Link],
+    *,
+    vim_id: str,
+    reference: str,
+    namespace: str | None = None,
 ) -> tuple[NetworkAttachment, ...]:
-    """Return the interfaces with what pods need to know of their links; ``links``: those that exist, by id.
+    """Return the interfaces with what pods need to know of their links.
+
+    ``links``: those that exist, by id; ``namespace``: that of the pods, None if it is not known yet.
 
     Raises Unprocessable with all wrong places; ConflictingInput for links that cannot be used now, and for addresses in use.
     """
@@ -48,6 +55,7 @@ def attachments(
             detail = f": {link.status_detail}" if link.status_detail else ""
             conflicts.append((f"{place}/virtual_link_id", f"virtual link {link.name} is {link.status}{detail}"))
         faults += _link_faults(each, link, place)
+        faults += [(f"{place}/virtual_link_id", reason) for reason in _namespace_faults(link, reference, namespace)]
         conflicts += [(f"{place}/ip_address", reason) for reason in _taken_by(each, link, reference)]
         if not faults:
             found.append(_attachment(each, link, f"net{numbers[each.vdu_id]}"))
@@ -176,6 +184,14 @@ def _address_fault(text: str, spec: LinkSpec) -> str | None:
     if in_ranges(found.ip, spec.addressing.excluded):
         return "another address expected: this one is excluded, or that of the gateway"
     return None
+
+
+def _namespace_faults(link: Link, reference: str, namespace: str | None) -> Iterator[str]:
+    """Yield why the link cannot serve a namespace beside those of its other users (MC-093)."""
+    most = link.read_spec().most_namespaces
+    others = {each for one in link.holders if one.reference != reference for each in one.namespaces}
+    if namespace is not None and most is not None and len({*others, namespace}) > most:
+        yield f"a link that serves {namespace} expected: {link.name} serves {', '.join(sorted(others))}"
 
 
 def _taken_by(asked: NetworkRequest, link: Link, reference: str) -> Iterator[str]:

@@ -97,9 +97,21 @@ class VirtualLinks:
         """
         ids = dict.fromkeys(each.virtual_link_id for each in asked.networks)
         found = {each: link for each in ids if (link := await self.records.get(each)) is not None}
-        return await asyncio.to_thread(
-            attachments, asked.networks, found, vim_id=asked.vim_id, reference=asked.reference
+        made = await asyncio.to_thread(
+            attachments,
+            asked.networks,
+            found,
+            vim_id=asked.vim_id,
+            reference=asked.reference,
+            namespace=asked.namespace,
         )
+        for index, each in enumerate(asked.networks):
+            spec = found[each.virtual_link_id].read_spec()
+            try:
+                await self._check_primary(spec, asked.vim_id, [asked.namespace] if asked.namespace else [])
+            except Unprocessable as error:
+                raise Unprocessable(f"networks[{index}]/virtual_link_id", error.places[0][1]) from error
+        return made
 
     async def hold(
         self,

@@ -115,7 +115,7 @@ class Containers(VnfKind):
         draft = await cnf_draft(common, record, flavour, asked, files, artifacts)
         networks, attached = await requested_networks(
             self._links, asked, flavour,
-            vim_id=draft.vim_id, vim_key=draft.vim_key, vnf_id=draft.vnf_instance_id,
+            vim_id=draft.vim_id, vim_key=draft.vim_key, vnf_id=draft.vnf_instance_id, namespace=draft.namespace,
         )  # fmt: skip
         managed = tuple(
             link.model_dump(mode="json", by_alias=True, exclude_none=True)

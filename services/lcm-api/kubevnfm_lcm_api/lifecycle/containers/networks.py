@@ -51,6 +51,7 @@ async def requested_networks(
     vim_id: str | None,
     vim_key: str,
     vnf_id: str,
+    namespace: str | None,
 ) -> tuple[Sequence[AskedNetwork], tuple[NetworkAttachment, ...]]:
     """Return the interfaces of a request, or those that its links stand for, with what pods need to know of the links.
 
@@ -68,7 +69,10 @@ async def requested_networks(
     if len(asked) > MOST_NETWORKS:
         raise Unprocessable(asked[-1].place, f"up to {MOST_NETWORKS} connection points expected")
     wanted = AttachRequest(
-        vim_id=vim_id, reference=f"{VNF_REFERENCE}{vnf_id}", networks=tuple(each.network for each in asked)
+        vim_id=vim_id,
+        reference=f"{VNF_REFERENCE}{vnf_id}",
+        namespace=namespace,
+        networks=tuple(each.network for each in asked),
     )
     try:
         return asked, await links.attach(wanted)
