@@ -130,9 +130,14 @@ def objects_order(
 def with_attributes(order: ChartOrder, parameters: Mapping[str, Any], record: InstanceRecord) -> ChartOrder:
     """Return the order with the attributes that additionalParams have as they are. Raises InvalidInput naming the parameter."""
     artifact = order_artifact_in(parameters)
-    attributes: dict[str, Any] = {"multi_namespace": flag(parameters, "multi_namespace"), "order_artifact": artifact}
-    if artifact is not None:
-        attributes |= {"values": values_of(parameters, record, order), "compute_profiles": profiles_of(parameters)}
+    is_ordered = artifact is not None
+    # Those of an order before end with it.
+    attributes: dict[str, Any] = {
+        "multi_namespace": flag(parameters, "multi_namespace"),
+        "order_artifact": artifact,
+        "values": values_of(parameters, record, order) if is_ordered else {},
+        "compute_profiles": profiles_of(parameters) if is_ordered else (),
+    }
     return order.model_copy(update=attributes)
 
 
