@@ -15,7 +15,7 @@ MEMBERS := proto-events $(patsubst %/pyproject.toml,%,$(wildcard libs/*/pyprojec
 PACKAGES := $(filter-out %.egg-info,$(foreach member,$(MEMBERS),$(wildcard $(member)/kubevnfm*)))
 UNIT_TESTS := $(wildcard $(MEMBERS:%=%/tests))
 TESTS := $(UNIT_TESTS) $(wildcard tests/*)
-SAMPLES := capi-management capi-workload capi-workload-class capi-workload-sender capi-workload-v1beta1 cluster cnf custom-resource kuryr registry storage vm
+SAMPLES := capi-management capi-workload capi-workload-class capi-workload-sender capi-workload-v1beta1 cluster cnf custom-resource edge kuryr registry storage vm
 PYTEST := $(BIN)/pytest
 # Attacks whose tests are beside the code that they attack, because they need its fixtures.
 ATTACKED := libs/clients/tests/test_cluster_login.py libs/clients/tests/test_vnf_networks.py libs/kit/tests/test_http.py \
@@ -55,7 +55,7 @@ lock: | $(UV) ## Updates requirements.lock and the lock file of each image from 
 samples: .venv/.ready ## Packs the sample VNF packages into .run/samples
 	@PYTHONPATH=tests/support $(BIN)/python -m packages.pack_samples $(SAMPLES)
 
-demo: samples ## Does the main job once, on the lab, and shows it; ARGS=--ha: three masters and storage, scaled and healed; ARGS=--capi: a cluster by Cluster API
+demo: samples ## Does the main job once, on the lab, and shows it; ARGS=--ha: three masters and storage, scaled and healed; ARGS=--capi: a cluster by Cluster API; ARGS=--multicloud: VNFs in two cloud regions
 	@$(BIN)/kubevnfm demo $(ARGS)
 
 run: .venv/.ready ## Runs all services in one process, for your own infrastructure

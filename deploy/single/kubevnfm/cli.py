@@ -37,6 +37,9 @@ def _parser() -> argparse.ArgumentParser:
     variants.add_argument(
         "--capi", action="store_true", help="another one: a workload cluster that Cluster API builds, and a CNF on it"
     )
+    variants.add_argument(
+        "--multicloud", action="store_true", help="another one: two clusters as cloud regions, and VNFs in them"
+    )
     shown.set_defaults(command=_demo)
     watched = commands.add_parser("watch", help="follow what happens to a VNF instance's operation")
     watched.add_argument("instance", help="VNF instance id")
@@ -69,10 +72,11 @@ def _run(_: argparse.Namespace) -> int:
 def _demo(arguments: argparse.Namespace) -> int:
     from kubevnfm_kit.logging import configure_logging
 
-    from kubevnfm import demo, demo_capi, demo_ha
+    from kubevnfm import demo, demo_capi, demo_ha, demo_multicloud
 
     configure_logging("kubevnfm", level="WARNING", form="console")
-    chosen = demo_ha.HA if arguments.ha else demo_capi.CAPI if arguments.capi else demo.MAIN
+    others = {"ha": demo_ha.HA, "capi": demo_capi.CAPI, "multicloud": demo_multicloud.MULTICLOUD}
+    chosen = next((one for name, one in others.items() if getattr(arguments, name)), demo.MAIN)
     asyncio.run(demo.run(chosen, arguments.samples, arguments.node_seconds))
     return 0
 

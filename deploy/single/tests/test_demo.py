@@ -40,10 +40,22 @@ SAMPLES = Path(__file__).parents[3] / ".run/samples"
                 "VIMs left: lab\n",
             ],
         ),
+        (
+            ("--multicloud",),
+            [
+                "region operator/plant-2: Kubernetes ",
+                "link lan is READY, used by 3",
+                "router-",
+                "third is gone, and its namespace",
+            ],
+        ),
     ],
 )
 def test_a_demo_reaches_its_end(arguments: tuple[str, ...], shown: list[str]) -> None:
-    """CR-125: with --capi a workload cluster is built, called back, registered, used, scaled and terminated."""
+    """CR-125: with --capi a workload cluster is built, called back, registered, used, scaled and terminated.
+
+    MC-001, MC-013, MC-069, MC-071, MC-107: with --multicloud VNFs are brought up in two regions, and two share a link.
+    """
     ran = subprocess.run(
         [sys.executable, "-m", "kubevnfm.cli", "demo", *arguments, "--samples", SAMPLES, "--node-seconds", "0.1"],
         capture_output=True,

@@ -339,6 +339,10 @@ class LinkUses(Protocol):
         """Release all links that the instance holds but for these; return their ids."""
         ...
 
+    async def leave(self, vnf_instance_id: str, *, within_s: float) -> None:
+        """Release all links of the instance, and wait until their objects in its namespaces are gone, for so long."""
+        ...
+
     async def waited_for(self, vnf_instance_id: str, link_ids: Sequence[str], *, within_s: float) -> str:
         """Return which of the links is not ready yet, after a wait for it; "" if all are. Raises LinkNotReady."""
         ...

@@ -142,6 +142,7 @@ class DeletionHandlers(Handling):
             )
             run = TerminationRun(
                 cluster=cluster,
+                links=self.links,
                 releases=self.releases,
                 shared=self.shared,
                 progress=progress,

@@ -15,6 +15,7 @@ from kubevnfm_infra_k8s.domain.errors import LinkNotReady
 from kubevnfm_infra_k8s.domain.links.record import Link
 from kubevnfm_infra_k8s.domain.links.uses import InstanceLinks
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.ports import LinkUse
 from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 from kubevnfm_kit.errors import Conflict, ConflictingInput, NotFound, Unprocessable
 from kubevnfm_worker.outcome import Done
@@ -141,6 +142,25 @@ async def test_a_link_is_ready_in_a_new_namespace_before_its_pods_are_made(links
     assert int(nad["metadata"]["resourceVersion"]) < int(deployment["metadata"]["resourceVersion"])
     await ground.delete(instance="a")
     await links.release()
+    assert await ground.cluster.get(_NAMESPACES, ObjectKey("v1", "Namespace", "", place)) is None
+    assert await links.users(link_id) == ["operator"]
+
+
+async def test_a_namespace_that_the_order_made_goes_though_a_link_had_an_object_there(
+    links: Bed, workload: Any
+) -> None:
+    """MC-031, MC-060: the links are released before it is decided whether others have something in the namespace."""
+    ground, place = links.ground, f"{links.ground.namespace}-own"
+    link_id = await links.link()
+    networks = await links.attached({"virtual_link_id": link_id})
+    await InstanceLinks(links.world.links).hold("a", {link_id: LinkUse((place,), ())})
+    ground.site.step = "apply"
+    await ground.site.apply(
+        {"artifact-order.yaml": "artifacts: [{file: f.yaml}]", "f.yaml": workload(name="web", replicas=1)},
+        def_files=["f.yaml"], order_artifact="artifact-order.yaml", instance="a", namespace=place, networks=networks,
+    )  # fmt: skip
+    assert await links.definition(namespace=place) is not None
+    await ground.delete(instance="a")
     assert await ground.cluster.get(_NAMESPACES, ObjectKey("v1", "Namespace", "", place)) is None
     assert await links.users(link_id) == ["operator"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,6 +38,10 @@ class InstanceLinks:
             elif set(link.addresses_of(reference)) != set(uses[link.id].addresses):
                 await self.hold(vnf_instance_id, {link.id: uses[link.id]})
         return released
+
+    async def leave(self, vnf_instance_id: str, *, within_s: float) -> None:
+        released = await self.keep(vnf_instance_id, {})
+        await asyncio.gather(*(self.links.work.decided(link_id, within_s=within_s) for link_id in released))
 
     async def waited_for(self, vnf_instance_id: str, link_ids: Sequence[str], *, within_s: float) -> str:
         reference = f"{VNF_REFERENCE}{vnf_instance_id}"

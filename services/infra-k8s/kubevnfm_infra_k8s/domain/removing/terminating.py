@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import structlog
 from kubevnfm_events.objects import LeftObject
@@ -23,12 +24,16 @@ from kubevnfm_infra_k8s.domain.objects import (
     field_at,
     uid_of,
 )
+from kubevnfm_infra_k8s.domain.ports import LinkUses
 from kubevnfm_infra_k8s.domain.reading.existing import served_kinds
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.removing.deleting import DeletionRun, is_cluster_scoped
 from kubevnfm_infra_k8s.domain.removing.finalizers import Target
 
 log = structlog.get_logger()
+
+_LINKS_S: Final = 10.0
+"""The wait for objects of virtual links to leave a namespace; after it the namespace stays, and the answer says so."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,7 @@ class Terminated:
 class TerminationRun(DeletionRun):
     """The deletion of all objects of one instance in one step."""
 
+    links: LinkUses = field(kw_only=True)
     _staying: dict[ObjectKey, LeftObject | None] = field(default_factory=dict, kw_only=True)
     """The objects that are not deleted; with what is reported if others need them."""
 
@@ -59,6 +65,11 @@ class TerminationRun(DeletionRun):
         if count is None or not await self._clear(release, look_until):
             return None
         return Terminated(count, tuple(each for each in self._staying.values() if each is not None))
+
+    async def empty(self, release: Release, look_until: float) -> None:
+        """See the base class. The objects of virtual links there would keep the namespace for ever."""
+        left_s = look_until - asyncio.get_running_loop().time()
+        await self.links.leave(release.vnf_instance_id, within_s=min(_LINKS_S, max(left_s, 0.0)))
 
     async def is_to_go(self, release: Release, entry: Entry, resource: Resource, body: Body) -> bool:
         """As for any deletion; what stays is remembered."""
