@@ -37,6 +37,8 @@ def test_what_is_asked_for_is_what_is_applied() -> None:
         {"requests": {"cpu": "much"}},
         {"requests": {"cpu": "-1"}},
         {"requests": {"cpu": 1}},
+        {"requests": {"cpu": "\N{ARABIC-INDIC DIGIT ONE}"}},
+        {"hugepages": {"1\N{ARABIC-INDIC DIGIT ONE}Mi": "1Gi"}},
         {"replicas": -1},
         {"replicas": 10_001},
         {"replicas": True},

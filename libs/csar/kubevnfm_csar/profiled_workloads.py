@@ -73,15 +73,7 @@ def profiled(bodies: Sequence[Any], profiles: Sequence[ComputeProfile], vdus: Se
         faults += [(f"{place}/{where}", reason) for where, reason in _over_limits(workload, profile)]
         changed[position] = workload.body
         claims += [(position, _claim_template(workload.body, claim)) for claim in profile.resource_claims]
-    own = {_template_name(each) for each in bodies}
-    faults += [
-        (
-            f"compute_profiles[{taken[position]}]/resource_claims",
-            f"the manifests have a {_CLAIM_KIND} {name} of their own",
-        )
-        for position, body in claims
-        if (name := body["metadata"]["name"]) in own
-    ]
+    faults += [(f"compute_profiles[{taken[at]}]/resource_claims", reason) for at, reason in _doubles(bodies, claims)]
     return Profiled(changed, claims, faults)
 
 
@@ -168,6 +160,19 @@ class _Workload:
             holder["memory"] = {**(holder.get("memory") or {}), "hugepages": {"pageSize": size}, "guest": amount}
 
 
+def _doubles(bodies: Sequence[Any], claims: Sequence[tuple[int, Body]]) -> Iterator[tuple[int, str]]:
+    """Yield the position of each workload that has a template of claims whose name is taken, and by what."""
+    own, made = {_template_name(each) for each in bodies}, set[tuple[object, str]]()
+    for position, body in claims:
+        name, namespace = body["metadata"]["name"], body["metadata"].get("namespace")
+        if name in own:
+            yield position, f"the manifests have a {_CLAIM_KIND} {name} of their own"
+        # Claim b-c of workload a, and claim c of workload a-b.
+        elif (namespace, name) in made:
+            yield position, f"another profile has a {_CLAIM_KIND} {name}: another name of the claim expected"
+        made.add((namespace, name))
+
+
 def _faults(workload: _Workload, profile: ComputeProfile, target: VduTarget) -> Iterator[Fault]:
     """Yield what a workload cannot have of its profile."""
     if profile.replicas is not None:
@@ -188,7 +193,8 @@ def _faults(workload: _Workload, profile: ComputeProfile, target: VduTarget) -> 
         has = "no containers" if profile.container is None else f"no container {profile.container}"
         yield ("vdu_id" if profile.container is None else "container"), f"{workload} has {has}"
     claims = workload.spec.get("resourceClaims")
-    names = {each.get("name") for each in claims if isinstance(each, Mapping)} if isinstance(claims, list) else set()
+    present = [each for each in claims if isinstance(each, Mapping)] if isinstance(claims, list) else []
+    names = {str(each.get("name")) for each in present}
     for index, claim in enumerate(profile.resource_claims):
         if claim.name in names:
             yield f"resource_claims[{index}]/name", f"another name expected: {workload} has a claim {claim.name}"
@@ -247,7 +253,7 @@ def _amount(given: object) -> Decimal | None:
     suffix = fits[2] or ""
     if suffix in _FACTORS:
         return Decimal(fits[1]) * _FACTORS[suffix]
-    if suffix[0] in "eE" and len(suffix) > 1:
+    if suffix[0] in "eE" and suffix not in ("E", "Ei"):
         return Decimal(fits[1]).scaleb(int(suffix[1:]))
     power = _PREFIXES.index(suffix[0]) + 1
     factor: int = (1024 if suffix.endswith("i") else 1000) ** power

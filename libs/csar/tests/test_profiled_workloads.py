@@ -116,6 +116,7 @@ def test_a_profile_names_a_container_and_a_vdu_its_workload() -> None:
     assert [each.get("resources") for each in containers] == [None, {"limits": {"cpu": "1"}}]
 
 
+NAMES_A_LIST = deployment(resourceClaims=[{"name": ["gpu"]}])
 LIMITED = deployment()
 LIMITED["spec"]["template"]["spec"]["containers"][0]["resources"] = {
     "limits": {"cpu": 1},
@@ -141,13 +142,25 @@ NO_POD = {**deployment(), "spec": {}}
         ([NO_POD], [profile()], [], "[0]/vdu_id", "no spec of its pods"),
         ([LIMITED], [profile(requests={"cpu": "1001m"})], [], "[0]/requests/cpu", "limit 1 is below the request 1001m"),
         ([LIMITED], [profile(limits={"memory": "2G"})], [], "[0]/limits/memory", "limit 2G is below the request 2Gi"),
+        ([deployment()], [profile(requests={"m": "2Ei"}, limits={"m": "1E"})], [], "[0]/limits/m", "limit 1E is below"),
         ([CLAIMED], [profile(resource_claims=[CLAIM])], [], "[0]/resource_claims[0]/name", "has a claim gpu"),
         ([deployment()], [profile(resource_claims=[CLAIM, CLAIM])], [], "[0]/resource_claims[1]/name", "another name"),
         ([deployment(), TEMPLATE], [profile(resource_claims=[CLAIM])], [], "[0]/resource_claims", "of their own"),
+        (
+            [deployment(), {**deployment(), "metadata": {"name": "web-a", "namespace": "ns1"}}],
+            [
+                profile(resource_claims=[{**CLAIM, "name": "a-b"}]),
+                profile(vdu_id="web-a", resource_claims=[{**CLAIM, "name": "b"}]),
+            ],
+            [],
+            "[1]/resource_claims",
+            "another profile has a ResourceClaimTemplate web-a-b",
+        ),
         ([machine()], [profile(resource_claims=[CLAIM])], [], "[0]/resource_claims", "virtual machine"),
         ([machine()], [profile(runtime_class="kata")], [], "[0]/runtime_class", "virtual machine"),
         ([machine()], [profile(hugepages={"2Mi": "4Mi", "1Gi": "1Gi"})], [], "[0]/hugepages", "one size"),
         ([deployment(tolerations={})], [], [], "", ""),
+        ([NAMES_A_LIST], [profile(resource_claims=[CLAIM])], [], "", ""),
         ([deployment(tolerations={"a": 1})], [profile()], [], "[0]/vdu_id", "tolerations: a list expected"),
         ([deployment(affinity={"nodeAffinity": 7})], [profile(affinity=[TERM])], [], "[0]/vdu_id", "nodeAffinity"),
     ],

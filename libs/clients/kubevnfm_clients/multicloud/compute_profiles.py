@@ -18,11 +18,11 @@ _MOST_ENTRIES: Final = 64
 _Quantity = Annotated[
     str,
     StringConstraints(
-        max_length=32, pattern=r"^(\d{1,20}(\.\d{0,9})?|\.\d{1,9})(m|[kMGTPE]|[KMGTPE]i|[eE][+-]?\d{1,2})?$"
+        max_length=32, pattern=r"^([0-9]{1,20}(\.[0-9]{0,9})?|\.[0-9]{1,9})(m|[kMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$"
     ),
 ]
 """An amount as Kubernetes writes it, without the suffixes ``n`` and ``u``."""
-_PageSize = Annotated[str, StringConstraints(max_length=16, pattern=r"^[1-9]\d{0,6}[KMG]i$")]
+_PageSize = Annotated[str, StringConstraints(max_length=16, pattern=r"^[1-9][0-9]{0,6}[KMG]i$")]
 _Name = Annotated[str, StringConstraints(max_length=63, pattern=f"^{LABEL}$")]
 _Subdomain = Annotated[str, StringConstraints(max_length=253, pattern=rf"^{LABEL}(\.{LABEL})*$")]
 _Quantities = Annotated[dict[LabelKey, _Quantity], Field(max_length=_MOST_ENTRIES)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from heapq import nlargest
+from itertools import islice, takewhile
 from typing import Final
 
 from kubevnfm_clients.multicloud.compute_profiles import AffinityTermRequest, ComputeProfileRequest
@@ -14,8 +16,9 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.json_pointer import escaped
 
 _FEATURE: Final = "feature.node.kubernetes.io/"
-_MOST_COMPARED: Final = 2_000
-"""The labels among which the nearest ones are looked for."""
+_MOST_COMPARED: Final = 20
+"""The labels, of those that begin alike, among which the nearest ones are looked for."""
+_MOST_FAULTS: Final = 100
 
 Fault = tuple[str, str]
 
@@ -30,8 +33,8 @@ async def check_profiles(regions: CloudRegions, region: CloudRegion, profiles: S
     faults = await _unknown_runtimes(regions, key, profiles)
     if any(each.check_features and (_terms(each) or each.resource_claims) for each in profiles):
         features = await regions.features(*key)
-        # In a thread: a region may have some thousand nodes.
-        faults += await asyncio.to_thread(lambda: list(feature_faults(features, profiles)))
+        # In a thread, and bounded: a region may have some thousand nodes and labels, and a request some thousand conditions.
+        faults += await asyncio.to_thread(lambda: list(islice(feature_faults(features, profiles), _MOST_FAULTS)))
     if faults:
         raise Unprocessable(*faults[0], *faults[1:])
 
@@ -118,5 +121,11 @@ def _nearest(term: AffinityTermRequest, features: RegionFeatures) -> str:
     own = features.labels.get(term.key)
     if own:
         return ", ".join(f"{term.key}={value} ({count})" for value, count in list(own.items())[:3])
-    found = get_close_matches(term.key, sorted(features.labels)[:_MOST_COMPARED], n=3, cutoff=0.0)
+    alike = nlargest(_MOST_COMPARED, sorted(features.labels), key=lambda label: _begun_alike(term.key, label))
+    found = get_close_matches(term.key, alike, n=3, cutoff=0.0)
     return ", ".join(found) or "none"
+
+
+def _begun_alike(one: str, other: str) -> int:
+    """Return with how many equal characters two texts begin."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

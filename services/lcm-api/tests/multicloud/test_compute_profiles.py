@@ -107,6 +107,7 @@ async def test_a_profile_reaches_the_command(region: _Region) -> None:
         ({"replicas": 10001}, "/0/replicas", "less than or equal to 10000"),
         ({"requests": {"cpu": "much"}}, "/0/requests/cpu", "match pattern"),
         ({"requests": {"cpu": "3"}}, "/0/requests/cpu", "the limit 2 is below the request 3"),
+        ({"requests": {"a": "2Ei"}, "limits": {"a": "1Ei"}}, "/0/limits/a", "the limit 1Ei is below the request 2Ei"),
         ({"requests": {"a": "3"}, "limits": {"a": "2"}}, "/0/limits/a", "below"),
         ({"runtime_class": "gvisor"}, "/0/runtime_class", "no RuntimeClass gvisor"),
         ({"node_selector": {AVX: "false"}}, f"/0/node_selector/{AVX.replace('/', '~1')}", r"AVX512F=true \(1\)"),
@@ -148,3 +149,12 @@ async def test_features_are_not_compared_if_the_caller_says_so(region: _Region) 
     (await region.bring_up(later)).must(201)
     refused = (await region.bring_up(later, later)).problem(422)
     assert [each["pointer"] for each in refused["errors"]] == ["/compute_profiles/1/vdu_id"]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_request_with_many_wrong_conditions_names_some(region: _Region) -> None:
+    """MC-120: what is compared and answered is bounded, however many conditions no node fulfils."""
+    many = {f"{AVX}{number}": "true" for number in range(64)}
+    refused = (await region.bring_up(*({"vdu_id": f"v{n}", "node_selector": many} for n in range(3)))).problem(422)
+    assert len(refused["errors"]) == 100
+    assert refused["errors"][99]["pointer"].startswith("/compute_profiles/1/node_selector/")
