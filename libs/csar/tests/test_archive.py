@@ -56,6 +56,7 @@ def test_content_that_is_not_a_zip_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_name_that_could_land_elsewhere_is_refused(tmp_path: Path, name: str, rule: str) -> None:
+    """MC-126."""
     error = refusal(zip_of(tmp_path / "package.zip", {**v1_files(), name: "x"}))
     assert rule in error.rule
     assert error.file
@@ -63,6 +64,7 @@ def test_a_name_that_could_land_elsewhere_is_refused(tmp_path: Path, name: str, 
 
 @pytest.mark.parametrize(("kind", "rule"), [(stat.S_IFLNK, "a link"), (stat.S_IFCHR, "a device, socket or pipe")])
 def test_links_and_devices_are_refused(tmp_path: Path, kind: int, rule: str) -> None:
+    """MC-126."""
     info = zipfile.ZipInfo("Scripts/x")
     info.external_attr = (kind | 0o777) << 16
     error = refusal(written(tmp_path, raw_zip([(info, b"/etc/passwd")])))
@@ -88,10 +90,12 @@ def test_an_encrypted_entry_is_refused(tmp_path: Path) -> None:
 
 
 def test_too_many_entries_are_refused(tmp_path: Path) -> None:
+    """MC-126."""
     assert "at most 3 are allowed" in refusal(package(tmp_path), Limits(entries=3)).rule
 
 
 def test_a_bomb_is_refused_by_its_ratio_and_a_small_file_that_compresses_well_is_not(tmp_path: Path) -> None:
+    """MC-126."""
     files = {**v1_files(), "zeros": b"\0" * 2_000_000}
     path = zip_of(tmp_path / "package.zip", files)
     assert "times its size" in refusal(path, Limits(small_bytes=1_000_000)).rule

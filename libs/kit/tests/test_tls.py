@@ -67,6 +67,7 @@ async def test_tls_before_1_2_is_refused(tmp_path: Path) -> None:
 
 
 async def test_who_calls_while_certificates_are_exchanged_is_served(tmp_path: Path) -> None:
+    """MC-137."""
     ca = Authority(tmp_path)
     context = ClientTls(ca.file).context()
     pair = ca.issue("server")
@@ -169,6 +170,7 @@ async def test_callers_of_an_authority_that_was_taken_out_are_refused(tmp_path: 
 
 
 async def test_our_own_calls_show_a_replaced_certificate(tmp_path: Path) -> None:
+    """MC-137."""
     ca, next_ca = Authority(tmp_path), Authority(tmp_path, "next")
     trusted = tmp_path / "trusted.pem"
     trusted.write_bytes(next_ca.file.read_bytes())

@@ -159,7 +159,7 @@ async def test_a_long_wait_occupies_no_worker(site: Any, faults: FaultBook, work
 async def test_a_custom_resource_may_precede_its_definition_and_namespace(
     site: Any, cluster: Cluster, make: Make
 ) -> None:
-    """CR-011, CR-012: namespaces and definitions of the whole set come first, and are served before the rest."""
+    """MC-044, CR-011, CR-012: namespaces and definitions of the whole set come first, and are served before the rest."""
     thing = make("Thing", "t", api_version="acme.example/v1", namespace="lab", spec={"size": 3})
     done = await site.apply(
         {"a.yaml": thing, "b.yaml": [a_definition(make), make("Namespace", "lab")]}, multi_namespace=True
@@ -213,7 +213,7 @@ async def test_all_rejections_are_reported_before_anything_is_created(
 async def test_foreign_objects_are_named_and_not_changed_unless_adopted(
     site: Any, cluster: Cluster, make: Make, lab: LabCluster
 ) -> None:
-    """CR-020: 409 with their names, before anything is applied."""
+    """MC-039, CR-020: 409 with their names, before anything is applied."""
     resource = await cluster.resource("v1", "ConfigMap")
     assert resource is not None
     foreign = make("ConfigMap", "c", namespace="default", data={"x": "theirs"})

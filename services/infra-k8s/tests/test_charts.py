@@ -82,7 +82,7 @@ async def read(cluster: Cluster, kind: str, name: str) -> dict[str, Any]:
 async def test_a_chart_becomes_objects_and_its_workload_the_vdus(
     site: Any, lab: LabCluster, cluster: Cluster, helm: None
 ) -> None:
-    """CR-005, CR-030: the name up to its last dash is that of the VDU; values come by standard input alone."""
+    """MC-048, CR-005, CR-030: the name up to its last dash is that of the VDU; values come by standard input alone."""
     applied = await site.apply(FILES, def_files=(), chart=a_chart(), vdus=[VDU])
     deployment = next(one for one in applied.objects if one.kind == "Deployment")
     assert (deployment.name, deployment.vdu_id) == ("web-vnf1", "VDU1")
@@ -126,6 +126,7 @@ async def test_hooks_are_refused_by_name(site: Any, helm: None) -> None:
 
 
 async def test_without_the_program_a_chart_is_refused(site: Any) -> None:
+    """MC-048."""
     with pytest.raises(HelmMissing, match="program"):
         await site.apply(FILES, def_files=(), chart=a_chart())
 

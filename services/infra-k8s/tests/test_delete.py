@@ -87,7 +87,7 @@ async def test_a_half_applied_instance_is_deleted(site: Any, faults: FaultBook, 
 async def test_an_object_that_another_owner_created_again_is_not_deleted(
     site: Any, cluster: Cluster, make: Make
 ) -> None:
-    """CR-023: the uid is a precondition."""
+    """MC-058, CR-023: the uid is a precondition."""
     await site.apply({"f.yaml": make("ConfigMap", "c")})
     resource = await cluster.resource("v1", "ConfigMap")
     assert resource is not None
@@ -124,6 +124,7 @@ async def test_the_claims_of_a_stateful_set_are_deleted_with_it_unless_kept(
 
 
 async def test_objects_with_the_keep_annotation_stay(site: Any, cluster: Cluster, make: Make) -> None:
+    """MC-106."""
     keep = {"annotations": {"kubevnfm.io/keep": "true"}}
     await site.apply({"f.yaml": [make("ConfigMap", "kept", metadata=keep), make("ConfigMap", "gone")]})
     await site.delete()
@@ -165,6 +166,7 @@ async def test_forceful_termination_does_not_wait_for_pods(site: Any, ledger: Ca
 async def test_an_object_not_deleted_in_time_is_named_with_its_finalizers(
     site: Any, cluster: Cluster, make: Make
 ) -> None:
+    """MC-059."""
     await site.apply({"f.yaml": make("ConfigMap", "c", metadata={"finalizers": ["acme.example/hold"]})})
     with pytest.raises(ObjectsNotGone, match="ConfigMap default/c: held by acme"):
         await site.with_changes(gone_timeout_s=0.5).delete()

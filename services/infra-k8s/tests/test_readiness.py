@@ -199,7 +199,7 @@ TABLE: list[tuple[str, dict[str, Any] | None, Status]] = [
 
 @pytest.mark.parametrize(("body", "status"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_readiness(body: dict[str, Any] | None, status: Status) -> None:
-    """CR-029, CR-040."""
+    """MC-045, MC-046, CR-029, CR-040."""
     verdict = judge(body, Observation(now=NOW, waits_for_consumer=frozenset({"late", ""})))
     assert verdict.status is status
     assert verdict.is_current or verdict.message

@@ -92,7 +92,7 @@ async def test_a_kind_without_scale_is_refused_by_name_before_anything_is_scaled
 
 
 async def test_a_custom_resource_with_a_scale_subresource_is_scaled(site: Any, cluster: Cluster, make: Make) -> None:
-    """CR-086: any kind; its controller, here the test, reports the count in its status."""
+    """MC-044, CR-086: any kind; its controller, here the test, reports the count in its status."""
     paths = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {

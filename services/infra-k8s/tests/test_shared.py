@@ -27,6 +27,7 @@ async def role(cluster: Cluster) -> Any:
 async def test_equal_objects_are_shared_and_the_last_holder_deletes_them(
     site: Any, cluster: Cluster, make: Make
 ) -> None:
+    """MC-047."""
     reader = make("ClusterRole", "reader", api_version=RBAC, rules=RULES)
     first = await site.apply({"f.yaml": reader}, instance="i1", operation="op1")
     second = await site.apply({"f.yaml": reader}, instance="i2", operation="op2")
@@ -39,7 +40,7 @@ async def test_equal_objects_are_shared_and_the_last_holder_deletes_them(
 
 
 async def test_different_content_is_rejected_and_leaves_no_trace(site: Any, cluster: Cluster, make: Make) -> None:
-    """CR-021."""
+    """MC-047, CR-021."""
     await site.apply({"f.yaml": make("ClusterRole", "reader", api_version=RBAC, rules=RULES)}, instance="i1")
     with pytest.raises(SharedObjectDiffers, match="ClusterRole reader: VNF instances i1") as caught:
         await site.apply(

@@ -49,7 +49,7 @@ async def published(world: InventoryWorld, name: str, change: str) -> PlacementC
 async def test_pods_are_followed_through_scaling_healing_and_the_death_of_a_watcher(
     ground: Any, world: InventoryWorld
 ) -> None:
-    """MC-050, MC-051, MC-056, MC-107, MC-108, MC-112, MC-115."""
+    """MC-117, MC-050, MC-051, MC-056, MC-107, MC-108, MC-112, MC-115."""
     instance = ground.namespace
     leader, _ = world.start(), world.start()
     workload = a_deployment(replicas=2, pod=a_pod(terminationGracePeriodSeconds=0))

@@ -13,6 +13,7 @@ from callers.callers import LIST, PACKAGES, UNKNOWN, V2, VIMS, get, refused
 from callers.users import basic, bearer, hashed, users_file
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.tls import ClientTls
+from kubevnfm_lcm_api.multicloud.services import PREFIX
 from kubevnfm_lcm_api.settings import Settings
 from pydantic import ValidationError
 from servers.certificates import Authority, Pair
@@ -173,7 +174,7 @@ async def test_a_users_file_that_cannot_be_used_stops_the_start_and_is_not_repea
 
 
 async def test_each_role_may_what_it_may(tmp_path: Path) -> None:
-    """API-140: known without the right is 403; below /v1.0 in the form of its clients."""
+    """API-140, MC-135: known without the right is 403; below /v1.0 in the form of its clients."""
     users = users_file(tmp_path, r=["reader"], o=["operator"], a=["admin"], none=[])
     async with lcm_world(tmp_path, auth_modes="basic", auth_users_file=users) as world:
         instance, task = {"vnfdId": UNKNOWN}, f"{LIST}/{UNKNOWN}/instantiate"
@@ -190,6 +191,16 @@ async def test_each_role_may_what_it_may(tmp_path: Path) -> None:
             ("POST", PACKAGES, {}, 3, 201),
             ("DELETE", f"{PACKAGES}/{UNKNOWN}", None, 3, 404),
             ("DELETE", f"{VIMS}/{UNKNOWN}", None, 3, 404),
+            ("GET", f"{PREFIX}/vnf_instances", None, 1, 200),
+            ("GET", f"{PREFIX}/cloud-regions/op/none", None, 1, 404),
+            ("POST", f"{PREFIX}/vnf_instances", {}, 2, 422),
+            ("DELETE", f"{PREFIX}/vnf_instances/{UNKNOWN}", None, 2, 404),
+            ("PUT", f"{PREFIX}/vnf_instances/{UNKNOWN}/suspension", {"reason": "r"}, 2, 404),
+            ("POST", f"{PREFIX}/virtual-links", {}, 2, 422),
+            ("POST", f"{PREFIX}/persistent-volumes", {}, 2, 422),
+            ("POST", f"{PREFIX}/cloud-regions", {}, 3, 422),
+            ("DELETE", f"{PREFIX}/cloud-regions/op/none", None, 3, 404),
+            ("PUT", f"{PREFIX}/cloud-regions/op/none/suspension", {"reason": "r"}, 3, 404),
         ):
             for name, rank in ranks.items():
                 answer = await world.call(

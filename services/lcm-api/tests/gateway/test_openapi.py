@@ -32,6 +32,7 @@ def served(app: web.Application) -> set[tuple[str, str]]:
 
 
 def test_every_route_is_described_and_every_description_is_a_route() -> None:
+    """MC-127, MC-128."""
     app = an_app()
     assert served(app) == app[ROUTES].keys()
 
@@ -45,6 +46,7 @@ def test_every_heading_has_routes_and_every_route_a_heading() -> None:
 
 
 def test_every_route_is_in_one_document_and_nothing_else_is() -> None:
+    """MC-127."""
     app = an_app()
     documented: list[tuple[str, str]] = []
     for document in documents().values():

@@ -458,7 +458,7 @@ _BAD: list[tuple[Mapping[str, Any], list[str]]] = [
 async def test_bad_input_is_refused_before_anything_is_stored(
     shared_gateway: _Gateway, changes: Mapping[str, Any], pointers: list[str]
 ) -> None:
-    """Chapters 3, 4, 5 and 6, Bad input: 422 with the pointers; never with a value."""
+    """MC-008, MC-034, and chapters 3, 4, 5 and 6, Bad input: 422 with the pointers; never with a value."""
     refused = await shared_gateway.bring_up(**changes)
     assert [error["pointer"] for error in refused.problem(422)["errors"]][: len(pointers)] == pointers
     assert PASSWORD not in str(refused.raw)
