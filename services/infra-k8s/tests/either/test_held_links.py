@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from kubevnfm_clients.multicloud.networks import AttachRequest, NetworkRequest
+from kubevnfm_events.compute_profiles import ComputeProfile
 from kubevnfm_events.objects import HoldLinks, LinksHeld, NetworkAttachment, ReleaseLinks
 from kubevnfm_infra_k8s.domain.errors import LinkNotReady
 from kubevnfm_infra_k8s.domain.links.record import Link
@@ -184,6 +185,9 @@ async def test_a_fixed_address_belongs_to_one_vnf_until_it_is_released(links: Be
         await links.hold(networks, workload(name="web", replicas=2))
     assert refused.value.places[0][0] == "networks[0]/ip_address"
     assert refused.value.made_nothing
+    # The pods of a profile count, not those of the manifest.
+    with pytest.raises(Unprocessable, match="more than one pod"):
+        await links.hold(networks, web, compute_profiles=(ComputeProfile(vdu_id="web", replicas=2),))
 
 
 async def test_a_link_that_is_gone_or_cannot_be_made_ends_the_operation(links: Bed, workload: Any) -> None:

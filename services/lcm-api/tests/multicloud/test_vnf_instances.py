@@ -120,8 +120,11 @@ async def test_a_vnf_is_brought_up_by_one_call(gateway: _Gateway) -> None:
 async def test_a_vnf_is_on_the_virtual_links_that_its_request_names(gateway: _Gateway) -> None:
     """MC-035, MC-065, MC-069, MC-086, and the bad input of chapter 10."""
     web = yaml.safe_dump(
-        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "router"}, "spec": {"replicas": 1}}
-    )
+        {
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "router"},
+            "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "main"}]}}},
+        }
+    )  # fmt: skip
     files = {ORDER: "artifacts: [{file: r.yaml, priority: 1}]", f"{FOLDER}/r.yaml": web}
     csar_id = (await gateway.world.upload(variant(gateway.world.folder, files=files, vnfd_id=ROUTER)))["id"]
     gateway.world.links.attachable["link-1"] = AttachedLink(name="protected", type="kube-ovn", definition="protected")
@@ -135,6 +138,9 @@ async def test_a_vnf_is_on_the_virtual_links_that_its_request_names(gateway: _Ga
     ):
         refused = await gateway.bring_up(csar_id=csar_id, values={}, networks=[network])
         assert [each["pointer"] for each in refused.problem(status)["errors"]] == [pointer]
+    several = [{"vdu_id": "router", "replicas": 2}]
+    refused = await gateway.bring_up(csar_id=csar_id, values={}, networks=[one], compute_profiles=several)
+    assert [each["pointer"] for each in refused.problem(422)["errors"]] == ["/networks/0/ip_address"]
     made = (await gateway.bring_up(csar_id=csar_id, values={}, networks=[one])).must(201).json
     hold, apply = (each.data for each in gateway.world.twins.commands)
     assert isinstance(hold, HoldLinks)

@@ -14,6 +14,7 @@ from kubevnfm_csar.networked_workloads import (
     network_faults,
     networked_workloads,
 )
+from kubevnfm_csar.profiled_workloads import profiled
 from kubevnfm_events.objects import NetworkAttachment, ObjectsOrder
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.foreign_json import read_foreign
@@ -28,6 +29,8 @@ _KUBE_OVN: Final = "kube-ovn"
 
 def check_networks(bodies: Sequence[Body], order: ObjectsOrder) -> Sequence[NetworkedWorkload]:
     """Return the workloads that get interfaces. Raises Unprocessable for what they cannot have, with all wrong places."""
+    # A profile can have several pods where the manifest has one.
+    bodies = profiled(bodies, order.compute_profiles, order.vdus).bodies
     workloads, lacking = networked_workloads(bodies, order.networks, order.vdus)
     faults = [*lacking, *(fault for each in workloads for fault in network_faults(each, order.vdus))]
     if faults:

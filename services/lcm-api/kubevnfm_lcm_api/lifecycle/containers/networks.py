@@ -13,6 +13,7 @@ from kubevnfm_clients.multicloud.networks import MOST_NETWORKS, AttachRequest, N
 from kubevnfm_csar.manifest_limits import budget_of_a_set
 from kubevnfm_csar.networked_workloads import network_faults, networked_workloads
 from kubevnfm_csar.ordered_manifests import members_of
+from kubevnfm_csar.profiled_workloads import profiled
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.objects import ChartOrder, NetworkAttachment
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
@@ -134,6 +135,8 @@ def _workload_faults(texts: Sequence[str], order: ChartOrder) -> Sequence[tuple[
         # Faults of files are infra-k8s' matter, which names their places.
         with suppress(YamlRefused):
             bodies += [body for document in read_kubernetes_yaml(text, budget) for body in members_of(document)]
+    # A profile can have several pods where the manifest has one.
+    bodies = [*profiled(bodies, order.compute_profiles, order.vdus).bodies]
     workloads, faults = networked_workloads(bodies, order.networks, order.vdus)
     return [*faults, *(fault for each in workloads for fault in network_faults(each, order.vdus))]
 
