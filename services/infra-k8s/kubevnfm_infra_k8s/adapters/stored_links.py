@@ -21,6 +21,7 @@ INDEXES: Final[Mapping[str, Sequence[Index]]] = {
         Index(["cloud_region_id", "id"]),
         Index(["settled"]),
         Index(["holders/reference"]),
+        Index(["objects/namespace"]),
         Index(["id"]),
     ],
 }
@@ -52,6 +53,10 @@ class StoredLinks:
     async def held_by(self, reference: str) -> Sequence[Link]:
         held = Compare("holders/reference", Op.EQ, [reference])
         return [Link.from_stored(each) for each in await self._store.find(LINKS, Query(held))]
+
+    async def with_objects_in(self, namespace: str) -> Sequence[Link]:
+        there = Compare("objects/namespace", Op.EQ, [namespace])
+        return [Link.from_stored(each) for each in await self._store.find(LINKS, Query(there))]
 
     async def in_region(self, vim_id: str) -> Sequence[Link]:
         return [Link.from_stored(each) for each in await self._store.find(LINKS, Query(by(vim_id=vim_id)))]

@@ -339,8 +339,8 @@ class LinkUses(Protocol):
         """Release all links that the instance holds but for these; return their ids."""
         ...
 
-    async def leave(self, vnf_instance_id: str, *, within_s: float) -> None:
-        """Release all links of the instance, and wait until their objects in its namespaces are gone, for so long."""
+    async def leave(self, vnf_instance_id: str, namespaces: Sequence[str], *, within_s: float) -> None:
+        """Release all links of the instance, and wait until those that leave the namespaces have no object there, for so long."""
         ...
 
     async def waited_for(self, vnf_instance_id: str, link_ids: Sequence[str], *, within_s: float) -> str:

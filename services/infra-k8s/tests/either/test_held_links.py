@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
@@ -164,6 +165,36 @@ async def test_a_namespace_that_the_order_made_goes_though_a_link_had_an_object_
     await ground.delete(instance="a")
     assert await ground.cluster.get(_NAMESPACES, ObjectKey("v1", "Namespace", "", place)) is None
     assert await links.users(link_id) == ["operator"]
+
+
+async def test_objects_of_links_that_a_killed_worker_has_released_are_waited_for(links: Bed) -> None:
+    """MC-031, MC-086: they would keep the namespace, whoever has released their links."""
+    ground, uses = links.ground, InstanceLinks(links.world.links)
+    link_id = await links.link()
+    await uses.hold("a", {link_id: LinkUse((ground.namespace,), ())})
+    resource, key = await ground.cluster.resource(*NAD), ObjectKey(*NAD, ground.namespace, "net")
+
+    async def exists() -> bool:
+        return await links.definition() is not None
+
+    await until_true(exists)
+    await ground.cluster.patch(resource, key, {"metadata": {"finalizers": ["kubevnfm.io/test"]}})
+    await links.release()
+
+    async def is_being_deleted() -> bool:
+        return "deletionTimestamp" in (await links.definition() or {"metadata": {}})["metadata"]
+
+    leaving = asyncio.create_task(uses.leave("a", [ground.namespace], within_s=60.0))
+    await until_true(is_being_deleted)
+    assert not leaving.done()
+    await ground.cluster.patch(resource, key, {"metadata": {"finalizers": []}})
+    await leaving
+    assert await links.definition() is None
+    # A link that stays there for another user is not waited for.
+    await uses.hold("b", {link_id: LinkUse((ground.namespace,), ())})
+    await until_true(exists)
+    await uses.leave("a", [ground.namespace], within_s=60.0)
+    await links.release(instance="b")
 
 
 async def test_a_fixed_address_belongs_to_one_vnf_until_it_is_released(links: Bed, workload: Any) -> None:

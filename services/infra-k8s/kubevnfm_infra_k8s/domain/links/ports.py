@@ -23,6 +23,10 @@ class LinkRecords(Protocol):
         """Return the links that a user holds."""
         ...
 
+    async def with_objects_in(self, namespace: str) -> Sequence[Link]:
+        """Return the links of all regions that have an object in a namespace of this name."""
+        ...
+
     async def in_region(self, vim_id: str) -> Sequence[Link]: ...
 
     async def page(self, filters: Mapping[str, str], *, limit: int, after: str | None) -> Sequence[Link]:

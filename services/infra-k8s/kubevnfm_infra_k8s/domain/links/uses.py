@@ -39,9 +39,16 @@ class InstanceLinks:
                 await self.hold(vnf_instance_id, {link.id: uses[link.id]})
         return released
 
-    async def leave(self, vnf_instance_id: str, *, within_s: float) -> None:
-        released = await self.keep(vnf_instance_id, {})
-        await asyncio.gather(*(self.links.work.decided(link_id, within_s=within_s) for link_id in released))
+    async def leave(self, vnf_instance_id: str, namespaces: Sequence[str], *, within_s: float) -> None:
+        await self.keep(vnf_instance_id, {})
+        # Also those that a worker has released that was killed, or another instance a moment ago.
+        leaving = {
+            link.id
+            for each in namespaces
+            for link in await self.links.records.with_objects_in(each)
+            if each not in link.namespaces
+        }
+        await asyncio.gather(*(self.links.work.decided(link_id, within_s=within_s) for link_id in leaving))
 
     async def waited_for(self, vnf_instance_id: str, link_ids: Sequence[str], *, within_s: float) -> str:
         reference = f"{VNF_REFERENCE}{vnf_instance_id}"

@@ -107,8 +107,8 @@ class DeletionRun:
         priorities = {key: entry.priority for key, entry in entries.items()}
         for stage in bring_down_stages(priorities, webhooks_first=is_of_management(entries)):
             mine = [entries[key] for key in stage]
-            if any(entry.is_implied for entry in mine):
-                await self.empty(release, look_until)
+            if implied := [entry.key.name for entry in mine if entry.is_implied]:
+                await self.empty(release, implied)
             for targets_of in (self._targets, self._claims):
                 targets = await targets_of(release, mine)
                 await each_of(targets, self.begin)
@@ -121,8 +121,8 @@ class DeletionRun:
         log.info("objects_deleted", objects=len(release.entries))
         return len(release.entries)
 
-    async def empty(self, release: Release, look_until: float) -> None:
-        """Have what the instance has from others leave its namespace, which is the next to go; ``look_until``: by the loop's clock."""
+    async def empty(self, release: Release, namespaces: Sequence[str]) -> None:
+        """Have what the instance has from others leave its namespaces, which are the next to go."""
 
     async def with_claims(self, release: Release) -> Release:
         """Return the whole release with the claims of its StatefulSets, while their pods exist. Raises RevisionConflict."""

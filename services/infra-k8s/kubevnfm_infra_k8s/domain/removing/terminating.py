@@ -66,10 +66,12 @@ class TerminationRun(DeletionRun):
             return None
         return Terminated(count, tuple(each for each in self._staying.values() if each is not None))
 
-    async def empty(self, release: Release, look_until: float) -> None:
-        """See the base class. The objects of virtual links there would keep the namespace for ever."""
-        left_s = look_until - asyncio.get_running_loop().time()
-        await self.links.leave(release.vnf_instance_id, within_s=min(_LINKS_S, max(left_s, 0.0)))
+    async def empty(self, release: Release, namespaces: Sequence[str]) -> None:
+        """See the base class. The objects of virtual links there would keep the namespaces for ever.
+
+        Whatever is left of the call's time: what is there afterwards is not looked at again.
+        """
+        await self.links.leave(release.vnf_instance_id, namespaces, within_s=_LINKS_S)
 
     async def is_to_go(self, release: Release, entry: Entry, resource: Resource, body: Body) -> bool:
         """As for any deletion; what stays is remembered."""
