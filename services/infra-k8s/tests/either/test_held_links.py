@@ -168,7 +168,7 @@ async def test_a_namespace_that_the_order_made_goes_though_a_link_had_an_object_
 
 
 async def test_objects_of_links_that_a_killed_worker_has_released_are_waited_for(links: Bed) -> None:
-    """MC-031, MC-086: they would keep the namespace, whoever has released their links."""
+    """MC-031, MC-086: they would keep the namespace."""
     ground, uses = links.ground, InstanceLinks(links.world.links)
     link_id = await links.link()
     await uses.hold("a", {link_id: LinkUse((ground.namespace,), ())})

@@ -13,8 +13,9 @@ import pytest
 from kubevnfm_clients.multicloud.volumes import VolumeUse
 from kubevnfm_events import VimConnection
 from kubevnfm_infra_k8s.adapters.stored_volumes import StoredVolumes
+from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable
 from kubevnfm_infra_k8s.domain.objects import CLAIMS, PODS, ObjectKey, Resource, field_at, uid_of
-from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.ports import Cluster, Clusters
 from kubevnfm_infra_k8s.domain.reconciling.news import NotYet
 from kubevnfm_infra_k8s.domain.volumes.bodies import VOLUMES, pv_key
 from kubevnfm_infra_k8s.domain.volumes.passes import VolumePasses
@@ -38,6 +39,27 @@ async def test_a_region_that_is_silent_does_not_hold_up_who_reads_a_volume(volum
 
     owner = replace(volumes.owner, clusters=Silent(), look_s=0.01)
     assert (await owner.get(volume.id)).phase == "Reserved"
+
+
+async def test_a_region_that_takes_requests_and_does_not_answer_is_shown(volumes: VolumeGround) -> None:
+    volume = await volumes.create()
+
+    class Silent:
+        async def get(self, resource: Resource, key: ObjectKey) -> None:
+            await asyncio.Event().wait()
+
+        @asynccontextmanager
+        async def cluster(self, vim: VimConnection) -> AsyncIterator[Cluster]:
+            yield cast("Cluster", self)
+
+    silent = replace(volumes.work, clusters=cast("Clusters", Silent()), pass_s=0.01)
+    owner = replace(volumes.owner, work=Undone(volumes.records))
+    await owner.use(volume.id, "vnf:a", VolumeUse(namespace=volumes.namespace, claim_name="data"), wait_s=0)
+    with pytest.raises(ClusterUnavailable):
+        await silent.one_pass(volume.id)
+    stored = await volumes.records.get(volume.id)
+    assert stored is not None
+    assert stored.phase_detail == "the region did not do all of it within 0.01 s"
 
 
 async def test_a_vnf_leaves_a_volume_whose_persistent_volume_is_gone(volumes: VolumeGround) -> None:

@@ -28,6 +28,8 @@ from kubevnfm_infra_k8s.domain.reconciling.ports import D, Documents, Passes, Re
 log = structlog.get_logger()
 
 _PASS_S: Final = 20.0
+"""Longest work in a region in one pass."""
+_TURN_S: Final = 25.0
 """Longest pass: less than the turn of a process that has died lasts."""
 _WATCH_S: Final = 60.0
 """How long a change of an object is waited for after a write; rounds look afterwards."""
@@ -54,6 +56,7 @@ class ReconcilingWork(Generic[D]):
     clusters: Clusters
     passes: Callable[[Cluster], Passes[D]]
     clock: Clock
+    pass_s: float = _PASS_S
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _woken: dict[str, asyncio.Event] = field(default_factory=dict)
     """For each document that has a task."""
@@ -164,7 +167,7 @@ class ReconcilingWork(Generic[D]):
     async def one_pass(self, document_id: str, *, turn_within_s: float = 0.0) -> None:
         """Bring a document to what its document says, or look at it. Raises NotYet, and what its region raises."""
         try:
-            async with self.turns.held(f"{self.name}/{document_id}", within_s=turn_within_s), asyncio.timeout(_PASS_S):
+            async with self.turns.held(f"{self.name}/{document_id}", within_s=turn_within_s), asyncio.timeout(_TURN_S):
                 for _ in range(_LOST_WRITES):
                     document = await self.records.get(document_id)
                     if document is None:
@@ -174,7 +177,7 @@ class ReconcilingWork(Generic[D]):
         except TurnTaken:
             raise NotYet("another process works on it") from None
         except TimeoutError as error:
-            raise ClusterUnavailable(f"{self.name} {document_id}: not done within {_PASS_S:.0f} s") from error
+            raise ClusterUnavailable(f"{self.name} {document_id}: not done within {_TURN_S:.0f} s") from error
         finally:
             for waiting in self._waiting.get(document_id, ()):
                 waiting.set()
@@ -200,12 +203,7 @@ class ReconcilingWork(Generic[D]):
         async with self.clusters.cluster(vim) as cluster:
             passes = self.passes(cluster)
             try:
-                if document.is_removed:
-                    await passes.remove(document)
-                elif document.is_settled:
-                    await passes.look(document)
-                else:
-                    await passes.bring(document)
+                await self._work(passes, document)
             except (NotYet, *_AWAY) as reason:
                 await passes.note(document.id, str(reason))
                 raise
@@ -213,6 +211,19 @@ class ReconcilingWork(Generic[D]):
                 # The next round tries again: the permissions of the VIM or an admission may change.
                 await passes.note(document.id, str(refusal))
                 raise NotYet(str(refusal)) from refusal
+
+    async def _work(self, passes: Passes[D], document: D) -> None:
+        """Do what is to be done in the region. Raises ClusterUnavailable after a time."""
+        try:
+            async with asyncio.timeout(self.pass_s):
+                if document.is_removed:
+                    await passes.remove(document)
+                elif document.is_settled:
+                    await passes.look(document)
+                else:
+                    await passes.bring(document)
+        except TimeoutError as error:
+            raise ClusterUnavailable(f"the region did not do all of it within {self.pass_s:g} s") from error
 
     async def _until_changed(
         self, document_id: str, watched: Sequence[Watched], woken: asyncio.Event, *, within_s: float
