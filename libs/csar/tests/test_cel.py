@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import kubevnfm_csar
+import kubevnfm_kit
+import psutil
 import pytest
 from kubevnfm_csar.cel.process import LARGEST_OBJECT, CelProcess, Evaluated
 
@@ -17,8 +24,8 @@ STOPPED = Evaluated(False, "the expression takes more than 100 ms")
 
 @pytest.fixture(scope="module")
 def cel() -> Iterator[CelProcess]:
-    with CelProcess() as process:
-        yield process
+    with CelProcess() as started:
+        yield started
 
 
 @pytest.mark.parametrize(
@@ -103,3 +110,30 @@ def test_nested_iterations_are_limited(cel: CelProcess) -> None:
 def test_an_object_that_no_api_server_takes_is_not_evaluated(cel: CelProcess) -> None:
     found = cel.evaluate("true", {"text": "x" * LARGEST_OBJECT})
     assert found.error == f"the expression is not evaluated for an object of more than {LARGEST_OBJECT} bytes"
+
+
+def test_a_service_of_an_image_finds_the_library(cel: CelProcess) -> None:
+    """Its packages are in a folder that PYTHONPATH names, and not in the interpreter's own."""
+    program = (
+        "from kubevnfm_csar.cel.process import CelProcess\n"
+        "with CelProcess() as cel: print(repr(cel.problem_of('object.ok')))"
+    )
+    members = [str(each.parent) for each in map(Path, [*kubevnfm_csar.__path__, *kubevnfm_kit.__path__])]
+    done = subprocess.run(
+        [Path(sys.executable).resolve(), "-c", program],
+        env={"PYTHONPATH": os.pathsep.join([*members, *sys.path])},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert done.stdout == "''\n"
+
+
+def test_a_process_that_was_ended_from_outside_costs_no_result(cel: CelProcess) -> None:
+    """A result is asked for once a version of the object: one that another process's end took away never came."""
+    assert cel.evaluate("object.status.ok", OBJECT) == Evaluated(True)
+    (worker,) = [each for each in psutil.Process().children() if "kubevnfm_csar.cel.worker" in each.cmdline()]
+    assert not {"HOME", "LANG"} & worker.environ().keys()
+    worker.kill()
+    assert cel.evaluate("object.status.ok", OBJECT) == Evaluated(True)
+    assert not worker.is_running()

@@ -58,6 +58,24 @@ class ChildProcess:
             raise EOFError
         return await self._receive(length)
 
+    def ask_and_wait(self, question: bytes, *, limit_bytes: int, within_s: float) -> bytes:
+        """As `ask`, in a thread that may wait; a process is asked in one of the two ways. Raises also TimeoutError."""
+        self._connection.settimeout(within_s)
+        self._connection.sendall(LENGTH.pack(len(question)) + question)
+        (length,) = LENGTH.unpack(self._receive_and_wait(LENGTH.size))
+        if length > limit_bytes:
+            raise EOFError
+        return self._receive_and_wait(length)
+
+    def _receive_and_wait(self, size: int) -> bytes:
+        content = bytearray()
+        while len(content) < size:
+            chunk = self._connection.recv(min(size - len(content), _MIB))
+            if not chunk:
+                raise EOFError
+            content += chunk
+        return bytes(content)
+
     async def _receive(self, size: int) -> bytes:
         loop = asyncio.get_running_loop()
         content = bytearray()

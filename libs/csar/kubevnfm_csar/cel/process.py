@@ -5,25 +5,25 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from select import select
-from typing import IO, Any, Final, Self
+from typing import Any, Final, Self
+
+from kubevnfm_kit.child_process import ChildProcess
 
 LARGEST_OBJECT: Final = 2 * 2**20
 """Bytes of its JSON. The API server takes objects of at most 1.5 MiB."""
 _LONGEST_S: Final = 30.0
 """Until a process that does not answer is killed; the limit of an expression is the process's own (`worker`)."""
-_LONGEST_LINE: Final = 65_536
+_CHILD: Final = "kubevnfm_csar.cel.worker"
+_MEMORY_MIB: Final = 512
+_ANSWER_BYTES: Final = 65_536
 _LONGEST_PROBLEM: Final = 200
 _PLACE: Final = re.compile(r"<input>:(\d+):(\d+): (.*)")
 _STATUS: Final = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _STOPPED: Final = "takes more than 100 ms"
 _FAILED: Final = "takes too much memory"
+_SILENT: Final = f"was not evaluated within {_LONGEST_S:.0f} s"
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class CelProcess:
     """The process, from the first question to the end of the block. Calls wait, and one thread at a time may make them."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ChildProcess | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -64,42 +64,28 @@ class CelProcess:
         text = json.dumps(asked).encode()
         if len(text) > LARGEST_OBJECT:
             return _Stopped(f"is not evaluated for an object of more than {LARGEST_OBJECT} bytes")
-        stdin, stdout = self._pipes()
-        # The pipe is closed if the process has ended; that there is no answer says it too.
-        with suppress(BrokenPipeError):
-            stdin.write(text + b"\n")
-            stdin.flush()
-        line = stdout.readline(_LONGEST_LINE) if select([stdout], [], [], _LONGEST_S)[0] else b""
-        if not line:
-            return _Stopped(_STOPPED if self._end() == -signal.SIGPROF else _FAILED)
-        return json.loads(line)
+        answer = self._answer_of_one(text)
+        # The process may have ended for what others have asked it before.
+        return self._answer_of_one(text) if answer == _Stopped(_FAILED) else answer
 
-    def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:
+    def _answer_of_one(self, text: bytes) -> Any:
         if self._process is None:
-            # The command is fixed: an expression reaches the process by its pipe alone.
-            self._process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-I", str(Path(__file__).with_name("worker.py"))],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={},
-                cwd="/",
-            )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        return self._process.stdin, self._process.stdout
+            self._process = ChildProcess.start(_CHILD, memory_mib=_MEMORY_MIB)
+        try:
+            return json.loads(self._process.ask_and_wait(text, limit_bytes=_ANSWER_BYTES, within_s=_LONGEST_S))
+        except TimeoutError:
+            self._end()
+            return _Stopped(_SILENT)
+        except (EOFError, OSError):
+            status = self._process.end()
+            self._end()
+            return _Stopped(_STOPPED if status == -signal.SIGPROF else _FAILED)
 
-    def _end(self) -> int | None:
-        """Kill the process, unless it has ended; return its exit status."""
+    def _end(self) -> None:
         process, self._process = self._process, None
-        if process is None:
-            return None
-        # A process that is ending keeps the status that says why.
-        if process.stdout is None or not select([process.stdout], [], [], 0)[0]:
+        if process is not None:
             process.kill()
-        with suppress(BrokenPipeError):
-            process.communicate()
-        return process.returncode
+            process.end()
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,20 @@
 """The program of the process that compiles and evaluates expressions; `process` starts it.
 
-It reads JSON from stdin, a question a line, and writes a line for each. Its limits kill it, whatever the expression does: the
-library limits iterations (10,000) and depth (32), but neither what a comparison costs nor how long a text becomes.
+Questions and answers are JSON. Its limits kill it, whatever the expression does: the library limits iterations (10,000)
+and depth (32), but neither what a comparison costs nor how long a text becomes.
 """
 
 from __future__ import annotations
 
 import json
-import resource
 import signal
-import sys
 from typing import Any, Final
 
 from cel_expr_python import cel
+from kubevnfm_kit.child_main import close_output, serve
 
 _LONGEST_S: Final = 0.1
 """The limit of processor time, so that a machine under load stops no expression."""
-_MEMORY: Final = 512 * 2**20
 _MOST_PROGRAMS: Final = 100
 _LONGEST_ERROR: Final = 4096
 """Characters. It repeats the expression, or a name of the object."""
@@ -59,21 +57,22 @@ class Programs:
 
 
 def main() -> None:
-    """Answer until stdin ends."""
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    """Serve questions until the parent closes the socket."""
     programs = Programs()
-    for line in sys.stdin.buffer:
-        asked = json.loads(line)
+
+    def answer(question: bytes) -> bytes:
+        asked = json.loads(question)
         expression = asked["expression"]
         # The default action of its signal ends the process, also while the library runs.
         signal.setitimer(signal.ITIMER_PROF, _LONGEST_S)
-        answer: object = (
+        found: object = (
             programs.evaluated(expression, asked["object"]) if "object" in asked else programs.problem_of(expression)
         )
         signal.setitimer(signal.ITIMER_PROF, 0)
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
+        return json.dumps(found).encode()
+
+    close_output()
+    serve(answer)
 
 
 if __name__ == "__main__":

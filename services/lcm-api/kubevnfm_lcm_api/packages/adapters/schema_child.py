@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 
-from kubevnfm_kit.child_main import limit_processor_time, serve
+from kubevnfm_kit.child_main import close_output, limit_processor_time, serve
 
 from kubevnfm_lcm_api.packages.adapters.schema_rules import NoSchema, violations
 
@@ -23,13 +21,6 @@ def answer(question: bytes) -> bytes:
     # The edge of this process. Its text may have values, so the parent gets its class alone.
     except Exception as error:  # noqa: BLE001
         return json.dumps({"failed": type(error).__name__}).encode()
-
-
-def close_output() -> None:
-    """Print nothing from now on: native code prints what it fails with, which may have values, to the service's own output."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stderr.fileno())
-    os.close(nothing)
 
 
 if __name__ == "__main__":
