@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from decimal import Decimal
+from hashlib import sha256
 from typing import Any, Final
 
 from kubevnfm_events.compute_profiles import AffinityTerm, ComputeProfile, DeviceClaim, Toleration
@@ -132,14 +134,11 @@ class _Workload:
         if profile.runtime_class is not None:
             spec["runtimeClassName"] = profile.runtime_class
         if profile.resource_claims:
-            name = self.body["metadata"]["name"]
-            spec["resourceClaims"] = [
-                *(spec.get("resourceClaims") or []),
-                *(
-                    {"name": each.name, "resourceClaimTemplateName": f"{name}-{each.name}"}
-                    for each in profile.resource_claims
-                ),
+            added_claims = [
+                {"name": each.name, "resourceClaimTemplateName": _claim_template(self.body, each)["metadata"]["name"]}
+                for each in profile.resource_claims
             ]
+            spec["resourceClaims"] = [*(spec.get("resourceClaims") or []), *added_claims]
 
     def _give_resources(self, holder: dict[str, Any], profile: ComputeProfile) -> None:
         pages = {} if self.is_machine else {f"hugepages-{size}": amount for size, amount in profile.hugepages.items()}
@@ -167,7 +166,7 @@ def _doubles(bodies: Sequence[Any], claims: Sequence[tuple[int, Body]]) -> Itera
         name, namespace = body["metadata"]["name"], body["metadata"].get("namespace")
         if name in own:
             yield position, f"the manifests have a {_CLAIM_KIND} {name} of their own"
-        # Claim b-c of workload a, and claim c of workload a-b.
+        # Two workloads of one name, of different kinds.
         elif (namespace, name) in made:
             yield position, f"another profile has a {_CLAIM_KIND} {name}: another name of the claim expected"
         made.add((namespace, name))
@@ -297,11 +296,14 @@ def _claim_template(workload: Body, claim: DeviceClaim) -> Body:
         **({"selectors": selectors} if selectors else {}),
     }
     namespace = {"namespace": metadata["namespace"]} if metadata.get("namespace") else {}
+    spec = {"devices": {"requests": [{"name": claim.name, "exactly": exactly}]}}
+    # The API server takes no change of the spec: another one is another object, and the old one is pruned.
+    digest = sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:8]
     return {
         "apiVersion": _CLAIM_API,
         "kind": _CLAIM_KIND,
-        "metadata": {"name": f"{metadata['name']}-{claim.name}", **namespace},
-        "spec": {"spec": {"devices": {"requests": [{"name": claim.name, "exactly": exactly}]}}},
+        "metadata": {"name": f"{metadata['name']}-{claim.name}-{digest}", **namespace},
+        "spec": {"spec": spec},
     }
 
 

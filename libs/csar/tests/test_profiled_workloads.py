@@ -79,11 +79,11 @@ def test_pods_get_all_of_a_profile_beside_what_their_manifest_has() -> None:
         {"key": "dpdk", "operator": "Equal", "value": "yes"},
     ]
     assert pod["runtimeClassName"] == "kata"
-    assert pod["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": "web-gpu"}]
+    assert pod["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": "web-gpu-579653e6"}]
     ((position, template),) = found.claims
     exactly = {"deviceClassName": "gpu.example.com", "allocationMode": "ExactCount", "count": 2}
     selectors = [{"cel": {"expression": "device.x == 1"}}]
-    assert (position, template["metadata"]) == (1, {"name": "web-gpu", "namespace": "ns1"})
+    assert (position, template["metadata"]) == (1, {"name": "web-gpu-579653e6", "namespace": "ns1"})
     assert template["spec"]["spec"]["devices"]["requests"] == [
         {"name": "gpu", "exactly": {**exactly, "selectors": selectors}}
     ]
@@ -124,7 +124,11 @@ LIMITED["spec"]["template"]["spec"]["containers"][0]["resources"] = {
 }
 CLAIMED = deployment(resourceClaims=[{"name": "gpu", "resourceClaimName": "x"}])
 CLAIM = {"name": "gpu", "device_class": "gpu.example.com"}
-TEMPLATE = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": "web-gpu"}}
+TEMPLATE = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceClaimTemplate",
+    "metadata": {"name": "web-gpu-d1b74fff"},
+}
 DAEMONS = {**deployment(), "kind": "DaemonSet"}
 LEVEL = VduTarget(vdu_id="web", name="web", replicas=2)
 NO_POD = {**deployment(), "spec": {}}
@@ -147,14 +151,14 @@ NO_POD = {**deployment(), "spec": {}}
         ([deployment()], [profile(resource_claims=[CLAIM, CLAIM])], [], "[0]/resource_claims[1]/name", "another name"),
         ([deployment(), TEMPLATE], [profile(resource_claims=[CLAIM])], [], "[0]/resource_claims", "of their own"),
         (
-            [deployment(), {**deployment(), "metadata": {"name": "web-a", "namespace": "ns1"}}],
+            [deployment(), {**deployment(), "kind": "StatefulSet"}],
+            [profile(vdu_id="one", resource_claims=[CLAIM]), profile(vdu_id="two", resource_claims=[CLAIM])],
             [
-                profile(resource_claims=[{**CLAIM, "name": "a-b"}]),
-                profile(vdu_id="web-a", resource_claims=[{**CLAIM, "name": "b"}]),
+                VduTarget(vdu_id="one", name="web", kind="Deployment"),
+                VduTarget(vdu_id="two", name="web", kind="StatefulSet"),
             ],
-            [],
             "[1]/resource_claims",
-            "another profile has a ResourceClaimTemplate web-a-b",
+            "another profile has a ResourceClaimTemplate web-gpu",
         ),
         ([machine()], [profile(resource_claims=[CLAIM])], [], "[0]/resource_claims", "virtual machine"),
         ([machine()], [profile(runtime_class="kata")], [], "[0]/runtime_class", "virtual machine"),

@@ -9,23 +9,40 @@ from kubevnfm_events.compute_profiles import ComputeProfile
 from kubevnfm_kit.errors import Unprocessable
 from packages.kubernetes_objects import a_deployment, an_object
 
+FILES = {"web.yaml": a_deployment(replicas=0), "a.yaml": an_object("ConfigMap", "a", data={})}
+PACKAGE = {"artifact-order.yaml": "artifacts: [{file: a.yaml, priority: 1}, {file: web.yaml, priority: 2}]", **FILES}
 
-async def apply(ground: Any, profile: dict[str, Any], *, step: str = "apply") -> None:
+
+async def apply(ground: Any, profile: dict[str, Any]) -> None:
     """Apply an ordered package with a workload ``web`` and a profile of it."""
     ground.instances.add(ground.namespace)
-    ground.site.step = step
-    files = {"web.yaml": a_deployment(replicas=0), "a.yaml": an_object("ConfigMap", "a", data={})}
-    await ground.site.apply(
-        {"artifact-order.yaml": "artifacts: [{file: a.yaml, priority: 1}, {file: web.yaml, priority: 2}]", **files},
-        def_files=list(files),
-        order_artifact="artifact-order.yaml",
-        instance=ground.namespace,
-        namespace=ground.namespace,
-        compute_profiles=(ComputeProfile.model_validate(profile),),
-    )
+    ground.site.step = "apply"
+    await ground.site.apply(PACKAGE, **order(ground, profile))
 
 
-PROFILE = {
+async def change(ground: Any, profile: dict[str, Any]) -> None:
+    """Change the profile."""
+    await ground.site.replace(PACKAGE, **order(ground, profile))
+
+
+def order(ground: Any, profile: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "def_files": list(FILES),
+        "order_artifact": "artifact-order.yaml",
+        "instance": ground.namespace,
+        "namespace": ground.namespace,
+        "compute_profiles": (ComputeProfile.model_validate(profile),),
+    }
+
+
+async def templates(ground: Any) -> list[int]:
+    """Return of how many devices the templates of claims are."""
+    resource = await ground.cluster.resource("resource.k8s.io/v1", "ResourceClaimTemplate")
+    listed = await ground.cluster.list(resource, namespace=ground.namespace)
+    return [each["spec"]["spec"]["devices"]["requests"][0]["exactly"]["count"] for each in listed]
+
+
+PROFILE: dict[str, Any] = {
     "vdu_id": "web",
     "requests": {"cpu": "10m"},
     "limits": {"cpu": "20m", "memory": "8Mi"},
@@ -58,17 +75,18 @@ async def test_a_workload_has_its_profile_and_loses_it_with_the_next_package(gro
         {"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["far"]}]}
     ]
     assert pod["tolerations"] == [{"key": "dpdk", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}]
-    assert pod["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": "web-gpu"}]
-    template = await ground.shown("resource.k8s.io/v1", "ResourceClaimTemplate", "web-gpu")
+    (claim,) = pod["resourceClaims"]
+    template = await ground.shown("resource.k8s.io/v1", "ResourceClaimTemplate", claim["resourceClaimTemplateName"])
     (request,) = template["spec"]["spec"]["devices"]["requests"]
     assert (request["name"], request["exactly"]["count"]) == ("gpu", 2)
     assert await ground.shown("v1", "ConfigMap", "a") is not None
+    # The API server takes no change of a template.
+    (claimed,) = PROFILE["resource_claims"]
+    await change(ground, {**PROFILE, "resource_claims": [{**claimed, "count": 3}]})
+    assert await templates(ground) == [3]
     await ground.delete()
-    for version, kind, name in (
-        ("apps/v1", "Deployment", "web"),
-        ("resource.k8s.io/v1", "ResourceClaimTemplate", "web-gpu"),
-    ):
-        assert await ground.shown(version, kind, name) is None
+    assert await ground.shown("apps/v1", "Deployment", "web") is None
+    assert await templates(ground) == []
 
 
 async def test_a_profile_without_a_workload_makes_nothing(ground: Any) -> None:
