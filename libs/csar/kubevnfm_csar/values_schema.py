@@ -113,7 +113,7 @@ def described(schema: ValuesSchema) -> Mapping[str, Described]:
         _check_depth(inside.count("."))
         # A tree has trees in it: these are not described again.
         above |= frozenset(map(id, parts))
-        required = required_of(parts)
+        required = reading.required(parts)
         for name, members in reading.properties(parts).items():
             is_variable = _MEMBER.fullmatch(name) if inside else NAME.fullmatch(name) and name not in RESERVED
             if not is_variable or above & frozenset(map(id, members)):
@@ -166,7 +166,7 @@ class _Reading:
         if own is not _NOTHING and not isinstance(own, Mapping):
             return own
         made = self.filled(self.properties(parts), own if isinstance(own, Mapping) else {}, making | ids, depth)
-        if own is _NOTHING and (not made or not required_of(parts) <= made.keys()):
+        if own is _NOTHING and (not made or not self.required(parts) <= made.keys()):
             return _NOTHING
         return made
 
@@ -179,6 +179,16 @@ class _Reading:
                 self._spend(1)
                 found.setdefault(name, []).extend(self.parts(subschema))
         return found
+
+    def required(self, parts: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+        """Return the names of the members that an object must have."""
+        found: set[str] = set()
+        for part in parts:
+            listed = part.get("required")
+            if isinstance(listed, list):
+                self._spend(len(listed))
+                found.update(name for name in listed if isinstance(name, str))
+        return frozenset(found)
 
     def parts(self, schema: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
         """Yield a schema, what it refers to in its file, and the members of its ``allOf``: all of them hold."""
@@ -197,7 +207,10 @@ class _Reading:
         if not isinstance(reference, str) or not reference.startswith("#"):
             return None
         node: Any = self._schema.body
-        for part in reference[1:].split("/")[1:]:
+        names = reference[1:].split("/")[1:]
+        # Many places may name the same long reference.
+        self._spend(len(names))
+        for part in names:
             node = node.get(unescaped(part)) if isinstance(node, Mapping) else None
         return node
 
@@ -210,9 +223,3 @@ class _Reading:
 def _check_depth(levels: int) -> None:
     if levels > _DEEPEST:
         raise SchemaRefused(f"it has objects nested deeper than {_DEEPEST} levels")
-
-
-def required_of(parts: Sequence[Mapping[str, Any]]) -> frozenset[str]:
-    """Return the names of the members that an object must have."""
-    lists = (part.get("required") for part in parts)
-    return frozenset(name for one in lists if isinstance(one, list) for name in one if isinstance(name, str))

@@ -89,6 +89,15 @@ def test_a_schema_that_refers_to_itself_ends() -> None:
         defaults({"$defs": doubled, "properties": {"x": {"$ref": "#/$defs/d59"}}})
 
 
+@pytest.mark.parametrize("read", [lambda schema: with_defaults(schema, {}), described])
+@pytest.mark.parametrize("shared", [{"$ref": "#" + "/a" * 5000}, {"required": ["a"] * 5000, "properties": {"n": PORT}}])
+def test_what_many_places_refer_to_costs_once_for_each(read: Callable[[ValuesSchema], object], shared: Any) -> None:
+    """A long reference, or a long list: 1 MiB of them took hours."""
+    places = {f"p{n}": {"$ref": "#/$defs/shared"} for n in range(100)}
+    with pytest.raises(SchemaRefused, match="more than 100000"):
+        read(ValuesSchema("s", {"$defs": {"shared": shared}, "properties": places}))
+
+
 def test_a_default_that_has_its_own_schema_in_it_ends() -> None:
     """The default is taken as it is, and nothing is made inside of it again."""
     schema = {"default": {"a": {}}, "properties": {"a": {"$ref": "#"}, "n": {"default": 1}}}

@@ -104,10 +104,16 @@ async def test_a_package_that_cannot_be_listed_is_refused(world: World) -> None:
     (await variables(world, plain, params={"hue": "x"})).problem(400)
 
     other = {**FILES, "metadata.yaml": f"artifacts: [{{file: {FOLDER}/bad.yaml}}]", f"{FOLDER}/bad.yaml": "a: b: c\n"}
+    many = {f"p{n}": {"$ref": "#/$defs/long"} for n in range(400)}
+    other["Artifacts/artifact-order.yaml"] = f"artifacts: [{{file: {FOLDER}/db.yaml}}]"
+    other["Artifacts/values.schema.json"] = json.dumps(
+        {"$defs": {"long": {"default": "x" * 30_000}}, "properties": many}
+    )
     package_id = (await world.upload(variant(world.folder, vnfd_id=OTHER_CNF, files=other)))["id"]
     for params, reason in (
         ({}, "several order artifacts"),
         ({"order_artifact": "none.yaml"}, "the path of a file in the package expected"),
+        ({"order_artifact": "Artifacts/artifact-order.yaml"}, "the list of its variables has more than 8388608 bytes"),
         ({"order_artifact": "metadata.yaml"}, f"{FOLDER}/bad.yaml:1:5: invalid YAML"),
     ):
         problem = (await variables(world, package_id, params=params)).problem(422)

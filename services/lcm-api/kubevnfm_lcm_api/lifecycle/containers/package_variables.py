@@ -16,7 +16,6 @@ from kubevnfm_csar.variable_uses import uses_in
 from kubevnfm_events import PackageRef
 from kubevnfm_kit.errors import Conflict, Unprocessable
 from kubevnfm_secrets import hide, is_secret_name, mask
-from pydantic import TypeAdapter
 
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
 from kubevnfm_lcm_api.lifecycle.containers.ordering import order_in
@@ -30,7 +29,8 @@ _TYPES: Final = {
     bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object", type(None): "null",
 }  # fmt: skip
 _NOTHING: Final = object()
-_LIST: Final = TypeAdapter(Sequence[PackageVariable])
+_LARGEST: Final = 8 * 2**20
+"""Bytes of a list. Its schema may be small: many variables can refer to one default, description or enum."""
 
 
 class PackageVariables:
@@ -67,19 +67,29 @@ class PackageVariables:
             return b"[]"
         order = await order_in(self._packages, package_id, name, files)
         texts = await package_texts(self._packages, package_id, order.files)
-        return await asyncio.to_thread(lambda: _LIST.dump_json(_listed(order, texts)))
+        return await asyncio.to_thread(_listed, order, texts)
 
 
-def _listed(order: ArtifactOrder, texts: Sequence[tuple[str, str]]) -> Sequence[PackageVariable]:
+def _listed(order: ArtifactOrder, texts: Sequence[tuple[str, str]]) -> bytes:
     in_schema, values = _described(order), all_values(order, {})
     places, needed = _places(order, texts)
     objects = {name.rpartition(".")[0] for name in in_schema}
     names = {*(in_schema.keys() - objects), *places, *_leaves(values, "")}
     if len(names) > _MOST_VARIABLES:
         raise Unprocessable("", f"{order.name}: more than {_MOST_VARIABLES} variables")
-    return [
-        _variable(name, in_schema.get(name), values, places.get(name, ()), name in needed) for name in sorted(names)
-    ]
+    found: list[bytes] = []
+    size = 0
+    for name in sorted(names):
+        variable = _variable(name, in_schema.get(name), values, places.get(name, ()), name in needed)
+        found.append(variable.model_dump_json().encode())
+        size = _checked(size + len(found[-1]), order)
+    return b"[%s]" % b",".join(found)
+
+
+def _checked(size: int, order: ArtifactOrder) -> int:
+    if size > _LARGEST:
+        raise Unprocessable("", f"{order.name}: the list of its variables has more than {_LARGEST} bytes")
+    return size
 
 
 def _variable(
@@ -129,7 +139,7 @@ def _places(
     """Return the places of each variable, and the variables that a place without a default needs."""
     places: dict[str, list[VariablePlace]] = {}
     needed: set[str] = set()
-    uses = 0
+    uses = size = 0
     for document in documents_of(order, texts):
         for use in uses_in(document.body) if document.artifact.is_filled_in else ():
             uses += 1
@@ -141,6 +151,7 @@ def _places(
             if len(listed) < MOST_PLACES:
                 file, number = document.artifact.file, document.number - 1
                 listed.append(VariablePlace(file=file, document=number, path=use.path))
+                size = _checked(size + len(file) + len(use.path), order)
             if not use.has_default:
                 needed.add(use.name)
     return places, frozenset(needed)
