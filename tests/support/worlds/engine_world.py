@@ -8,7 +8,7 @@ delivery of a command with the same event, as the services do from their inboxes
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -48,7 +48,7 @@ class Life:
 
     ends_at: int | None = None
     moments: int = 0
-    is_over: bool = False
+    over: asyncio.Event = field(default_factory=asyncio.Event)
     was_killed: bool = False
 
     def moment(self) -> None:
@@ -56,13 +56,26 @@ class Life:
         self.check()
         self.moments += 1
         if self.moments == self.ends_at:
-            self.is_over = self.was_killed = True
+            self.was_killed = True
+            self.over.set()
         self.check()
 
     def check(self) -> None:
         """Raise CancelledError if the life is over."""
-        if self.is_over:
+        if self.over.is_set():
             raise asyncio.CancelledError("killed")
+
+    async def until(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work, or leave it when the life ends. Raises CancelledError then."""
+        tasks = asyncio.create_task(work), asyncio.create_task(self.over.wait())
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            self.check()
+            await tasks[0]
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class MortalStore(WatchedStore):
@@ -180,8 +193,9 @@ class Living:
         """Return when no message waits in a document or on the bus."""
 
         async def is_settled() -> bool:
-            # Otherwise published messages stay in their documents for a second.
-            await self.relay.idle()
+            # Otherwise published messages stay in their documents for a second. Without a store, a worker of a life that
+            # is over has its command delivered again and again, so its publish never ends.
+            await self.life.until(self.relay.idle())
             collections = (*COLLECTIONS, "inbox_lcm_api")
             return not any([await self.store.pending_outbox(collection) for collection in collections])
 
@@ -242,9 +256,9 @@ class EngineWorld:
                 await self._start(living, relay, worker)
                 life.ends_at = None if ends_at is None else life.moments + ends_at
                 yield living
-            if ends_at is None and not life.is_over:
+            if ends_at is None and not life.over.is_set():
                 await living.settles()
-            life.is_over = True
+            life.over.set()
             for close in (relay.close, worker.close):
                 with suppress(asyncio.CancelledError):
                     await close()

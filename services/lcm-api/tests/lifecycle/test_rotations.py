@@ -344,7 +344,7 @@ class Lives:
                 relay.start()
                 life.ends_at = None if ends_at is None else life.moments + ends_at
                 yield life, rotations, store
-            life.is_over = True
+            life.over.set()
             with suppress(asyncio.CancelledError):
                 await relay.close()
             await bus.__aexit__(None, None, None)
