@@ -121,7 +121,7 @@ async def change(request: web.Request) -> web.Response:
     """PATCH vnf_instances/{id}: 200 once its operation has ended or waits FAILED_TEMP, 202 if it runs on."""
     body = await read_json(request, PATCH, secrets_in=("values",))
     wanted = parsed(VnfInstancePatch, body)
-    preference, vnf = read_preference(request), await _vnf(request)
+    preference, vnf = read_preference(request), await _unchanged(request)
     operation_id = await vnf_requests.change(
         vnfs(request), services(request).regions, vnf, wanted, body, _as_seen(request)
     )
@@ -135,7 +135,7 @@ async def change(request: web.Request) -> web.Response:
 @repeated
 async def bring_down(request: web.Request) -> web.Response:
     """DELETE vnf_instances/{id}: 204 once it is gone, 202 if it is not in time; 200 with what is given up."""
-    preference, vnf, is_orphaning = read_preference(request), await _vnf(request), _flag(request, _ORPHAN)
+    preference, vnf, is_orphaning = read_preference(request), await _unchanged(request), _flag(request, _ORPHAN)
     on, regions = vnfs(request), services(request).regions
     operation_id = await vnf_removal.accept(on, regions, vnf, is_orphaning=is_orphaning, check=_as_seen(request))
     state = None
@@ -166,13 +166,20 @@ async def _resources(request: web.Request, vnf: Vnf) -> list[JsonObject]:
     return [each.model_dump(mode="json", exclude_none=True) for each in found]
 
 
+async def _unchanged(request: web.Request) -> Vnf:
+    """Return the VNF with the operation that has claimed it. Raises as `_vnf`; PreconditionFailed."""
+    vnf = await _vnf(request)
+    check_unchanged(request, vnf.tag, vnf.record.updated_at)
+    return vnf
+
+
 def _as_seen(request: web.Request) -> Callable[[Stored], None]:
-    """Return the check of If-Match on a VNF that no operation has claimed."""
+    """Return the check of If-Match at the claim of a VNF; one that an operation has claimed meanwhile is refused there."""
 
     def check(stored: Stored) -> None:
-        check_unchanged(
-            request, vnf_of(stored, InstanceRecord.from_document(stored.body), None).tag, stored.body["updatedAt"]
-        )
+        record = InstanceRecord.from_document(stored.body)
+        if record.internals.current_operation is None:
+            check_unchanged(request, vnf_of(stored, record, None).tag, record.updated_at)
 
     return check
 

@@ -26,10 +26,9 @@ async def accept(
 ) -> str | None:
     """Accept the removal of a VNF; return the id of the operation that ends it, None if it is gone already.
 
-    ``is_orphaning``: its region does not answer, and what is there is given up; ``check``: as of a change.
+    ``is_orphaning``: its region does not answer, and what is there is given up; ``check``: as of a change; it was met by ``vnf``.
     Raises: Conflict, OperationRunning; RegionUnavailable.
     """
-    check(vnf.stored)
     instance_id, running = vnf.record.vnf.id, vnf.operation
     is_new = vnf.record.vnf.instantiation_state is InstantiationState.NOT_INSTANTIATED
     if vnf.record.internals.current_operation is not None:

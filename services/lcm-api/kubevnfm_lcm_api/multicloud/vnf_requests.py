@@ -94,6 +94,7 @@ async def change(
     """Accept a change of a VNF; return the id of the occurrence, None if the patch is empty. ``body``: the patch as it came.
 
     ``check`` gets the instance as it will be changed; it raises if the caller expected another state.
+    ``vnf`` was as the caller expected.
     Raises: Unprocessable with pointers into the body; Conflict; RegionUnavailable.
     """
     if _PROFILES in body:
@@ -111,7 +112,6 @@ async def change(
         asked = Asked(parse(VnfInfoModificationRequest, original), original, "v2")
         return await pointed(modify.accept(on, vnf.record.vnf.id, asked, check=check))
     if not made_from:
-        check(vnf.stored)
         return None
     if wanted.compute_profiles:
         await check_profiles(regions, await region_of(regions, _region_id(vnf)), wanted.compute_profiles)

@@ -326,11 +326,20 @@ async def test_a_vnf_is_brought_down_and_its_instance_deleted(gateway: _Gateway)
 
 
 async def test_what_was_brought_up_in_part_is_brought_down(gateway: _Gateway) -> None:
-    """MC-020, MC-057: the operation is rolled back, and the instance goes with its end; one without objects goes at once."""
+    """MC-009, MC-020, MC-057: the operation is rolled back, and the instance goes with its end; one without objects goes at once."""
     world, twins = gateway.world, gateway.world.twins
+    twins.waiting.add("infra.k8s.apply_objects")
     twins.failing.add("infra.k8s.apply_objects")
-    failed = (await gateway.bring_up()).must(201).json
-    (await gateway.call("DELETE", f"{VNFS}/{failed['vnf_id']}")).must(204)
+    creating = (await gateway.bring_up({"Prefer": "wait=0"})).must(202)
+    one = f"{VNFS}/{creating.json['vnf_id']}"
+    await twins.has_asked(1)
+    await twins.release()
+    await world.reached(creating.json["operation"].rpartition("/")[2], "FAILED_TEMP")
+    answer = (await gateway.call("GET", one)).must(200)
+    failed, seen = answer.json, {"If-Match": answer.headers["ETag"]}
+    (await gateway.call("DELETE", one, **{"If-Match": creating.headers["ETag"]})).problem(412)
+    assert (await gateway.call("PATCH", one, {"values": {}}, **seen)).problem(409)["type"] == "operation-running"
+    (await gateway.call("DELETE", one, **seen)).must(204)
     assert twins.asked()[-1] == "infra.k8s.delete_objects"
     operation = await world.operation(failed["operation"].rpartition("/")[2])
     assert operation["operationState"] == "ROLLED_BACK"
