@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kubevnfm_kit.errors import Unprocessable
 
-from kubevnfm_csar.values_schema import ValuesSchema
+from kubevnfm_csar.values_schema import ValuesSchema, schema_path
 from kubevnfm_csar.waits import Wait, WantedResult, WantedValue
 
 ORDER: Final = "additionalParams/order_artifact"
@@ -106,7 +106,8 @@ class ArtifactOrder:
         """Return those of the package's files that could be artifacts of this order and are not listed (MC-016)."""
         folder = posixpath.dirname(self.name)
         inside = f"{folder}/" if folder else ""
-        listed = {self.name, *self.files}
+        # The schema is not applied, but every request is checked against it.
+        listed = {self.name, schema_path(self.name), *self.files}
         return tuple(
             sorted(
                 each

@@ -150,6 +150,10 @@ def test_files_that_the_order_does_not_list_are_ignored() -> None:
         "Files/kubernetes/b.yaml",
         "Files/kubernetes/more/c.json",
     )
+    schema = "Files/kubernetes/values.schema.json"
+    assert schema not in read("artifacts: [{file: a.yaml}]").ignored({*FILES, schema}), (
+        "requests are checked against it"
+    )
     assert read_order("x.yaml", "artifacts: [{file: Files/kubernetes/a.yaml}]", FILES).ignored(FILES) == (
         NAME,
         "Files/kubernetes/b.yaml",

@@ -134,6 +134,14 @@ def test_the_source_has_the_nodes_and_options_that_its_provisioner_has_set() -> 
     assert spec.items() <= bodies.pv_body(volume, "kubevnfm-v1-a", CLAIM)["spec"].items()
 
 
+def test_data_of_another_kind_of_source_are_not_where_a_deleted_object_was() -> None:
+    """MC-104: the PersistentVolume goes with the volume."""
+    volume = a_volume(storage_class="disks").model_copy(
+        update={"pv": "disk-1", "pv_source": bodies.source_in({"spec": {"hostPath": {"path": "/d"}}})}
+    )
+    assert bodies.place_of_data(volume) == "the source that PersistentVolume disk-1 had"
+
+
 def test_the_phase_is_that_of_the_region() -> None:
     volume = a_volume().model_copy(update={"pv_uid": "u1"})
     used = volume.with_use(Use(reference="vnf:a", namespace="ns1", claim_name="data"))

@@ -103,6 +103,8 @@ async def test_another_spec_of_the_same_name_is_refused_with_the_differences(bed
     with pytest.raises(ConflictingInput) as refused:
         await bed.create(reference="b", spec={"bridge": {"bridge": "br2", "mtu": 9000}})
     assert [place for place, _ in refused.value.places] == ["spec/bridge/bridge", "spec/bridge/mtu"]
+    with pytest.raises(ConflictingInput, match=r'the request {"master": "eth1", "mode": "bridge"}'):
+        await bed.create(reference="b", spec={"macvlan": {"master": "eth1", "mode": "bridge"}})
     with pytest.raises(ConflictingInput, match="has the type nad"):
         await bed.create(type="ovn4nfv", spec=SUBNETS)
 

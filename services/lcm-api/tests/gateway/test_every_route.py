@@ -64,6 +64,13 @@ async def test_a_method_that_is_not_defined_is_405_whatever_the_id(world: World)
         f"/vnflcm/v1/vnf_instances/{UNKNOWN}/change_vnfpkg",
         "/vnflcm/v3/vnf_instances",
         "/vnfpkgm/v2/vnf_packages",
+        # Paths of ONAP's multicloud-k8s (docs/onap.md).
+        "/v1/vnf_instances",
+        "/v1/instance",
+        "/v1/rb/definition",
+        "/v1/connectivity-info",
+        "/api/multicloud-k8s/v1/v1/instance",
+        "/multicloud/v1/subscriptions",
         "/nothing",
     ],
 )

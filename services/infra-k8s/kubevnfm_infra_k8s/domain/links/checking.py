@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Final
 
@@ -109,5 +110,5 @@ def check_same(request: LinkRequest, there: Link) -> None:
 def _short(value: object) -> str:
     if value is None:
         return "nothing"
-    text = str(value)
+    text = value if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."

@@ -160,7 +160,8 @@ def place_of_data(volume: Volume) -> str:
     if "local" in source:
         nodes = ", ".join(source["local"].get("nodes", ()))
         return f"local {source['local'].get('path')}" + (f" on {nodes}" if nodes else "")
-    return f"PersistentVolume {volume.pv}" if volume.pv else ""
+    # The object itself is deleted with the volume.
+    return f"the source that PersistentVolume {volume.pv} had" if volume.pv else ""
 
 
 def claim_of(pv: Body) -> tuple[ObjectKey, str] | None:
