@@ -17,6 +17,8 @@ CONFLICTS: Final = ("force", "abort")
 """The values of ``conflict``: whether an apply takes a field of another manager, or fails (MC-106b)."""
 MOST_ENTRIES: Final = 100
 """The most entries of one ``after``."""
+MOST_STARTS: Final = 1000
+"""The most different sets of predecessors of an order: infra-k8s stores its position before and after each."""
 _OBJECT: Final = re.compile(
     r"([A-Z][A-Za-z0-9]{0,62})((?:\.[a-z0-9-]{1,63}){0,8})/(?:([a-z0-9-]{1,63})/)?([^/\s]{1,253})"
 )
@@ -133,6 +135,8 @@ def with_edges(
                 problems.append(f"{where}: the order has no file and no object {entry}")
             places.update(named)
         found.append(replace(each, after=frozenset(places)))
+    if len({each.after for each in found} - {None}) > MOST_STARTS:
+        problems.append(f"after: at most {MOST_STARTS} different sets of predecessors expected")
     return found if problems else _levelled(found, problems)
 
 

@@ -99,6 +99,17 @@ def test_a_cycle_is_refused_with_its_members_in_order(artifacts: str, cycle: tup
     assert tuple((members[:-1] * 2)[start : start + len(cycle)]) == cycle
 
 
+def test_an_order_has_a_thousand_different_sets_of_predecessors() -> None:
+    """MC-013: the position of an operation is stored before and after each, with all objects."""
+    chain = "".join(manifest("ConfigMap", f"m{n}", after=f"ConfigMap/m{n - 1}") for n in range(1, 1002))
+    twin = manifest("ConfigMap", "twin", after="ConfigMap/m999")
+    files = {"a.yaml": manifest("ConfigMap", "m0") + chain + twin}
+    expected = "after: at most 1000 different sets of predecessors expected"
+    assert refusal("- {file: a.yaml}\n", files).endswith(expected)
+    fewer = {"a.yaml": files["a.yaml"].replace("ConfigMap/m1'", "ConfigMap/m0'")}
+    assert read("- {file: a.yaml}\n", fewer)["twin"].level == 1000
+
+
 @pytest.mark.parametrize(
     ("artifacts", "problem"),
     [

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
+from kubevnfm_csar.artifact_order import OrderedArtifact
+from kubevnfm_csar.order_graph import Place
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, Wanted
 from kubevnfm_infra_k8s.domain.planning.order import Wave, deletion_stages, rank, waves
+from kubevnfm_infra_k8s.domain.planning.priorities import stages
 
 Make = Callable[..., dict[str, Any]]
 
@@ -132,3 +136,21 @@ def test_deletion_is_in_reverse_order_with_custom_resources_first_and_namespaces
     ]
     stages = [[key.name for key in stage] for stage in deletion_stages(keys)]
     assert stages == [["t2", "t1"], ["w"], ["d", "c"], ["v"], ["crd"], ["n"]]
+
+
+def test_stages_after_one_large_file_share_its_objects() -> None:
+    """MC-013: a thousand stages, each with a set of its own of ten thousand objects, are more than a service has memory for."""
+    place = OrderedArtifact("large.yaml")
+
+    def placed(file: str, document: int, after: frozenset[Place] | None = None) -> Wanted:
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"{file}-{document}", "namespace": "n"}}
+        return replace(wanted(body), file=file, document=document, artifact=place, after=after)
+
+    large = [placed("large.yaml", number) for number in range(1, 51)]
+    others = [placed("others.yaml", 1, frozenset({("large.yaml", 0)}))]
+    others += [placed("others.yaml", n, frozenset({("large.yaml", 0), ("others.yaml", n - 1)})) for n in range(2, 51)]
+    apart = [each for each in stages([*large, *others]) if each.is_apart]
+    assert len(apart) == 50
+    whole = {id(each) for stage in apart for each in stage.needs if len(each) == 50}
+    assert len(whole) == 1
+    assert [sum(map(len, each.needs)) for each in apart] == [50] + [51] * 49

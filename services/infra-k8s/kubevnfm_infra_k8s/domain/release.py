@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Final
 
 from kubevnfm_events.objects import LeftObject
@@ -107,15 +108,23 @@ class Stages:
     apart: tuple[ApartStage, ...] = ()
     """Those of the stages apart from the priorities that were sent."""
 
+    @cached_property
+    def _apart_by_number(self) -> Mapping[int, ApartStage]:
+        return {each.number: each for each in self.apart}
+
     def sent_at_of(self, number: int, *, is_apart: bool) -> datetime | None:
         """Return the time at which a stage that has not ended was sent; None if it was not sent yet."""
         if is_apart:
-            return next((each.sent_at for each in self.apart if each.number == number), None)
+            found = self._apart_by_number.get(number)
+            return None if found is None else found.sent_at
         return self.sent_at if number == self.ended + 1 else None
 
     def has_ended(self, number: int, *, is_apart: bool) -> bool:
         """Return whether a stage was sent and its waits hold."""
-        return any(each.has_ended for each in self.apart if each.number == number) if is_apart else number <= self.ended
+        if is_apart:
+            found = self._apart_by_number.get(number)
+            return found is not None and found.has_ended
+        return number <= self.ended
 
     def sending(self, number: int, now: datetime, *, is_apart: bool) -> Stages:
         """Return the position after a stage was sent."""
@@ -125,7 +134,9 @@ class Stages:
         """Return the position after a stage has ended."""
         if not is_apart:
             return replace(self, ended=number, sent_at=None)
-        return replace(self, apart=tuple(replace(a, has_ended=a.has_ended or a.number == number) for a in self.apart))
+        return replace(
+            self, apart=tuple(replace(each, has_ended=True) if each.number == number else each for each in self.apart)
+        )
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from typing import Final
 
@@ -30,8 +31,9 @@ class Stage:
     count: int
     """The number of priorities."""
     objects: Sequence[Wanted]
-    needs: frozenset[ObjectKey] = frozenset()
-    """The objects whose waits must hold before. For a priority: those that the priority before has, and further ones that count."""
+    needs: Sequence[frozenset[ObjectKey]] = ()
+    """Sets of the objects whose waits must hold before. For a priority: those that the priority before has, and further ones
+    that count. A stage apart has the set of each predecessor; many stages share one, which may have thousands of objects."""
     after: str = ""
     """The names of ``needs``, for a stage apart from the priorities."""
     is_apart: bool = False
@@ -41,7 +43,7 @@ class Stage:
     def __str__(self) -> str:
         return f"after {self.after or 'nothing'}" if self.is_apart else f"priority {self.number} of {self.count}"
 
-    @property
+    @cached_property
     def keys(self) -> frozenset[ObjectKey]:
         return frozenset(each.key for each in self.objects)
 
@@ -79,7 +81,7 @@ def stages(objects: Sequence[Wanted]) -> Sequence[Stage]:
         while done < len(counted) and priority(counted[done]) < own:
             done += 1
         needs = frozenset(each.key for each in counted[begun:done])
-        found.append(Stage(number, len(groups), group, needs))
+        found.append(Stage(number, len(groups), group, [needs]))
     return [*found, *_stages_apart(objects, len(groups))]
 
 
@@ -92,11 +94,12 @@ def _stages_apart(objects: Sequence[Wanted], count: int) -> Iterator[Stage]:
         by_place.setdefault((each.file, 0), []).append(each.key)
         if each.after is not None:
             by_after.setdefault(each.after, []).append(each)
+    keys_of = {place: frozenset(keys) for place, keys in by_place.items()}
     for number, (after, group) in enumerate(by_after.items(), start=count + 1):
-        needs = [key for place in after for key in by_place.get(place, ())]
+        needs = [keys_of[place] for place in after if place in keys_of]
         named = sorted(file if not document else str(by_place[file, document][0]) for file, document in after)
         shown = ", ".join(named[:_NAMED]) + (", ..." if len(named) > _NAMED else "")
-        yield Stage(number, count, group, frozenset(needs), after=shown, is_apart=True)
+        yield Stage(number, count, group, needs, after=shown, is_apart=True)
 
 
 def longest_wait_s(objects: Sequence[Wanted], default_s: float) -> float:
