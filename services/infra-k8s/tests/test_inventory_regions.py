@@ -8,13 +8,19 @@ from typing import Any
 from kubevnfm_clients.multicloud.inventory import InventoryResource
 from kubevnfm_events import VimConnection
 from kubevnfm_infra_k8s.adapters.documents import StoredReleases
+from kubevnfm_infra_k8s.adapters.leases import LEADER
 from kubevnfm_infra_k8s.adapters.stored_inventory import OBJECTS, REGIONS
+from kubevnfm_infra_k8s.adapters.turns import TURNS
 from kubevnfm_infra_k8s.domain.inventory.kind_watch import KindWatch
 from kubevnfm_infra_k8s.domain.inventory.record import ObjectRecord, record_id
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.release import Entry, Release
+from kubevnfm_lab.kubernetes import LabClusters
+from kubevnfm_secrets import Secret
+from kubevnfm_store.query import Query
 from kubevnfm_store.sqlite.store import SqliteStore
 from patience import until, until_true
+from servers.loopback import next_address
 from worlds.inventory_world import inventory_world
 
 _AWAY = "https://127.0.0.1:1"
@@ -24,6 +30,11 @@ def a_record(name: str) -> ObjectRecord:
     values = {"vim_id": "away", "vnf_instance_id": "i9", "api_version": "v1", "kind": "Pod", "namespace": "ns"}
     key = record_id("away", "", "Pod", "ns", name)
     return ObjectRecord.model_validate({**values, "id": key, "name": name, "uid": "u9"})
+
+
+def a_release(vim_id: str) -> Release:
+    entry = Entry(ObjectKey("apps/v1", "Deployment", "ns", "web"), "f.yaml", "d")
+    return Release(f"i-{vim_id}", _AWAY, entries=[entry], vim_id=vim_id)
 
 
 async def test_a_region_that_is_away_shows_since_when_and_holds_up_no_other(
@@ -87,3 +98,77 @@ async def test_objects_go_with_their_kind_at_the_second_look(store: SqliteStore,
         await until_true(is_gone)
         running.cancel()
         assert states[:2] == [False, True]
+
+
+async def test_a_region_that_is_registered_with_another_cluster_shows_what_that_has(
+    store: SqliteStore, site: Any, workload: Any, labs: LabClusters
+) -> None:
+    """The watches of the first one still work, and would never end."""
+    vims = {"vim": site.vim}
+    async with inventory_world(store, site.clusters, vims) as world:
+        world.start(registered_s=0.01)
+        await site.apply({"f.yaml": workload(replicas=1)})
+
+        async def is_shown() -> bool:
+            return len(await world.found(kind="Pod")) == 1
+
+        await until_true(is_shown)
+        other = await labs.create(
+            address=next_address(), version="v1.31.4", pod_cidr="10.244.0.0/16", service_cidr="10.96.0.0/12"
+        )
+        access = {"bearer_token": Secret(other.admin_token)}
+        interface = {"endpoint": other.endpoint, "ssl_ca_cert": other.ca_pem}
+        vims["vim"] = site.vim.model_copy(update={"interface_info": interface, "access_info": access})
+
+        async def is_gone() -> bool:
+            return not await world.found()
+
+        await until_true(is_gone)
+        assert [each.change for each in world.events][-1] == "vanished"
+
+
+async def test_a_failure_of_the_database_loses_no_region_that_is_new(store: SqliteStore, site: Any) -> None:
+    async with inventory_world(store, site.clusters, {}) as world:
+        process = world.start(look_s=0.01)
+
+        async def leads() -> bool:
+            return await store.get(TURNS, LEADER) is not None
+
+        await until_true(leads)
+        process.store.cut_after = "update"
+        for vim_id in ("one", "two"):
+            await StoredReleases(store).save(a_release(vim_id))
+
+        async def is_cut() -> bool:
+            return process.store.is_cut
+
+        await until_true(is_cut)
+        process.store.cut_after, process.store.is_cut = "", False
+
+        async def are_marked() -> bool:
+            return all("watch" in each.body for each in await store.find(REGIONS, Query()))
+
+        await until_true(are_marked)
+
+
+async def test_a_process_that_dies_while_it_forgets_a_region_leaves_nothing(store: SqliteStore, site: Any) -> None:
+    async with inventory_world(store, site.clusters, {}, lease_s=1.0) as world:
+        releases = StoredReleases(store)
+        await releases.save(a_release("away"))
+        record = a_record("web-1")
+        await store.insert(OBJECTS, record.id, record.document())
+        first = world.start(look_s=0.01)
+        first.store.cut_after = "delete"
+        await releases.delete("i-away")
+
+        async def is_cut() -> bool:
+            return first.store.is_cut
+
+        await until_true(is_cut)
+        await first.die()
+        world.start(look_s=0.01)
+
+        async def is_gone() -> bool:
+            return not await store.find(OBJECTS, Query()) and not await store.find(REGIONS, Query())
+
+        await until_true(is_gone)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kubevnfm_events.inventory import NetworkAddresses
 from kubevnfm_infra_k8s.adapters.shapes import part_of
-from kubevnfm_infra_k8s.domain.inventory.record import InstanceFacts, ObjectRecord, Place, change_of
+from kubevnfm_infra_k8s.domain.inventory.record import InstanceFacts, ObjectRecord, Place, changes_of
 from kubevnfm_infra_k8s.domain.inventory.seen_object import Owner, SeenObject, parts_of
 from kubevnfm_infra_k8s.domain.inventory.watcher import kinds_of
 from kubevnfm_infra_k8s.domain.objects import PODS, Resource
@@ -117,16 +117,13 @@ def test_only_a_change_of_the_placement_is_published() -> None:
     """MC-051, MC-108: node and addresses come in later events, and a change is published once."""
     new = ObjectRecord.from_seen("vim", seen(a_pod(podIPs=[])), Place("VDU1"), now="t1")
     placed = ObjectRecord.from_seen("vim", seen(a_pod()), Place("VDU1"), now="t2")
-    created, changed, gone = change_of(None, new), change_of(new, placed), change_of(placed, None)
-    assert created is not None
-    assert changed is not None
-    assert gone is not None
+    (created,), (changed,), (gone,) = changes_of(None, new), changes_of(new, placed), changes_of(placed, None)
     assert [each.change for each in (created, changed, gone)] == ["created", "changed", "vanished"]
     assert (changed.old, changed.vdu_id) == (created.new, "VDU1")
     assert changed.new == gone.old
-    assert change_of(placed, placed.model_copy(update={"priority": 7, "changed_at": "t3"})) is None
+    assert not changes_of(placed, placed.model_copy(update={"priority": 7, "changed_at": "t3"}))
     settings = ObjectRecord.from_seen("vim", seen(a_pod(), _CONFIG_MAPS), Place(), now="t1")
-    assert (settings.node, change_of(None, settings)) == ("", None), "of other kinds nothing but metadata is read"
+    assert (settings.node, changes_of(None, settings)) == ("", []), "of other kinds nothing but metadata is read"
 
 
 def test_pods_are_always_watched_and_the_machines_of_kubevirt_with_its_kinds() -> None:

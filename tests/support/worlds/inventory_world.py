@@ -37,6 +37,8 @@ class Severed:
     def __init__(self, store: DocumentStore) -> None:
         self._store = store
         self.is_cut = False
+        self.cut_after = ""
+        """The name of the method with whose next call it is cut off, after that has done its work."""
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)
@@ -44,7 +46,9 @@ class Severed:
         async def call(*args: Any, **more: Any) -> Any:
             if self.is_cut:
                 raise StoreUnavailable("cut off by the test")
-            return await method(*args, **more)
+            answer = await method(*args, **more)
+            self.is_cut = self.is_cut or name == self.cut_after
+            return answer
 
         return call
 
@@ -77,8 +81,8 @@ class InventoryWorld:
     events: list[PlacementChanged] = field(default_factory=list)
     processes: list[WatchingProcess] = field(default_factory=list)
 
-    def start(self, *, look_s: float = 0.1) -> WatchingProcess:
-        """Start a process; ``look_s``: how often it looks for regions."""
+    def start(self, *, look_s: float = 0.1, registered_s: float = 30.0) -> WatchingProcess:
+        """Start a process; ``look_s``: how often it looks for regions, ``registered_s``: and at their registrations."""
         severed, clock = Severed(self.store), SystemClock()
         store = cast("DocumentStore", severed)
         watcher = InventoryWatcher(
@@ -90,6 +94,7 @@ class InventoryWorld:
             clock,
             StoredLeadership(store, clock, lease_s=self.lease_s),
             look_s,
+            registered_s,
         )
         process = WatchingProcess(severed, asyncio.create_task(watcher.run()))
         self.processes.append(process)

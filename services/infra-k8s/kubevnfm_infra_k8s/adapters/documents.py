@@ -16,7 +16,7 @@ from kubevnfm_store.query import AllOf, AnyOf, Compare, Element, Index, Op, Quer
 from kubevnfm_worker.outcome import StepContext
 from pydantic import TypeAdapter
 
-from kubevnfm_infra_k8s.adapters.stored_inventory import RELEASES, ReleaseNotes
+from kubevnfm_infra_k8s.adapters.stored_inventory import NOTED_S, RELEASES, ReleaseNotes
 from kubevnfm_infra_k8s.domain.errors import SharedObjectDiffers
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Sharing
@@ -43,8 +43,8 @@ _MOST_FORMER: Final = 50
 class StoredReleases:
     """`ports.Releases`: one document for each part of a VNF instance's objects."""
 
-    def __init__(self, store: DocumentStore) -> None:
-        self._store, self._notes = store, ReleaseNotes(store)
+    def __init__(self, store: DocumentStore, *, noted_s: float = NOTED_S) -> None:
+        self._store, self._notes = store, ReleaseNotes(store, noted_s=noted_s)
 
     async def get(self, vnf_instance_id: str, part: str = "") -> Release | None:
         stored = await self._store.get(RELEASES, release_id(vnf_instance_id, part))

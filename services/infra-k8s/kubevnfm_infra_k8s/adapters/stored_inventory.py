@@ -8,18 +8,18 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from cachetools import LRUCache
+from cachetools import LRUCache, TTLCache
 from kubevnfm_events import Envelope, Event
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.error_text import bounded
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
-from kubevnfm_store.query import AllOf, AnyOf, Compare, Filter, Index, Op, Query, Sort, Stored, by
+from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Filter, Index, Op, Query, Sort, Stored, by
 from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_infra_k8s.adapters.leases import LEADER, is_held
 from kubevnfm_infra_k8s.adapters.turns import TURNS
 from kubevnfm_infra_k8s.domain.inventory.ports import Kind, Stale, Watched
-from kubevnfm_infra_k8s.domain.inventory.record import Identity, InstanceFacts, ObjectRecord, Place, change_of
+from kubevnfm_infra_k8s.domain.inventory.record import Identity, InstanceFacts, ObjectRecord, Place, changes_of
 from kubevnfm_infra_k8s.domain.inventory.seen_object import SeenObject
 from kubevnfm_infra_k8s.domain.objects import group_of
 from kubevnfm_infra_k8s.domain.release import ADDONS, Release, release_id
@@ -50,6 +50,9 @@ _MOST_NAMESPACES: Final = 1000
 _MOST_REMEMBERED: Final = 2000
 """Instances whose releases are remembered for a moment: a burst of events reads them once."""
 _REMEMBERED: Final = timedelta(seconds=1)
+_MOST_NOTED: Final = 1000
+NOTED_S: Final = 20.0
+"""Below the time from one search for unused regions to the next, of which it takes two to remove one."""
 
 
 class StoredObjects:
@@ -83,8 +86,7 @@ class StoredObjects:
 
 
 def _announced(old: ObjectRecord | None, new: ObjectRecord | None) -> list[Envelope[Event]]:
-    change = change_of(old, new)
-    return [] if change is None else [Envelope(change, source=SOURCE, subject=change.vnf_instance_id)]
+    return [Envelope(each, source=SOURCE, subject=each.vnf_instance_id) for each in changes_of(old, new)]
 
 
 class StoredRegions:
@@ -96,14 +98,13 @@ class StoredRegions:
     async def all(self) -> Sequence[Watched]:
         return [_watched(each) for each in await self._store.find(REGIONS, Query())]
 
-    async def take_news(self) -> Sequence[Watched]:
-        taken: list[Watched] = []
-        for each in await self._store.find(REGIONS, Query(by(news=True))):
-            # If it is changed meanwhile, the next call takes it.
-            with suppress(RevisionConflict):
-                stored = await self._store.update(REGIONS, each.id, {"news": False}, if_revision=each.revision)
-                taken.append(_watched(stored))
-        return taken
+    async def news(self) -> Sequence[Watched]:
+        return [_watched(each) for each in await self._store.find(REGIONS, Query(by(news=True)))]
+
+    async def clear_news(self, region: Watched) -> None:
+        # If it is changed meanwhile, it is news again.
+        with suppress(RevisionConflict):
+            await self._store.update(REGIONS, region.vim_id, {"news": False}, if_revision=region.revision)
 
     async def mark(self, vim_id: str, term: int, stale: Mapping[Kind, Stale]) -> None:
         listed = [
@@ -114,8 +115,9 @@ class StoredRegions:
             await self._store.update(REGIONS, vim_id, {"watch": {"term": term, "stale": listed}})
 
     async def is_used(self, region: Watched) -> bool:
-        # Releases that an earlier version has stored do not name their VIM.
-        there = AnyOf([by(cluster=region.cluster), by(vimId=region.vim_id)])
+        # Releases that an earlier version has stored do not name their VIM. Those of another VIM that is the same cluster do.
+        unnamed = AnyOf([Exists("vimId", exists=False), by(vimId="")])
+        there = AnyOf([by(vimId=region.vim_id), AllOf([by(cluster=region.cluster), unnamed])])
         return bool(await self._store.count(RELEASES, there, limit=1))
 
     async def remove(self, region: Watched) -> bool:
@@ -149,10 +151,10 @@ class StoredRegions:
 class ReleaseNotes:
     """Stores what releases have for the watches: before a release is stored, so that nothing of it is missed."""
 
-    def __init__(self, store: DocumentStore) -> None:
+    def __init__(self, store: DocumentStore, *, noted_s: float) -> None:
         self._store = store
-        self._noted: dict[str, Watched] = {}
-        """By VIM."""
+        self._noted: TTLCache[str, Watched] = TTLCache(_MOST_NOTED, noted_s)
+        """By VIM; not for long, as another process may remove a region and store it with less."""
 
     async def note(self, release: Release) -> None:
         """Have the objects of a release watched. One that is new renews its region, which may be ending."""
@@ -166,6 +168,9 @@ class ReleaseNotes:
         for _ in range(_TRIES):
             stored = await self._store.get(REGIONS, release.vim_id)
             known = None if stored is None else _watched(stored)
+            if release.revision and known is not None and kinds <= known.kinds and namespaces <= known.namespaces:
+                self._noted[release.vim_id] = known
+                return
             body = {
                 "cluster": release.cluster,
                 "kinds": sorted(map(list, kinds | (known.kinds if known is not None else set()))),

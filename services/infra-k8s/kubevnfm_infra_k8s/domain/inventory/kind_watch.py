@@ -67,6 +67,8 @@ class KindWatch:
     """Called with None when all objects are known, and with the error when the region cannot be watched."""
     unserved_s: float = 30.0
     """From one look whether the region serves the kind to the next."""
+    followed: VimConnection | None = None
+    """The registration of the VIM that is in use."""
     _pending: dict[str, SeenObject | None] = field(default_factory=dict)
     """Objects to be written, by the name that the watch gives them; None: it is gone."""
     _writing: Mapping[str, SeenObject | None] = field(default_factory=dict)
@@ -94,7 +96,7 @@ class KindWatch:
         failures, unserved, is_namespaced = 0, 0, False
         while True:
             try:
-                vim = await self.watching.vims.connection(VimConnection(vim_id=self.vim_id))
+                vim = self.followed = await self.watching.vims.connection(VimConnection(vim_id=self.vim_id))
                 async with self.watching.clusters.cluster(vim) as cluster:
                     resource = await cluster.resource(self.api_version, self.kind)
                     if resource is None or not resource.verbs >= _WATCHED:
@@ -152,7 +154,9 @@ class KindWatch:
             self._put(name, None)
 
     def _put(self, name: str, found: SeenObject | None) -> None:
-        if name in self._pending or found is None or self._known.get(name) != hash(found):
+        # A state that is being written is not known yet, and may be older than this.
+        is_open = name in self._pending or name in self._writing
+        if is_open or found is None or self._known.get(name) != hash(found):
             self._pending[name] = found
             self._woken.set()
 
@@ -211,6 +215,9 @@ class KindWatch:
             self.watching.term.check()
             old = await records.get(key)
             new = await self._record(seen, old) if seen is not None else None
+            if new is not None and new.id != key:
+                # A name or namespace that no API server accepts, or not what was asked for: it could not be found again.
+                new = None
             self.watching.term.check()
             try:
                 if new is None and old is not None:

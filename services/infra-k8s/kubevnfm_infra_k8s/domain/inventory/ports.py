@@ -65,8 +65,12 @@ class WatchedRegions(Protocol):
 
     async def all(self) -> Sequence[Watched]: ...
 
-    async def take_news(self) -> Sequence[Watched]:
-        """Return the regions that have changed since the last call."""
+    async def news(self) -> Sequence[Watched]:
+        """Return the regions that have changed and whose news was not cleared since."""
+        ...
+
+    async def clear_news(self, region: Watched) -> None:
+        """Have a region that is watched be no news any more, unless it has changed since it was read."""
         ...
 
     async def mark(self, vim_id: str, term: int, stale: Mapping[Kind, Stale]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubevnfm_clients.multicloud.inventory import InventoryResource
@@ -147,8 +147,15 @@ def scope_of(vim_id: str, api_version: str, kind: str) -> str:
     return f"{vim_id} {api_version} {kind}"
 
 
-def change_of(old: ObjectRecord | None, new: ObjectRecord | None) -> PlacementChanged | None:
-    """Return the event about a change; None if none is published."""
+def changes_of(old: ObjectRecord | None, new: ObjectRecord | None) -> Sequence[PlacementChanged]:
+    """Return the events about a change. An object that another instance has by now has vanished from the first."""
+    if old is not None and new is not None and old.vnf_instance_id != new.vnf_instance_id:
+        return [*changes_of(old, None), *changes_of(None, new)]
+    change = _change_of(old, new)
+    return [] if change is None else [change]
+
+
+def _change_of(old: ObjectRecord | None, new: ObjectRecord | None) -> PlacementChanged | None:
     now = new or old
     if now is None or not is_placed(now.api_version, now.kind):
         return None

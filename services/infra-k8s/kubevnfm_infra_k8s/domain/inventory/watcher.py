@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
 from kubevnfm_clients.ports import VimDirectory
+from kubevnfm_events import VimConnection
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import VnfmError
 
@@ -54,36 +55,70 @@ class RegionWatch:
     region: Watched
     mark: Callable[[Mapping[Kind, Stale]], Awaitable[None]]
     """Stores which kinds cannot be watched."""
+    most: int = _MOST_WATCHES
+    """Watches at the same time."""
+    registered_s: float = 30.0
+    """From one look at the registration of the VIM to the next."""
     _tasks: dict[Scope, asyncio.Task[None]] = field(default_factory=dict)
+    _watches: dict[Scope, KindWatch] = field(default_factory=dict)
     _states: dict[Scope, Stale | None] = field(default_factory=dict)
     """None: all objects are known."""
     _narrow: set[Kind] = field(default_factory=set)
     """The kinds that the credentials may watch in single namespaces only."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _marker: asyncio.Task[None] | None = None
+    _helpers: Sequence[asyncio.Task[None]] = ()
 
     def watch(self, region: Watched) -> None:
         """Watch what releases have and is not watched yet."""
         self.region = region
-        if self._marker is None:
-            self._marker = asyncio.create_task(self._mark(), name=f"inventory-state {region.vim_id}")
+        if not self._helpers:
+            self._helpers = [
+                asyncio.create_task(self._mark(), name=f"inventory-state {region.vim_id}"),
+                asyncio.create_task(self._follow_registration(), name=f"inventory-registration {region.vim_id}"),
+            ]
         wanted = {
             (kind, namespace)
             for kind in kinds_of(region.kinds)
             for namespace in (region.namespaces if kind in self._narrow else ("",))
         }
-        scopes, free = sorted(wanted - self._tasks.keys()), _MOST_WATCHES - len(self._tasks)
-        if len(scopes) > free:
-            log.warning("too_many_kinds_to_watch", vim_id=region.vim_id, watches=len(scopes) - free)
-        for scope in scopes[: max(0, free)]:
+        scopes = sorted(wanted - self._tasks.keys(), key=lambda scope: (scope[0] not in _ALWAYS, scope))
+        free = max(0, self.most - len(self._tasks))
+        for scope in scopes[:free]:
             self._tasks[scope] = asyncio.create_task(self._run(scope), name=f"inventory {region.vim_id} {scope}")
+        if unwatched := [scope for scope in scopes[free:] if scope not in self._states]:
+            log.warning("too_many_kinds_to_watch", vim_id=region.vim_id, watches=len(unwatched))
+            now = rfc3339(self.watching.clock.now())
+            reason = f"not watched: the region has more than {self.most} kinds, or kinds in namespaces, to watch"
+            self._states.update(dict.fromkeys(unwatched, Stale(now, reason)))
+            self._changed.set()
 
     async def end(self) -> None:
         """End the watches."""
-        tasks = [*self._tasks.values(), *([self._marker] if self._marker is not None else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _ended(self._helpers)
+        await self._end_watches()
+
+    async def _end_watches(self) -> None:
+        # One that ends may begin others.
+        while self._tasks:
+            tasks, self._tasks = self._tasks, {}
+            await _ended(tasks.values())
+
+    async def _follow_registration(self) -> None:
+        """Begin again with another cluster or other credentials: a watch that works would stay with the earlier ones."""
+        while True:
+            await asyncio.sleep(self.registered_s)
+            try:
+                now = await self.watching.vims.connection(VimConnection(vim_id=self.region.vim_id))
+            except VnfmError:  # the watches report it when they need it
+                continue
+            if all(each.followed in (None, now) for each in self._watches.values()):
+                continue
+            log.info("inventory_region_registered_again", vim_id=self.region.vim_id)
+            await self._end_watches()
+            self._watches.clear()
+            self._states.clear()
+            self._narrow.clear()
+            self.watch(self.region)
 
     async def _run(self, scope: Scope) -> None:
         (api_version, kind), namespace = scope
@@ -99,6 +134,7 @@ class RegionWatch:
         region = self.region
         while True:
             watch = KindWatch(self.watching, region.vim_id, region.cluster, api_version, kind, namespace, report)
+            self._watches[scope] = watch
             try:
                 await watch.run()
             except LeaseLost:
@@ -106,8 +142,8 @@ class RegionWatch:
             except Forbidden as error:
                 log.info("inventory_narrowed", vim_id=region.vim_id, kind=kind, reason=str(error))
                 self._narrow.add((api_version, kind))
-                del self._tasks[scope]
-                self._states.pop(scope, None)
+                for each in (self._tasks, self._watches, self._states):
+                    each.pop(scope, None)
                 self.watch(self.region)
                 self._changed.set()
                 return
@@ -150,6 +186,8 @@ class InventoryWatcher:
     leadership: Leadership
     look_s: float = 1.0
     """From one look for regions and kinds that are new to the next."""
+    registered_s: float = 30.0
+    """From one look at the registration of a region to the next."""
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -165,9 +203,12 @@ class InventoryWatcher:
                 await asyncio.sleep(self.look_s)
                 looks += 1
                 try:
-                    await self._start(await self.regions.take_news(), running, term)
+                    for region in await self.regions.news():
+                        # Watched first: news that is cleared and then lost comes no more.
+                        await self._start([region], running, term)
+                        await self.regions.clear_news(region)
                     if looks % _LOOKS_BETWEEN == 0:
-                        unused = await self._without_unused(running, unused)
+                        unused = await self._without_unused(running, unused, term)
                 except VnfmError as error:
                     log.warning("inventory_regions_not_read", reason=str(error))
         finally:
@@ -181,22 +222,27 @@ class InventoryWatcher:
                 async def mark(stale: Mapping[Kind, Stale], vim_id: str = region.vim_id) -> None:
                     await self.regions.mark(vim_id, term.number, stale)
 
-                running[region.vim_id] = RegionWatch(watching, region, mark)
+                running[region.vim_id] = RegionWatch(watching, region, mark, registered_s=self.registered_s)
                 await asyncio.sleep(_APART_S)
             running[region.vim_id].watch(region)
 
-    async def _without_unused(self, running: dict[str, RegionWatch], before: dict[str, int]) -> dict[str, int]:
+    async def _without_unused(
+        self, running: dict[str, RegionWatch], before: dict[str, int], term: Term
+    ) -> dict[str, int]:
         """End the watches of regions in which no instance has objects now and at the last look; return those of now."""
         unused: dict[str, int] = {}
         for region in await self.regions.all():
-            if region.vim_id not in running or await self.regions.is_used(region):
-                continue
+            if await self.regions.is_used(region):
+                await self._start([region], running, term)
             # A release renews its region before it is stored.
-            if before.get(region.vim_id) != region.revision or not await self.regions.remove(region):
+            elif before.get(region.vim_id) != region.revision:
                 unused[region.vim_id] = region.revision
-                continue
-            await running.pop(region.vim_id).end()
-            await self._forget(region.vim_id)
+            else:
+                if (watched := running.pop(region.vim_id, None)) is not None:
+                    await watched.end()
+                # First: no process looks for the records of a region that is gone. A region that has changed is news.
+                await self._forget(region.vim_id)
+                await self.regions.remove(region)
         return unused
 
     async def _forget(self, vim_id: str) -> None:
@@ -204,6 +250,13 @@ class InventoryWatcher:
         while page := await self.records.page({"vim_id": vim_id}, limit=100, after=None):
             for record in page:
                 await self.records.remove(record)
+
+
+async def _ended(tasks: Iterable[asyncio.Task[None]]) -> None:
+    tasks = list(tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def kinds_of(recorded: Iterable[Kind]) -> frozenset[Kind]:

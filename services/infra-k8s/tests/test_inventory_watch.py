@@ -1,0 +1,239 @@
+"""The watch over one kind, told what a region might say, and what is written of it (multicloud.md MC-051, MC-107, MC-108)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+from kubevnfm_events import VimConnection
+from kubevnfm_infra_k8s.adapters.documents import StoredReleases
+from kubevnfm_infra_k8s.adapters.stored_inventory import OBJECTS, REGIONS, StoredRegions
+from kubevnfm_infra_k8s.domain.inventory.kind_watch import KindWatch
+from kubevnfm_infra_k8s.domain.inventory.ports import InventoryRecords, Kind, Stale, Watched
+from kubevnfm_infra_k8s.domain.inventory.record import ObjectRecord
+from kubevnfm_infra_k8s.domain.inventory.seen_object import SeenObject
+from kubevnfm_infra_k8s.domain.inventory.watcher import RegionWatch
+from kubevnfm_infra_k8s.domain.objects import PODS, ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.ports import Clusters, Seen
+from kubevnfm_infra_k8s.domain.release import Entry, Release
+from kubevnfm_kit.clock import SystemClock
+from kubevnfm_store.query import Query
+from kubevnfm_store.sqlite.store import SqliteStore
+from patience import until, until_true
+from worlds.inventory_world import InventoryWorld, inventory_world
+
+_VIM = VimConnection(vim_id="vim")
+_CLUSTER = "https://cluster.example"
+
+
+@dataclass
+class ToldCluster:
+    """A cluster whose watch shows what the test tells."""
+
+    told: asyncio.Queue[Seen[Any]] = field(default_factory=asyncio.Queue)
+
+    async def resource(self, api_version: str, kind: str) -> Resource:
+        return PODS
+
+    async def follow_kept(
+        self, resource: Resource, keep: Callable[[Any], SeenObject], parts: Sequence[Sequence[str]], **where: str
+    ) -> AsyncGenerator[Seen[SeenObject], None]:
+        while True:
+            seen = await self.told.get()
+            yield replace(seen, found={name: keep(body) for name, body in seen.found.items()})
+
+    @asynccontextmanager
+    async def cluster(self, vim: VimConnection) -> AsyncIterator[ToldCluster]:
+        yield self
+
+    def tell(
+        self, *pods: dict[str, Any], gone: tuple[str, ...] = (), is_all: bool = False, in_one_namespace: bool = False
+    ) -> None:
+        names = [each["metadata"]["name"] for each in pods]
+        if not in_one_namespace:
+            names = [f"{each['metadata']['namespace']}/{name}" for each, name in zip(pods, names, strict=True)]
+        self.told.put_nowait(Seen(dict(zip(names, pods, strict=True)), gone=gone, is_all=is_all))
+
+
+@dataclass
+class HeldRecords:
+    """The records of a database that takes its time."""
+
+    records: InventoryRecords
+    goes_on: asyncio.Event
+    begun: int = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.records, name)
+
+    async def get(self, record_id: str) -> ObjectRecord | None:
+        self.begun += 1
+        await self.goes_on.wait()
+        return await self.records.get(record_id)
+
+
+def pod(name: str = "web-1", *, of: str = "i1", namespace: str = "ns", node: str = "w1") -> dict[str, Any]:
+    labels = {"kubevnfm.io/vnf-instance-id": of}
+    return {
+        "metadata": {"name": name, "namespace": namespace, "uid": "u1", "labels": labels},
+        "spec": {"nodeName": node},
+        "status": {"phase": "Running", "podIPs": [{"ip": "10.0.0.1"}]},
+    }
+
+
+def a_release(instance: str, *kinds: str, vim_id: str = "vim") -> Release:
+    entries = [Entry(ObjectKey("v1", kind, "ns", "one"), "f.yaml", "d") for kind in kinds]
+    return Release(instance, _CLUSTER, entries=entries, vim_id=vim_id)
+
+
+@asynccontextmanager
+async def watched(
+    store: SqliteStore, namespace: str = ""
+) -> AsyncIterator[tuple[InventoryWorld, ToldCluster, HeldRecords]]:
+    """Yield what a watch over the pods of a region writes, in which VNFs i1 and i2 have objects."""
+    told = ToldCluster()
+    async with inventory_world(store, cast("Clusters", told), {"vim": _VIM}) as world:
+        for instance in ("i1", "i2"):
+            await StoredReleases(store).save(a_release(instance, "ConfigMap"))
+        goes_on = asyncio.Event()
+        goes_on.set()
+        held = HeldRecords(world.watching().records, goes_on)
+        watching = replace(world.watching(), records=cast("InventoryRecords", held))
+        watch = KindWatch(watching, "vim", _CLUSTER, "v1", "Pod", namespace, lambda error: None)
+        running = asyncio.create_task(watch.run())
+        yield world, told, held
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def names(store: SqliteStore) -> list[str]:
+    return sorted(str(each.body["name"]) for each in await store.find(OBJECTS, Query()))
+
+
+async def has_node(store: SqliteStore, node: str) -> bool:
+    return [each.body["node"] for each in await store.find(OBJECTS, Query())] == [node]
+
+
+@pytest.mark.parametrize("between", ["changed", "gone"])
+async def test_a_state_that_returns_while_another_is_written_is_written_again(store: SqliteStore, between: str) -> None:
+    async with watched(store) as (_, told, held):
+        told.tell(pod(), is_all=True)
+        await until_true(lambda: has_node(store, "w1"))
+        held.goes_on.clear()
+        held.begun = 0
+        if between == "changed":
+            told.tell(pod(node="w2"))
+        else:
+            told.tell(gone=("ns/web-1",))
+
+        async def is_written() -> bool:
+            return held.begun == 1
+
+        await until_true(is_written)
+        told.tell(pod())
+        told.tell(pod("last"))
+        held.goes_on.set()
+
+        async def is_there() -> bool:
+            return await names(store) == ["last", "web-1"]
+
+        await until_true(is_there)
+        assert {each.body["node"] for each in await store.find(OBJECTS, Query())} == {"w1"}
+
+
+@pytest.mark.parametrize("namespace", ["", "ns"])
+async def test_objects_with_names_that_no_api_server_accepts_hold_up_no_others(
+    store: SqliteStore, namespace: str
+) -> None:
+    async with watched(store, namespace) as (_, told, _held):
+        for node in ("w1", "w2"):
+            strange = [
+                *(pod(f"a\x1b[31mb{number}", node=node) for number in range(70)),
+                pod("a/b", node=node), pod("n" * 300, node=node),
+            ]  # fmt: skip
+            if namespace:
+                strange.append(pod(namespace="other", node=node))
+            told.tell(*strange, is_all=node == "w1", in_one_namespace=bool(namespace))
+        told.tell(pod("web-2"), in_one_namespace=bool(namespace))
+
+        async def is_there() -> bool:
+            return "web-2" in await names(store)
+
+        await until_true(is_there)
+        assert await names(store) == ["web-2"]
+
+
+async def test_an_object_that_changes_hands_vanishes_from_the_one_vnf_and_is_new_in_the_other(
+    store: SqliteStore,
+) -> None:
+    """MC-051: and one that names a VNF without objects in the region is of none."""
+    async with watched(store) as (world, told, _):
+        events = world.events
+
+        async def published(number: int) -> bool:
+            return len(events) == number
+
+        told.tell(pod(), pod("strange", of="of-another-operator"), is_all=True)
+        await until_true(lambda: published(1))
+        told.tell(pod(of="i2"))
+        await until_true(lambda: published(3))
+        told.tell(gone=("ns/web-1",))
+        await until_true(lambda: published(4))
+        assert [(each.vnf_instance_id, each.change, each.name) for each in events] == [
+            ("i1", "created", "web-1"),
+            ("i1", "vanished", "web-1"),
+            ("i2", "created", "web-1"),
+            ("i2", "vanished", "web-1"),
+        ]
+        assert await names(store) == []
+
+
+async def test_kinds_beyond_the_limit_of_a_region_show_that_they_are_not_watched(store: SqliteStore) -> None:
+    """MC-055: and pods are watched before all others."""
+    marked: list[Mapping[Kind, Stale]] = []
+
+    async def mark(stale: Mapping[Kind, Stale]) -> None:
+        marked.append(stale)
+
+    told = ToldCluster()
+    async with inventory_world(store, cast("Clusters", told), {"vim": _VIM}) as world:
+        region = Watched("vim", _CLUSTER, frozenset({("apps/v1", "Deployment")}), frozenset(), 1)
+        watch = RegionWatch(world.watching(), region, mark, most=1)
+        watch.watch(region)
+        told.tell(pod(), is_all=True)
+
+        async def is_marked() -> Mapping[Kind, Stale] | None:
+            return marked[-1] if marked else None
+
+        (kind, stale), *others = (await until(is_marked)).items()
+        assert (kind, others) == (("apps/v1", "Deployment"), [])
+        assert "more than 1 kinds" in stale.reason
+        await watch.end()
+
+
+async def test_a_region_has_the_kinds_of_releases_whatever_other_processes_have_noted(store: SqliteStore) -> None:
+    """The one process knew the kind of an earlier release, with which the region has gone."""
+    one, other = StoredReleases(store, noted_s=0), StoredReleases(store)
+    await one.save(a_release("i1", "ConfigMap", "Secret"))
+    await one.delete("i1")
+    (region,) = await StoredRegions(store, SystemClock()).all()
+    assert await StoredRegions(store, SystemClock()).remove(region)
+    stored = await other.save(a_release("i2", "ConfigMap"))
+    await one.save(replace(stored, entries=a_release("i2", "ConfigMap", "Secret").entries))
+    (region,) = await StoredRegions(store, SystemClock()).all()
+    assert region.kinds == {("v1", "ConfigMap"), ("v1", "Secret")}
+
+
+async def test_a_cluster_that_is_two_vims_is_used_by_those_that_have_releases(store: SqliteStore) -> None:
+    regions, releases = StoredRegions(store, SystemClock()), StoredReleases(store)
+    first, second = (Watched(vim_id, _CLUSTER, frozenset(), frozenset(), 1) for vim_id in ("vim", "twin"))
+    await releases.save(a_release("i1", "ConfigMap"))
+    assert (await regions.is_used(first), await regions.is_used(second)) == (True, False)
+    # As an earlier version has stored it: without its VIM.
+    await releases.save(a_release("i2", "ConfigMap", vim_id=""))
+    assert await regions.is_used(second)
+    assert await store.get(REGIONS, "twin") is None
