@@ -180,6 +180,27 @@ async def test_a_list_that_is_too_large_is_refused(
         await cluster.list(CONFIG_MAPS, namespace="default")
 
 
+async def test_no_more_objects_are_followed_than_can_be_kept(
+    cluster: Cluster, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list may be without end, and so may a watch of ever new objects."""
+    monkeypatch.setattr("kubevnfm_infra_k8s.adapters.kubernetes._MOST_OBJECTS", 2)
+    await cluster.apply(CONFIG_MAPS, key("a"), make("ConfigMap", "a"))
+    followed = cluster.follow_metadata(CONFIG_MAPS, str, namespace="default", labels="x=y")
+    async with aclosing(followed):
+        assert (await anext(followed)).found == {}
+        for name in ("b", "c", "d"):
+            body = make("ConfigMap", name)
+            body["metadata"]["labels"] = {"x": "y"}
+            await cluster.apply(CONFIG_MAPS, key(name), body)
+        assert [[*(await anext(followed)).found] for _ in range(2)] == [["b"], ["c"]]
+        with pytest.raises(ObjectRefused, match="watch of configmaps: it has more than 2 objects"):
+            await anext(followed)
+    with pytest.raises(ObjectRefused, match="list of configmaps: it has more than 2 objects"):
+        async with aclosing(cluster.follow_metadata(CONFIG_MAPS, str, namespace="default")) as followed:
+            await anext(followed)
+
+
 async def test_following_continues_after_its_version_has_expired(
     cluster: Cluster, make: Make, faults: FaultBook
 ) -> None:

@@ -38,11 +38,15 @@ _METADATA_PAGE: Final = 250
 _WHOLE_PAGE: Final = 50
 """The same for whole objects of which little is kept: a page of pods has half a MB, which takes the loop some 10 ms."""
 _MOST_PAGES: Final = 4000
+_MOST_OBJECTS: Final = 250_000
+"""The same of which little is kept. Kubernetes is made for 150,000 pods."""
 _LARGEST_LIST: Final = 2 * LARGEST_ANSWER
 """Bytes of all objects of one list or watch: those of some 4,000 Machines."""
 _TRIES_OF_A_LIST: Final = 3
 _WATCH_S: Final = 300
 _PAUSES: Final = BackOff(first_s=0.2, longest_s=2.0)
+_EXPIRY_PAUSES: Final = BackOff(first_s=0.2, longest_s=30.0)
+"""Before a new list. A server that ends each watch as too old would be asked for lists without end."""
 _MOST_FAILURES: Final = 5
 """Consecutive failures of a watch, about five seconds, after which the cluster counts as unavailable."""
 
@@ -225,8 +229,9 @@ class KubernetesCluster:
         return self._follow(resource, namespace, form)
 
     async def _follow(self, resource: Resource, namespace: str, form: _Form[T]) -> AsyncGenerator[Seen[T], None]:
-        failures = unserved = 0
+        failures = unserved = expiries = 0
         version = ""
+        begun = asyncio.get_running_loop().time()
         while True:
             try:
                 if not version:
@@ -239,7 +244,7 @@ class KubernetesCluster:
                     begun = asyncio.get_running_loop().time()
                     async with aclosing(self._watch(resource, namespace, form, version)) as changes:
                         async for change, body, size in changes:
-                            failures = 0
+                            failures = expiries = 0
                             version = version_of(body) or version
                             if change == "BOOKMARK":
                                 continue
@@ -252,12 +257,16 @@ class KubernetesCluster:
                             total += sizes[name]
                             if total > _LARGEST_LIST:
                                 raise _too_large("watch", resource)
+                            if len(sizes) > _MOST_OBJECTS:
+                                raise _too_many("watch", resource)
                             yield Seen({name: form.keep(body)})
                     # Limits the requests to a server that ends watches at once.
                     if asyncio.get_running_loop().time() - begun < _PAUSES.first_s:
                         await asyncio.sleep(_PAUSES.first_s)
             except _Expired:
                 version = ""
+                has_lasted = asyncio.get_running_loop().time() - begun > _EXPIRY_PAUSES.longest_s
+                expiries = 1 if has_lasted else expiries + 1
                 log.info("watch_expired", kind=resource.kind)
             except (ClusterUnavailable, WebhookUnavailable) as error:
                 failures += 1
@@ -268,7 +277,7 @@ class KubernetesCluster:
                 if failures > 1:
                     version = ""
             # The version was too old, the kind is not served yet, or the connection broke.
-            await asyncio.sleep(_PAUSES.after(max(failures, unserved) + 1))
+            await asyncio.sleep(max(_PAUSES.after(max(failures, unserved) + 1), _EXPIRY_PAUSES.after(expiries)))
 
     async def _all(
         self, resource: Resource, namespace: str, form: _Form[T]
@@ -282,8 +291,9 @@ class KubernetesCluster:
             for body in page.items:
                 name = _name_in(body, namespace)
                 objects[name] = form.keep(body)
-                if form.keeps_bodies:
-                    sizes[name] = page.item_size
+                sizes[name] = page.item_size if form.keeps_bodies else 0
+            if len(objects) > _MOST_OBJECTS:
+                raise _too_many("list", resource)
         return objects, sizes, version
 
     async def _watch(
@@ -474,6 +484,10 @@ def _followed(body: Body) -> Body:
 
 def _too_large(what: str, resource: Resource) -> ObjectRefused:
     return ObjectRefused(f"{what} of {resource.plural}", f"its objects have more than {_LARGEST_LIST} bytes")
+
+
+def _too_many(what: str, resource: Resource) -> ObjectRefused:
+    return ObjectRefused(f"{what} of {resource.plural}", f"it has more than {_MOST_OBJECTS} objects")
 
 
 class _Expired(Exception):
