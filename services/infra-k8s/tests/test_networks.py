@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,10 +11,11 @@ import pytest
 from kubevnfm_clients.multicloud.links import LinkRequest
 from kubevnfm_clients.multicloud.networks import NetworkRequest
 from kubevnfm_csar.networked_workloads import network_faults, networked_workloads
-from kubevnfm_events.objects import NetworkAttachment, VduTarget
+from kubevnfm_events import PackageRef, VimConnection
+from kubevnfm_events.objects import NetworkAttachment, ObjectsOrder, VduTarget
 from kubevnfm_infra_k8s.domain.links.attaching import attachments
 from kubevnfm_infra_k8s.domain.links.record import Link
-from kubevnfm_infra_k8s.domain.planning.networks import with_networks
+from kubevnfm_infra_k8s.domain.planning.networks import check_networks, with_networks
 from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 from kubevnfm_kit.errors import ConflictingInput, Unprocessable
 
@@ -193,6 +195,31 @@ def test_what_a_workload_cannot_have_is_refused_with_its_place(
 ) -> None:
     """MC-066, MC-067, and the bad input of chapter 10."""
     assert faults(body, network) == [f"networks[0]/{place}"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "reason"),
+    [
+        ("apps/v1/Deployment", {"replicas": 1}, "spec.template: an object expected in Deployment web"),
+        ("apps/v1/Deployment", {"template": {"metadata": {"annotations": ["a"]}}}, "template.metadata.annotations: an"),
+        ("batch/v1/CronJob", {"jobTemplate": None}, "spec.jobTemplate.spec.template: an object"),
+        ("kubevirt.io/v1/VirtualMachine", {"template": {"spec": {"domain": 1}}}, "template.spec.domain: an object"),
+        ("kubevirt.io/v1/VirtualMachine", {"template": {"spec": {"networks": {}}}}, "template.spec.networks: a list"),
+    ],
+)
+def test_a_manifest_of_another_form_is_refused(kind: str, spec: Any, reason: str) -> None:
+    """MC-065: nothing can be added to it, at any step."""
+    version, _, kind = kind.rpartition("/")
+    body = {"apiVersion": version, "kind": kind, "metadata": {"name": "web"}, "spec": spec}
+    networks = attached(asked())
+    package, vim = PackageRef(package_id="p", vnfd_id="v"), VimConnection(vim_id="vim")
+    order = ObjectsOrder(package=package, vim=vim, def_files=(), networks=networks)
+    with pytest.raises(Unprocessable, match=re.escape(reason)) as refused:
+        check_networks([body], order)
+    assert refused.value.places[0][0] == "networks[0]/vdu_id"
+    (workload,), _ = networked_workloads([body], networks, [])
+    with pytest.raises(Unprocessable, match=re.escape(reason)):
+        with_networks(body, workload, "ns")
 
 
 def test_one_pod_may_have_a_fixed_address_whatever_the_manifest_says() -> None:

@@ -19,7 +19,7 @@ from kubevnfm_events.objects import NetworkAttachment, ObjectsOrder
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.foreign_json import read_foreign
 
-from kubevnfm_infra_k8s.domain.objects import Body
+from kubevnfm_infra_k8s.domain.objects import Body, field_at
 
 _NFN: Final = "k8s.plugin.opnfv.org/nfn-network"
 """The annotation of a pod with its interfaces of OVN4NFV."""
@@ -32,7 +32,12 @@ def check_networks(bodies: Sequence[Body], order: ObjectsOrder) -> Sequence[Netw
     # A profile can have several pods where the manifest has one.
     bodies = profiled(bodies, order.compute_profiles, order.vdus).bodies
     workloads, lacking = networked_workloads(bodies, order.networks, order.vdus)
-    faults = [*lacking, *(fault for each in workloads for fault in network_faults(each, order.vdus))]
+    faults = [*lacking]
+    for each in workloads:
+        if malformed := _malformed(each):
+            faults.append(malformed)
+        else:
+            faults += network_faults(each, order.vdus)
     if faults:
         raise Unprocessable(*faults[0], *faults[1:])
     return workloads
@@ -41,8 +46,10 @@ def check_networks(bodies: Sequence[Body], order: ObjectsOrder) -> Sequence[Netw
 def with_networks(body: Body, workload: NetworkedWorkload, namespace: str) -> Body:
     """Return the workload with its interfaces; what its manifest has stays, and stands before them.
 
-    ``namespace``: that of its pods.
+    ``namespace``: that of its pods. Raises Unprocessable for a manifest in another form than Kubernetes takes.
     """
+    if malformed := _malformed(workload):
+        raise Unprocessable(*malformed)
     changed: dict[str, Any] = deepcopy(dict(body))
     template = changed
     for name in workload.path:
@@ -50,7 +57,7 @@ def with_networks(body: Body, workload: NetworkedWorkload, namespace: str) -> Bo
     networks = [each for _, each in workload.networks if each.link.definition]
     annotations: dict[str, str] = _of_kube_ovn(networks)
     if workload.is_machine:
-        _add_to_machine(template.setdefault("spec", {}), networks, namespace)
+        template["spec"] = _with_interfaces(template.get("spec") or {}, networks, namespace)
     else:
         given = given_networks(body, workload.path)
         annotations |= _of_pod(template, given, networks, namespace)
@@ -131,9 +138,31 @@ def _of_kube_ovn(networks: Sequence[NetworkAttachment]) -> dict[str, str]:
     return found
 
 
-def _add_to_machine(spec: dict[str, Any], networks: Sequence[NetworkAttachment], namespace: str) -> None:
-    """Add networks with their interfaces to the spec of a VirtualMachineInstance."""
-    devices = spec.setdefault("domain", {}).setdefault("devices", {})
+def _malformed(workload: NetworkedWorkload) -> tuple[str, str] | None:
+    """Return what of a workload has another form than Kubernetes takes, so that nothing can be added to it; None if nothing has."""
+    path, maps, lists = workload.path, [("metadata",), ("metadata", "annotations")], list[tuple[str, ...]]()
+    if workload.is_machine:
+        maps += [("spec",), ("spec", "domain"), ("spec", "domain", "devices")]
+        lists += [("spec", "networks"), ("spec", "domain", "devices", "interfaces")]
+    template = field_at(workload.body, *path)
+    wrong = [f"{'.'.join(path)}: an object"] if not isinstance(template, dict) else []
+    wrong += [f"{'.'.join((*path, *each))}: an object" for each in maps if not _fits(template, each, dict)]
+    wrong += [f"{'.'.join((*path, *each))}: a list" for each in lists if not _fits(template, each, list)]
+    index, _ = workload.networks[0]
+    return (f"networks[{index}]/vdu_id", f"{wrong[0]} expected in {workload}") if wrong else None
+
+
+def _fits(template: object, path: tuple[str, ...], kind: type) -> bool:
+    """Return whether what is there is of a kind, or is absent."""
+    for name in path:
+        template = template.get(name) if isinstance(template, dict) else None
+    return template is None or isinstance(template, kind)
+
+
+def _with_interfaces(given: Body, networks: Sequence[NetworkAttachment], namespace: str) -> Body:
+    """Return the spec of a VirtualMachineInstance with networks and their interfaces."""
+    spec = {**given, "domain": {**(given.get("domain") or {})}}
+    devices = spec["domain"]["devices"] = {**(spec["domain"].get("devices") or {})}
     present, interfaces = list(spec.get("networks") or []), list(devices.get("interfaces") or [])
     # Without any network a machine is on that of the pods; with others it would lose this one.
     if networks and not present and not interfaces and devices.get("autoattachPodInterface") is not False:
@@ -143,7 +172,8 @@ def _add_to_machine(spec: dict[str, Any], networks: Sequence[NetworkAttachment],
         place = each.link.definition_namespace or namespace
         present.append({"name": each.interface, "multus": {"networkName": f"{place}/{_definition(each, namespace)}"}})
         interfaces.append(_machine_interface(each))
-    spec["networks"], devices["interfaces"] = present, interfaces
+    devices["interfaces"] = interfaces
+    return {**spec, "networks": present}
 
 
 def _machine_interface(network: NetworkAttachment) -> dict[str, Any]:
