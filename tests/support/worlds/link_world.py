@@ -137,7 +137,7 @@ class NoLinks:
     async def leave(self, vnf_instance_id: str, namespaces: Sequence[str], *, within_s: float) -> None:
         """There is nothing to release."""
 
-    async def waited_for(self, vnf_instance_id: str, link_ids: Sequence[str], *, within_s: float) -> str:
+    async def waited_for(self, vnf_instance_id: str, uses: Mapping[str, LinkUse], *, within_s: float) -> str:
         raise AssertionError("no instance of this test has networks")
 
 

@@ -332,7 +332,7 @@ class LinkUses(Protocol):
     """The virtual links that instances hold. Each call may be repeated."""
 
     async def hold(self, vnf_instance_id: str, uses: Mapping[str, LinkUse]) -> None:
-        """Have the instance hold these links. Raises NotFound, BeingRemoved, Unprocessable, Conflict."""
+        """Have the instance hold these links, also in the namespaces where it has them: pods are there until they go. Raises NotFound, BeingRemoved, Unprocessable, Conflict."""
         ...
 
     async def keep(self, vnf_instance_id: str, uses: Mapping[str, LinkUse]) -> Sequence[str]:
@@ -343,6 +343,6 @@ class LinkUses(Protocol):
         """Release all links of the instance, and wait until those that leave the namespaces have no object there, for so long."""
         ...
 
-    async def waited_for(self, vnf_instance_id: str, link_ids: Sequence[str], *, within_s: float) -> str:
+    async def waited_for(self, vnf_instance_id: str, uses: Mapping[str, LinkUse], *, within_s: float) -> str:
         """Return which of the links is not ready yet, after a wait for it; "" if all are. Raises LinkNotReady."""
         ...

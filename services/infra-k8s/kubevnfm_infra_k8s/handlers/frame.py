@@ -265,7 +265,7 @@ class Step:
             self.release = await run.apply(first, self.release, applied_by=self.release.applied_by)
             # A link that has waited for its namespace begins again.
             await self.handling.links.hold(mine, uses)
-        waits = await self.handling.links.waited_for(mine, list(uses), within_s=self.handling.wait_s)
+        waits = await self.handling.links.waited_for(mine, uses, within_s=self.handling.wait_s)
         if not waits:
             return True
         if wait.left_s() <= 0:

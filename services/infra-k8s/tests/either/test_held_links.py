@@ -197,6 +197,28 @@ async def test_objects_of_links_that_a_killed_worker_has_released_are_waited_for
     await links.release(instance="b")
 
 
+async def test_a_workload_that_moves_to_another_namespace_has_its_links_there(links: Bed, workload: Any) -> None:
+    """MC-093: a change of package holds the links there, and where the pods are that it replaces."""
+    ground, place = links.ground, f"{links.ground.namespace}-next"
+    key = ObjectKey("v1", "Namespace", "", place)
+    await ground.cluster.create(
+        _NAMESPACES, key, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}}
+    )
+    link_id, web = await links.link(), workload(name="web", replicas=1)
+    networks = await links.attached({"virtual_link_id": link_id})
+    await links.hold(networks, web)
+    await ground.apply(web, instance="a", networks=networks)
+    moved = {**web, "metadata": {**web["metadata"], "namespace": place}}
+    await ground.site.replace(
+        {"f.yaml": [moved]}, instance="a", namespace=ground.namespace, multi_namespace=True, networks=networks
+    )
+    assert await links.definition(namespace=place) is not None
+    assert (await links.stored(link_id)).namespaces == (ground.namespace, place)
+    await ground.delete(instance="a")
+    await links.release()
+    await ground.cluster.delete(_NAMESPACES, key)
+
+
 async def test_a_fixed_address_belongs_to_one_vnf_until_it_is_released(links: Bed, workload: Any) -> None:
     """MC-092, and the bad input of chapter 10."""
     web = workload(name="web", replicas=1)

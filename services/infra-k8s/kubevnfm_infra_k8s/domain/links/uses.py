@@ -22,9 +22,12 @@ class InstanceLinks:
     links: VirtualLinks
 
     async def hold(self, vnf_instance_id: str, uses: Mapping[str, LinkUse]) -> None:
+        reference = f"{VNF_REFERENCE}{vnf_instance_id}"
         for link_id, use in uses.items():
-            reference = f"{VNF_REFERENCE}{vnf_instance_id}"
-            await self.links.hold(link_id, reference, use.namespaces, addresses=use.addresses)
+            link = await self.links.records.get(link_id)
+            held = () if link is None else link.namespaces_of(reference)
+            namespaces = None if use.namespaces is None else sorted({*held, *use.namespaces})
+            await self.links.hold(link_id, reference, namespaces, addresses=use.addresses)
 
     async def keep(self, vnf_instance_id: str, uses: Mapping[str, LinkUse]) -> Sequence[str]:
         reference = f"{VNF_REFERENCE}{vnf_instance_id}"
@@ -50,17 +53,20 @@ class InstanceLinks:
         }
         await asyncio.gather(*(self.links.work.decided(link_id, within_s=within_s) for link_id in leaving))
 
-    async def waited_for(self, vnf_instance_id: str, link_ids: Sequence[str], *, within_s: float) -> str:
+    async def waited_for(self, vnf_instance_id: str, uses: Mapping[str, LinkUse], *, within_s: float) -> str:
         reference = f"{VNF_REFERENCE}{vnf_instance_id}"
-        for link_id in link_ids:
+        for link_id, use in uses.items():
             link = await self.links.work.decided(link_id, within_s=within_s)
             if link is None or reference not in link.references:
                 raise LinkNotReady(f"virtual link {link_id} is not held: it was removed")
             if link.status == "FAILED":
                 raise LinkNotReady(f"virtual link {link.name} is FAILED: {link.status_detail}")
-            if link.status == "DEGRADED":
-                # Only a request repairs what others have changed.
-                await self.links.hold(link_id, reference, None, addresses=link.addresses_of(reference))
+            lacking = {*(use.namespaces or ())} - {*link.namespaces_of(reference)}
+            if lacking or link.status == "DEGRADED":
+                # A change has workloads in other namespaces; and only a request repairs what others have changed.
+                await self.hold(vnf_instance_id, {link_id: use})
+            if lacking:
+                return f"virtual link {link.name} in {', '.join(sorted(lacking))}"
             if link.status != "READY" or not link.is_settled:
                 return f"virtual link {link.name} is {link.status}: {link.status_detail or 'it is being made'}"
         return ""
