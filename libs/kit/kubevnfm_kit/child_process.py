@@ -12,6 +12,10 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import Final, Self
 
 from kubevnfm_kit.child_main import LENGTH
@@ -99,3 +103,46 @@ class ChildProcess:
         except subprocess.TimeoutExpired:
             self.kill()
         return self._process.wait()
+
+
+@dataclass
+class Lent:
+    """A process that one question has for itself."""
+
+    process: ChildProcess
+    is_reusable: bool = False
+    """Whether it has answered, so that it takes another question; otherwise it is killed."""
+
+
+class ChildProcesses:
+    """Processes of one module: one that is idle takes the next question, because a start takes longer than most answers."""
+
+    def __init__(self, module: str, *, memory_mib: int, most_idle: int) -> None:
+        self._module, self._memory_mib, self._most_idle = module, memory_mib, most_idle
+        self._idle: list[ChildProcess] = []
+
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[Lent]:
+        """Yield a process for one question."""
+        lent = Lent(await self._idle_or_new())
+        try:
+            yield lent
+        finally:
+            if lent.is_reusable and len(self._idle) < self._most_idle:
+                self._idle.append(lent.process)
+            else:
+                # Without a wait: this may be a cancelled task. The next start or the end of this process collects it.
+                lent.process.kill()
+
+    def end_idle(self) -> None:
+        """End the processes that wait for a question."""
+        while self._idle:
+            self._idle.pop().kill()
+
+    async def _idle_or_new(self) -> ChildProcess:
+        while self._idle:
+            process = self._idle.pop()
+            if process.is_running():
+                return process
+            process.kill()
+        return await asyncio.to_thread(partial(ChildProcess.start, self._module, memory_mib=self._memory_mib))

@@ -10,11 +10,10 @@ import asyncio
 import json
 import signal
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, Final, Self
 
 import structlog
-from kubevnfm_kit.child_process import ChildProcess
+from kubevnfm_kit.child_process import ChildProcesses
 
 from kubevnfm_lcm_api.packages.domain.ports import SchemaUnusable, Violation
 
@@ -38,7 +37,7 @@ class SchemaProcesses:
         """``cpu_s``: processor time for one question; values and schemas of ordinary size take a hundredth of a second."""
         self._cpu_s = cpu_s
         self._places = asyncio.Semaphore(_PARALLEL)
-        self._idle: list[ChildProcess] = []
+        self._processes = ChildProcesses(_CHILD, memory_mib=_MEMORY_MIB, most_idle=1)
 
     async def violations(self, schema: Mapping[str, Any], values: Mapping[str, Any], most: int) -> Sequence[Violation]:
         question = {"schema": schema, "values": values, "most": most, "cpu_s": self._cpu_s}
@@ -56,39 +55,24 @@ class SchemaProcesses:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        while self._idle:
-            self._idle.pop().kill()
+        self._processes.end_idle()
 
     async def _asked(self, question: bytes) -> bytes:
-        process = await self._idle_or_new()
-        is_reusable = False
-        try:
-            async with asyncio.timeout(_WALL_S):
-                answer = await process.ask(question, limit_bytes=_ANSWER_BYTES)
-            is_reusable = True
+        async with self._processes.lent() as lent:
+            try:
+                async with asyncio.timeout(_WALL_S):
+                    answer = await lent.process.ask(question, limit_bytes=_ANSWER_BYTES)
+            except TimeoutError as error:
+                raise SchemaUnusable(f"values are not compared with it within {_WALL_S:.0f} s") from error
+            except (EOFError, OSError) as error:
+                raise SchemaUnusable(self._reason(await asyncio.to_thread(lent.process.end))) from error
+            lent.is_reusable = True
             return answer
-        except TimeoutError as error:
-            raise SchemaUnusable(f"values are not compared with it within {_WALL_S:.0f} s") from error
-        except (EOFError, OSError) as error:
-            status = await asyncio.to_thread(process.end)
-            if status == -signal.SIGXCPU:
-                reason = f"the comparison needs more than the {self._cpu_s} s of processor time allowed"
-            elif status in _OUT_OF_ROOM:
-                reason = f"the comparison needs more than the {_MEMORY_MIB} MiB of memory or the depth allowed"
-            else:
-                log.error("schema_comparison_failed", status=status)
-                reason = _UNEXPECTED
-            raise SchemaUnusable(reason) from error
-        finally:
-            if is_reusable and not self._idle:
-                self._idle.append(process)
-            else:
-                # Without a wait: this may be a cancelled task.
-                process.kill()
 
-    async def _idle_or_new(self) -> ChildProcess:
-        while self._idle:
-            process = self._idle.pop()
-            if process.is_running():
-                return process
-        return await asyncio.to_thread(partial(ChildProcess.start, _CHILD, memory_mib=_MEMORY_MIB))
+    def _reason(self, status: int) -> str:
+        if status == -signal.SIGXCPU:
+            return f"the comparison needs more than the {self._cpu_s} s of processor time allowed"
+        if status in _OUT_OF_ROOM:
+            return f"the comparison needs more than the {_MEMORY_MIB} MiB of memory or the depth allowed"
+        log.error("schema_comparison_failed", status=status)
+        return _UNEXPECTED

@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 from kubevnfm_csar.errors import PackageRefused
-from kubevnfm_kit.child_process import ChildProcess
+from kubevnfm_kit.child_process import ChildProcesses
 from kubevnfm_kit.errors import OutsideUnavailable
 from pydantic import ValidationError
 
@@ -105,44 +105,29 @@ def _found(answer: Answer) -> OnboardedFiles:
 
 
 async def _asked(request: Request) -> Answer:
-    process = await _idle_or_new()
-    is_reusable = False
     limit_s = request.cpu_s * _WALL_FACTOR + _WALL_S
-    try:
-        async with asyncio.timeout(limit_s):
-            raw = await process.ask(request.model_dump_json().encode(), limit_bytes=2 * ANSWER_BYTES)
-            answer = await asyncio.to_thread(partial(Answer.model_validate_json, raw))
-        is_reusable = answer.is_reusable
+    async with _processes().lent() as lent:
+        try:
+            async with asyncio.timeout(limit_s):
+                raw = await lent.process.ask(request.model_dump_json().encode(), limit_bytes=2 * ANSWER_BYTES)
+                answer = await asyncio.to_thread(partial(Answer.model_validate_json, raw))
+        except TimeoutError as error:
+            raise PackageUnreadable(f"not read within {limit_s} s") from error
+        except (EOFError, OSError, ValidationError) as error:
+            status = await asyncio.to_thread(lent.process.end)
+            if status == -signal.SIGXCPU:
+                raise PackageUnreadable(
+                    f"reading it needs more than the {request.cpu_s} s of processor time allowed"
+                ) from error
+            raise PackageUnreadable(f"the process that read it ended with status {status}") from error
+        lent.is_reusable = answer.is_reusable
         return answer
-    except TimeoutError as error:
-        raise PackageUnreadable(f"not read within {limit_s} s") from error
-    except (EOFError, OSError, ValidationError) as error:
-        status = await asyncio.to_thread(process.end)
-        if status == -signal.SIGXCPU:
-            raise PackageUnreadable(
-                f"reading it needs more than the {request.cpu_s} s of processor time allowed"
-            ) from error
-        raise PackageUnreadable(f"the process that read it ended with status {status}") from error
-    finally:
-        if is_reusable and len(_idle()) < _KEPT_IDLE:
-            _idle().append(process)
-        else:
-            # Without a wait: this may be a cancelled task. The next end() or the end of this process collects it.
-            process.kill()
 
 
 @cache
-def _idle() -> list[ChildProcess]:
-    """Idle processes, for every `UnpackingProcesses` of this process: they keep no state between two packages.
+def _processes() -> ChildProcesses:
+    """The processes of every `UnpackingProcesses` of this process: they keep no state between two packages.
 
     They end with this process, which closes their sockets.
     """
-    return []
-
-
-async def _idle_or_new() -> ChildProcess:
-    while _idle():
-        process = _idle().pop()
-        if process.is_running():
-            return process
-    return await asyncio.to_thread(partial(ChildProcess.start, _CHILD, memory_mib=_MEMORY_MIB))
+    return ChildProcesses(_CHILD, memory_mib=_MEMORY_MIB, most_idle=_KEPT_IDLE)
