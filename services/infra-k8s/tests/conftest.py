@@ -54,7 +54,7 @@ from servers.loopback import next_address
 from servers.vnf_networks import networks
 from worlds.given_identities import GivenIdentities
 from worlds.given_vims import GivenVims
-from worlds.link_world import NoLinks
+from worlds.link_world import NoLinks, OneVim
 
 
 @pytest.fixture
@@ -162,6 +162,8 @@ class Site:
     step: str = "apply"
     deadline: datetime | None = None
     """The deadline of every command."""
+    named: VimConnection | None = None
+    """Commands have it in the place of the connection."""
 
     def context(self, *, operation: str = "op1", attempt: int = 1) -> StepContext:
         async def publish(event: Event) -> None:
@@ -194,7 +196,7 @@ class Site:
         command = ApplyObjects(
             vnf_instance_id=instance,
             package=package,
-            vim=self.vim,
+            vim=self.named or self.vim,
             def_files=tuple(def_files if def_files is not None else files),
             vdus=tuple(vdus),
             **more,
@@ -221,7 +223,7 @@ class Site:
         command = UpdateObjects(
             vnf_instance_id="i1",
             package=package,
-            vim=self.vim,
+            vim=self.named or self.vim,
             def_files=tuple(def_files),
             config_files=tuple(config_files),
             before=self.packages.named("p-i1"),
@@ -249,7 +251,7 @@ class Site:
     ) -> ObjectsScaled:
         """Bring objects, or parts of a topology, to their numbers of replicas."""
         self.step = "scale"
-        command = ScaleObjects(vnf_instance_id=instance, vim=self.vim, objects=tuple(objects), **more)
+        command = ScaleObjects(vnf_instance_id=instance, vim=self.named or self.vim, objects=tuple(objects), **more)
         while True:
             outcome = await self.handlers.scale_objects(command, self.context(operation=operation))
             if isinstance(outcome, Done):
@@ -269,7 +271,7 @@ class Site:
         """Replace pods of an instance."""
         self.step = "heal"
         command = HealObjects(
-            vnf_instance_id=instance, package=self.packages.named(f"p-{instance}"), vim=self.vim, def_files=tuple(def_files),
+            vnf_instance_id=instance, package=self.packages.named(f"p-{instance}"), vim=self.named or self.vim, def_files=tuple(def_files),
             namespace=namespace, pods=tuple(pods), **more,
         )  # fmt: skip
         while True:
@@ -293,7 +295,7 @@ class Site:
         self.step = "replace"
         package = self.packages.add(files, package_id=package_id)
         command = ReplaceObjects(
-            vnf_instance_id=instance, package=package, vim=self.vim, namespace=namespace,
+            vnf_instance_id=instance, package=package, vim=self.named or self.vim, namespace=namespace,
             def_files=tuple(files if def_files is None else def_files), **more,
         )  # fmt: skip
         while True:
@@ -317,7 +319,7 @@ class Site:
         self.step = "repair"
         package = self.packages.named(package_id or f"p-{instance}")
         command = RepairObjects(
-            vnf_instance_id=instance, package=package, vim=self.vim, def_files=tuple(def_files),
+            vnf_instance_id=instance, package=package, vim=self.named or self.vim, def_files=tuple(def_files),
             namespace=namespace, **more,
         )  # fmt: skip
         while True:
@@ -328,7 +330,7 @@ class Site:
 
     async def delete(self, *, instance: str = "i1", operation: str = "op2", **more: Any) -> ObjectsDeleted:
         self.step = "delete"
-        command = DeleteObjects(vnf_instance_id=instance, vim=self.vim, **more)
+        command = DeleteObjects(vnf_instance_id=instance, vim=self.named or self.vim, **more)
         while True:
             outcome = await self.handlers.delete_objects(command, self.context(operation=operation))
             if isinstance(outcome, Done):
@@ -337,6 +339,12 @@ class Site:
 
     def with_changes(self, **changes: Any) -> Site:
         return replace(self, handlers=replace(self.handlers, **changes))
+
+    def registered(self) -> Site:
+        """Return the site whose commands name the VIM, which the registry knows."""
+        assert self.vim.vim_id is not None
+        vims = OneVim({self.vim.vim_id: self.vim})
+        return replace(self.with_changes(vims=vims), named=VimConnection(vim_id=self.vim.vim_id))
 
     def timed_out_once_said(self, text: str) -> Site:
         """Return the site whose time limits are over once the progress has said the text."""

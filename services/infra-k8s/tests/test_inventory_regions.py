@@ -50,7 +50,7 @@ async def test_a_region_that_is_away_shows_since_when_and_holds_up_no_other(
         record = a_record("web-1")
         await store.insert(OBJECTS, record.id, record.document())
         world.start(look_s=0.01)
-        await site.apply({"f.yaml": workload(replicas=1)})
+        await site.registered().apply({"f.yaml": workload(replicas=1)})
 
         async def of_the_other() -> InventoryResource | None:
             found = await world.found(kind="Pod", cloud_region_id="op/vim")
@@ -77,7 +77,7 @@ async def test_a_region_that_is_away_shows_since_when_and_holds_up_no_other(
 async def test_objects_go_with_their_kind_at_the_second_look(store: SqliteStore, site: Any, workload: Any) -> None:
     """A server that starts serves custom kinds a moment after the others: what they have is not gone."""
     async with inventory_world(store, site.clusters, {"vim": site.vim}) as world:
-        await site.apply({"f.yaml": workload(replicas=1)})
+        await site.registered().apply({"f.yaml": workload(replicas=1)})
         values = {"vim_id": "vim", "vnf_instance_id": "i1", "api_version": "a.b/v1", "kind": "Thing", "namespace": "ns"}
         record = ObjectRecord.model_validate(
             {**values, "id": record_id("vim", "a.b", "Thing", "ns", "one"), "name": "one", "uid": "u1"}
@@ -107,7 +107,7 @@ async def test_a_region_that_is_registered_with_another_cluster_shows_what_that_
     vims = {"vim": site.vim}
     async with inventory_world(store, site.clusters, vims) as world:
         world.start(registered_s=0.01)
-        await site.apply({"f.yaml": workload(replicas=1)})
+        await site.registered().apply({"f.yaml": workload(replicas=1)})
 
         async def is_shown() -> bool:
             return len(await world.found(kind="Pod")) == 1
@@ -172,3 +172,13 @@ async def test_a_process_that_dies_while_it_forgets_a_region_leaves_nothing(stor
             return not await store.find(OBJECTS, Query()) and not await store.find(REGIONS, Query())
 
         await until_true(is_gone)
+
+
+async def test_access_data_of_a_request_bring_nothing_into_the_region_whose_id_they_have(
+    store: SqliteStore, site: Any, workload: Any
+) -> None:
+    """They may lead to any cluster, whose kinds and namespaces would have the region of another operator watched for them."""
+    await site.apply({"f.yaml": workload(replicas=1)})
+    assert await store.find(REGIONS, Query()) == []
+    await site.registered().apply({"f.yaml": workload(replicas=1)}, operation="op2")
+    assert [each.id for each in await store.find(REGIONS, Query())] == ["vim"]

@@ -117,7 +117,8 @@ class ComparisonHandler:
                     scopes[mine] = judged.scopes
                 elif (release := await self.releases.get(mine)) is not None:
                     releases[mine] = release
-                    if not release.vim_id and vim.vim_id:  # an earlier version has stored it
+                    # An earlier version has stored it. With access data of the request it is in no registered VIM.
+                    if not release.vim_id and vim.vim_id and command.vim.is_reference:
                         await self.releases.note(replace(release, vim_id=vim.vim_id))
                     scopes[mine] = await self._scopes(begun, release)
             wanted = _limited(scopes, vim)

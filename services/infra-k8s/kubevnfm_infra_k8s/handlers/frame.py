@@ -107,7 +107,9 @@ class Handling:
         async with self.connected(command.vim) as inner:
             cluster = inner.hiding(self.sources.secrets_in(command)) if isinstance(command, ObjectsOrder) else inner
             present = release or Release(command.vnf_instance_id, cluster.endpoint)
-            yield Step(self, context, command.vim, cluster, replace(present, vim_id=command.vim.vim_id or ""))
+            # Access data of the request may lead to another cluster than that of the VIM whose id they have.
+            vim_id = command.vim.vim_id if command.vim.is_reference else None
+            yield Step(self, context, command.vim, cluster, replace(present, vim_id=vim_id or ""))
 
     async def release_of(self, vnf_instance_id: str) -> Release:
         """Return the instance's inventory. Raises NotFound."""

@@ -18,7 +18,7 @@ from worlds.inventory_world import InventoryWorld, inventory_world
 
 @pytest.fixture
 async def world(ground: Any) -> AsyncIterator[InventoryWorld]:
-    site = ground.site
+    site = ground.site = ground.site.registered()
     async with inventory_world(site.store, site.clusters, {"vim": site.vim}, lease_s=2.0) as world:
         yield world
 
@@ -99,7 +99,8 @@ async def test_pods_are_followed_through_scaling_healing_and_the_death_of_a_watc
 async def test_credentials_of_one_namespace_are_enough_and_objects_of_others_are_left_out(ground: Any) -> None:
     """MC-108: what may not be watched everywhere is watched where releases have objects; MC-107: of our instances alone."""
     limited = await ground.limited()
-    site, instance = limited.site, ground.namespace
+    site, instance = limited.site.registered(), ground.namespace
+    limited.site = site
     async with inventory_world(site.store, site.clusters, {"vim": site.vim}, lease_s=2.0) as world:
         process = world.start()
         await limited.apply(
