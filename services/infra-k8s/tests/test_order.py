@@ -10,7 +10,7 @@ from kubevnfm_csar.artifact_order import OrderedArtifact
 from kubevnfm_csar.order_graph import Place
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource, Wanted
 from kubevnfm_infra_k8s.domain.planning.order import Wave, deletion_stages, rank, waves
-from kubevnfm_infra_k8s.domain.planning.priorities import stages
+from kubevnfm_infra_k8s.domain.planning.priorities import bring_down_stages, stages
 
 Make = Callable[..., dict[str, Any]]
 
@@ -154,3 +154,11 @@ def test_stages_after_one_large_file_share_its_objects() -> None:
     whole = {id(each) for stage in apart for each in stage.needs if len(each) == 50}
     assert len(whole) == 1
     assert [sum(map(len, each.needs)) for each in apart] == [50] + [51] * 49
+
+
+def test_objects_go_by_priority_and_what_holds_data_after_all() -> None:
+    """MC-014, MC-057: also of a release with some objects from before its package had an order."""
+    places = {("ConfigMap", "a"): 1, ("PersistentVolumeClaim", "b"): 7, ("Secret", "c"): 7, ("ConfigMap", "d"): None}
+    keys = {ObjectKey("v1", kind, "n", name): place for (kind, name), place in places.items()}
+    keys[ObjectKey("v1", "Namespace", "", "n")] = 9
+    assert [[key.name for key in stage] for stage in bring_down_stages(keys)] == [["c"], ["a"], ["d"], ["b"], ["n"]]

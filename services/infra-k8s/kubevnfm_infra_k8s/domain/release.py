@@ -200,7 +200,9 @@ class Release:
 
     def completing(self, keys: Collection[ObjectKey]) -> Release:
         """Return the release with these Jobs marked as complete."""
-        entries = [replace(each, is_complete=each.is_complete or each.key in keys) for each in self.entries]
+        if not keys:
+            return self
+        entries = [replace(each, is_complete=True) if each.key in keys else each for each in self.entries]
         return replace(self, entries=entries)
 
     def has_lost_label(self, key: ObjectKey, body: Body) -> bool:
@@ -213,6 +215,8 @@ class Release:
 
     def written(self, found: Mapping[ObjectKey, Written]) -> Release:
         """Return the release with what the API server has returned for our writes."""
+        if not found:
+            return self
         entries = [
             replace(entry, uid=found[entry.key].uid, owned=found[entry.key].owned) if entry.key in found else entry
             for entry in self.entries

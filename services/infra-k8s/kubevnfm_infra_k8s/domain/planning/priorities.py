@@ -123,9 +123,14 @@ def bring_down_stages(
     """
     if all(priority is None for priority in priorities.values()):
         return deletion_stages(list(priorities), webhooks_first=webhooks_first)
-    last = [key for key in priorities if key.kind in _LAST and not key.is_custom]
+    last: list[ObjectKey] = []
+    by_priority: dict[int, list[ObjectKey]] = {}
+    for key, priority in priorities.items():
+        if key.kind in _LAST and not key.is_custom:
+            last.append(key)
+        else:
+            by_priority.setdefault(-1 if priority is None else priority, []).append(key)
     found: list[Sequence[ObjectKey]] = []
-    for priority in sorted({-1 if each is None else each for each in priorities.values()}, reverse=True):
-        keys = [key for key, own in priorities.items() if (-1 if own is None else own) == priority and key not in last]
-        found += deletion_stages(keys, webhooks_first=webhooks_first)
+    for priority in sorted(by_priority, reverse=True):
+        found += deletion_stages(by_priority[priority], webhooks_first=webhooks_first)
     return [*found, *deletion_stages(last)]
