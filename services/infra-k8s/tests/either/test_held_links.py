@@ -197,6 +197,29 @@ async def test_objects_of_links_that_a_killed_worker_has_released_are_waited_for
     await links.release(instance="b")
 
 
+async def test_a_user_whose_namespace_is_missing_does_not_stop_the_others(links: Bed, workload: Any) -> None:
+    """MC-093: it may be deleted by another party, or not be made yet."""
+    ground, web = links.ground, workload(name="web", replicas=1)
+    link_id = await links.link()
+    rival = await links.world.create(reference="rival", namespaces=["a-missing-one", "zz-missing-one"])
+    assert (rival.link.status, rival.link.is_decided) == ("PENDING", True)
+    assert "a-missing-one" in rival.link.status_detail
+    networks = await links.attached({"virtual_link_id": link_id})
+    await links.hold(networks, web)
+    await ground.apply(web, instance="a", networks=networks)
+    assert await links.definition() is not None
+    uses, here = InstanceLinks(links.world.links), {link_id: LinkUse((ground.namespace,), ())}
+    assert await uses.waited_for("a", here, within_s=60.0) == ""
+    # One that is missing itself waits.
+    await uses.hold("b", {link_id: LinkUse(("a-missing-one",), ())})
+    assert "PENDING" in await uses.waited_for("b", {link_id: LinkUse(("a-missing-one",), ())}, within_s=60.0)
+    await links.release(instance="b")
+    await links.world.links.release(link_id, "rival")
+    settled = await links.world.work.decided(link_id, within_s=60.0)
+    assert settled is not None
+    assert (settled.status, settled.lacking) == ("READY", ())
+
+
 async def test_a_workload_that_moves_to_another_namespace_has_its_links_there(links: Bed, workload: Any) -> None:
     """MC-093: a change of package holds the links there, and where the pods are that it replaces."""
     ground, place = links.ground, f"{links.ground.namespace}-next"

@@ -58,7 +58,7 @@ async def create(request: web.Request) -> web.Response:
     made = await services(request).links.create(wanted, wait_s=min(preference.wait_s, _CALL_S))
     link = await _decided(request, made.link, until)
     headers = {**preference.headers, "Location": f"{api_root(request)}{_MANY}/{link.id}"}
-    status = (201 if made.is_new else 200) if link.is_decided else 202
+    status = (201 if made.is_new else 200) if _is_finished(link) else 202
     return _answer(link, status, headers, reference=made.reference)
 
 
@@ -99,7 +99,7 @@ async def hold(request: web.Request) -> web.Response:
     link_id, wait_s = request.match_info["id"], min(preference.wait_s, _CALL_S)
     link = await services(request).links.hold(link_id, reference, wanted, wait_s=wait_s)
     link = await _decided(request, link, until)
-    return _answer(link, 200 if link.is_decided else 202, preference.headers)
+    return _answer(link, 200 if _is_finished(link) else 202, preference.headers)
 
 
 async def release(request: web.Request) -> web.Response:
@@ -131,6 +131,11 @@ async def _decided(request: web.Request, link: VirtualLink, until: float) -> Vir
     while not link.is_decided and (left_s := until - asyncio.get_running_loop().time()) > 0:
         link = await services(request).links.get(link.id, wait_s=min(left_s, _CALL_S))
     return link
+
+
+def _is_finished(link: VirtualLink) -> bool:
+    """Return whether the work on the link is done. One that waits for a namespace is PENDING, and waiting here would not change it."""
+    return link.is_decided and link.status != "PENDING"
 
 
 async def _gone(request: web.Request, link: VirtualLink, until: float) -> VirtualLink | None:

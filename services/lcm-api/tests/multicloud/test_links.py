@@ -53,6 +53,11 @@ async def test_a_link_is_made_shared_and_removed(gateway: LinkGateway) -> None:
     ]
     assert (await gateway.call("PUT", f"{one}/references/third")).must(200).json["use_count"] == 3
     (await gateway.call("DELETE", f"{one}/references/third")).must(200)
+    # It is not finished, and waiting for it would not help.
+    far = (await gateway.create(reference="far", namespaces=["missing"])).must(202).json
+    assert (far["status"], "missing" in far["status_detail"]) == ("PENDING", True)
+    (await gateway.call("DELETE", f"{one}?reference=far")).must(200)
+    await gateway.world.work.decided(link["id"], within_s=60.0)
     (await gateway.call("DELETE", f"{one}?reference=so", headers={"If-Match": '"stale"'})).problem(412)
     left = (await gateway.call("DELETE", f"{one}?reference=so")).must(200).json
     assert (left["use_count"], left["status"]) == (1, "READY")

@@ -6,7 +6,7 @@ leaves nothing that the next pass does not find.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,6 +35,8 @@ log = structlog.get_logger()
 _TURN_S: Final = 20.0
 _MISSING: Final = 404
 """The status of an object whose namespace does not exist."""
+_FORBIDDEN: Final = 403
+"""That of one whose namespace is being deleted, among others."""
 
 
 class LinkFailed(Exception):
@@ -73,9 +75,14 @@ class Bringing:
             made = await self._made(link)
             link = await self._with_intents(link, made)
             link = await self._without_surplus(link, made)
-            await self._label(link)
-            link, bodies = await self._ensured(link, made)
-            self._check_ready(made, bodies)
+            unlabelled = await self._label(link)
+            link, present, absent = await self._ensured(link, made)
+            self._check_ready(present)
+            lacking = {**unlabelled, **absent}
+            link = link.model_copy(update={"lacking": tuple(sorted(lacking))})
+            if lacking:
+                link = link.model_copy(update={"served": link.wanted})
+                raise NotYet(next(iter(lacking.values())))
         except ObjectRefused as refusal:
             if refusal.http_status == _MISSING:
                 await self._wait(link, str(refusal))
@@ -159,18 +166,27 @@ class Bringing:
         labelled = tuple(each for each in link.labelled if each in link.namespaces)
         return await self.records.replace(link.model_copy(update={"objects": still_wanted, "labelled": labelled}))
 
-    async def _ensured(self, link: Link, made: Sequence[Made]) -> tuple[Link, list[Body]]:
-        """Return the link with the uids of its objects, and these as they are; missing and changed ones are applied."""
+    async def _ensured(
+        self, link: Link, made: Sequence[Made]
+    ) -> tuple[Link, Sequence[tuple[Made, Body]], Mapping[str, str]]:
+        """Return the link with the uids of its objects, and these as they are; missing and changed ones are applied.
+
+        Also the namespaces of users that do not exist, or are being deleted, each with what the API server said.
+        """
         entries: list[LinkObject] = []
-        bodies: list[Body] = []
+        present: list[tuple[Made, Body]] = []
+        absent: dict[str, str] = {}
         by_key = {each.key: each for each in link.objects}
         for each in made:
-            link, entry, body = await self._ensure(link, by_key[each.key], each)
+            link, entry, found = await self._ensure(link, by_key[each.key], each)
             entries.append(entry)
-            bodies.append(body)
-        return link.model_copy(update={"objects": tuple(entries)}), bodies
+            if isinstance(found, ObjectRefused):
+                absent[each.key.namespace] = str(found)
+            else:
+                present.append((each, found))
+        return link.model_copy(update={"objects": tuple(entries)}), present, absent
 
-    async def _ensure(self, link: Link, entry: LinkObject, made: Made) -> tuple[Link, LinkObject, Body]:
+    async def _ensure(self, link: Link, entry: LinkObject, made: Made) -> tuple[Link, LinkObject, Body | ObjectRefused]:
         async with self._turn_of(link, is_shared=made.is_shared):
             there = await self.cluster.get(made.resource, made.key)
             if there is not None and field_at(there, "metadata", "deletionTimestamp"):
@@ -180,7 +196,12 @@ class Bringing:
             if there is None:
                 # With the uid of the one that is gone, the new one would not be found after a kill.
                 link = await self._with_intent(link, entry)
-                there = await self.cluster.apply(made.resource, made.key, made.body)
+                try:
+                    there = await self.cluster.apply(made.resource, made.key, made.body)
+                except ObjectRefused as refusal:
+                    if not await self._is_absent(link, made.key.namespace, refusal):
+                        raise
+                    return link, LinkObject.from_key(made.key, shared=made.is_shared), refusal
             elif made.is_as_found and not is_ours(there, link, entry):
                 adopted = True
             else:
@@ -193,6 +214,13 @@ class Bringing:
         update = {"uid": uid_of(there), "adopted": adopted, "shared": made.is_shared}
         return link, entry.model_copy(update=update), there
 
+    async def _is_absent(self, link: Link, place: str, refusal: ObjectRefused) -> bool:
+        """Return whether an object was refused since its namespace, which users have named, does not exist or is being deleted."""
+        if place not in link.namespaces or refusal.http_status not in (_MISSING, _FORBIDDEN):
+            return False
+        there = await namespace(self.cluster, place)
+        return there is None or field_at(there, "metadata", "deletionTimestamp") is not None
+
     async def _with_intent(self, link: Link, entry: LinkObject) -> Link:
         """Return the link with the entry as before the object was created, stored."""
         if not entry.uid:
@@ -201,9 +229,9 @@ class Bringing:
         objects = tuple(intent if each.key == entry.key else each for each in link.objects)
         return await self.records.replace(link.model_copy(update={"objects": objects}))
 
-    def _check_ready(self, made: Sequence[Made], bodies: Sequence[Body]) -> None:
+    def _check_ready(self, present: Sequence[tuple[Made, Body]]) -> None:
         """Raise LinkFailed or NotYet unless all objects are ready."""
-        for each, body in zip(made, bodies, strict=True):
+        for each, body in present:
             verdict = readiness(body, self.clock.now())
             if verdict.status is Status.FAILED:
                 raise LinkFailed(f"{each.key}: {verdict.message}")
@@ -256,12 +284,14 @@ class Bringing:
         # The last link that leaves a shared object must not delete it while another one finds it there.
         return self.turns.held(f"shared/{link.vim_id}", within_s=_TURN_S) if is_shared else nullcontext()
 
-    async def _label(self, link: Link) -> None:
-        """Have the label of the link on the namespaces of its users. Raises NotYet for one that does not exist."""
-        for each in await self._unlabelled(link):
-            label = str(link.read_spec().namespace_label(link.name))
-            if await self._patch_label(each, label, LABEL_VALUE) is None:
-                raise NotYet(f"namespace {each} does not exist")
+    async def _label(self, link: Link) -> Mapping[str, str]:
+        """Have the label of the link on the namespaces of its users; return those that do not exist, each with that as text."""
+        label = str(link.read_spec().namespace_label(link.name))
+        return {
+            each: f"namespace {each} does not exist"
+            for each in await self._unlabelled(link)
+            if await self._patch_label(each, label, LABEL_VALUE) is None
+        }
 
     async def _unlabelled(self, link: Link) -> Sequence[str]:
         label = link.read_spec().namespace_label(link.name)

@@ -85,6 +85,10 @@ class Link(_Model):
     """How often the users have changed what is wanted."""
     reached: int = 0
     """The ``wanted`` that was last brought about, or has failed for good."""
+    served: int = 0
+    """The ``wanted`` that was last brought about but for what ``lacking`` says."""
+    lacking: tuple[str, ...] = ()
+    """The namespaces of users that did not exist then, or were being deleted."""
     asked_at: str
     """When ``wanted`` has last changed."""
     created_at: str
@@ -124,13 +128,23 @@ class Link(_Model):
 
     @property
     def is_decided(self) -> bool:
-        """Whether a caller need not wait: nothing is to be done, or the link has FAILED, and is tried further."""
-        return self.is_settled or self.status == "FAILED"
+        """Whether a caller need not wait: nothing is to be done, or the link has FAILED or lacks a namespace, and is tried further."""
+        return self.is_settled or self.status == "FAILED" or self._is_served_in_part
 
     @property
     def is_removed(self) -> bool:
         """Whether the link is being removed."""
         return self.status == "REMOVING"
+
+    @property
+    def _is_served_in_part(self) -> bool:
+        return self.served == self.wanted != self.reached
+
+    def serves(self, namespaces: Sequence[str]) -> bool:
+        """Return whether the link is ready in these namespaces, though perhaps not in those of other users."""
+        if self._is_served_in_part:
+            return not {*namespaces} & {*self.lacking}
+        return self.status == "READY" and self.is_settled
 
     def read_spec(self) -> LinkSpec:
         """Return the spec in its type."""

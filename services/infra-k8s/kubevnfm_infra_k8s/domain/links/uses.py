@@ -59,14 +59,17 @@ class InstanceLinks:
             link = await self.links.work.decided(link_id, within_s=within_s)
             if link is None or reference not in link.references:
                 raise LinkNotReady(f"virtual link {link_id} is not held: it was removed")
-            if link.status == "FAILED":
+            held = link.namespaces_of(reference)
+            # The missing namespace of one user holds up no other one.
+            is_ready = link.serves(held)
+            if link.status == "FAILED" and not is_ready:
                 raise LinkNotReady(f"virtual link {link.name} is FAILED: {link.status_detail}")
-            lacking = {*(use.namespaces or ())} - {*link.namespaces_of(reference)}
+            lacking = {*(use.namespaces or ())} - {*held}
             if lacking or link.status == "DEGRADED":
                 # A change has workloads in other namespaces; and only a request repairs what others have changed.
                 await self.hold(vnf_instance_id, {link_id: use})
             if lacking:
                 return f"virtual link {link.name} in {', '.join(sorted(lacking))}"
-            if link.status != "READY" or not link.is_settled:
+            if not is_ready:
                 return f"virtual link {link.name} is {link.status}: {link.status_detail or 'it is being made'}"
         return ""
