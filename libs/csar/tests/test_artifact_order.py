@@ -169,6 +169,10 @@ def test_files_that_the_order_does_not_list_are_ignored() -> None:
         ("artifacts:\n- {file: ../../x}", f"{NAME}:2: file: the package has no file ../../x"),
         ("artifacts:\n- {priority: 1}", f"{NAME}:2: file: a path in the package expected"),
         ("artifacts:\n- file: a.yaml\n  hue: 1", f"{NAME}:3: hue: no such member"),
+        *(
+            (f"artifacts:\n- file: a.yaml\n  {name}: x", f"{NAME}:3: {name}: no such member")
+            for name in ("hook", "chart", "apply", "ignore_fields", "keep")
+        ),
         (
             "artifacts:\n- file: a.yaml\n  priority: 1.5",
             f"{NAME}:3: priority: a whole number from 0 to 1000000 expected",

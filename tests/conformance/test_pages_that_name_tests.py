@@ -1,4 +1,4 @@
-"""docs/tacker.md: every row of its tables names tests that exist."""
+"""Pages for users of other systems: every row of their tables names tests that exist."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Final
 import pytest
 from contracts.named_tests import docstrings
 
-PAGE: Final = Path(__file__).parents[2] / "docs/tacker.md"
+DOCS: Final = Path(__file__).parents[2] / "docs"
+PAGES: Final = ("tacker.md", "onap.md")
 COLUMNS: Final = 3
 
 
-def rows() -> Iterator[tuple[str, ...]]:
+def rows(page: str) -> Iterator[tuple[str, ...]]:
     """Yield the cells of each row, without those of headings and the lines below them."""
-    for line in PAGE.read_text(encoding="utf-8").splitlines():
+    for line in (DOCS / page).read_text(encoding="utf-8").splitlines():
         if line.startswith("|") and not re.match(r"\|(-+\||.*\| shown by \|$)", line):
             yield tuple(cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1])
 
@@ -29,13 +30,17 @@ def named_in(cell: str) -> list[str]:
     return found
 
 
-def test_there_are_rows_of_three_cells() -> None:
-    every = list(rows())
+ROWS: Final = [pytest.param(row, id=f"{page}: {row[0]}") for page in PAGES for row in rows(page)]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_there_are_rows_of_three_cells(page: str) -> None:
+    every = list(rows(page))
     assert len(every) > 30
     assert [row for row in every if len(row) != COLUMNS] == []
 
 
-@pytest.mark.parametrize("row", list(rows()), ids=lambda row: row[0])
+@pytest.mark.parametrize("row", ROWS)
 def test_each_row_is_shown_by_tests_that_exist(row: tuple[str, ...]) -> None:
     shown = named_in(row[-1])
     assert shown, "no test"
