@@ -45,8 +45,9 @@ _TIMEOUT_S: Final = 30.0
 _CONNECT_S: Final = 10.0
 _SILENCE_S: Final = 330.0
 """The connection of a watch is dead if it is silent for longer than the requested duration of the watch."""
-_CONNECTIONS: Final = 512
-"""Each watch uses one, of which one command has up to 400; calls share `MOST_KEPT` of them."""
+_CONNECTIONS: Final = 1536
+"""Each watch uses one, of which the inventory, the comparison and one command have up to 400 each; calls share `MOST_KEPT` of
+them. A call or watch for which none is left waits."""
 _READ_BYTES: Final = 2**21
 """An event of a watch is one line, with at most the 1.5 MiB that etcd stores as one object (kubernetes issue 19781)."""
 _WEBHOOK_SIGNS: Final = ("failed calling webhook", "failed to call webhook", "conversion webhook for ")
