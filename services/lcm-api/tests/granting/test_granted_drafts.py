@@ -13,6 +13,7 @@ from kubevnfm_lcm_api.lifecycle.scripts.steps import RunScriptPhase
 from kubevnfm_secrets import Secret
 from kubevnfm_sol.granting import Grant
 from worlds.lcm_builders import (
+    NETWORK,
     PACKAGE,
     RING,
     a_change_draft,
@@ -117,6 +118,15 @@ def test_a_granted_vim_of_another_type_is_refused(draft: Any) -> None:
     draft = draft.model_copy(update={"vim": draft.vim.model_copy(update={"vim_type": OPENSTACK})})
     with pytest.raises(GrantUnusable, match="vim1/vimType"):
         draft.granted(a_grant(vimConnectionInfo=new_access("kubernetes")), {})
+
+
+@pytest.mark.parametrize("draft", [a_cnf_draft(is_placed=True), a_cnf_draft(networks=(NETWORK,))])
+def test_a_grant_moves_no_vnf_to_another_cloud_region(draft: Any) -> None:
+    """Neither one whose request has named the region, nor one on virtual links, which are in their region."""
+    reference = {"id": "k", "vimId": draft.vim_id, "vimType": draft.vim.vim_type}
+    assert draft.granted(a_grant(vimConnectionInfo=[reference]), {}).vim_id == draft.vim_id
+    with pytest.raises(GrantUnusable, match="cloud region"):
+        draft.granted(a_grant(vimConnectionInfo=[{**reference, "vimId": "vim-2"}]), {})
 
 
 def test_an_empty_grant_does_not_change_the_draft() -> None:

@@ -37,6 +37,8 @@ class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
     """The files of the package that its order artifact does not list."""
     managed_links: tuple[dict[str, Any], ...] = ()
     """ExtManagedVirtualLinkData of the request."""
+    is_placed: bool = False
+    """Whether a request of multi-cloud has named its cloud region."""
 
     @property
     def begins_use(self) -> tuple[Provided, ...]:
@@ -53,10 +55,13 @@ class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
         """None: the CNF is new."""
 
     def granted(self, grant: Grant, request: Mapping[str, Any]) -> Self:
-        """Links of the grant would be others than those that were checked. Raises GrantUnusable."""
+        """Links and regions of the grant would be others than those that were checked. Raises GrantUnusable."""
         draft = super().granted(grant, request)
         if draft.ext_virtual_links != self.ext_virtual_links:
             raise GrantUnusable("extVirtualLinks", "no other links than those of the request expected for a CNF")
+        if draft.vim_id != self.vim_id and (self.is_placed or self.networks):
+            reason = f"{self.vim_id} expected, which is the VNF's cloud region and has its virtual links"
+            raise GrantUnusable("vimConnectionInfo", reason)
         return draft
 
     def with_release(self, release: Release | None) -> Self:

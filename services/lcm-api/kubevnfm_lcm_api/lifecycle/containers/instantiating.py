@@ -91,6 +91,7 @@ async def cnf_draft(
         wait_timeout_s=wait_s,
         phases=phases,
         ignored_artifacts=artifacts.ignored(files) if artifacts is not None else (),
+        is_placed=record.internals.multicloud is not None,
     )
 
 

@@ -17,6 +17,8 @@ class CloudPlace(SolType):
     cloud_region_id: str
     """``<owner>/<region>``."""
     namespace: str
+    vim_id: str | None = None
+    """The VIM that is the region; None: not recorded."""
 
     @property
     def key(self) -> tuple[str, str]:

@@ -42,7 +42,7 @@ async def accept(
         raise Unprocessable(ORDER, f"the package has no order artifact ({OWN_NAME}): name a file of it")
     if draft.namespace in protected_namespaces:
         raise Unprocessable("additionalParams/namespace", "a protected namespace of the cloud region: name another one")
-    place = CloudPlace(cloud_region_id=cloud_region_id, namespace=draft.namespace)
+    place = CloudPlace(cloud_region_id=cloud_region_id, namespace=draft.namespace, vim_id=draft.vim_id)
     record = record.with_internals(multicloud=place)
     # The package may have been disabled since it was read.
     await on.packages.usable(package.vnfd_id)

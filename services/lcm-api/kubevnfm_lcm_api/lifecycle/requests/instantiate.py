@@ -5,10 +5,12 @@ from __future__ import annotations
 from kubevnfm_csar.errors import UnknownFlavour, UnknownLevel
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events import VimConnection
-from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_sol.lcm import InstantiateVnfRequest, InstantiationState, OperationType
 from kubevnfm_sol.vim import OPENSTACK
 
+from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Replacement
@@ -24,6 +26,7 @@ async def accept(on: RequestServices, instance_id: str, asked: Asked[Instantiate
     stored, record = await on.read(instance_id)
     await on.engine.check_free(record, InstantiationState.NOT_INSTANTIATED)
     found = await draft_of(on, record, asked)
+    _check_place(record, found.draft)
     return await on.acceptance.accept(
         stored,
         record,
@@ -73,6 +76,21 @@ async def draft_of(on: RequestServices, record: InstanceRecord, asked: Asked[Ins
         remains_of=record.internals.remains_of,
     )
     return Replacement(await kind.instantiate(common, record, flavour, asked), flavour, vnfd.secret_names)
+
+
+def _check_place(record: InstanceRecord, draft: Draft) -> None:
+    """Raise Unprocessable unless an instance of the multi-cloud API stays where it was brought up."""
+    place = record.internals.multicloud
+    if place is None:
+        return
+    if place.vim_id not in (None, draft.vim_id):
+        where = f"cloud region {place.cloud_region_id} of the VNF"
+        raise Unprocessable(
+            "vimConnectionInfo", f"VIM {place.vim_id}, which is the {where}, expected: it does not move"
+        )
+    if not isinstance(draft, InstantiateCnfDraft) or draft.namespace != place.namespace:
+        reason = f"{place.namespace}, where the VNF was brought up, expected: it does not move"
+        raise Unprocessable("additionalParams/namespace", reason)
 
 
 def _flavour(vnfd: Vnfd, request: InstantiateVnfRequest) -> Flavour:
