@@ -121,11 +121,13 @@ async def test_a_vnf_is_on_the_virtual_links_that_its_request_names(gateway: _Ga
     """MC-035, MC-065, MC-069, MC-086, and the bad input of chapter 10."""
     web = yaml.safe_dump(
         {
-            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "router"},
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "${role}er"},
             "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "main"}]}}},
         }
     )  # fmt: skip
-    files = {ORDER: "artifacts: [{file: r.yaml, priority: 1}]", f"{FOLDER}/r.yaml": web}
+    # Networks name a workload as its variables do.
+    order = "artifacts: [{file: r.yaml, priority: 1}]\nvalues: {role: rout}\n"
+    files = {ORDER: order, f"{FOLDER}/r.yaml": web}
     csar_id = (await gateway.world.upload(variant(gateway.world.folder, files=files, vnfd_id=ROUTER)))["id"]
     gateway.world.links.attachable["link-1"] = AttachedLink(name="protected", type="kube-ovn", definition="protected")
     one = {"vdu_id": "router", "virtual_link_id": "link-1", "ip_address": "10.2.0.20"}
@@ -323,6 +325,28 @@ async def test_a_vnf_is_brought_down_and_its_instance_deleted(gateway: _Gateway)
     assert operation["operationState"] == "COMPLETED"
     await world.bus.quiet()
     assert (await world.packages("GET", f"/{gateway.csar_id}")).must(200).json["usageState"] == "NOT_IN_USE"
+
+
+async def test_a_vnf_stays_in_its_region_and_namespace(gateway: _Gateway) -> None:
+    """Chapter 6: SOL003 may terminate and instantiate it, at the same place."""
+    made = (await gateway.bring_up(namespace="mine")).must(201).json
+    world, instance_id = gateway.world, made["vnf_id"]
+    await world.reached(await world.ask(instance_id, "terminate", {"terminationType": "FORCEFUL"}))
+    world.vims.add("vim-other", "kubernetes")
+
+    def place(vim_id: str, namespace: str) -> dict[str, Any]:
+        connections = {"k": {"vimId": vim_id, "vimType": "kubernetes"}}
+        parameters = {"namespace": namespace, "values": {"password": PASSWORD}}
+        return {"flavourId": "simple", "vimConnectionInfo": connections, "additionalParams": parameters}
+
+    for there, name in (
+        (place("vim-other", "mine"), "vimConnectionInfo"),
+        (place("vim-edge", "other"), "additionalParams/namespace"),
+    ):
+        refused = await world.lcm("POST", f"/vnf_instances/{instance_id}/instantiate", there)
+        assert [each["name"] for each in refused.problem(422)["invalidParams"]] == [name]
+    await world.reached(await world.ask(instance_id, "instantiate", place("vim-edge", "mine")))
+    assert (await gateway.call("GET", f"{VNFS}/{instance_id}")).must(200).json["status"] == "READY"
 
 
 async def test_what_was_brought_up_in_part_is_brought_down(gateway: _Gateway) -> None:

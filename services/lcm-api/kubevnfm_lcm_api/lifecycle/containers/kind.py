@@ -122,9 +122,10 @@ class Containers(VnfKind):
             for link in asked.request.ext_managed_virtual_links
         )
         draft = draft.model_copy(update={"networks": attached, "managed_links": managed})
+        bodies = None
         if artifacts is not None:
-            await check_artifacts(self._packages, artifacts, draft.order)
-        await check_networks(self._packages, draft.order, networks)
+            bodies = await check_artifacts(self._packages, artifacts, draft.order)
+        await check_networks(self._packages, draft.order, networks, bodies)
         await self._check_objects(draft, draft.def_files)
         return draft
 

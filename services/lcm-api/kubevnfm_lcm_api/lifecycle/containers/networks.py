@@ -81,17 +81,23 @@ async def requested_networks(
         raise _placed(error, asked) from error
 
 
-async def check_networks(packages: PackageCatalogue, order: ChartOrder, asked: Sequence[AskedNetwork]) -> None:
+async def check_networks(
+    packages: PackageCatalogue, order: ChartOrder, asked: Sequence[AskedNetwork], bodies: Sequence[Any] | None
+) -> None:
     """Check interfaces against the manifests of the package, as far as these are known before the operation.
 
+    ``bodies``: the objects of a package with an order, with their variables filled in; None: it has no order.
     Raises Unprocessable.
     """
     # A chart and files behind URLs are known to infra-k8s alone, which checks before it applies anything.
     if not order.networks or order.chart is not None or order.variables is not None:
         return
-    texts = await package_texts(packages, order.package.package_id, order.def_files)
-    is_complete = len(texts) == len(order.def_files)
-    faults = await asyncio.to_thread(_workload_faults, [text for _, text in texts], order)
+    is_complete = True
+    if bodies is None:
+        texts = await package_texts(packages, order.package.package_id, order.def_files)
+        is_complete = len(texts) == len(order.def_files)
+        bodies = await asyncio.to_thread(_bodies, [text for _, text in texts])
+    faults = await asyncio.to_thread(_workload_faults, bodies, order)
     found = [each for each in faults if is_complete or not each[0].endswith("/vdu_id")]
     if found:
         raise _placed(Unprocessable(*found[0], *found[1:]), asked)
@@ -129,14 +135,18 @@ def managed_link_infos(links: Sequence[Mapping[str, Any]], vim_key: str) -> tupl
     )
 
 
-def _workload_faults(texts: Sequence[str], order: ChartOrder) -> Sequence[tuple[str, str]]:
+def _bodies(texts: Sequence[str]) -> Sequence[Any]:
     budget, bodies = budget_of_a_set(), []
     for text in texts:
         # Faults of files are infra-k8s' matter, which names their places.
         with suppress(YamlRefused):
             bodies += [body for document in read_kubernetes_yaml(text, budget) for body in members_of(document)]
+    return bodies
+
+
+def _workload_faults(bodies: Sequence[Any], order: ChartOrder) -> Sequence[tuple[str, str]]:
     # A profile can have several pods where the manifest has one.
-    bodies = [*profiled(bodies, order.compute_profiles, order.vdus).bodies]
+    bodies = profiled(bodies, order.compute_profiles, order.vdus).bodies
     workloads, faults = networked_workloads(bodies, order.networks, order.vdus)
     return [*faults, *(fault for each in workloads for fault in network_faults(each, order.vdus))]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kubevnfm_csar.artifact_order import LARGEST, ORDER, ArtifactOrder, find_order, limit_s
@@ -132,10 +132,10 @@ def changed_parameters(
     return {name: value for name, value in found.items() if name != DEF_FILES}
 
 
-async def check_artifacts(packages: PackageCatalogue, artifacts: ArtifactOrder, wanted: ObjectsOrder) -> None:
+async def check_artifacts(packages: PackageCatalogue, artifacts: ArtifactOrder, wanted: ObjectsOrder) -> Sequence[Any]:
     """Check the artifacts of an order, with the values for their variables, as far as that needs no cluster.
 
-    Raises Unprocessable naming all wrong places, never with a value.
+    Returns: their objects, without secret values. Raises Unprocessable naming all wrong places, never with a value.
     """
     assert wanted.namespace is not None
     if artifacts.schema is not None:
@@ -144,8 +144,10 @@ async def check_artifacts(packages: PackageCatalogue, artifacts: ArtifactOrder, 
     # Whether a value is secret decides where it may be; what it is does not.
     values = map_secrets(wanted.values, lambda _: Hidden(""))
     documents = await asyncio.to_thread(read_artifacts, artifacts, texts, values, namespace=wanted.namespace)
+    bodies = [each.body for each in documents]
     if wanted.compute_profiles:
-        await asyncio.to_thread(check_profiles, [each.body for each in documents], wanted)
+        await asyncio.to_thread(check_profiles, bodies, wanted)
+    return bodies
 
 
 def _described(artifacts: ArtifactOrder, values: Mapping[str, Any]) -> Mapping[str, Any]:
