@@ -134,6 +134,8 @@ def test_a_process_that_was_ended_from_outside_costs_no_result(cel: CelProcess) 
     assert cel.evaluate("object.status.ok", OBJECT) == Evaluated(True)
     (worker,) = [each for each in psutil.Process().children() if "kubevnfm_csar.cel.worker" in each.cmdline()]
     assert not {"HOME", "LANG"} & worker.environ().keys()
+    # Without memory, the kernel ends it and not the service.
+    assert Path(f"/proc/{worker.pid}/oom_score_adj").read_text(encoding="ascii") == "1000\n"
     worker.kill()
     assert cel.evaluate("object.status.ok", OBJECT) == Evaluated(True)
     assert not worker.is_running()

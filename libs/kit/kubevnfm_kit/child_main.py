@@ -13,6 +13,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 LENGTH: Final = struct.Struct("!Q")
@@ -24,6 +26,9 @@ def serve(answer: Callable[[bytes], bytes]) -> None:
     The process then ends, in the middle of an answer too: its parent has given it up, or is dead.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # A container may have less memory than its processes may take together: the kernel then ends this one, not the service.
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     connection = socket.socket(fileno=0)
     questions: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(connection, questions), daemon=True).start()

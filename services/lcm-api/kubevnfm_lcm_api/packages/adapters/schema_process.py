@@ -25,8 +25,8 @@ _PARALLEL: Final = 2
 _WALL_S: Final = 60.0
 """The machine may be busy."""
 _ANSWER_BYTES: Final = 2**20
-_OUT_OF_ROOM: Final = (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS)
-"""How native code ends that gets no memory, or no more stack."""
+_OUT_OF_ROOM: Final = (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGKILL)
+"""How native code ends that gets no memory, or no more stack; the last by the kernel, if the container has less memory."""
 _UNEXPECTED: Final = "the comparison failed with an error that is not expected; the log has its class"
 
 
