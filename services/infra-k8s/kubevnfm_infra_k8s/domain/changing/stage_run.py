@@ -54,10 +54,10 @@ class StageRun:
     """How long a call may wait for the objects of a stage."""
     held: set[ObjectKey] = field(default_factory=set)
     """The objects whose waits hold. They stay in it."""
-    _met: set[int] = field(default_factory=set)
-    """The ids of the sets of a stage of which all are held."""
-    _lacking: dict[int, ObjectKey] = field(default_factory=dict)
-    """By the id of such a set: one of its objects that was not held."""
+    _met: set[frozenset[ObjectKey]] = field(default_factory=set)
+    """The sets of objects of which all are held."""
+    _lacking: dict[frozenset[ObjectKey], ObjectKey] = field(default_factory=dict)
+    """One object of each other set, that was not held."""
 
     async def apply(self) -> None:
         """Send the objects of all stages, unless an earlier call has done so, and wait for them. Raises StillWaiting."""
@@ -91,16 +91,16 @@ class StageRun:
 
     def _are_held(self, keys: frozenset[ObjectKey], held: Set[ObjectKey]) -> bool:
         """Return ``keys <= held``. A thousand stages ask it of the same thousands of objects after each change of one."""
-        if id(keys) in self._met:
+        if keys in self._met:
             return True
-        lacking = self._lacking.get(id(keys))
+        lacking = self._lacking.get(keys)
         if lacking is not None and lacking not in held:
             return False
         lacking = next((each for each in keys if each not in held), None)
         if lacking is not None:
-            self._lacking[id(keys)] = lacking
+            self._lacking[keys] = lacking
         elif held is self.held:
-            self._met.add(id(keys))
+            self._met.add(keys)
         return lacking is None
 
     def _can_begin(self, stage: Stage, held: Set[ObjectKey]) -> bool:
