@@ -199,7 +199,8 @@ async def test_objects_of_links_that_a_killed_worker_has_released_are_waited_for
 
 async def test_a_user_whose_namespace_is_missing_does_not_stop_the_others(links: Bed, workload: Any) -> None:
     """MC-093: it may be deleted by another party, or not be made yet."""
-    ground, web = links.ground, workload(name="web", replicas=1)
+    ground, web, place = links.ground, workload(name="web", replicas=1), f"{links.ground.namespace}-good"
+    await ground.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}})
     link_id = await links.link()
     rival = await links.world.create(reference="rival", namespaces=["a-missing-one", "zz-missing-one"])
     assert (rival.link.status, rival.link.is_decided) == ("PENDING", True)
@@ -214,6 +215,19 @@ async def test_a_user_whose_namespace_is_missing_does_not_stop_the_others(links:
     await uses.hold("b", {link_id: LinkUse(("a-missing-one",), ())})
     assert "PENDING" in await uses.waited_for("b", {link_id: LinkUse(("a-missing-one",), ())}, within_s=60.0)
     await links.release(instance="b")
+    # Nor does one in whose namespace another party has an object of the same name.
+    foreign = {"apiVersion": NAD[0], "kind": NAD[1], "metadata": {"name": "two"}, "spec": {"config": "{}"}}
+    await ground.create(foreign)
+    second = await links.link("two", namespaces=[ground.namespace])
+    assert (await links.stored(second)).status == "FAILED"
+    await uses.hold("b", {second: LinkUse((place,), ())})
+    assert await uses.waited_for("b", {second: LinkUse((place,), ())}, within_s=60.0) == ""
+    await uses.hold("c", {second: LinkUse((ground.namespace,), ())})
+    with pytest.raises(LinkNotReady, match="is not of this link"):
+        await uses.waited_for("c", {second: LinkUse((ground.namespace,), ())}, within_s=60.0)
+    for instance in ("b", "c"):
+        await links.release(instance=instance)
+    await ground.cluster.delete(_NAMESPACES, ObjectKey("v1", "Namespace", "", place))
     await links.world.links.release(link_id, "rival")
     settled = await links.world.work.decided(link_id, within_s=60.0)
     assert settled is not None

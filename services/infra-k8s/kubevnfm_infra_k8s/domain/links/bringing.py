@@ -71,6 +71,7 @@ class Bringing:
 
         Raises what the cluster raises; then nothing is stored, and the next pass begins again.
         """
+        link = link.model_copy(update={"served": 0, "lacking": ()})
         try:
             made = await self._made(link)
             link = await self._with_intents(link, made)
@@ -79,10 +80,10 @@ class Bringing:
             link, present, absent = await self._ensured(link, made)
             self._check_ready(present)
             lacking = {**unlabelled, **absent}
-            link = link.model_copy(update={"lacking": tuple(sorted(lacking))})
             if lacking:
-                link = link.model_copy(update={"served": link.wanted})
-                raise NotYet(next(iter(lacking.values())))
+                link = link.model_copy(update={"served": link.wanted, "lacking": tuple(sorted(lacking))})
+                # The worst one first.
+                raise min(lacking.values(), key=lambda reason: not isinstance(reason, LinkFailed))
         except ObjectRefused as refusal:
             if refusal.http_status == _MISSING:
                 await self._wait(link, str(refusal))
@@ -168,30 +169,35 @@ class Bringing:
 
     async def _ensured(
         self, link: Link, made: Sequence[Made]
-    ) -> tuple[Link, Sequence[tuple[Made, Body]], Mapping[str, str]]:
+    ) -> tuple[Link, Sequence[tuple[Made, Body]], Mapping[str, LinkFailed | NotYet]]:
         """Return the link with the uids of its objects, and these as they are; missing and changed ones are applied.
 
-        Also the namespaces of users that do not exist, or are being deleted, each with what the API server said.
+        Also the namespaces of users in which that cannot be, each with the reason.
         """
         entries: list[LinkObject] = []
         present: list[tuple[Made, Body]] = []
-        absent: dict[str, str] = {}
+        absent: dict[str, LinkFailed | NotYet] = {}
         by_key = {each.key: each for each in link.objects}
         for each in made:
             link, entry, found = await self._ensure(link, by_key[each.key], each)
             entries.append(entry)
-            if isinstance(found, ObjectRefused):
-                absent[each.key.namespace] = str(found)
+            if isinstance(found, LinkFailed | NotYet):
+                # In another namespace than those of users it concerns all of them.
+                if each.key.namespace not in link.namespaces:
+                    raise found
+                absent[each.key.namespace] = found
             else:
                 present.append((each, found))
         return link.model_copy(update={"objects": tuple(entries)}), present, absent
 
-    async def _ensure(self, link: Link, entry: LinkObject, made: Made) -> tuple[Link, LinkObject, Body | ObjectRefused]:
+    async def _ensure(
+        self, link: Link, entry: LinkObject, made: Made
+    ) -> tuple[Link, LinkObject, Body | LinkFailed | NotYet]:
         async with self._turn_of(link, is_shared=made.is_shared):
             there = await self.cluster.get(made.resource, made.key)
             if there is not None and field_at(there, "metadata", "deletionTimestamp"):
                 watched = Watched.from_body(made.resource, made.key, there)
-                raise NotYet(f"{made.key} is being deleted by another party", watched)
+                return link, entry, NotYet(f"{made.key} is being deleted by another party", watched)
             adopted = False
             if there is None:
                 # With the uid of the one that is gone, the new one would not be found after a kill.
@@ -201,14 +207,15 @@ class Bringing:
                 except ObjectRefused as refusal:
                     if not await self._is_absent(link, made.key.namespace, refusal):
                         raise
-                    return link, LinkObject.from_key(made.key, shared=made.is_shared), refusal
+                    return link, LinkObject.from_key(made.key, shared=made.is_shared), NotYet(str(refusal))
             elif made.is_as_found and not is_ours(there, link, entry):
                 adopted = True
             else:
                 changed = changed_members(made.body, there)
                 adopted = not is_ours(there, link, entry)
                 if changed and adopted:
-                    raise LinkFailed(f"{made.key} exists, is not of this link, and differs in {', '.join(changed)}")
+                    reason = f"{made.key} exists, is not of this link, and differs in {', '.join(changed)}"
+                    return link, entry, LinkFailed(reason)
                 if changed:
                     there = await self.cluster.apply(made.resource, made.key, made.body)
         update = {"uid": uid_of(there), "adopted": adopted, "shared": made.is_shared}
@@ -284,11 +291,11 @@ class Bringing:
         # The last link that leaves a shared object must not delete it while another one finds it there.
         return self.turns.held(f"shared/{link.vim_id}", within_s=_TURN_S) if is_shared else nullcontext()
 
-    async def _label(self, link: Link) -> Mapping[str, str]:
-        """Have the label of the link on the namespaces of its users; return those that do not exist, each with that as text."""
+    async def _label(self, link: Link) -> Mapping[str, NotYet]:
+        """Have the label of the link on the namespaces of its users; return those that do not exist, each with that reason."""
         label = str(link.read_spec().namespace_label(link.name))
         return {
-            each: f"namespace {each} does not exist"
+            each: NotYet(f"namespace {each} does not exist")
             for each in await self._unlabelled(link)
             if await self._patch_label(each, label, LABEL_VALUE) is None
         }

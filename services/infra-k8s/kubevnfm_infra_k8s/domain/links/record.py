@@ -88,7 +88,7 @@ class Link(_Model):
     served: int = 0
     """The ``wanted`` that was last brought about but for what ``lacking`` says."""
     lacking: tuple[str, ...] = ()
-    """The namespaces of users that did not exist then, or were being deleted."""
+    """The namespaces of users that did not exist then, were being deleted, or had objects of others in the way."""
     asked_at: str
     """When ``wanted`` has last changed."""
     created_at: str
@@ -138,7 +138,7 @@ class Link(_Model):
 
     @property
     def _is_served_in_part(self) -> bool:
-        return self.served == self.wanted != self.reached
+        return self.served == self.wanted and self.status in ("PENDING", "FAILED")
 
     def serves(self, namespaces: Sequence[str]) -> bool:
         """Return whether the link is ready in these namespaces, though perhaps not in those of other users."""
