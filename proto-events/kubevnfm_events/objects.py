@@ -63,6 +63,15 @@ class NetworkAttachment(Facts):
     link: AttachedLink
 
 
+class ClaimedVolume(Facts):
+    """A persistent volume that an instance uses by a claim in its namespace (multicloud.md MC-101)."""
+
+    persistent_volume_id: str
+    claim_name: str
+    """The name by which its workloads mount it."""
+    access_modes: tuple[str, ...] = ()
+
+
 class HelmChart(Facts):
     """A chart of the package in the place of manifests (capi.md CR-005)."""
 
@@ -199,6 +208,8 @@ class ObjectsOrder(Facts):
     """The interfaces on virtual links, in their order; the instance holds each of these links."""
     compute_profiles: tuple[ComputeProfile, ...] = ()
     """Resources and placement of workloads beside what their manifests say."""
+    volumes: tuple[ClaimedVolume, ...] = ()
+    """The persistent volumes that the instance uses, each by a claim in ``namespace``."""
 
 
 class ChartOrder(ObjectsOrder):
@@ -250,6 +261,33 @@ class ReleaseLinks(Command, kind="infra.k8s.release_links", service="infra-k8s",
 
     vnf_instance_id: str
     kept_networks: tuple[NetworkAttachment, ...] = ()
+
+
+class VolumesHeld(Event, kind="infra.volumes.held"):
+    """The instance is a user of its persistent volumes; their claims are bound before its objects are applied."""
+
+    volume_ids: tuple[str, ...] = ()
+
+
+class HoldVolumes(ChartOrder, Command, kind="infra.k8s.hold_volumes", service="infra-k8s", reply=VolumesHeld):
+    """Make an instance a user of an order's persistent volumes; a repeat counts once (multicloud.md MC-101)."""
+
+    vnf_instance_id: str
+
+
+class VolumesReleased(Event, kind="infra.volumes.released"):
+    """The instance uses no persistent volume; their data are kept."""
+
+    volume_ids: tuple[str, ...] = ()
+    """Those whose claims may still exist, because the release was forced: infra-k8s removes them once the region lets it."""
+
+
+class ReleaseVolumes(Command, kind="infra.k8s.release_volumes", service="infra-k8s", reply=VolumesReleased):
+    """Remove the claims by which an instance uses persistent volumes; safe to repeat (multicloud.md MC-060, MC-101)."""
+
+    vnf_instance_id: str
+    force: bool = False
+    """Whether it does not wait until the claims are gone."""
 
 
 class ObjectsUpdated(ObjectsApplied, kind="infra.resources.updated"):

@@ -36,6 +36,7 @@ from servers.vnf_networks import networks
 from worlds.given_identities import GivenIdentities
 from worlds.given_vims import GivenVims
 from worlds.link_world import NoLinks
+from worlds.volume_ground import NoVolumes
 
 FILE = "Files/cnf.yaml"
 
@@ -152,6 +153,7 @@ async def victim(folder: Path, policy: str) -> AsyncIterator[Victim]:
                 deletions=documents.StoredDeletions(store, clock),
                 policy=PolicyGate(policies_of(policy), releases),
                 links=NoLinks(),
+                volumes=NoVolumes(),
                 expressions=CelExpressions(),
                 clock=clock,
                 settle_s=0.1,

@@ -9,7 +9,7 @@ from pathlib import Path
 from callers.user import GRACEFUL, User, sample_body
 from clouds.lab_process import LabControl
 from clusters.masters import kubectl
-from packages.region_vnf import comes_up_is_scaled_and_goes
+from packages.region_vnf import comes_up_is_scaled_and_goes, hands_over_a_volume
 from servers.wirings import in_six
 
 REGIONS = "/multicloud/v1/cloud-regions"
@@ -35,7 +35,7 @@ async def a_kubeconfig(user: User, lab: LabControl, cluster_id: str) -> str:
 async def test_a_cluster_is_registered_as_a_region_carries_a_cnf_and_is_removed(
     user: User, lab: LabControl, tmp_path: Path
 ) -> None:
-    """MC-001, MC-042, MC-043, MC-053, MC-057, MC-071, MC-073, MC-077, MC-100, MC-104, MC-118, MC-139."""
+    """MC-001, MC-042, MC-043, MC-053, MC-057, MC-060, MC-071, MC-073, MC-077, MC-100, MC-101, MC-102, MC-104, MC-118, MC-139."""
     cluster_id = await user.create(await user.sample("cluster"))
     await user.do(cluster_id, "instantiate", user.cluster())
     kubernetes = await lab.cluster_of(cluster_id)
@@ -53,6 +53,7 @@ async def test_a_cluster_is_registered_as_a_region_carries_a_cnf_and_is_removed(
     made = (await user.call("POST", VOLUMES, {**volume, "source": source})).must(201).json
     assert (made["phase"], made["pv"]) == ("Reserved", f"kubevnfm-{made['id']}")
     assert (await user.call("GET", VOLUMES)).must(200).json == [made]
+    await hands_over_a_volume(user, "op/edge", tmp_path, f"{VOLUMES}/{made['id']}")
     removed = (await user.call("DELETE", f"{VOLUMES}/{made['id']}")).must(200).json
     assert (removed["data"], removed["where"]) == ("kept", "nfs 192.0.2.9:/data")
 

@@ -32,6 +32,8 @@ from kubevnfm_events.objects import (
     ObjectsScaled,
     ObjectsUpdated,
     PodFacts,
+    VolumesHeld,
+    VolumesReleased,
 )
 from kubevnfm_events.stacks import (
     NetworkFacts,
@@ -182,6 +184,8 @@ CNF_ANSWERS: Final[Mapping[str, Event]] = {
     "infra.k8s.apply_objects": RELEASE,
     "infra.k8s.hold_links": LinksHeld(link_ids=("link-1",)),
     "infra.k8s.release_links": LinksReleased(link_ids=("link-1",)),
+    "infra.k8s.hold_volumes": VolumesHeld(volume_ids=("volume-1",)),
+    "infra.k8s.release_volumes": VolumesReleased(),
     "infra.k8s.update_objects": RESTARTED,
     "mgmt.run_script": VM_ANSWERS["mgmt.run_script"],
 }

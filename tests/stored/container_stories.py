@@ -21,6 +21,7 @@ from answers import (
 )
 from instances import (
     balanced_body,
+    body_with_volume,
     cnf,
     cnf_body,
     cnf_on_links,
@@ -29,6 +30,7 @@ from instances import (
     live_cnf,
     live_cnf_on_links,
     live_cnf_with_node_ports,
+    live_cnf_with_volume,
     live_management,
     live_scripted_cnf,
     live_workload,
@@ -37,6 +39,7 @@ from instances import (
     management_body,
     scripted_cnf,
     updatable_cnf,
+    volume,
     workload,
     workload_body,
     workload_with_a_sender,
@@ -78,6 +81,11 @@ _ASK_BALANCED: Final = ask("instantiate", balanced_body())
 _ASK_CNF: Final = ask("instantiate", cnf_body())
 _RELEASE_LEFT: Final[dict[str, object]] = RELEASE.model_dump(mode="json")
 
+
+async def _bring_up_with_volume(script: Script) -> None:
+    await script.bring_up(body_with_volume(script))
+
+
 CONTAINER_STORIES: Final[Mapping[str, Story]] = {
     "instantiate-cnf": Story(play(cnf, _ASK_CNF, retry("apply_objects")), CNF_ANSWERS, _RELEASE_LEFT),
     "instantiate-cnf-rolled-back": Story(
@@ -96,6 +104,24 @@ CONTAINER_STORIES: Final[Mapping[str, Story]] = {
             succeed("apply_objects", "hold_links"),
             ends="ROLLED_BACK",
         ),
+        CNF_ANSWERS,
+    ),
+    "instantiate-cnf-with-volume": Story(
+        play(volume, _bring_up_with_volume, retry("hold_volumes", "apply_objects")), CNF_ANSWERS
+    ),
+    "instantiate-cnf-with-volume-rolled-back": Story(
+        play(
+            volume,
+            _bring_up_with_volume,
+            succeed("hold_volumes"),
+            fail("apply_objects", "rollback"),
+            succeed("apply_objects", "hold_volumes"),
+            ends="ROLLED_BACK",
+        ),
+        CNF_ANSWERS,
+    ),
+    "terminate-cnf-with-volume": Story(
+        play(live_cnf_with_volume, ask("terminate", GRACEFUL), retry("delete_objects", "release_volumes")),
         CNF_ANSWERS,
     ),
     "terminate-cnf-on-links": Story(

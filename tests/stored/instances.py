@@ -17,6 +17,7 @@ from answers import (
     VIM,
 )
 from clusters.storage_clusters import storage_cluster, storage_parameters
+from kubevnfm_clients.multicloud.volumes import PersistentVolume
 from kubevnfm_cluster.parameters import CLUSTER
 from kubevnfm_csar.pack import pack
 from kubevnfm_events.objects import AttachedLink
@@ -321,4 +322,36 @@ async def live_cnf_with_node_ports(script: Script) -> str:
     """Return a CNF behind a load balancer that is INSTANTIATED."""
     instance_id = await cnf_with_node_ports(script)
     await script.do(instance_id, "instantiate", balanced_body())
+    return instance_id
+
+
+async def volume(script: Script) -> str:
+    """Have a region with a persistent volume, and a package with an order; return no instance: there is none yet."""
+    script.world.vims.add("vim-k", "kubernetes")
+    script.world.regions.add("op/edge", "vim-k")
+    script.world.volumes.by_id["volume-1"] = PersistentVolume(
+        id="volume-1", cloud_region_id="op/edge", vim_id="vim-k", name="data", phase="Reserved", size="1Gi",
+        access_modes=("ReadWriteOnce",), volume_mode="Filesystem", reclaim="Retain", created_at="t", updated_at="t",
+    )  # fmt: skip
+    folder = "Files/kubernetes"
+    order = {f"{folder}/artifact-order.yaml": "artifacts: [{file: configmap.yaml, priority: 1}]"}
+    onboarded = await script.world.upload(variant(script.world.folder, files=order))
+    assert onboarded["onboardingState"] == "ONBOARDED", onboarded
+    script.package_id = onboarded["id"]
+    return ""
+
+
+def body_with_volume(script: Script) -> dict[str, Any]:
+    """Return the multi-cloud request of a VNF that uses the volume."""
+    volumes = [{"persistent_volume_id": "volume-1", "claim_name": "data"}]
+    return {"cloud_region_id": "op/edge", "csar_id": script.package_id, "namespace": "default", "volumes": volumes}
+
+
+async def live_cnf_with_volume(script: Script) -> str:
+    """Return a CNF with a persistent volume that is INSTANTIATED."""
+    await volume(script)
+    script.world.twins.waiting.clear()
+    await script.bring_up(body_with_volume(script))
+    instance_id = script.instance_id
+    await script.settled(script.operation_id)
     return instance_id

@@ -30,7 +30,7 @@ class Script:
         assert isinstance(world.store, RecordingStore)
         self._store = world.store
         self.record = Record(clock, {nfvo.url: NFVO} if nfvo is not None else {})
-        self.operation_id = self.instance_id = ""
+        self.operation_id = self.instance_id = self.package_id = ""
 
     def answers_with(self, answers: Answers, remains: dict[str, object] | None = None) -> None:
         """Set what the services answer from now on."""
@@ -43,9 +43,13 @@ class Script:
         """Carry an operation out; return its id."""
         self.world.twins.waiting.clear()
         operation_id = await self._request(instance_id, task, body, version)
+        await self.settled(operation_id)
+        return operation_id
+
+    async def settled(self, operation_id: str) -> None:
+        """Wait until an operation is COMPLETED, and everything is stored."""
         await self.reaches("COMPLETED", operation_id)
         await self._settles()
-        return operation_id
 
     async def begin_record(self, instance_id: str) -> None:
         """From now on services wait, and what is stored is recorded."""
@@ -67,6 +71,13 @@ class Script:
         self.clock.advance()
         self.operation_id = await self._request(self.instance_id, task, body, version)
         return self.operation_id
+
+    async def bring_up(self, body: object) -> None:
+        """Ask for a VNF by multi-cloud, which makes the instance with the operation that the story is about."""
+        self.clock.advance()
+        headers = {"Prefer": "respond-async"}
+        made = (await self.world.call("POST", "/multicloud/v1/vnf_instances", body, headers=headers)).must(202).json
+        self.instance_id, self.operation_id = made["vnf_id"], made["operation"].rpartition("/")[2]
 
     async def modify(self, body: object) -> str:
         """Ask for a change of the instance's information."""

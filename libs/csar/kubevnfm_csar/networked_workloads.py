@@ -76,7 +76,7 @@ def network_faults(workload: NetworkedWorkload, vdus: Sequence[VduTarget]) -> It
         if network.interface in taken:
             yield f"{place}/interface", f"another name expected: {workload} has the interface {network.interface}"
         taken.add(network.interface)
-        if network.ip_address is not None and _bears_several(workload.body, replicas):
+        if network.ip_address is not None and bears_several(workload.body, replicas):
             yield f"{place}/ip_address", f"not expected: {workload} can have more than one pod, and each needs another"
         if workload.is_machine:
             yield from _machine_faults(network, place, str(workload))
@@ -158,7 +158,7 @@ def workload_positions(bodies: Sequence[object], target: VduTarget) -> Sequence[
     return [index for index, name in fitting if name.rpartition("-")[0] == target.name]
 
 
-def _bears_several(body: Mapping[str, Any], replicas: int | None) -> bool:
+def bears_several(body: Mapping[str, Any], replicas: int | None) -> bool:
     """Return whether there can be two pods of a workload at a time; a placeholder in the place of a number is not known yet."""
     kind = body.get("kind")
     if kind == "DaemonSet":

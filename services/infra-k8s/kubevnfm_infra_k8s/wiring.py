@@ -26,7 +26,9 @@ from kubevnfm_events.objects import (
     DeleteObjects,
     HealObjects,
     HoldLinks,
+    HoldVolumes,
     ReleaseLinks,
+    ReleaseVolumes,
     RepairObjects,
     ReplaceObjects,
     ScaleObjects,
@@ -60,6 +62,7 @@ from kubevnfm_infra_k8s.domain.reconciling.work import ReconcilingWork
 from kubevnfm_infra_k8s.domain.volumes.owner import PersistentVolumes
 from kubevnfm_infra_k8s.domain.volumes.passes import VolumePasses
 from kubevnfm_infra_k8s.domain.volumes.record import Volume
+from kubevnfm_infra_k8s.domain.volumes.uses import InstanceVolumes
 from kubevnfm_infra_k8s.domain.watching.object_watches import ObjectWatches
 from kubevnfm_infra_k8s.domain.workload_clusters.cluster_watches import ClusterWatches
 from kubevnfm_infra_k8s.handlers.comparison import ComparisonHandler
@@ -133,6 +136,7 @@ async def infra_k8s(
             policy=PolicyGate(policies_of(settings.cnf_policy), releases),
             expressions=CelExpressions(),
             links=InstanceLinks(links),
+            volumes=InstanceVolumes(volumes),
             clock=clock,
             wait_s=settings.wait_s,
             settle_s=settings.settle_s,
@@ -172,7 +176,7 @@ async def infra_k8s(
 
 
 def _handle_objects(worker: CommandWorker, handlers: ObjectHandlers) -> None:
-    """Register the handlers of the commands about objects and links."""
+    """Register the handlers of the commands about objects, links and volumes."""
     worker.handle(ApplyObjects, handlers.apply_objects)
     worker.handle(UpdateObjects, handlers.update_objects)
     worker.handle(DeleteObjects, handlers.delete_objects)
@@ -184,6 +188,8 @@ def _handle_objects(worker: CommandWorker, handlers: ObjectHandlers) -> None:
     worker.handle(RepairObjects, handlers.repair_objects)
     worker.handle(HoldLinks, handlers.hold_links)
     worker.handle(ReleaseLinks, handlers.release_links)
+    worker.handle(HoldVolumes, handlers.hold_volumes)
+    worker.handle(ReleaseVolumes, handlers.release_volumes)
 
 
 @asynccontextmanager

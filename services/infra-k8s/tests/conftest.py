@@ -55,6 +55,7 @@ from servers.vnf_networks import networks
 from worlds.given_identities import GivenIdentities
 from worlds.given_vims import GivenVims
 from worlds.link_world import NoLinks, OneVim
+from worlds.volume_ground import NoVolumes
 
 
 @pytest.fixture
@@ -387,6 +388,7 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
             deletions=documents.StoredDeletions(store, clock),
             policy=PolicyGate(policies_of("warn"), releases),
             links=NoLinks(),
+            volumes=NoVolumes(),
             clock=clock,
             wait_s=5.0,
             settle_s=0.1,

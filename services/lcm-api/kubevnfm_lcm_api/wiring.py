@@ -167,6 +167,7 @@ async def _connected(
                 packages=catalogue,
                 vims=vims,
                 links=multicloud.links,
+                volumes=multicloud.volumes,
                 suspended_regions=multicloud.regions,
                 node_logs=node_logs,
                 operation_events=stream_operation,

@@ -73,3 +73,32 @@ async def comes_up_is_scaled_and_goes(user: User, region: str, folder: Path) -> 
     (await user.call("DELETE", one, headers={"Prefer": "wait=120"})).must(204)
     (await user.call("GET", one)).must(404)
     assert (await user.call("GET", f"{read}&{deployment}")).must(200).json == []
+
+
+async def hands_over_a_volume(user: User, region: str, folder: Path, volume: str) -> None:
+    """Check that a volume is used by one VNF, and with its data by the next one; ``volume``: its path."""
+    pod = 'containers: [{name: web, image: "nginx:${tag}", '
+    mounted = f"volumes: [{{name: v, persistentVolumeClaim: {{claimName: data}}}}], {pod}volumeMounts: [{{name: v, mountPath: /v}}], "
+    files = {**_FILES, f"{_FOLDER}/deployment.yaml": _DEPLOYMENT.replace(pod, mounted)}
+    package = await user.upload(variant(folder, vnfd_id=str(uuid4()), files=files))
+    volume_id = volume.rpartition("/")[2]
+    asked = {
+        "cloud_region_id": region,
+        "csar_id": package["id"],
+        "values": {"port": 8080},
+        "volumes": [{"persistent_volume_id": volume_id, "claim_name": "data"}],
+    }
+    patient = {"Prefer": "wait=120"}
+    pvs = set()
+    for namespace in ("first", "second"):
+        made = (await user.call("POST", VNFS, {**asked, "namespace": namespace}, headers=patient)).must(201).json
+        assert made["status"] == "READY", made
+        shown = (await user.call("GET", volume)).must(200).json
+        assert (shown["phase"], shown["in_use_by"]) == ("Bound", [f"vnf:{made['vnf_id']}"])
+        assert shown["claim"] == {"namespace": namespace, "name": "data"}
+        pvs.add(shown["pv"])
+        assert (await user.call("POST", VNFS, {**asked, "namespace": "third"})).must(409).json["errors"]
+        assert (await user.call("DELETE", volume)).must(409).json["type"] == "in-use"
+        (await user.call("DELETE", f"{VNFS}/{made['vnf_id']}", headers=patient)).must(204)
+        assert (await user.call("GET", volume)).must(200).json["phase"] == "Reserved"
+    assert len(pvs) == 1

@@ -22,6 +22,7 @@ from kubevnfm_events.lcm import OrphansMarked, RemainsRemoved
 from kubevnfm_events.mgmt import InstanceForgotten, PhaseDone, ScriptDone
 from kubevnfm_events.objects import (
     AttachedLink,
+    ClaimedVolume,
     LinksHeld,
     LinksReleased,
     NetworkAttachment,
@@ -35,6 +36,8 @@ from kubevnfm_events.objects import (
     ObjectsScaled,
     ObjectsUpdated,
     PodFacts,
+    VolumesHeld,
+    VolumesReleased,
 )
 from kubevnfm_events.stacks import (
     PortFacts,
@@ -148,6 +151,7 @@ def an_instantiate_draft(**known: Any) -> InstantiateVmDraft:
     return InstantiateVmDraft(**{**facts, **known})
 
 
+VOLUME = ClaimedVolume(persistent_volume_id="volume-1", claim_name="data", access_modes=("ReadWriteOnce",))
 NETWORK = NetworkAttachment(
     vdu_id="web",
     virtual_link_id="link-1",
@@ -392,6 +396,8 @@ ANSWERS: dict[str, Event] = {
     ),
     "infra.k8s.hold_links": LinksHeld(link_ids=("link-1",)),
     "infra.k8s.release_links": LinksReleased(link_ids=("link-1",)),
+    "infra.k8s.hold_volumes": VolumesHeld(volume_ids=("volume-1",)),
+    "infra.k8s.release_volumes": VolumesReleased(),
     "infra.k8s.update_objects": ObjectsUpdated(
         namespace="default",
         pods=(PodFacts(vdu_id="web", name="web-2", namespace="default", uid="u2", owner_kind="Deployment"),),

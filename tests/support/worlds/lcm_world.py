@@ -376,6 +376,7 @@ class TwinVolumes:
 
     def __init__(self) -> None:
         self.by_vim: dict[str, PersistentVolume] = {}
+        self.by_id: dict[str, PersistentVolume] = {}
 
     async def create(self, wanted: VolumeRequest, *, wait_s: float) -> CreatedVolume:
         raise NotFound("no cloud region")
@@ -385,7 +386,9 @@ class TwinVolumes:
         return Page(() if found is None else (found,))
 
     async def get(self, volume_id: str) -> PersistentVolume:
-        raise NotFound(f"persistent volume {volume_id} does not exist")
+        if volume_id not in self.by_id:
+            raise NotFound(f"persistent volume {volume_id} does not exist")
+        return self.by_id[volume_id]
 
     async def change(self, volume_id: str, patch: VolumePatch, *, if_revision: int, wait_s: float) -> PersistentVolume:
         return await self.get(volume_id)
@@ -420,6 +423,7 @@ class World:
     session: aiohttp.ClientSession
     folder: Path
     links: TwinLinks
+    volumes: TwinVolumes
     changes: list[OperationChanged] = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -608,7 +612,7 @@ async def lcm_world(
 
     ``limits`` are those of its listener; ``clock`` defaults to the system clock; ``changes`` are settings.
     """
-    vims, regions, links, starting = TwinVims(), TwinRegions(), TwinLinks(), ExitStack()
+    vims, regions, links, volumes, starting = TwinVims(), TwinRegions(), TwinLinks(), TwinVolumes(), ExitStack()
     async with storage.kind.open(folder / "store.db") as store, InProcessBus(storage.ring, drain_s=1.0) as bus:
         twins = ServiceTwins(bus)
         with starting:
@@ -622,13 +626,13 @@ async def lcm_world(
                     Backends(bus, store, storage.ring, clock or SystemClock()),
                     vims=vims,
                     node_logs=TwinLogs(),
-                    multicloud=MultiCloudServices(regions, links, TwinVolumes(), NoInventory()),
+                    multicloud=MultiCloudServices(regions, links, volumes, NoInventory()),
                     limits=limits,
                 ) as running,
                 aiohttp.ClientSession() as session,
             ):
                 url = f"http://127.0.0.1:{running.port}"
-                world = World(url, bus, store, twins, vims, regions, session, folder, links)
+                world = World(url, bus, store, twins, vims, regions, session, folder, links, volumes)
                 await bus.consume_events("tests.changes", ["lcm.operation.changed"], world.keep)
                 starting.close()
                 yield world

@@ -14,6 +14,7 @@ from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_clients.multicloud.volumes import PersistentVolume, VolumeClaim, VolumeRequest, VolumeUse
 from kubevnfm_events import VimConnection
+from kubevnfm_events.objects import ClaimedVolume
 from kubevnfm_events.volumes import PersistentVolumeChanged
 from kubevnfm_infra_k8s.adapters import stored_volumes, turns
 from kubevnfm_infra_k8s.domain.objects import CLAIMS, PODS, Body, ObjectKey, Resource, field_at, uid_of
@@ -70,6 +71,24 @@ class OneRegion:
         if cloud_region_id != "op/edge":
             raise NotFound(f"cloud region {cloud_region_id} does not exist")
         return Region("vim", links_namespace=self.links_namespace, protected_namespaces={"protected"})
+
+
+class NoVolumes:
+    """`domain.ports.VolumeUses` of instances that use no persistent volumes."""
+
+    async def hold(self, vnf_instance_id: str, volumes: Sequence[ClaimedVolume], namespace: str) -> None:
+        assert not volumes
+
+    async def waited_for(
+        self, vnf_instance_id: str, volumes: Sequence[ClaimedVolume], namespace: str, *, within_s: float
+    ) -> str:
+        raise AssertionError("no instance of this test uses volumes")
+
+    async def unbound(self, vnf_instance_id: str) -> Sequence[ObjectKey]:
+        raise AssertionError("no instance of this test uses volumes")
+
+    async def leave(self, vnf_instance_id: str, *, within_s: float) -> Mapping[str, str]:
+        return {}
 
 
 @dataclass

@@ -33,6 +33,8 @@ VolumeLabels = Annotated[Labels, Field(max_length=64)]
 Size = Annotated[str, Field(min_length=1, max_length=32)]
 """A quantity of Kubernetes: ``10Gi``."""
 Text = Annotated[str, Field(min_length=1, max_length=1024)]
+MOST_VOLUMES: Final = 64
+"""The most volumes that one VNF uses."""
 
 
 class NfsSource(MultiCloudRequest):
@@ -108,6 +110,13 @@ class VolumePatch(MultiCloudRequest):
     """They replace those that the volume has."""
 
 
+class VolumeMountRequest(MultiCloudRequest):
+    """A volume that a VNF uses, and the claim by which its workloads mount it."""
+
+    persistent_volume_id: str = Field(min_length=1, max_length=255)
+    claim_name: ObjectName
+
+
 class VolumeUse(MultiCloudRequest):
     """Where a VNF needs a volume."""
 
@@ -148,6 +157,10 @@ class PersistentVolume(MultiCloudType):
     """That of its region."""
     is_decided: bool = False
     """Whether waiting would not change the phase; not shown."""
+    vim_id: str = ""
+    """Its region; not shown."""
+    refusal: ErrorText = ""
+    """Why no other VNF can use it now; not shown."""
     created_at: str
     updated_at: str
     revision: int = 0

@@ -21,6 +21,7 @@ INDEXES: Final[Mapping[str, Sequence[Index]]] = {
         Index(["vim_id", "name"], unique=True),
         Index(["cloud_region_id", "id"]),
         Index(["settled"]),
+        Index(["uses/reference"]),
         Index(["id"]),
     ]
 }
@@ -47,6 +48,10 @@ class StoredVolumes:
     async def named(self, vim_id: str, name: str) -> Volume | None:
         found = await self._store.find(VOLUMES, Query(by(vim_id=vim_id, name=name), limit=1))
         return Volume.from_stored(found[0]) if found else None
+
+    async def used_by(self, reference: str) -> Sequence[Volume]:
+        used = Compare("uses/reference", Op.EQ, [reference])
+        return [Volume.from_stored(each) for each in await self._store.find(VOLUMES, Query(used))]
 
     async def page(self, filters: Mapping[str, str], *, limit: int, after: str | None) -> Sequence[Volume]:
         unknown = next((name for name in filters if name not in _FILTERS), None)

@@ -112,6 +112,10 @@ class LinkNotReady(VnfmError, code="link-not-ready", title="Virtual link not rea
     """A virtual link of the instance has failed, or did not become ready in time."""
 
 
+class VolumeNotReady(VnfmError, code="volume-not-ready", title="Persistent volume not ready", status=409):
+    """A persistent volume of the instance has failed, or its claim did not become bound, or was not removed, in time."""
+
+
 class HelmMissing(VnfmError, code="helm-missing", title="Helm chart not rendered"):
     """The VNF is a Helm chart, and this installation has no helm program."""
 

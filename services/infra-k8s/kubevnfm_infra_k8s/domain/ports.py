@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from kubevnfm_csar.artifact_order import ArtifactOrder
 from kubevnfm_csar.waits import WantedResult
 from kubevnfm_events import Event, PackageRef, VimConnection
-from kubevnfm_events.objects import HelmChart, ObjectsDeleted, ObjectsOrder
+from kubevnfm_events.objects import ClaimedVolume, HelmChart, ObjectsDeleted, ObjectsOrder
 from kubevnfm_worker.outcome import StepContext
 
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
@@ -345,4 +345,29 @@ class LinkUses(Protocol):
 
     async def waited_for(self, vnf_instance_id: str, uses: Mapping[str, LinkUse], *, within_s: float) -> str:
         """Return which of the links is not ready yet, after a wait for it; "" if all are. Raises LinkNotReady."""
+        ...
+
+
+class VolumeUses(Protocol):
+    """The persistent volumes that instances use. Each call may be repeated."""
+
+    async def hold(self, vnf_instance_id: str, volumes: Sequence[ClaimedVolume], namespace: str) -> None:
+        """Make the instance a user of these volumes. Raises NotFound, BeingRemoved, InUse, Conflict, Unprocessable."""
+        ...
+
+    async def waited_for(
+        self, vnf_instance_id: str, volumes: Sequence[ClaimedVolume], namespace: str, *, within_s: float
+    ) -> str:
+        """Return what is awaited until the claims are bound, or wait for their first pod, after a wait; "" if nothing is.
+
+        A volume that the instance does not use is taken again. Raises VolumeNotReady, and as `hold`.
+        """
+        ...
+
+    async def unbound(self, vnf_instance_id: str) -> Sequence[ObjectKey]:
+        """Return the claims of the instance of which it is not known yet that they are bound."""
+        ...
+
+    async def leave(self, vnf_instance_id: str, *, within_s: float) -> Mapping[str, str]:
+        """Have the claims of the instance removed; return those volumes, by id, whose claims still exist after a wait, and why."""
         ...

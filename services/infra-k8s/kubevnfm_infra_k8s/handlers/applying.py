@@ -50,8 +50,10 @@ class ApplyHandlers(Handling):
                 raise ObjectsNotReady(f"Cluster {workload.namespace}/{workload.name}: {named}")
             await progress.on(f"Cluster {workload.name}", named, done=0, total=len(planned.objects))
             return NotYet(ENDING_S)
-        applying = step.applying(wait, progress, adopt=command.adopt, rehearses=bool(planned.attachments))
-        if not await step.on_its_links(planned, wait, progress, applying):
+        applying = step.applying(
+            wait, progress, adopt=command.adopt, rehearses=bool(planned.attachments or command.volumes)
+        )
+        if not await step.has_what_it_holds(command, planned, wait, progress, applying):
             return NotYet(AGAIN_S)
         if not step.is_applied:
             if command.openstack_vim_id is not None:
@@ -62,7 +64,7 @@ class ApplyHandlers(Handling):
         progress = step.progress("ready")
         async with step.showing_remains():
             is_ready = await step.until_ready(wait, planned, progress, cluster_apart=command.cluster_apart)
-        if not is_ready:
+        if not is_ready or not await step.keeps_its_volumes(command, wait):
             return NotYet(AGAIN_S)
         await progress.finished("all objects are ready", total=len(step.release.entries))
         return Done(await step.facts())
@@ -78,7 +80,7 @@ class ApplyHandlers(Handling):
         wait, progress = await step.wait(command.wait_timeout_s or longest_s), step.progress("apply")
         async with step.showing_remains():
             applying = step.applying(wait, progress, rehearses=True)
-            if not await step.on_its_links(planned, wait, progress, applying):
+            if not await step.has_what_it_holds(command, planned, wait, progress, applying):
                 return NotYet(AGAIN_S)
             if not step.is_applied:
                 await _check_contracts(step, planned)
@@ -86,7 +88,9 @@ class ApplyHandlers(Handling):
             # Until the new objects are ready, the old ones serve.
             wanted = {each.key for each in planned.objects}
             before = autoscalers_in(step.release)
-            if not await step.until_ready(wait, planned, progress) or not await step.prune(step.pruning(wait), wanted):
+            if not await step.until_ready(wait, planned, progress) or not await step.keeps_its_volumes(command, wait):
+                return NotYet(AGAIN_S)
+            if not await step.prune(step.pruning(wait), wanted):
                 return NotYet(AGAIN_S)
             # An autoscaler owns the numbers until it is gone; what is planned then has ours.
             if autoscalers_in(step.release) != before:

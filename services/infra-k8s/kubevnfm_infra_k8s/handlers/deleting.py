@@ -145,6 +145,7 @@ class DeletionHandlers(Handling):
                 links=self.links,
                 releases=self.releases,
                 shared=self.shared,
+                volumes=self.volumes,
                 progress=progress,
                 clock=self.clock,
                 deadline=deadline_of(context.deadline, began, gone_s + (command.grace_period_s or 0.0)),

@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Final, Protocol, TypeVar
 
 from kubevnfm_clients.ports import CloudIdentities, VimDirectory
+from kubevnfm_csar.claimed_volumes import check_claims
 from kubevnfm_events import VimConnection
 from kubevnfm_events.objects import ChartOrder, NetworkAttachment, ObjectsApplied, ObjectsOrder
 from kubevnfm_kit.clock import Clock
@@ -21,9 +22,9 @@ from kubevnfm_worker.outcome import NotYet, Outcome, StepContext, nothing_made
 from kubevnfm_infra_k8s.domain.capi.contract import GROUPS as CAPI_GROUPS
 from kubevnfm_infra_k8s.domain.changing.applying import ApplyRun, awaited
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
-from kubevnfm_infra_k8s.domain.errors import AccessRefused, LinkNotReady, StillWaiting, WithRemains
+from kubevnfm_infra_k8s.domain.errors import AccessRefused, LinkNotReady, StillWaiting, VolumeNotReady, WithRemains
 from kubevnfm_infra_k8s.domain.links.attaching import address_of
-from kubevnfm_infra_k8s.domain.objects import ObjectKey
+from kubevnfm_infra_k8s.domain.objects import CLAIMS, ObjectKey, field_at
 from kubevnfm_infra_k8s.domain.planning.plan import Plan, plan, with_namespace
 from kubevnfm_infra_k8s.domain.planning.profiles import with_profiles
 from kubevnfm_infra_k8s.domain.ports import (
@@ -37,6 +38,7 @@ from kubevnfm_infra_k8s.domain.ports import (
     SharedObjects,
     Sources,
     StartTimes,
+    VolumeUses,
 )
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.claims import save_claims
@@ -81,6 +83,7 @@ class Handling:
     policy: PolicyGate
     expressions: Expressions
     links: LinkUses
+    volumes: VolumeUses
     clock: Clock
     wait_s: float = 20.0
     settle_s: float = 5.0
@@ -195,6 +198,7 @@ class Step:
         if manifests is None:
             manifests = await self.manifests(order)
         with nothing_made():
+            check_claims([each.body for each in manifests], order)
             manifests = with_profiles(order, manifests)
         planned = await plan(
             order,
@@ -246,15 +250,54 @@ class Step:
             )
             raise
 
-    async def on_its_links(self, planned: Plan, wait: ReadinessWait, progress: Progress, run: ApplyRun) -> bool:
-        """Return whether the virtual links of the objects are ready, after a wait for them; False: call again.
+    async def has_what_it_holds(
+        self, order: ObjectsOrder, planned: Plan, wait: ReadinessWait, progress: Progress, run: ApplyRun
+    ) -> bool:
+        """Return whether the virtual links and volumes of the objects are ready, after a wait for them; False: call again.
 
-        The namespaces of their workloads are applied first, since links have objects there. Raises LinkNotReady.
+        The namespaces of their workloads are applied first, since links and claims are there. Raises LinkNotReady, VolumeNotReady.
         """
         has_begun = self.is_applied or self.release.stages.attempt == self.attempt
-        if not planned.attachments or has_begun:
+        if has_begun or not (planned.attachments or order.volumes):
             return True
+        await self._apply_namespaces(order, planned, run)
+        mine, links, within_s = self.release.vnf_instance_id, link_uses(planned.attachments), self.handling.wait_s
+        waits = await self.handling.links.waited_for(mine, links, within_s=within_s) if links else ""
+        if waits:
+            if wait.left_s() <= 0:
+                raise LinkNotReady(waits)
+            await progress.on("virtual links", f"waits for {waits}", done=0, total=len(links))
+            return False
+        if order.volumes:
+            waits = await self.handling.volumes.waited_for(mine, order.volumes, planned.namespace, within_s=within_s)
+        if waits:
+            if wait.left_s() <= 0:
+                raise VolumeNotReady(waits)
+            await progress.on("persistent volumes", f"waits for {waits}", done=0, total=len(order.volumes))
+            return False
+        return True
+
+    async def keeps_its_volumes(self, order: ObjectsOrder, wait: ReadinessWait) -> bool:
+        """Return whether each claim that its first pod has got a volume for is known as bound, so that the data are kept.
+
+        False: call again. Raises VolumeNotReady at the end of the wait.
+        """
+        if not order.volumes:
+            return True
+        for key in await self.handling.volumes.unbound(self.release.vnf_instance_id):
+            claim = await self.cluster.get(CLAIMS, key)
+            if field_at(claim, "status", "phase") == "Bound":
+                if wait.left_s() <= 0:
+                    raise VolumeNotReady(f"claim {key.namespace}/{key.name} is bound, and its volume is not kept yet")
+                await self.handling.volumes.hold(self.release.vnf_instance_id, order.volumes, key.namespace)
+                return False
+        return True
+
+    async def _apply_namespaces(self, order: ObjectsOrder, planned: Plan, run: ApplyRun) -> None:
+        """Have the namespaces in which links and claims of the instance are."""
         places = {key.namespace for key in planned.attachments}
+        if order.volumes:
+            places.add(planned.namespace)
         known = {entry.key for entry in self.release.entries if entry.uid}
         namespaces = [
             each
@@ -265,15 +308,10 @@ class Step:
         if any(each.key not in known for each in namespaces):
             first = replace(planned, objects=namespaces, without_workload=())
             self.release = await run.apply(first, self.release, applied_by=self.release.applied_by)
-            # A link that has waited for its namespace begins again.
-            await self.handling.links.hold(mine, uses)
-        waits = await self.handling.links.waited_for(mine, uses, within_s=self.handling.wait_s)
-        if not waits:
-            return True
-        if wait.left_s() <= 0:
-            raise LinkNotReady(waits)
-        await progress.on("virtual links", f"waits for {waits}", done=0, total=len(uses))
-        return False
+            # A link or claim that has waited for its namespace begins again.
+            if uses:
+                await self.handling.links.hold(mine, uses)
+            await self.handling.volumes.hold(mine, order.volumes, planned.namespace)
 
     async def begin(self) -> None:
         """Store that this attempt changes objects from now on, for a call that fails later. Raises RevisionConflict."""

@@ -10,10 +10,17 @@ from kubevnfm_infra_k8s.handlers.cluster_updates import ClusterUpdateHandlers
 from kubevnfm_infra_k8s.handlers.deleting import DeletionHandlers
 from kubevnfm_infra_k8s.handlers.links import LinkHandlers
 from kubevnfm_infra_k8s.handlers.management import ManagementHandlers
+from kubevnfm_infra_k8s.handlers.volumes import VolumeHandlers
 
 
 @dataclass(frozen=True)
 class ObjectHandlers(
-    ApplyHandlers, ChangeHandlers, DeletionHandlers, LinkHandlers, ClusterUpdateHandlers, ManagementHandlers
+    ApplyHandlers,
+    ChangeHandlers,
+    DeletionHandlers,
+    LinkHandlers,
+    VolumeHandlers,
+    ClusterUpdateHandlers,
+    ManagementHandlers,
 ):
     """Handles each command that needs no watches of workload clusters."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubevnfm_clients.multicloud.links import VirtualLinks
+from kubevnfm_clients.multicloud.volumes import PersistentVolumes
 from kubevnfm_clients.ports import Vims
 from kubevnfm_kit.clock import Clock
 
@@ -33,14 +34,17 @@ class KindServices:
     packages: PackageCatalogue
     vims: Vims
     links: VirtualLinks
+    volumes: PersistentVolumes
     clock: Clock
     is_granted_outside: bool
     """Whether an NFVO grants the operations."""
 
 
 KINDS: Final[list[Callable[[KindServices], VnfKind]]] = [
-    lambda given: Workloads(packages=given.packages, vims=given.vims, links=given.links, clock=given.clock),
-    lambda given: Containers(packages=given.packages, vims=given.vims, links=given.links),
+    lambda given: Workloads(
+        packages=given.packages, vims=given.vims, links=given.links, volumes=given.volumes, clock=given.clock
+    ),
+    lambda given: Containers(packages=given.packages, vims=given.vims, links=given.links, volumes=given.volumes),
     lambda given: Machines(packages=given.packages, vims=given.vims, is_granted_outside=given.is_granted_outside),
 ]
 """The first one that says that a request or an instance is its own has it."""

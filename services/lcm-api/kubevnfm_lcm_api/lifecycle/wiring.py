@@ -10,6 +10,7 @@ from typing import Final
 from aiohttp import web
 from kubevnfm_bus.port import Delivery, MessageBus, Verdict
 from kubevnfm_clients.multicloud.links import VirtualLinks
+from kubevnfm_clients.multicloud.volumes import PersistentVolumes
 from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_events import queues
 from kubevnfm_events.lcm import AdvanceOperation, MarkOrphans, RemoveRemains
@@ -116,6 +117,7 @@ async def lifecycle_parts(
     packages: PackageCatalogue,
     vims: Vims,
     links: VirtualLinks,
+    volumes: PersistentVolumes,
     suspended_regions: SuspendedRegions,
     node_logs: NodeLogs,
     operation_events: OperationEvents,
@@ -135,7 +137,7 @@ async def lifecycle_parts(
     acceptance = Acceptance(
         engine=engine, ring=ring, clock=clock, has_vnf_networks=has_vnf_networks, suspensions=suspensions
     )
-    kinds = kinds_on(KindServices(packages, vims, links, clock, is_granted_outside=grants is not None))
+    kinds = kinds_on(KindServices(packages, vims, links, volumes, clock, is_granted_outside=grants is not None))
     services = LifecycleServices(
         engine=engine,
         instances=instances,

@@ -39,6 +39,7 @@ from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
 _PARAMETERS: Final = "additionalParams/"
 _NAMES: Final = ("vnf_instance_name", "vnf_instance_description")
 _NETWORKS: Final = "networks["
+_VOLUMES: Final = "volumes["
 _VIM_KEY: Final = "region"
 _PROFILES: Final = "compute_profiles"
 
@@ -70,7 +71,7 @@ async def accept(
     }
     names = {"vnf_instance_name": wanted.vnf_instance_name, "vnf_instance_description": wanted.vnf_instance_description}
     made = CreateVnfRequest(vnfd_id=package.vnfd_id, **names)
-    asked = Asked(parse(InstantiateVnfRequest, original), original, "v2", wanted.networks)
+    asked = Asked(parse(InstantiateVnfRequest, original), original, "v2", wanted.networks, wanted.volumes)
     accepting = bring_up.accept(
         on,
         made,
@@ -193,6 +194,6 @@ def _member(place: str) -> str:
     if place.startswith(_PARAMETERS):
         member = place.removeprefix(_PARAMETERS)
         return "order_artifact" if member.startswith(DEF_FILES) else member
-    if place.startswith(_NETWORKS):
+    if place.startswith((_NETWORKS, _VOLUMES)):
         return place
     return "cloud_region_id" if place.startswith("vimConnectionInfo") else "csar_id"

@@ -10,6 +10,7 @@ from kubevnfm_clients.multicloud.compute_profiles import MOST_PROFILES, ComputeP
 from kubevnfm_clients.multicloud.networks import MOST_NETWORKS, NetworkRequest
 from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_clients.multicloud.types import MultiCloudRequest, MultiCloudType, NamespaceName
+from kubevnfm_clients.multicloud.volumes import MOST_VOLUMES, VolumeMountRequest
 from kubevnfm_csar.manifest_values import VALUES, check_values, merged
 from kubevnfm_events.objects import LeftObject
 from kubevnfm_kit.errors import Unprocessable
@@ -46,6 +47,8 @@ class VnfInstanceRequest(MultiCloudRequest):
     """The path of the order artifact in the package; None: the one that the package has."""
     networks: Annotated[tuple[NetworkRequest, ...], Field(max_length=MOST_NETWORKS)] = ()
     """The interfaces of workloads on virtual links, in their order."""
+    volumes: Annotated[tuple[VolumeMountRequest, ...], Field(max_length=MOST_VOLUMES)] = ()
+    """The persistent volumes that workloads mount by the names of their claims; they outlive the VNF."""
     compute_profiles: Profiles = ()
     """Resources and placement of workloads."""
 

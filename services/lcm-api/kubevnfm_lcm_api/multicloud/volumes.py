@@ -91,7 +91,7 @@ def _tag(volume: PersistentVolume) -> str:
 
 
 def _shown(volume: PersistentVolume) -> JsonObject:
-    return volume.model_dump(mode="json", exclude={"revision", "is_decided"}, exclude_none=True)
+    return volume.model_dump(mode="json", exclude={"revision", "is_decided", "vim_id", "refusal"}, exclude_none=True)
 
 
 def routes() -> Iterator[Route]:

@@ -485,7 +485,7 @@ _BAD: list[tuple[Mapping[str, Any], list[str]]] = [
     *(
         ({name: []}, [f"/{name}"])
         for name in (
-            "volumes", "regions", "artifacts", "clone_of", "outputs",
+            "regions", "artifacts", "clone_of", "outputs",
             "network_parameters", "colour",
         )
     ),

@@ -107,6 +107,8 @@ class DeletionRun:
         priorities = {key: entry.priority for key, entry in entries.items()}
         for stage in bring_down_stages(priorities, webhooks_first=is_of_management(entries)):
             mine = [entries[key] for key in stage]
+            if any(_is_namespace(key) for key in stage) and not await self.are_volumes_left(release, look_until):
+                return None
             if implied := [entry.key.name for entry in mine if entry.is_implied]:
                 await self.empty(release, implied)
             for targets_of in (self._targets, self._claims):
@@ -123,6 +125,10 @@ class DeletionRun:
 
     async def empty(self, release: Release, namespaces: Sequence[str]) -> None:
         """Have what the instance has from others leave its namespaces, which are the next to go."""
+
+    async def are_volumes_left(self, release: Release, look_until: float) -> bool:
+        """Return whether no claim of a persistent volume goes with the instance's namespace; False after ``look_until``."""
+        return True
 
     async def with_claims(self, release: Release) -> Release:
         """Return the whole release with the claims of its StatefulSets, while their pods exist. Raises RevisionConflict."""
@@ -225,7 +231,7 @@ class DeletionRun:
 
     async def need_of_others(self, release: Release, key: ObjectKey, body: Body) -> str:
         """Return why a cluster-scoped object stays at the end of the instance; "" if nothing else needs it."""
-        if key.kind == "Namespace" and not key.is_custom:
+        if _is_namespace(key):
             if await self.releases.others_in(release.cluster, key.name, than=release.id):
                 return "other VNF instances have objects there"
             if found := await self._object_of_others(release, key.name):
@@ -448,3 +454,7 @@ def is_cluster_scoped(key: ObjectKey) -> bool:
 
 def _has_label(target: Target, release: Release) -> bool:
     return labels_of(target.body).get(INSTANCE_LABEL) == release.vnf_instance_id
+
+
+def _is_namespace(key: ObjectKey) -> bool:
+    return key.kind == "Namespace" and not key.is_custom

@@ -11,7 +11,7 @@ import structlog
 from kubevnfm_events.objects import LeftObject
 
 from kubevnfm_infra_k8s.domain.concurrency import each_of
-from kubevnfm_infra_k8s.domain.errors import Forbidden, WebhookUnavailable
+from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectsNotGone, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.object_facts import left_object
 from kubevnfm_infra_k8s.domain.objects import (
     CLAIMS,
@@ -24,7 +24,7 @@ from kubevnfm_infra_k8s.domain.objects import (
     field_at,
     uid_of,
 )
-from kubevnfm_infra_k8s.domain.ports import LinkUses
+from kubevnfm_infra_k8s.domain.ports import LinkUses, VolumeUses
 from kubevnfm_infra_k8s.domain.reading.existing import served_kinds
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.removing.deleting import DeletionRun, is_cluster_scoped
@@ -51,6 +51,7 @@ class TerminationRun(DeletionRun):
     """The deletion of all objects of one instance in one step."""
 
     links: LinkUses = field(kw_only=True)
+    volumes: VolumeUses = field(kw_only=True)
     _staying: dict[ObjectKey, LeftObject | None] = field(default_factory=dict, kw_only=True)
     """The objects that are not deleted; with what is reported if others need them."""
 
@@ -72,6 +73,20 @@ class TerminationRun(DeletionRun):
         Whatever is left of the call's time: what is there afterwards is not looked at again.
         """
         await self.links.leave(release.vnf_instance_id, namespaces, within_s=_LINKS_S)
+
+    async def are_volumes_left(self, release: Release, look_until: float) -> bool:
+        """Have the claims of persistent volumes removed before the namespace, after the pods: each volume is reserved with its data.
+
+        Raises ObjectsNotGone at the deadline.
+        """
+        within_s = max(0.0, look_until - asyncio.get_running_loop().time())
+        left = await self.volumes.leave(release.vnf_instance_id, within_s=within_s)
+        waits = "; ".join(left.values())
+        if left and self.clock.now() >= self.deadline:
+            raise ObjectsNotGone(f"not released: {waits}")
+        if left:
+            await self.progress.on("persistent volumes", f"waits for {waits}", done=0, total=len(left))
+        return not left
 
     async def is_to_go(self, release: Release, entry: Entry, resource: Resource, body: Body) -> bool:
         """As for any deletion; what stays is remembered."""

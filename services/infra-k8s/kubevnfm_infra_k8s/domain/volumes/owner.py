@@ -231,7 +231,7 @@ class PersistentVolumes:
         if there is not None and (there.is_leaving or there.wanted != wanted):
             raise Conflict(f"{reference} uses persistent volume {volume.name} by another claim, or is leaving it")
         others = [each for each in volume.uses if each.reference != reference]
-        if others and (not volume.is_shared or not volume.pv_uid):
+        if there is None and not volume.takes_another:
             raise InUse(f"persistent volume {volume.name} is in use", [each.reference for each in others])
         if any(each.claim == Use(reference="", **dict(wanted)).claim for each in others):
             raise Conflict(f"claim {wanted.namespace}/{wanted.claim_name} is that of another user of the volume")

@@ -19,6 +19,10 @@ class VolumeRecords(Protocol):
         """Return the volume of this name in a region."""
         ...
 
+    async def used_by(self, reference: str) -> Sequence[Volume]:
+        """Return the volumes that have a use by this reference."""
+        ...
+
     async def page(self, filters: Mapping[str, str], *, limit: int, after: str | None) -> Sequence[Volume]:
         """Return up to ``limit`` volumes in the order of their ids, those behind ``after``. Raises InvalidInput."""
         ...

@@ -15,7 +15,7 @@ from kubevnfm_clients.multicloud.volumes import (
     VolumeUse,
 )
 from kubevnfm_events.volumes import VolumePhase
-from kubevnfm_kit.error_text import ErrorText
+from kubevnfm_kit.error_text import ErrorText, bounded
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_store.query import Stored
@@ -155,6 +155,20 @@ class Volume(_Model):
         """The references of those that use the volume."""
         return [each.reference for each in self.uses]
 
+    @property
+    def takes_another(self) -> bool:
+        """Whether a VNF that does not use it yet can do so beside those that do."""
+        return not self.uses or (self.is_shared and bool(self.pv_uid))
+
+    @property
+    def refusal(self) -> str:
+        """Why a VNF that does not use it yet cannot do so now; "" if it can."""
+        if self.is_removed:
+            return "it is being removed"
+        if not self.takes_another:
+            return f"it is in use by {', '.join(self.holders)}"
+        return f"it is Failed: {self.phase_detail}" if self.phase == "Failed" else ""
+
     def use_of(self, reference: str) -> Use | None:
         """Return the use by this reference."""
         return next((each for each in self.uses if each.reference == reference), None)
@@ -210,7 +224,8 @@ class Volume(_Model):
         return PersistentVolume(
             id=self.id, cloud_region_id=self.cloud_region_id, name=self.name, pv=self.pv if self.pv_uid else None,
             claim=Claim(namespace=first.namespace, name=first.claim_name) if first else None,
-            phase=self.phase, phase_detail=self.phase_detail, is_decided=self.is_decided, in_use_by=tuple(self.holders), size=self.size,
+            phase=self.phase, phase_detail=self.phase_detail, is_decided=self.is_decided, vim_id=self.vim_id,
+            refusal=bounded(self.refusal), in_use_by=tuple(self.holders), size=self.size,
             access_modes=self.access_modes, volume_mode=self.volume_mode, storage_class=self.storage_class,
             source=self.source, reclaim=self.reclaim, labels=self.labels, created_at=self.created_at,
             updated_at=self.updated_at, revision=self.revision,

@@ -97,7 +97,9 @@ class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
             }
         )
         deployment = ReleaseDeployment(kind="release", vim_key=self.vim_key, release=self.release)
-        done = self._instantiated(instance, info, deployment).with_internals(phases=self.phases, networks=self.networks)
+        done = self._instantiated(instance, info, deployment).with_internals(
+            phases=self.phases, networks=self.networks, volumes=self.volumes
+        )
         return with_management(done, self.release, self.vim_id)
 
 
@@ -109,6 +111,8 @@ class TerminateCnfDraft(TerminateDraft):
     release: Release | None = None
     holds_links: bool = False
     """Whether it has networks on virtual links."""
+    holds_volumes: bool = False
+    """Whether it uses persistent volumes."""
     phases: dict[str, str] = Field(default_factory=dict)
     parameters: SecretParams = Field(default_factory=dict)
     left: tuple[LeftObject, ...] = ()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from kubevnfm_clients.multicloud.links import VirtualLinks
+from kubevnfm_clients.multicloud.volumes import PersistentVolumes
 from kubevnfm_clients.ports import Vims
 from kubevnfm_cluster.request import LOAD_BALANCER
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder
@@ -43,6 +44,7 @@ from kubevnfm_lcm_api.lifecycle.containers.requested_replacement import check_ca
 from kubevnfm_lcm_api.lifecycle.containers.scaling import scaled_cnf
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.containers.variables import check_filled_in
+from kubevnfm_lcm_api.lifecycle.containers.volumes import requested_volumes
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, TerminateDraft
@@ -77,8 +79,10 @@ class Containers(VnfKind):
 
     vim_type: ClassVar[str] = KUBERNETES
 
-    def __init__(self, *, packages: PackageCatalogue, vims: Vims, links: VirtualLinks) -> None:
-        self._links = links
+    def __init__(
+        self, *, packages: PackageCatalogue, vims: Vims, links: VirtualLinks, volumes: PersistentVolumes
+    ) -> None:
+        self._links, self._volumes = links, volumes
         self._packages, self._providers = packages, ProviderChecks(packages, vims)
 
     def sign(self, parameters: Mapping[str, Any]) -> str | None:
@@ -121,7 +125,8 @@ class Containers(VnfKind):
             link.model_dump(mode="json", by_alias=True, exclude_none=True)
             for link in asked.request.ext_managed_virtual_links
         )
-        draft = draft.model_copy(update={"networks": attached, "managed_links": managed})
+        volumes = await requested_volumes(self._volumes, asked.volumes, vim_id=draft.vim_id)
+        draft = draft.model_copy(update={"networks": attached, "managed_links": managed, "volumes": volumes})
         bodies = None
         if artifacts is not None:
             bodies = await check_artifacts(self._packages, artifacts, draft.order)
@@ -149,6 +154,7 @@ class Containers(VnfKind):
             force_remove_finalizers=is_forced,
             release=deployment.release,
             holds_links=bool(internals.networks),
+            holds_volumes=bool(internals.volumes),
             is_management=deployment.release is not None and deployment.release.is_management,
             phases=internals.phases,
             parameters={**internals.parameters, **request.additional_params} if internals.phases else {},
@@ -189,7 +195,7 @@ class Containers(VnfKind):
             tasks=self.tasks(vnfd, flavour),
         )
         if artifacts is not None:
-            await check_artifacts(self._packages, artifacts, draft.order)
+            await check_artifacts(self._packages, artifacts, draft.order, claims_at="vnfdId")
             if draft.wait_timeout_s is None:
                 draft = draft.model_copy(update={"wait_timeout_s": ordered_wait_s(artifacts)})
         draft, manifests = self._finished(vnf, draft, asked.request, files)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kubevnfm_csar.artifact_order import LARGEST, ORDER, ArtifactOrder, find_order, limit_s
+from kubevnfm_csar.claimed_volumes import check_claims
 from kubevnfm_csar.manifest_values import RESERVED, Hidden, check_values, merged
 from kubevnfm_csar.manifest_values import VALUES as VALUES_FIELD
 from kubevnfm_csar.order_reader import read_order
@@ -132,9 +133,12 @@ def changed_parameters(
     return {name: value for name, value in found.items() if name != DEF_FILES}
 
 
-async def check_artifacts(packages: PackageCatalogue, artifacts: ArtifactOrder, wanted: ObjectsOrder) -> Sequence[Any]:
+async def check_artifacts(
+    packages: PackageCatalogue, artifacts: ArtifactOrder, wanted: ObjectsOrder, *, claims_at: str | None = None
+) -> Sequence[Any]:
     """Check the artifacts of an order, with the values for their variables, as far as that needs no cluster.
 
+    ``claims_at``: the attribute that is wrong if the artifacts do not go with the volumes; None: the request names these.
     Returns: their objects, without secret values. Raises Unprocessable naming all wrong places, never with a value.
     """
     assert wanted.namespace is not None
@@ -145,6 +149,8 @@ async def check_artifacts(packages: PackageCatalogue, artifacts: ArtifactOrder, 
     values = map_secrets(wanted.values, lambda _: Hidden(""))
     documents = await asyncio.to_thread(read_artifacts, artifacts, texts, values, namespace=wanted.namespace)
     bodies = [each.body for each in documents]
+    if wanted.volumes:
+        await asyncio.to_thread(check_claims, bodies, wanted, place=claims_at)
     if wanted.compute_profiles:
         await asyncio.to_thread(check_profiles, bodies, wanted)
     return bodies

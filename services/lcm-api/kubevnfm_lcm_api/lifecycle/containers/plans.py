@@ -24,6 +24,7 @@ from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.object_steps import ApplyCnfObjects, DeleteCnfObjects, UpdateCnfObjects
 from kubevnfm_lcm_api.lifecycle.containers.phase_steps import RunCnfPhase
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.volume_steps import HoldCnfVolumes, ReleaseCnfVolumes
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.core.step import Plan
 from kubevnfm_lcm_api.lifecycle.core.steps import ForgetMachines, MarkOrphans, RemoveRemains
@@ -39,6 +40,8 @@ def instantiate_cnf(draft: InstantiateCnfDraft) -> Plan[InstantiateCnfDraft]:
     begin(plan, draft)
     if draft.networks:
         plan.then(HoldCnfLinks())
+    if draft.volumes:
+        plan.then(HoldCnfVolumes())
     plan.then(ApplyCnfObjects(draft.wait_timeout_s))
     if INSTANTIATE_END in draft.phases:
         plan.then(RunCnfPhase(INSTANTIATE_END), id=INSTANTIATE_END)
@@ -60,6 +63,8 @@ def terminate_cnf(draft: TerminateCnfDraft) -> Plan[TerminateCnfDraft]:
     plan.then(DeleteCnfObjects(grace_s, draft.is_forceful))
     if draft.holds_links:
         plan.then(ReleaseCnfLinks())
+    if draft.holds_volumes:
+        plan.then(ReleaseCnfVolumes(draft.is_forceful))
     if draft.is_management and draft.vim_id is not None:
         plan.then(RecordProviders())
     if TERMINATE_END in draft.phases:

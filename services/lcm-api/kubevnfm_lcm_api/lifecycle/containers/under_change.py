@@ -104,7 +104,9 @@ class CnfUnderChange(UnderChange):
             namespace=self.release.namespace,
             variables=stored_variables(parameters),
         )
-        return order.model_copy(update={"networks": self.record.internals.networks})
+        return order.model_copy(
+            update={"networks": self.record.internals.networks, "volumes": self.record.internals.volumes}
+        )
 
     @property
     def _vim(self) -> VimConnection:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from kubevnfm_cluster.parameters import ClusterParameters
 from kubevnfm_csar.capi_providers import CORE, is_definition_of_cluster_api
 from kubevnfm_events import ApiVersion, CapiProviders, ServiceFacts
-from kubevnfm_events.objects import NetworkAttachment, ObjectFacts, ObjectsApplied, PodFacts
+from kubevnfm_events.objects import ClaimedVolume, NetworkAttachment, ObjectFacts, ObjectsApplied, PodFacts
 from kubevnfm_events.stacks import StackResources, UserData
 from kubevnfm_secrets import KeyRing, SecretParams, sealing
 from kubevnfm_sol.base import SolType
@@ -122,6 +122,8 @@ class InstanceInternals(SolType):
     """``extVirtualLinks`` and ``extManagedVirtualLinks`` as they are now, in v2 form."""
     networks: tuple[NetworkAttachment, ...] = ()
     """The interfaces of a CNF on virtual links, which it holds."""
+    volumes: tuple[ClaimedVolume, ...] = ()
+    """The persistent volumes that a CNF uses."""
     external_cps: dict[str, str] = Field(default_factory=dict)
     """Name of the external CP's descriptor by the internal CP behind it."""
     tasks: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from kubevnfm_clients.multicloud.networks import NetworkRequest
+from kubevnfm_clients.multicloud.volumes import VolumeMountRequest
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events import ApiVersion, PackageRef
 from kubevnfm_kit.errors import VnfmError
@@ -80,6 +81,8 @@ class Asked(Generic[R_co]):
     version: ApiVersion
     networks: tuple[NetworkRequest, ...] = ()
     """The interfaces on virtual links that a request of multi-cloud asks for; SOL003 names links instead."""
+    volumes: tuple[VolumeMountRequest, ...] = ()
+    """The persistent volumes that a request of multi-cloud names; SOL003 has no member for them."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kubevnfm_clients.multicloud.links import VirtualLinks
+from kubevnfm_clients.multicloud.volumes import PersistentVolumes
 from kubevnfm_clients.ports import Vims
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_kit.clock import Clock
@@ -61,8 +62,16 @@ _TASKS: Final = (SCALE, SCALE_TO_LEVEL, HEAL, CHANGE_VNFPKG)
 class Workloads(Containers):
     """VNFs that are a cluster which Cluster API builds."""
 
-    def __init__(self, *, packages: PackageCatalogue, vims: Vims, links: VirtualLinks, clock: Clock) -> None:
-        super().__init__(packages=packages, vims=vims, links=links)
+    def __init__(
+        self,
+        *,
+        packages: PackageCatalogue,
+        vims: Vims,
+        links: VirtualLinks,
+        volumes: PersistentVolumes,
+        clock: Clock,
+    ) -> None:
+        super().__init__(packages=packages, vims=vims, links=links, volumes=volumes)
         self._vim_entries, self._clock = VimEntries(vims), clock
 
     def is_asked_for(self, parameters: Mapping[str, Any]) -> bool:

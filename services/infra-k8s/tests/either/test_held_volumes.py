@@ -1,0 +1,183 @@
+"""VNFs that use persistent volumes: claims in their namespaces, waits, hand-over (multicloud.md MC-057, MC-060, MC-100, MC-101)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from kubevnfm_clients.multicloud.volumes import PersistentVolume
+from kubevnfm_events.objects import ClaimedVolume, HoldVolumes, ObjectsApplied, ReleaseVolumes, VolumesReleased
+from kubevnfm_infra_k8s.domain.errors import VolumeNotReady
+from kubevnfm_infra_k8s.domain.objects import CLAIMS, Body, ObjectKey, Resource, field_at, uid_of
+from kubevnfm_infra_k8s.domain.volumes.uses import InstanceVolumes
+from kubevnfm_kit.errors import InUse, NotFound, Unprocessable
+from kubevnfm_worker.outcome import Done
+from patience import until_true
+from worlds.volume_ground import VolumeGround, only_lab, reserved
+
+_NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
+_ORDER = "artifact-order.yaml"
+_ARTIFACTS = "artifacts:\n- {file: web.yaml, priority: 1}\n"
+
+
+def mounting(workload: Any, claim: str = "data", **spec: Any) -> Body:
+    """Return a Deployment whose pod mounts a claim."""
+    web: dict[str, Any] = workload(name="web", replicas=1, **spec)
+    pod = web["spec"]["template"]["spec"]
+    pod["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]
+    pod["containers"][0]["volumeMounts"] = [{"name": "v", "mountPath": "/v"}]
+    pod["terminationGracePeriodSeconds"] = 0
+    return web
+
+
+@dataclass
+class Bed:
+    """VNFs in namespaces that do not exist before, and volumes."""
+
+    ground: Any
+    volumes: VolumeGround
+
+    def order(self, vnf: str, body: Body, volume: PersistentVolume | None) -> dict[str, Any]:
+        given = {} if volume is None else {"persistent_volume_id": volume.id, "access_modes": volume.access_modes}
+        return {
+            "order_artifact": _ORDER,
+            "namespace": self.place(vnf),
+            "volumes": () if volume is None else (ClaimedVolume(claim_name="data", **given),),
+            "files": {_ORDER: _ARTIFACTS, "web.yaml": body},
+        }
+
+    def place(self, vnf: str) -> str:
+        return f"{self.volumes.namespace}-{vnf}"
+
+    async def hold(self, vnf: str, body: Body, volume: PersistentVolume) -> None:
+        self.ground.site.step = "hold"
+        order = self.order(vnf, body, volume)
+        package = self.ground.site.packages.add(order.pop("files"), package_id=f"p-{vnf}")
+        command = HoldVolumes(
+            vnf_instance_id=vnf, package=package, vim=self.ground.site.vim, def_files=("web.yaml",), **order
+        )
+        assert isinstance(await self.ground.site.handlers.hold_volumes(command, self.ground.site.context()), Done)
+
+    async def apply(self, vnf: str, body: Body, volume: PersistentVolume, **more: Any) -> ObjectsApplied:
+        self.ground.instances.add(vnf)
+        self.ground.site.step = "apply"
+        order = self.order(vnf, body, volume)
+        made: ObjectsApplied = await self.ground.site.apply(
+            order.pop("files"), def_files=["web.yaml"], instance=vnf, **order, **more
+        )
+        return made
+
+    async def release(self, vnf: str, *, force: bool = False) -> tuple[str, ...]:
+        self.ground.site.step = "release"
+        command = ReleaseVolumes(vnf_instance_id=vnf, force=force)
+        while True:
+            outcome = await self.ground.site.handlers.release_volumes(command, self.ground.site.context())
+            if isinstance(outcome, Done):
+                assert isinstance(outcome.event, VolumesReleased)
+                return outcome.event.volume_ids
+
+    async def users(self, volume: PersistentVolume) -> tuple[str, ...]:
+        return (await self.volumes.owner.get(volume.id)).in_use_by
+
+    async def deployment(self, vnf: str) -> Mapping[str, Any] | None:
+        key = ObjectKey("apps/v1", "Deployment", self.place(vnf), "web")
+        found: Body | None = await self.ground.cluster.get(Resource("apps/v1", "Deployment", "deployments", True), key)
+        return found
+
+
+@pytest.fixture
+def bed(ground: Any, volumes: VolumeGround) -> Bed:
+    site = ground.site.with_changes(volumes=InstanceVolumes(volumes.owner))
+    return Bed(replace(ground, site=site), volumes)
+
+
+async def test_a_volume_goes_with_its_data_from_one_vnf_to_the_next(bed: Bed, workload: Any) -> None:
+    """The claim is bound in a new namespace before the pods are made, and goes with the last; then the next VNF has it."""
+    volumes, web = bed.volumes, mounting(workload)
+    volume = await volumes.create()
+    before = await volumes.pv(volume.pv)
+    for _ in range(2):
+        await bed.hold("a", web, volume)
+    assert await bed.users(volume) == ("vnf:a",)
+    with pytest.raises(InUse):
+        await bed.hold("b", web, volume)
+    made = await bed.apply("a", web, volume)
+    assert [each.kind for each in made.objects] == ["Namespace", "Deployment"]
+    claim, deployment = await volumes.claim(namespace=bed.place("a")), await bed.deployment("a")
+    assert claim is not None
+    assert deployment is not None
+    assert (field_at(claim, "status", "phase"), field_at(claim, "spec", "volumeName")) == ("Bound", volume.pv)
+    created = [int(each["metadata"]["resourceVersion"]) for each in (claim, deployment)]
+    assert created == sorted(created)
+
+    done = await bed.ground.delete(instance="a")
+    # The namespace that the order has made goes too: no claim is left in it.
+    assert done.left == ()
+    assert await bed.ground.cluster.get(_NAMESPACES, ObjectKey("v1", "Namespace", "", bed.place("a"))) is None
+    assert (await bed.release("a"), await bed.release("a")) == ((), ())
+    assert (await bed.users(volume), await reserved(volumes, volume)) == ((), True)
+
+    await bed.hold("b", web, volume)
+    await bed.apply("b", web, volume)
+    after = await volumes.pv(volume.pv)
+    assert after is not None
+    assert before is not None
+    assert (uid_of(after), field_at(after, "spec", "claimRef", "namespace")) == (uid_of(before), bed.place("b"))
+    await bed.ground.delete(instance="b")
+    assert await bed.release("b") == ()
+
+
+async def test_what_stands_in_the_way_of_a_claim_ends_the_operation(bed: Bed, workload: Any) -> None:
+    """Its rollback leaves the volume to others, and a retry looks again."""
+    volumes, web = bed.volumes, mounting(workload)
+    volume = await volumes.create()
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {}}
+    with pytest.raises(Unprocessable, match="is a claim of the artifacts") as refused:
+        await bed.hold("a", claim, volume)
+    assert (refused.value.places[0][0], refused.value.made_nothing) == ("volumes[0]/claim_name", True)
+    place = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": bed.place("a")}}
+    await bed.ground.create(place)
+    await bed.hold("a", web, volume)
+    assert await bed.users(volume) == ("vnf:a",)
+    await bed.release("a")
+    assert await reserved(volumes, volume)
+    await volumes.foreign_claim("data", namespace=bed.place("a"))
+    await bed.hold("a", web, volume)
+    with pytest.raises(VolumeNotReady, match=r"data is Failed: claim .*/data exists and is not of this volume"):
+        await bed.apply("a", web, volume)
+    assert await bed.deployment("a") is None
+    foreign = ObjectKey(CLAIMS.api_version, CLAIMS.kind, bed.place("a"), "data")
+    await bed.ground.cluster.delete(CLAIMS, foreign)
+    await bed.apply("a", web, volume, attempt=2)
+    assert field_at(await volumes.claim(namespace=bed.place("a")), "spec", "volumeName") == volume.pv
+
+    # A pod of the VNF keeps the claim: a forced release does not wait for it.
+    assert await bed.release("a", force=True) == (volume.id,)
+    assert await bed.users(volume) == ("vnf:a",)
+    await bed.ground.delete(instance="a")
+    assert await bed.release("a") == ()
+    await until_true(lambda: reserved(volumes, volume))
+    await volumes.owner.delete(volume.id, if_revision=None, wait_s=60.0)
+    with pytest.raises(NotFound):
+        await bed.hold("a", web, volume)
+    assert await bed.release("a") == ()
+    await bed.ground.cluster.delete(_NAMESPACES, ObjectKey("v1", "Namespace", "", bed.place("a")))
+
+
+@only_lab
+async def test_a_late_class_keeps_its_data_before_the_operation_ends(bed: Bed, workload: Any) -> None:
+    """MC-100: its first pod gets the volume, which has reclaim policy Retain once the VNF is there."""
+    volumes, web = bed.volumes, mounting(workload)
+    late = await volumes.storage_class("late", volumeBindingMode="WaitForFirstConsumer")
+    volume = await volumes.create(storage_class=late)
+    await bed.hold("a", web, volume)
+    await bed.apply("a", web, volume)
+    present = await volumes.records.get(volume.id)
+    assert present is not None
+    assert present.uses[0].claim_uid
+    assert field_at(await volumes.pv(present.pv), "spec", "persistentVolumeReclaimPolicy") == "Retain"
+    await bed.ground.delete(instance="a")
+    assert await bed.release("a") == ()
+    assert field_at(await volumes.pv(present.pv), "spec", "claimRef", "name") == f"kubevnfm-{volume.id}"

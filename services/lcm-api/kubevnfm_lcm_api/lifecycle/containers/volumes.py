@@ -1,0 +1,49 @@
+"""The persistent volumes of a VNF of containers: what a request names, and its checks (multicloud.md MC-101, MC-103)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubevnfm_clients.multicloud.volumes import PersistentVolumes, VolumeMountRequest
+from kubevnfm_events.objects import ClaimedVolume
+from kubevnfm_kit.errors import ConflictingInput, NotFound, Unprocessable
+
+
+async def requested_volumes(
+    volumes: PersistentVolumes, wanted: Sequence[VolumeMountRequest], *, vim_id: str | None
+) -> tuple[ClaimedVolume, ...]:
+    """Return the volumes that a request names, with what its workloads need to know of them.
+
+    Raises: Unprocessable, ConflictingInput, each with all wrong places of the request.
+    """
+    wrong: list[tuple[str, str]] = []
+    taken: list[tuple[str, str]] = []
+    found: list[ClaimedVolume] = []
+    ids: set[str] = set()
+    names: set[str] = set()
+    for index, each in enumerate(wanted):
+        place, named = f"volumes[{index}]/persistent_volume_id", each.persistent_volume_id
+        if each.claim_name in names:
+            wrong.append((f"volumes[{index}]/claim_name", f"each name once expected, {each.claim_name} is given twice"))
+        names.add(each.claim_name)
+        if named in ids:
+            wrong.append((place, f"each volume once expected, {named} is given twice"))
+            continue
+        ids.add(named)
+        try:
+            volume = await volumes.get(named)
+        except NotFound as error:
+            wrong.append((place, str(error)))
+            continue
+        if volume.vim_id != vim_id:
+            wrong.append((place, f"{volume.name} is in cloud region {volume.cloud_region_id}, not in that of the VNF"))
+        elif volume.refusal:
+            taken.append((place, f"persistent volume {volume.name} cannot be used now: {volume.refusal}"))
+        found.append(
+            ClaimedVolume(persistent_volume_id=named, claim_name=each.claim_name, access_modes=volume.access_modes)
+        )
+    if wrong:
+        raise Unprocessable(*wrong[0], *wrong[1:])
+    if taken:
+        raise ConflictingInput(*taken[0], *taken[1:])
+    return tuple(found)
