@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, cast
 
 import pytest
-from kubevnfm_clients.multicloud.volumes import VolumeUse
+from kubevnfm_clients.multicloud.volumes import PersistentVolume, VolumePatch, VolumeUse
 from kubevnfm_events import VimConnection
 from kubevnfm_infra_k8s.adapters.stored_volumes import StoredVolumes
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable
@@ -21,7 +21,7 @@ from kubevnfm_infra_k8s.domain.volumes.bodies import VOLUMES, pv_key
 from kubevnfm_infra_k8s.domain.volumes.passes import VolumePasses
 from kubevnfm_infra_k8s.domain.volumes.record import Volume
 from kubevnfm_kit.clock import SystemClock
-from kubevnfm_kit.errors import NotFound
+from kubevnfm_kit.errors import Conflict, NotFound
 from kubevnfm_store.port import RevisionConflict
 from patience import until_true
 from worlds.lives import Lives
@@ -60,6 +60,24 @@ async def test_a_region_that_takes_requests_and_does_not_answer_is_shown(volumes
     stored = await volumes.records.get(volume.id)
     assert stored is not None
     assert stored.phase_detail == "the region did not do all of it within 0.01 s"
+
+
+async def test_labels_that_a_silent_region_has_yet_to_lose_are_bounded(volumes: VolumeGround) -> None:
+    """MC-105."""
+    volume = await volumes.create()
+    owner = replace(volumes.owner, work=Undone(volumes.records))
+
+    async def change(number: int) -> PersistentVolume:
+        labels = {f"l{number}-{index}": "" for index in range(64)}
+        present = await owner.get(volume.id)
+        return await owner.change(volume.id, VolumePatch(labels=labels), if_revision=present.revision, wait_s=0)
+
+    for number in range(5):
+        await change(number)
+    with pytest.raises(Conflict, match="256 labels that are to be taken away first"):
+        await change(5)
+    assert (await volumes.use(volume, "a")).is_bound
+    await change(5)
 
 
 async def test_a_vnf_leaves_a_volume_whose_persistent_volume_is_gone(volumes: VolumeGround) -> None:

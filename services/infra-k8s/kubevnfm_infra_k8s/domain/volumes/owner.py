@@ -55,7 +55,7 @@ from kubevnfm_infra_k8s.domain.volumes.checking import (
 )
 from kubevnfm_infra_k8s.domain.volumes.looking import shown
 from kubevnfm_infra_k8s.domain.volumes.ports import VolumeRecords
-from kubevnfm_infra_k8s.domain.volumes.record import MOST_USES, Use, Volume
+from kubevnfm_infra_k8s.domain.volumes.record import MOST_FORMER_LABELS, MOST_USES, Use, Volume
 
 T = TypeVar("T")
 
@@ -127,6 +127,10 @@ class PersistentVolumes:
                 await check_expansion(cluster, str(volume.storage_class))
         given = {name: value for name, value in dict(patch).items() if value is not None}
         former = {*volume.former_labels, *volume.labels} - given.get("labels", volume.labels).keys()
+        if len(former) > MOST_FORMER_LABELS:
+            raise Conflict(
+                f"persistent volume {volume.name} has {len(volume.former_labels)} labels that are to be taken away first"
+            )
         update = {**given, "former_labels": tuple(sorted(former)), "revision": if_revision}
         changed = volume.model_copy(update=update)
         written = await self._write_or_conflict(changed.asked_again(rfc3339(self.clock.now())))

@@ -31,6 +31,8 @@ EXCLUSIVE: Final[frozenset[AccessMode]] = frozenset({"ReadWriteOnce", "ReadWrite
 SHARED_SOURCES: Final = frozenset({"nfs", "csi"})
 """The sources that several PersistentVolumes may name (MC-103)."""
 MOST_USES: Final = 1000
+MOST_FORMER_LABELS: Final = 256
+"""They grow with each change while the region is away."""
 
 
 class _Model(BaseModel):
