@@ -64,6 +64,11 @@ class Secret:
         secret._plain, secret._sealed = None, sealed
         return secret
 
+    @property
+    def characters(self) -> int:
+        """About how long the value is: the length of the form that it has at present, in clear or sealed."""
+        return len(self._plain if self._plain is not None else self._sealed or "")
+
     def reveal(self, ring: KeyRing) -> str:
         """Return the value. Raises UnknownKey when the ring lacks the key it was sealed with."""
         if self._plain is not None:

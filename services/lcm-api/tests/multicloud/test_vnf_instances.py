@@ -278,6 +278,8 @@ async def test_a_vnf_is_changed_by_a_patch(gateway: _Gateway) -> None:
         ({"values": {"a": {"b": None}}}, "/values/a/b"),
         ({"values": None}, "/values"),
         ({"values": {"vnf_id": "x"}}, "/values/vnf_id"),
+        # Together with those that it has.
+        ({"values": {"a": "x" * 2**20, "b": "x" * (2**20 - 8)}}, "/values"),
         ({"csar_id": "none"}, "/csar_id"),
         ({"csar_id": other["id"], "vnf_instance_name": "c"}, "/vnf_instance_name"),
         ({"order_artifact": "none.yaml"}, "/order_artifact"),
@@ -472,6 +474,7 @@ _BAD: list[tuple[Mapping[str, Any], list[str]]] = [
     ({"values": {"vnf_id": "x"}}, ["/values/vnf_id"]),
     ({"values": {"level": "x" * (2**20 + 1)}}, ["/values/level"]),
     ({"values": {}}, ["/values"]),
+    ({"values": {"a": {"$secret": "x" * 2**20}, "b": ["x" * 2**20]}}, ["/values"]),
     ({"values": {"a": {"$secret": 5}, "b": [{"$secret": "***"}]}}, ["/values/a", "/values/b/0"]),
     ({"values": {"a": {"$secret": "x" * (2**20 + 1)}}}, ["/values/a"]),
     ({"values": {"level": {"$secret": PASSWORD}, "password": "x"}}, ["/values"]),

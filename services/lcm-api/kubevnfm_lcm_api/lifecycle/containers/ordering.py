@@ -18,7 +18,7 @@ from kubevnfm_csar.values_schema import schema_path
 from kubevnfm_events.objects import ObjectsOrder
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.kubernetes_names import is_label, is_of_kubernetes
-from kubevnfm_secrets import SECRET_NAMES, map_secrets
+from kubevnfm_secrets import SECRET_NAMES, Secret, map_secrets
 
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
 from kubevnfm_lcm_api.lifecycle.containers.profiles import check_profiles
@@ -36,6 +36,8 @@ from kubevnfm_lcm_api.lifecycle.core.request_parameters import (
 _OF_ORDERS: Final = frozenset({ORDER_ARTIFACT, VALUES, COMPUTE_PROFILES})
 """The parameters that a package without an order has no use for."""
 _NAMESPACE: Final = "additionalParams/namespace"
+_MOST_OF_VALUES: Final = 2 * 2**20
+"""Characters and members of all values of a CNF. Its document, with the next operation in it, has up to seven copies, and MongoDB takes 16 MiB."""
 _USUAL_WAIT_S: Final = 500.0
 """The limit of infra-k8s for a wait that the order gives none (its setting ``ready_timeout_s``)."""
 
@@ -84,7 +86,9 @@ def order_artifact_in(parameters: Mapping[str, Any]) -> str | None:
 
 def ordered_namespace(parameters: Mapping[str, Any], instance_id: str) -> str:
     """Return the namespace of an instance whose package has an order (MC-028, MC-032). Raises Unprocessable."""
-    asked, among_values = parameters.get("namespace"), check_values(parameters.get(VALUES, {})).get("namespace")
+    values = check_values(parameters.get(VALUES, {}))
+    _check_amount(values)
+    asked, among_values = parameters.get("namespace"), values.get("namespace")
     if asked is not None and among_values is not None and asked != among_values:
         raise Unprocessable(_NAMESPACE, f"differs from {VALUES_FIELD}/namespace: leave one of them out")
     namespace = asked if asked is not None else among_values
@@ -128,9 +132,30 @@ def changed_parameters(
     # Without an order before, nothing has read or checked such a parameter.
     earlier = earlier if before is not None else {n: each for n, each in earlier.items() if n not in _OF_ORDERS}
     values = merged(earlier.get(VALUES, {}), check_values(given.get(VALUES, {})))
+    _check_amount(values)
     named = {} if artifacts is None else {ORDER_ARTIFACT: artifacts.name}
     found = {**earlier, **given, **named, VALUES: values}
     return {name: value for name, value in found.items() if name != DEF_FILES}
+
+
+def _check_amount(values: Mapping[str, Any]) -> None:
+    """Raise Unprocessable for values that are too many together: each change adds to those that a CNF has."""
+    left, open_nodes = _MOST_OF_VALUES, [values]
+    while open_nodes:
+        node: Any = open_nodes.pop()
+        left -= 1
+        if isinstance(node, Mapping):
+            left -= sum(map(len, node))
+            open_nodes += node.values()
+        elif isinstance(node, list | tuple):
+            open_nodes += node
+        elif isinstance(node, str):
+            left -= len(node)
+        elif isinstance(node, Secret):
+            left -= node.characters
+        if left < 0:
+            reason = f"at most {_MOST_OF_VALUES} characters and members expected of all values of the VNF together"
+            raise Unprocessable(VALUES_FIELD, reason)
 
 
 async def check_artifacts(
