@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.foreign_yaml.kubernetes import plain_value
-from kubevnfm_kit.json_pointer import escaped
+from kubevnfm_kit.json_pointer import Place, escaped
 
 from kubevnfm_csar.manifest_limits import LONGEST_PROBLEM, MOST_CHARACTERS, MOST_NODES, MOST_PROBLEMS
 
@@ -85,7 +85,7 @@ class Filling:
         if not isinstance(body, Mapping) or is_switched_off(body):
             return body
         is_secret = (body.get("apiVersion"), body.get("kind")) == ("v1", "Secret")
-        return self._map(body, place, "", secret_in=_SECRET_PLACES if is_secret else frozenset())
+        return self._map(body, place, None, secret_in=_SECRET_PLACES if is_secret else frozenset())
 
     def check(self) -> None:
         """Raise Unprocessable naming all places that could not be filled in; never with a value."""
@@ -93,58 +93,58 @@ class Filling:
             first, *more = ((VALUES, problem) for problem in self._problems)
             raise Unprocessable(*first, *more)
 
-    def _node(self, node: Any, place: str, path: str, *, is_secret: bool) -> Any:
+    def _node(self, node: Any, place: str, path: Place, *, is_secret: bool) -> Any:
         if isinstance(node, str):
             return self._scalar(node, place, path, is_secret=is_secret) if "$" in node else node
         if isinstance(node, Mapping):
             return self._map(node, place, path, secret_in=node.keys() if is_secret else frozenset())
         if isinstance(node, list):
-            return [self._node(value, place, f"{path}/{n}", is_secret=is_secret) for n, value in enumerate(node)]
+            return [self._node(value, place, Place(path, f"/{n}"), is_secret=is_secret) for n, value in enumerate(node)]
         return node
 
-    def _map(self, node: Mapping[str, Any], place: str, path: str, *, secret_in: Set[str]) -> dict[str, Any]:
+    def _map(self, node: Mapping[str, Any], place: str, path: Place | None, *, secret_in: Set[str]) -> dict[str, Any]:
         """Return a map with its variables replaced; ``secret_in``: the members that may have secret values."""
         found: dict[str, Any] = {}
         for name, value in node.items():
-            here = f"{path}/{escaped(name)}"
+            here = Place(path, f"/{escaped(name)}")
             # Errors and lists of changes name keys, so no key is secret.
             key = self._inserted(name, place, here, is_secret=False) if "$" in name else name
             if key in found:
-                self._note(f"{place}: {here}: this key is there twice once the variables are filled in")
+                self._note(place, here, "this key is there twice once the variables are filled in")
             found[key] = self._node(value, place, here, is_secret=name in secret_in)
         return found
 
-    def _scalar(self, text: str, place: str, path: str, *, is_secret: bool) -> Any:
+    def _scalar(self, text: str, place: str, path: Place, *, is_secret: bool) -> Any:
         whole = VARIABLE.fullmatch(text)
         if whole is None or whole["escaped"] or whole["wrong"]:
             return self._inserted(text, place, path, is_secret=is_secret)
         # The value keeps its type.
         return _opened(self._value(whole, place, path, is_secret=is_secret))
 
-    def _inserted(self, text: str, place: str, path: str, *, is_secret: bool) -> str:
+    def _inserted(self, text: str, place: str, path: Place, *, is_secret: bool) -> str:
         def insert(found: re.Match[str]) -> str:
             if found["escaped"]:
                 return "$"
             if found["wrong"]:
                 rest = text[found.start() : found.start() + 40].partition("\n")[0]
-                self._note(f"{place}: {path}: {rest} is not understood; ${{name}} or $${{ expected")
+                self._note(place, path, f"{rest} is not understood; ${{name}} or $${{ expected")
                 return ""
             value = self._value(found, place, path, is_secret=is_secret)
             if isinstance(value, Mapping | list):
-                self._note(f"{place}: {path}: {name_in(found)} is a list or an object, which cannot be part of a text")
+                self._note(place, path, f"{name_in(found)} is a list or an object, which cannot be part of a text")
                 return ""
             return _text(_opened(value))
 
         return VARIABLE.sub(insert, text)
 
-    def _value(self, found: re.Match[str], place: str, path: str, *, is_secret: bool) -> Any:
+    def _value(self, found: re.Match[str], place: str, path: Place, *, is_secret: bool) -> Any:
         name = name_in(found)
         try:
             value = _at(self.values, name.split("."))
         except KeyError:
             default = found["default"]
             if default is None:
-                self._note(f"{place}: {path}: no value for {name}")
+                self._note(place, path, f"no value for {name}")
                 return ""
             return _as_written(default)
         size = self._sizes.get(name)
@@ -152,12 +152,12 @@ class Filling:
             size = self._sizes[name] = _size(value)
         if size.is_secret and not is_secret:
             self._note(
-                f"{place}: {path}: {name} is secret, and a secret value may be in data and stringData of a Secret alone"
+                place, path, f"{name} is secret, and a secret value may be in data and stringData of a Secret alone"
             )
             return ""
         return value if self._has_room(size, place, path) else ""
 
-    def _has_room(self, size: _Size, place: str, path: str) -> bool:
+    def _has_room(self, size: _Size, place: str, path: Place) -> bool:
         """Count a value that is filled in; return whether all of them together are within the limits."""
         self._characters += size.characters
         self._nodes += size.nodes
@@ -166,14 +166,16 @@ class Filling:
         if not self._is_full:
             self._is_full = True
             self._note(
-                f"{place}: {path}: more than {MOST_CHARACTERS} characters or {MOST_NODES} members of lists and objects"
-                " once the variables are filled in"
+                place,
+                path,
+                f"more than {MOST_CHARACTERS} characters or {MOST_NODES} members of lists and objects"
+                " once the variables are filled in",
             )
         return False
 
-    def _note(self, problem: str) -> None:
+    def _note(self, place: str, path: Place, problem: str) -> None:
         if len(self._problems) < MOST_PROBLEMS:
-            self._problems[problem[:LONGEST_PROBLEM]] = None
+            self._problems[f"{place}: {path.start(LONGEST_PROBLEM)}: {problem}"[:LONGEST_PROBLEM]] = None
 
 
 def check_values(given: object) -> Mapping[str, Any]:

@@ -31,18 +31,22 @@ def hide(tree: Any, names: Collection[str] = ()) -> Any:
     object of the tree lists under ``x_secret_names``. Below a secret name everything is hidden except booleans and nulls:
     numbers too, and the leaves of objects and arrays.
     """
-    return _hide(tree, frozenset(names), is_secret=False)
+    return _hide(tree, (frozenset(names),), is_secret=False)
 
 
-def _hide(node: Any, names: frozenset[str], *, is_secret: bool) -> Any:
+def _hide(node: Any, names: tuple[frozenset[str], ...], *, is_secret: bool) -> Any:
+    """Return a part of the tree; ``names``: those that each object around it lists, one by one, as a list may be long."""
     if isinstance(node, Secret) or node is None:
         return node
     if type(node) not in _LEAVES and isinstance(node, Mapping):
-        names |= _listed(node)
+        listed = _listed(node)
+        names = (*names, listed) if listed else names
         return {
             name: value
             if name == SECRET_NAMES
-            else _hide(value, names, is_secret=is_secret or name in names or is_secret_name(str(name)))
+            else _hide(
+                value, names, is_secret=is_secret or any(name in each for each in names) or is_secret_name(str(name))
+            )
             for name, value in node.items()
         }
     if isinstance(node, list | tuple):

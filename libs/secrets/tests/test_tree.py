@@ -167,3 +167,14 @@ def test_a_model_seals_what_a_package_marks_when_it_is_written() -> None:
     document = Request(parameters={"community": "c!1"}).model_dump(mode="json", context=sealing(RING, ["community"]))
     assert "c!1" not in str(document)
     assert Request.model_validate(document).parameters["community"].reveal(RING) == "c!1"
+
+
+def test_a_name_counts_for_all_that_is_below_the_object_that_lists_it() -> None:
+    tree = {
+        "x_secret_names": ["a"],
+        "in": [{"x_secret_names": ["b"], "deep": {"a": "1", "b": "2"}}, {"b": "3"}],
+        "b": "4",
+    }
+    shown = mask(hide(tree))
+    assert shown["in"][0]["deep"] == {"a": MASK, "b": MASK}
+    assert (shown["in"][1], shown["b"]) == ({"b": "3"}, "4")

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.foreign_json import read_foreign
-from kubevnfm_kit.json_pointer import escaped
+from kubevnfm_kit.json_pointer import Place, escaped
 from kubevnfm_secrets import SECRET_NAMES, hide
 from kubevnfm_sol.wrong_attributes import wrong_attributes
 from pydantic import BaseModel, ValidationError
@@ -108,7 +108,7 @@ def json_of(raw: bytes, secrets_in: Sequence[str] = ()) -> Any:
         raise InvalidInput("", f"the body cannot be used: {error}") from error
     if secrets_in:
         document = with_secrets(document, secrets_in)
-    _check_names(document, "", _DEEPEST)
+    _check_names(document, None, _DEEPEST)
     return document
 
 
@@ -129,20 +129,25 @@ def parse(model: type[B], document: Any) -> B:
         raise InvalidInput(*first, *more) from error
 
 
-def _check_names(node: Any, place: str, levels: int) -> None:
+def _check_names(node: Any, place: Place | None, levels: int) -> None:
     """Reject names that begin with ``$``: they are reserved for sealed secrets and for the database."""
     if not isinstance(node, dict | list):
         return
     if levels == 0:
-        raise InvalidInput(place, f"nested deeper than {_DEEPEST} levels")
+        raise InvalidInput(_shown(place), f"nested deeper than {_DEEPEST} levels")
     if isinstance(node, list):
         for index, value in enumerate(node):
-            _check_names(value, f"{place}[{index}]", levels - 1)
+            if isinstance(value, dict | list):
+                _check_names(value, Place(place, f"[{index}]"), levels - 1)
         return
     for name, value in node.items():
-        here = f"{place}/{escaped(name)}".lstrip("/")
+        here = Place(place, f"/{escaped(name)}")
         if name == SECRET_NAMES and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
-            raise InvalidInput(here, "a list of names of attributes expected")
+            raise InvalidInput(_shown(here), "a list of names of attributes expected")
         if name.startswith("$"):
-            raise InvalidInput(here, "a name may not begin with $")
+            raise InvalidInput(_shown(here), "a name may not begin with $")
         _check_names(value, here, levels - 1)
+
+
+def _shown(place: Place | None) -> str:
+    return "" if place is None else str(place).lstrip("/")

@@ -150,8 +150,8 @@ def _places(
             listed = places.setdefault(use.name, [])
             if len(listed) < MOST_PLACES:
                 file, number = document.artifact.file, document.number - 1
-                listed.append(VariablePlace(file=file, document=number, path=use.path))
-                size = _checked(size + len(file) + len(use.path), order)
+                listed.append(VariablePlace(file=file, document=number, path=str(use.path)))
+                size = _checked(size + len(file) + len(listed[-1].path), order)
             if not use.has_default:
                 needed.add(use.name)
     return places, frozenset(needed)
