@@ -104,6 +104,8 @@ class LeftObject(ObjectFacts):
     """Those that were removed from it, so that it is gone without the work of their controllers."""
     provider_id: str | None = None
     """``spec.providerID`` of a machine: the server in the cloud."""
+    reason: str | None = None
+    """Why it is not deleted, if others need it."""
 
 
 class PodFacts(Facts):

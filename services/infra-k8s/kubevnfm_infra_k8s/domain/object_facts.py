@@ -49,6 +49,7 @@ def left_object(
     vdu_id: str | None = None,
     finalizers: tuple[str, ...] = (),
     provider_id: str | None = None,
+    reason: str | None = None,
 ) -> LeftObject:
     """Return an object that a termination leaves."""
     return LeftObject(
@@ -61,4 +62,5 @@ def left_object(
         cluster=cluster,
         finalizers=finalizers,
         provider_id=provider_id,
+        reason=reason,
     )

@@ -391,7 +391,8 @@ async def test_a_namespace_with_something_foreign_in_it_stays(ground: Any) -> No
     theirs = ObjectKey("v1", "ConfigMap", place, "theirs")
     await ground.cluster.apply(CONFIG_MAPS, theirs, {**a_map("theirs"), "apiVersion": "v1"})
     done = await ground.delete()
-    assert [(each.kind, each.name) for each in done.left] == [("Namespace", place)]
+    (left,) = done.left
+    assert (left.kind, left.name, left.reason) == ("Namespace", place, f"it has ConfigMap {place}/theirs")
     assert any(f"it has ConfigMap {place}/theirs" in (each.message or "") for each in ground.site.progress)
     assert await ground.cluster.get(CONFIG_MAPS, ObjectKey("v1", "ConfigMap", place, "a")) is None
     assert await ground.cluster.get(CONFIG_MAPS, theirs) is not None

@@ -108,7 +108,7 @@ class VnfInstance(MultiCloudType):
 
 
 class LeftBehind(MultiCloudType):
-    """The objects that may still exist in a region that does not answer."""
+    """The objects that stay because others need them, or that may still exist in a region that does not answer."""
 
     vnf_id: str
     left: tuple[LeftObject, ...]

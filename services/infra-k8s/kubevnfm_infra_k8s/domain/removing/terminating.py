@@ -102,7 +102,7 @@ class TerminationRun(DeletionRun):
     async def leave(self, key: ObjectKey, body: Body, reason: str) -> None:
         """See the base class. It is in the answer too."""
         await super().leave(key, body, reason)
-        self._staying[key] = left_object(key, uid_of(body), cluster=self.cluster.endpoint)
+        self._staying[key] = left_object(key, uid_of(body), cluster=self.cluster.endpoint, reason=reason)
 
     async def _clear(self, release: Release, look_until: float) -> bool:
         """Delete what carries the label until there is nothing more; False after ``look_until``.
