@@ -1,0 +1,157 @@
+"""VNFs of the multi-cloud API while they live on a real API server: scenarios of chapter 17 of docs/specification/multicloud.md."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import pytest
+from callers.user import User
+from patience import until
+from real.real_cluster import GIVEN, Body, RealCluster
+from real.real_regions import RealRegion, registered
+from real.region_packages import PLAIN
+
+pytestmark = pytest.mark.skipif(GIVEN is None, reason="no cluster is given: see docs/real-kubernetes.md")
+
+REPAIR: Final = {"additionalParams": {"repair": True}}
+OUT: Final = {"type": "SCALE_OUT", "aspectId": "web_aspect"}
+
+
+@pytest.fixture
+async def region(user: User, cluster: RealCluster, tmp_path: Path) -> AsyncIterator[RealRegion]:
+    """The given cluster as a region of its own for each test."""
+    async with registered(user, cluster, tmp_path) as given:
+        yield given
+
+
+async def test_what_others_and_sol003_do_is_in_the_inventory(region: RealRegion) -> None:
+    """MC-001, MC-042, MC-051, MC-056, MC-107, MC-108, MC-114, MC-117 (scenario 9)."""
+    vnf = await region.bring_up(await region.onboard(PLAIN), namespace=region.place())
+    vnf_id, user = vnf["vnf_id"], region.user
+    web = f"/apis/apps/v1/namespaces/{vnf['namespace']}/deployments/web"
+    await region.seen(2, vnf)
+    await region.cluster.change(f"{web}/scale", {"spec": {"replicas": 4}})
+    killed = (await region.seen(4, vnf))[0]
+    await region.cluster.remove(f"/api/v1/namespaces/{vnf['namespace']}/pods/{killed['name']}")
+    assert killed["uid"] not in {each["uid"] for each in await region.seen(4, vnf, without=killed["name"])}
+    (addressed,) = await region.inventory(
+        ip=(await region.seen(4, vnf))[0]["networks"][0]["addresses"][0], vnf_id=vnf_id
+    )
+    assert addressed["node"].startswith("node-")
+
+    await user.do(vnf_id, "heal", REPAIR)
+    await region.seen(2, vnf)
+    changed = (await region.call("PATCH", f"/vnf_instances/{vnf_id}", {"values": {"tag": "1.28"}})).must(200).json
+    assert changed["status"] == "READY", changed
+    await user.do(vnf_id, "scale", OUT)
+    three = {each["name"] for each in await region.seen(3, vnf)}
+    vnfcs = (await user.instance(vnf_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
+    assert {each["id"] for each in vnfcs} == three
+    await user.do(vnf_id, "heal", {"vnfcInstanceId": [vnfcs[0]["id"]]})
+    healed = {each["name"] for each in await region.seen(3, vnf, without=vnfcs[0]["id"])}
+    assert three - healed == {vnfcs[0]["id"]}
+    (made,) = await region.read("apps/v1", "Deployment", namespace=vnf["namespace"], name="web")
+    assert (made["spec"]["replicas"], made["spec"]["template"]["spec"]["containers"][0]["image"]) == (3, "nginx:1.28")
+    await region.remove(vnf)
+    assert await region.is_empty(vnf["namespace"])
+
+
+async def test_nothing_happens_to_what_is_suspended(region: RealRegion) -> None:
+    """MC-031, MC-139 (scenario 16)."""
+    package, user = await region.onboard(PLAIN), region.user
+    held, free = await asyncio.gather(*(region.bring_up(package, namespace=region.place()) for _ in range(2)))
+    one, reason = f"/vnf_instances/{held['vnf_id']}", {"reason": "new switches"}
+    (await region.call("PUT", f"{one}/suspension", reason)).must(200)
+    for method, body in (("PATCH", {"values": {"tag": "1.29"}}), ("DELETE", None)):
+        refused = (await region.call(method, one, body)).must(409)
+        assert (refused.json["type"], "new switches" in refused.detail) == ("suspended", True)
+    for vnf in (held, free):
+        await region.cluster.remove(f"/api/v1/namespaces/{vnf['namespace']}/services/web")
+    await degraded(region, free)
+    assert (await region.settled(held))["suspended"]["reason"] == "new switches"
+    (await region.call("DELETE", f"{one}/suspension")).must(204)
+    assert "Service" in (await degraded(region, held))["status_detail"]
+
+    (await region.call("PUT", f"/cloud-regions/{region.id}/suspension", reason)).must(200)
+    for vnf in (held, free):
+        assert (await user.ask(vnf["vnf_id"], "heal", REPAIR)).must(409).json["type"] == "suspended"
+    asked = {"cloud_region_id": region.id, "csar_id": package, "namespace": region.place()}
+    assert (await region.call("POST", "/vnf_instances", asked)).must(409).json["type"] == "suspended"
+    (await region.call("DELETE", f"/cloud-regions/{region.id}/suspension")).must(204)
+    await user.do(held["vnf_id"], "heal", REPAIR)
+    assert await region.read("v1", "Service", namespace=held["namespace"], name="web")
+
+    theirs = f"/api/v1/namespaces/{held['namespace']}/configmaps"
+    await region.cluster.make(theirs, {"metadata": {"name": "theirs"}})
+    left = (await region.call("DELETE", one)).must(200).json["left"]
+    assert [(each["kind"], each["name"], each["reason"]) for each in left] == [
+        ("Namespace", held["namespace"], f"it has ConfigMap {held['namespace']}/theirs")
+    ]
+    assert await region.cluster.get(f"{theirs}/theirs") is not None
+    await region.remove(free)
+    assert await region.is_empty(free["namespace"])
+
+
+async def degraded(region: RealRegion, vnf: Body) -> Body:
+    """Return the VNF once a comparison has found what is missing."""
+
+    async def found() -> Body | None:
+        shown: Body = (await region.call("GET", f"/vnf_instances/{vnf['vnf_id']}")).must(200).json
+        return shown if shown["status"] == "DEGRADED" else None
+
+    return await until(found, timeout_s=60)
+
+
+async def test_one_package_ten_times_at_once(region: RealRegion) -> None:
+    """MC-007, MC-041 (scenarios 2, 13)."""
+    package = await region.onboard(PLAIN)
+    places = {region.place(): f"1.{number}" for number in range(10)}
+    vnfs = await asyncio.gather(
+        *(region.bring_up(package, namespace=place, values={"tag": tag}) for place, tag in places.items())
+    )
+    for place, tag in places.items():
+        (web,) = await region.read("apps/v1", "Deployment", namespace=place, name="web")
+        assert web["spec"]["template"]["spec"]["containers"][0]["image"] == f"nginx:{tag}"
+    await asyncio.gather(*map(region.remove, vnfs[:5]))
+    left = (await region.call("GET", f"/vnf_instances?cloud_region_id={region.id}&status=READY")).must(200).json
+    assert {each["vnf_id"] for each in left} == {each["vnf_id"] for each in vnfs[5:]}
+    for vnf in vnfs[5:]:
+        await region.seen(2, vnf)
+    await asyncio.gather(*map(region.remove, vnfs[5:]))
+    for place in places:
+        assert await region.is_empty(place)
+
+
+async def test_a_volume_outlives_what_asks_for_it(region: RealRegion) -> None:
+    """MC-100, MC-102, MC-104, MC-105: a foreign claim never gets the volume (scenario 6)."""
+    source = {"nfs": {"server": "192.0.2.9", "path": "/data"}}
+    wanted = {"cloud_region_id": region.id, "name": f"data-{uuid4().hex[:6]}", "size": "1Gi", "source": source}
+    wanted["access_modes"] = ["ReadWriteOnce"]
+    made = (await region.call("POST", "/persistent-volumes", wanted)).must(201).json
+    assert (await region.call("POST", "/persistent-volumes", wanted)).must(200).json["id"] == made["id"]
+    one, path = f"/persistent-volumes/{made['id']}", f"/api/v1/persistentvolumes/{made['pv']}"
+    claim = {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "resources": {"requests": {"storage": "1Gi"}}}
+    async with region.cluster.namespace() as place:
+        claims = f"/api/v1/namespaces/{place}/persistentvolumeclaims"
+        foreign = {"metadata": {"name": "theirs"}, "spec": {**claim, "volumeName": made["pv"]}}
+        await region.cluster.make(claims, foreign)
+
+        async def refused() -> bool | None:
+            events = await region.cluster.get(f"/api/v1/namespaces/{place}/events")
+            return any(each["reason"] == "FailedBinding" for each in (events or {})["items"]) or None
+
+        await until(refused, timeout_s=60)
+        (await region.call("PATCH", one, {"size": "2Gi"})).must(422)
+        (await region.call("PATCH", one, {"labels": {"site": "north"}})).must(200)
+        volume = await region.cluster.get(path)
+        assert volume is not None
+        assert volume["metadata"]["labels"]["site"] == "north"
+        assert volume["spec"]["claimRef"]["namespace"] == "default"
+        gone = (await region.call("DELETE", one)).must(200).json
+        assert (gone["data"], gone["where"]) == ("kept", "nfs 192.0.2.9:/data")
+        assert await region.cluster.get(path) is None
+        assert (await region.cluster.get(f"{claims}/theirs") or {})["status"]["phase"] != "Bound"
