@@ -16,6 +16,7 @@ _CLAIM: Final = "PersistentVolumeClaim"
 _ALONE: Final = "ReadWriteOncePod"
 _READ_ONLY: Final = "ReadOnlyMany"
 _MOST_FAULTS: Final = 100
+_DIGITS: Final = "0123456789"
 
 Fault = tuple[str, str]
 """A place of the request, and what was expected there."""
@@ -32,44 +33,59 @@ def check_claims(bodies: Sequence[object], order: ObjectsOrder, *, place: str | 
 
 
 def _claim_faults(bodies: Sequence[object], order: ObjectsOrder) -> Iterator[Fault]:
-    """Yield the volumes whose claims the objects make themselves, or mount in a way that the volumes do not allow."""
-    claims = {each.claim_name: (index, each) for index, each in enumerate(order.volumes)}
+    """Yield the volumes whose claims the objects make themselves, or mount in a way that the volumes do not allow.
+
+    Each object is checked once, however many volumes there are.
+    """
+    claims = {each.claim_name: (f"volumes[{index}]/claim_name", each) for index, each in enumerate(order.volumes)}
+    numbered: dict[str, list[str]] = {}
+    for claim in claims:
+        if claim[-1:].isdigit():
+            numbered.setdefault(claim.rstrip(_DIGITS), []).append(claim)
     namespace = order.namespace or "default"
     replicas = {vdu.name: vdu.replicas for vdu in order.vdus}
     for body in bodies:
         if not isinstance(body, Mapping) or (_at(body, "metadata", "namespace") or namespace) != namespace:
             continue
         name = str(_at(body, "metadata", "name") or "")
-        for claim, (index, volume) in claims.items():
-            place = f"volumes[{index}]/claim_name"
-            if body.get("kind") == _CLAIM and name == claim:
-                yield place, f"another name expected: {claim} is a claim of the artifacts"
-            elif any(_is_numbered(claim, f"{each}-{name}-") for each in _claim_templates(body)):
-                yield place, f"another name expected: StatefulSet {name} of the artifacts makes the claim {claim}"
-            yield from ((place, reason) for reason in _mount_faults(body, name, volume, replicas.get(name)))
+        if body.get("kind") == _CLAIM and name in claims:
+            yield claims[name][0], f"another name expected: {name} is a claim of the artifacts"
+        for beginning in sorted(numbered.keys() & {f"{each}-{name}-" for each in _claim_templates(body)}):
+            for claim in numbered[beginning]:
+                reason = f"another name expected: StatefulSet {name} of the artifacts makes the claim {claim}"
+                yield claims[claim][0], reason
+        for claim, is_read_only in _mounts(body).items():
+            if claim in claims:
+                place, volume = claims[claim]
+                reasons = _mount_faults(body, name, volume, replicas.get(name), is_read_only=is_read_only)
+                yield from ((place, reason) for reason in reasons)
 
 
-def _mount_faults(body: Mapping[str, Any], name: str, volume: ClaimedVolume, replicas: int | None) -> Iterator[str]:
-    path, modes = _TEMPLATES.get(api_kind(body)), frozenset(volume.access_modes)
-    if path is None:
-        return
-    volumes = _at(body, *path, "spec", "volumes")
-    mounts = [_at(each, "persistentVolumeClaim") for each in volumes] if isinstance(volumes, list | tuple) else []
-    mine = [each for each in mounts if _at(each, "claimName") == volume.claim_name]
-    if mine and modes == {_ALONE} and bears_several(body, replicas):
+def _mounts(body: Mapping[str, Any]) -> Mapping[str, bool]:
+    """Return the claims that the pods of an object mount, each with whether they all do so read-only."""
+    path = _TEMPLATES.get(api_kind(body))
+    volumes = None if path is None else _at(body, *path, "spec", "volumes")
+    mounts: dict[str, bool] = {}
+    for each in volumes if isinstance(volumes, list | tuple) else ():
+        claim = _at(each, "persistentVolumeClaim", "claimName")
+        if isinstance(claim, str):
+            mounts[claim] = mounts.get(claim, True) and _at(each, "persistentVolumeClaim", "readOnly") is True
+    return mounts
+
+
+def _mount_faults(
+    body: Mapping[str, Any], name: str, volume: ClaimedVolume, replicas: int | None, *, is_read_only: bool
+) -> Iterator[str]:
+    modes = frozenset(volume.access_modes)
+    if modes == {_ALONE} and bears_several(body, replicas):
         yield f"{body.get('kind')} {name} mounts it in more than one pod, and the volume is {_ALONE}"
-    if modes == {_READ_ONLY} and any(_at(each, "readOnly") is not True for each in mine):
+    if modes == {_READ_ONLY} and not is_read_only:
         yield f"{body.get('kind')} {name} mounts it without readOnly: true, and the volume is {_READ_ONLY}"
 
 
 def _claim_templates(body: Mapping[str, Any]) -> Sequence[str]:
     found = _at(body, "spec", "volumeClaimTemplates") if body.get("kind") == "StatefulSet" else None
     return [str(_at(each, "metadata", "name")) for each in found] if isinstance(found, list | tuple) else []
-
-
-def _is_numbered(claim: str, beginning: str) -> bool:
-    number = claim.removeprefix(beginning)
-    return number != claim and number.isascii() and number.isdigit()
 
 
 def _at(node: object, *path: str) -> Any:
