@@ -118,6 +118,8 @@ class ApplyHandlers(Handling):
             step.release = repair.release
             if repair.is_ending:
                 return NotYet(ENDING_S)
+            if not await step.has_its_claims(command, planned, wait, progress):
+                return NotYet(AGAIN_S)
             if not step.release.repaired:
                 await progress.finished("no object was deleted or changed: there is nothing to do", total=0)
                 return Done(ObjectsRepaired(**dict(await step.facts())))

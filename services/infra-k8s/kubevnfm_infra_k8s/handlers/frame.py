@@ -268,14 +268,30 @@ class Step:
                 raise LinkNotReady(waits)
             await progress.on("virtual links", f"waits for {waits}", done=0, total=len(links))
             return False
-        if order.volumes:
-            waits = await self.handling.volumes.waited_for(mine, order.volumes, planned.namespace, within_s=within_s)
-        if waits:
-            if wait.left_s() <= 0:
-                raise VolumeNotReady(waits)
-            await progress.on("persistent volumes", f"waits for {waits}", done=0, total=len(order.volumes))
-            return False
-        return True
+        return await self._on_its_volumes(order, planned, wait, progress)
+
+    async def has_its_claims(self, order: ObjectsOrder, planned: Plan, wait: ReadinessWait, progress: Progress) -> bool:
+        """Return whether the claims of persistent volumes exist, which others may have deleted; False: call again.
+
+        Raises VolumeNotReady.
+        """
+        # No object of the plan is a claim of these: they are checked in the region, and made again.
+        await self.handling.volumes.hold(self.release.vnf_instance_id, order.volumes, planned.namespace)
+        return await self._on_its_volumes(order, planned, wait, progress)
+
+    async def _on_its_volumes(
+        self, order: ObjectsOrder, planned: Plan, wait: ReadinessWait, progress: Progress
+    ) -> bool:
+        if not order.volumes:
+            return True
+        mine, within_s = self.release.vnf_instance_id, self.handling.wait_s
+        waits = await self.handling.volumes.waited_for(mine, order.volumes, planned.namespace, within_s=within_s)
+        if not waits:
+            return True
+        if wait.left_s() <= 0:
+            raise VolumeNotReady(waits)
+        await progress.on("persistent volumes", f"waits for {waits}", done=0, total=len(order.volumes))
+        return False
 
     async def keeps_its_volumes(self, order: ObjectsOrder, wait: ReadinessWait) -> bool:
         """Return whether each claim that its first pod has got a volume for is known as bound, so that the data are kept.

@@ -181,3 +181,28 @@ async def test_a_late_class_keeps_its_data_before_the_operation_ends(bed: Bed, w
     await bed.ground.delete(instance="a")
     assert await bed.release("a") == ()
     assert field_at(await volumes.pv(present.pv), "spec", "claimRef", "name") == f"kubevnfm-{volume.id}"
+
+
+async def test_a_repair_makes_a_claim_again_that_others_have_deleted(bed: Bed, workload: Any) -> None:
+    """No manifest has it, so no object of the VNF differs: the repair ended with the claim missing."""
+    volumes, web = bed.volumes, mounting(workload)
+    web["spec"]["replicas"] = 0
+    volume = await volumes.create()
+    await bed.hold("a", web, volume)
+    await bed.apply("a", web, volume)
+    key = ObjectKey(CLAIMS.api_version, CLAIMS.kind, bed.place("a"), "data")
+    before = await bed.ground.cluster.get(CLAIMS, key)
+    await bed.ground.cluster.delete(CLAIMS, key)
+
+    async def is_gone() -> bool:
+        return await bed.ground.cluster.get(CLAIMS, key) is None
+
+    await until_true(is_gone)
+    order = bed.order("a", web, volume)
+    bed.ground.site.packages.add(order.pop("files"), package_id="p-a")
+    await bed.ground.site.repair(package_id="p-a", def_files=["web.yaml"], instance="a", operation="mend", **order)
+    after = await bed.ground.cluster.get(CLAIMS, key)
+    assert field_at(after, "status", "phase") == "Bound"
+    assert uid_of(after or {}) != uid_of(before or {})
+    await bed.ground.delete(instance="a")
+    assert await bed.release("a") == ()
