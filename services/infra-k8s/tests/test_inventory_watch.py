@@ -1,4 +1,4 @@
-"""The watch over one kind, told what a region might say, and what is written of it (multicloud.md MC-051, MC-107, MC-108)."""
+"""The watch over one kind, given what a region might say, and what is written of it (multicloud.md MC-051, MC-107, MC-108)."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _CLUSTER = "https://cluster.example"
 
 
 @dataclass
-class ToldCluster:
-    """A cluster whose watch shows what the test tells."""
+class FedCluster:
+    """A cluster whose watch shows what the test reports."""
 
-    told: asyncio.Queue[Seen[Any]] = field(default_factory=asyncio.Queue)
+    given: asyncio.Queue[Seen[Any]] = field(default_factory=asyncio.Queue)
 
     async def resource(self, api_version: str, kind: str) -> Resource:
         return PODS
@@ -43,20 +43,20 @@ class ToldCluster:
         self, resource: Resource, keep: Callable[[Any], SeenObject], parts: Sequence[Sequence[str]], **where: str
     ) -> AsyncGenerator[Seen[SeenObject], None]:
         while True:
-            seen = await self.told.get()
+            seen = await self.given.get()
             yield replace(seen, found={name: keep(body) for name, body in seen.found.items()})
 
     @asynccontextmanager
-    async def cluster(self, vim: VimConnection) -> AsyncIterator[ToldCluster]:
+    async def cluster(self, vim: VimConnection) -> AsyncIterator[FedCluster]:
         yield self
 
-    def tell(
+    def report(
         self, *pods: dict[str, Any], gone: tuple[str, ...] = (), is_all: bool = False, in_one_namespace: bool = False
     ) -> None:
         names = [each["metadata"]["name"] for each in pods]
         if not in_one_namespace:
             names = [f"{each['metadata']['namespace']}/{name}" for each, name in zip(pods, names, strict=True)]
-        self.told.put_nowait(Seen(dict(zip(names, pods, strict=True)), gone=gone, is_all=is_all))
+        self.given.put_nowait(Seen(dict(zip(names, pods, strict=True)), gone=gone, is_all=is_all))
 
 
 @dataclass
@@ -93,10 +93,10 @@ def a_release(instance: str, *kinds: str, vim_id: str = "vim") -> Release:
 @asynccontextmanager
 async def watched(
     store: SqliteStore, namespace: str = ""
-) -> AsyncIterator[tuple[InventoryWorld, ToldCluster, HeldRecords]]:
+) -> AsyncIterator[tuple[InventoryWorld, FedCluster, HeldRecords]]:
     """Yield what a watch over the pods of a region writes, in which VNFs i1 and i2 have objects."""
-    told = ToldCluster()
-    async with inventory_world(store, cast("Clusters", told), {"vim": _VIM}) as world:
+    given = FedCluster()
+    async with inventory_world(store, cast("Clusters", given), {"vim": _VIM}) as world:
         for instance in ("i1", "i2"):
             await StoredReleases(store).save(a_release(instance, "ConfigMap"))
         goes_on = asyncio.Event()
@@ -105,7 +105,7 @@ async def watched(
         watching = replace(world.watching(), records=cast("InventoryRecords", held))
         watch = KindWatch(watching, "vim", _CLUSTER, "v1", "Pod", namespace, lambda error: None)
         running = asyncio.create_task(watch.run())
-        yield world, told, held
+        yield world, given, held
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
@@ -120,22 +120,22 @@ async def has_node(store: SqliteStore, node: str) -> bool:
 
 @pytest.mark.parametrize("between", ["changed", "gone"])
 async def test_a_state_that_returns_while_another_is_written_is_written_again(store: SqliteStore, between: str) -> None:
-    async with watched(store) as (_, told, held):
-        told.tell(pod(), is_all=True)
+    async with watched(store) as (_, given, held):
+        given.report(pod(), is_all=True)
         await until_true(lambda: has_node(store, "w1"))
         held.goes_on.clear()
         held.begun = 0
         if between == "changed":
-            told.tell(pod(node="w2"))
+            given.report(pod(node="w2"))
         else:
-            told.tell(gone=("ns/web-1",))
+            given.report(gone=("ns/web-1",))
 
         async def is_written() -> bool:
             return held.begun == 1
 
         await until_true(is_written)
-        told.tell(pod())
-        told.tell(pod("last"))
+        given.report(pod())
+        given.report(pod("last"))
         held.goes_on.set()
 
         async def is_there() -> bool:
@@ -149,7 +149,7 @@ async def test_a_state_that_returns_while_another_is_written_is_written_again(st
 async def test_objects_with_names_that_no_api_server_accepts_hold_up_no_others(
     store: SqliteStore, namespace: str
 ) -> None:
-    async with watched(store, namespace) as (_, told, _held):
+    async with watched(store, namespace) as (_, given, _held):
         for node in ("w1", "w2"):
             strange = [
                 *(pod(f"a\x1b[31mb{number}", node=node) for number in range(70)),
@@ -157,8 +157,8 @@ async def test_objects_with_names_that_no_api_server_accepts_hold_up_no_others(
             ]  # fmt: skip
             if namespace:
                 strange.append(pod(namespace="other", node=node))
-            told.tell(*strange, is_all=node == "w1", in_one_namespace=bool(namespace))
-        told.tell(pod("web-2"), in_one_namespace=bool(namespace))
+            given.report(*strange, is_all=node == "w1", in_one_namespace=bool(namespace))
+        given.report(pod("web-2"), in_one_namespace=bool(namespace))
 
         async def is_there() -> bool:
             return "web-2" in await names(store)
@@ -171,17 +171,17 @@ async def test_an_object_that_changes_hands_vanishes_from_the_one_vnf_and_is_new
     store: SqliteStore,
 ) -> None:
     """MC-051: and one that names a VNF without objects in the region is of none."""
-    async with watched(store) as (world, told, _):
+    async with watched(store) as (world, given, _):
         events = world.events
 
         async def published(number: int) -> bool:
             return len(events) == number
 
-        told.tell(pod(), pod("strange", of="of-another-operator"), is_all=True)
+        given.report(pod(), pod("strange", of="of-another-operator"), is_all=True)
         await until_true(lambda: published(1))
-        told.tell(pod(of="i2"))
+        given.report(pod(of="i2"))
         await until_true(lambda: published(3))
-        told.tell(gone=("ns/web-1",))
+        given.report(gone=("ns/web-1",))
         await until_true(lambda: published(4))
         assert [(each.vnf_instance_id, each.change, each.name) for each in events] == [
             ("i1", "created", "web-1"),
@@ -199,12 +199,12 @@ async def test_kinds_beyond_the_limit_of_a_region_show_that_they_are_not_watched
     async def mark(stale: Mapping[Kind, Stale]) -> None:
         marked.append(stale)
 
-    told = ToldCluster()
-    async with inventory_world(store, cast("Clusters", told), {"vim": _VIM}) as world:
+    given = FedCluster()
+    async with inventory_world(store, cast("Clusters", given), {"vim": _VIM}) as world:
         region = Watched("vim", _CLUSTER, frozenset({("apps/v1", "Deployment")}), frozenset(), 1)
         watch = RegionWatch(world.watching(), region, mark, most=1)
         watch.watch(region)
-        told.tell(pod(), is_all=True)
+        given.report(pod(), is_all=True)
 
         async def is_marked() -> Mapping[Kind, Stale] | None:
             return marked[-1] if marked else None
