@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +10,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 import yaml
-from kubevnfm_clients.multicloud.volumes import PersistentVolume
+from kubevnfm_clients.multicloud.volumes import PersistentVolume, VolumeMountRequest
 from kubevnfm_events.objects import ApplyObjects, HoldVolumes, ReleaseVolumes, ReplaceObjects
+from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_lcm_api.lifecycle.containers.volumes import requested_volumes
 from packages.package_variants import OTHER_CNF, variant
-from worlds.lcm_world import Answer, World, lcm_world
+from worlds.lcm_world import Answer, TwinVolumes, World, lcm_world
 
 VNFS = "/multicloud/v1/vnf_instances"
 FOLDER = "Files/kubernetes"
@@ -133,3 +136,27 @@ async def test_a_vnf_uses_its_volumes_from_before_its_first_object_until_after_i
     assert world.twins.asked()[-2:] == ["infra.k8s.delete_objects", "infra.k8s.release_volumes"]
     assert world.twins.commands[-1].data == ReleaseVolumes(vnf_instance_id=made["vnf_id"])
     world.twins.commands.clear()
+
+
+class _SlowVolumes(TwinVolumes):
+    """Counts the calls that wait for the region at the same time."""
+
+    waiting, most = 0, 0
+
+    async def get(self, volume_id: str) -> PersistentVolume:
+        self.waiting += 1
+        self.most = max(self.most, self.waiting)
+        await asyncio.sleep(0)
+        self.waiting -= 1
+        return await super().get(volume_id)
+
+
+@pytest.mark.asyncio
+async def test_volumes_are_read_at_once(gateway: _Gateway) -> None:
+    """A request with 64 of them in a slow region does not wait 64 times."""
+    slow = _SlowVolumes()
+    slow.by_id.update(gateway.world.volumes.by_id)
+    wanted = [VolumeMountRequest(persistent_volume_id=each, claim_name=each) for each in slow.by_id]
+    with pytest.raises(Unprocessable):
+        await requested_volumes(slow, wanted, vim_id="vim-edge")
+    assert slow.most == len(wanted)

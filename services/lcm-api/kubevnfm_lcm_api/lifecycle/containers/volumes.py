@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
 
-from kubevnfm_clients.multicloud.volumes import PersistentVolumes, VolumeMountRequest
+from kubevnfm_clients.multicloud.volumes import PersistentVolume, PersistentVolumes, VolumeMountRequest
 from kubevnfm_events.objects import ClaimedVolume
 from kubevnfm_kit.errors import ConflictingInput, NotFound, Unprocessable
 
@@ -21,6 +22,7 @@ async def requested_volumes(
     found: list[ClaimedVolume] = []
     ids: set[str] = set()
     names: set[str] = set()
+    present = await _present(volumes, {each.persistent_volume_id for each in wanted})
     for index, each in enumerate(wanted):
         place, named = f"volumes[{index}]/persistent_volume_id", each.persistent_volume_id
         if each.claim_name in names:
@@ -30,10 +32,9 @@ async def requested_volumes(
             wrong.append((place, f"each volume once expected, {named} is given twice"))
             continue
         ids.add(named)
-        try:
-            volume = await volumes.get(named)
-        except NotFound as error:
-            wrong.append((place, str(error)))
+        volume = present[named]
+        if isinstance(volume, NotFound):
+            wrong.append((place, str(volume)))
             continue
         if volume.vim_id != vim_id:
             wrong.append((place, f"{volume.name} is in cloud region {volume.cloud_region_id}, not in that of the VNF"))
@@ -47,3 +48,15 @@ async def requested_volumes(
     if taken:
         raise ConflictingInput(*taken[0], *taken[1:])
     return tuple(found)
+
+
+async def _present(volumes: PersistentVolumes, ids: Collection[str]) -> Mapping[str, PersistentVolume | NotFound]:
+    """Return the volumes of these ids, or why there is none: all at once, since each may wait for a slow region."""
+
+    async def one(volume_id: str) -> PersistentVolume | NotFound:
+        try:
+            return await volumes.get(volume_id)
+        except NotFound as error:
+            return error
+
+    return dict(zip(ids, await asyncio.gather(*map(one, ids)), strict=True))
