@@ -15,6 +15,7 @@ _TEMPLATES: Final = {**POD_TEMPLATES, **MACHINE_TEMPLATES}
 _CLAIM: Final = "PersistentVolumeClaim"
 _ALONE: Final = "ReadWriteOncePod"
 _READ_ONLY: Final = "ReadOnlyMany"
+_KEEP_PODS: Final = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
 _MOST_FAULTS: Final = 100
 _DIGITS: Final = "0123456789"
 
@@ -44,6 +45,7 @@ def _claim_faults(bodies: Sequence[object], order: ObjectsOrder) -> Iterator[Fau
             numbered.setdefault(claim.rstrip(_DIGITS), []).append(claim)
     namespace = order.namespace or "default"
     replicas = {vdu.name: vdu.replicas for vdu in order.vdus}
+    alone: dict[str, str] = {}
     for body in bodies:
         if not isinstance(body, Mapping) or (_at(body, "metadata", "namespace") or namespace) != namespace:
             continue
@@ -59,6 +61,11 @@ def _claim_faults(bodies: Sequence[object], order: ObjectsOrder) -> Iterator[Fau
                 place, volume = claims[claim]
                 reasons = _mount_faults(body, name, volume, replicas.get(name), is_read_only=is_read_only)
                 yield from ((place, reason) for reason in reasons)
+                if set(volume.access_modes) == {_ALONE} and _has_one_pod(body, replicas.get(name)):
+                    workload = f"{body.get('kind')} {name}"
+                    first = alone.setdefault(claim, workload)
+                    if first != workload:
+                        yield place, f"{first} and {workload} mount it, each in a pod, and the volume is {_ALONE}"
 
 
 def _mounts(body: Mapping[str, Any]) -> Mapping[str, bool]:
@@ -81,6 +88,12 @@ def _mount_faults(
         yield f"{body.get('kind')} {name} mounts it in more than one pod, and the volume is {_ALONE}"
     if modes == {_READ_ONLY} and not is_read_only:
         yield f"{body.get('kind')} {name} mounts it without readOnly: true, and the volume is {_READ_ONLY}"
+
+
+def _has_one_pod(body: Mapping[str, Any], replicas: int | None) -> bool:
+    """Return whether a workload keeps a pod for as long as it exists; one of a Job ends, and others may come after it."""
+    count = replicas if replicas is not None else _at(body, "spec", "replicas")
+    return body.get("kind") in _KEEP_PODS and count in (None, 1)
 
 
 def _claim_templates(body: Mapping[str, Any]) -> Sequence[str]:

@@ -56,3 +56,15 @@ def test_one_mount_that_may_write_is_enough() -> None:
     for mounts in ([read_only, {"claimName": "data"}], [{"claimName": "data"}, read_only]):
         with pytest.raises(Unprocessable, match="without readOnly: true"):
             check_claims([stateful("db", [], mounts)], order_of("data", mode="ReadOnlyMany"))
+
+
+def test_two_workloads_do_not_share_a_volume_of_one_pod() -> None:
+    """The pod of the second would be Pending until the wait ends; a Job ends before that."""
+    mounts = [{"claimName": "data"}]
+    first, second, stopped = (stateful(name, [], mounts) for name in ("one", "two", "none"))
+    stopped["spec"]["replicas"] = 0
+    job = {**second, "apiVersion": "batch/v1", "kind": "Job"}
+    check_claims([first, stopped, job], order_of("data", mode="ReadWriteOncePod"))
+    check_claims([first, second], order_of("data"))
+    with pytest.raises(Unprocessable, match="StatefulSet one and StatefulSet two mount it"):
+        check_claims([first, second], order_of("data", mode="ReadWriteOncePod"))
