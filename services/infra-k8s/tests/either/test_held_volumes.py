@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from kubevnfm_infra_k8s.domain.volumes.uses import InstanceVolumes
 from kubevnfm_kit.errors import InUse, NotFound, Unprocessable
 from kubevnfm_worker.outcome import Done
 from patience import until_true
-from worlds.volume_ground import VolumeGround, only_lab, reserved
+from worlds.volume_ground import WAIT_S, VolumeGround, only_lab, reserved
 
 _NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
 _ORDER = "artifact-order.yaml"
@@ -206,3 +207,24 @@ async def test_a_repair_makes_a_claim_again_that_others_have_deleted(bed: Bed, w
     assert uid_of(after or {}) != uid_of(before or {})
     await bed.ground.delete(instance="a")
     assert await bed.release("a") == ()
+
+
+async def test_a_claim_in_the_way_of_one_user_ends_no_operation_of_another(bed: Bed) -> None:
+    """Both use the volume at once; the claim of the second waits for its namespace only."""
+    volumes, uses = bed.volumes, InstanceVolumes(bed.volumes.owner)
+    volume = await volumes.create(access_modes=["ReadWriteMany"])
+    mine = (ClaimedVolume(persistent_volume_id=volume.id, claim_name="data", access_modes=("ReadWriteMany",)),)
+    await volumes.foreign_claim("data")
+    await uses.hold("other", mine, volumes.namespace)
+    with pytest.raises(VolumeNotReady, match="exists and is not of this volume"):
+        await uses.waited_for("other", mine, volumes.namespace, within_s=WAIT_S)
+    await uses.hold("a", mine, bed.place("absent"))
+    await volumes.until_uses(volume, lambda found: bool(found["vnf:a"].detail))
+    waits = await uses.waited_for("a", mine, bed.place("absent"), within_s=0.0)
+    assert bed.place("absent") in waits
+
+    async def is_left(vnf: str) -> bool:
+        return not await uses.leave(vnf, within_s=0.0)
+
+    for vnf in ("other", "a"):
+        await until_true(partial(is_left, vnf), timeout_s=WAIT_S)

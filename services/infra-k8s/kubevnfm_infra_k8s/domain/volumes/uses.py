@@ -42,7 +42,8 @@ class InstanceVolumes:
             if use.waits_for_consumer or use.claim_uid:
                 continue
             why = use.detail or volume.phase_detail or f"claim {use.namespace}/{use.claim_name} is not bound yet"
-            if volume.phase == "Failed":
+            # A claim of another user of the volume that is not as wanted ends no operation of this one.
+            if volume.phase == "Failed" and use.detail in {"", volume.phase_detail}:
                 raise VolumeNotReady(f"persistent volume {volume.name} is Failed: {why}")
             return f"persistent volume {volume.name} ({volume.phase}): {why}"
         return ""
