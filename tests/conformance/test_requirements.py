@@ -58,6 +58,7 @@ TABLES = [
     Table("API", "api_requirements.md", "api.md", last="API-159"),
     Table("SEQ", "sequence_requirements.md", "sequences.md", last="SEQ-195"),
     Table("CR", "capi_requirements.md", "capi.md", last="CR-127"),
+    Table("MC", "multicloud_requirements.md", "multicloud.md", last="MC-142"),
 ]
 BY_PREFIX = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.prefix)
 EACH_ROW = [pytest.param(table, row, id=row) for table in TABLES for row in rows(table)]
