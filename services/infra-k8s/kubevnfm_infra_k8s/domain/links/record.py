@@ -10,13 +10,12 @@ from kubevnfm_clients.multicloud.links import LinkRequest, LinkResource, LinkTyp
 from kubevnfm_events.links import LinkStatus
 from kubevnfm_kit.error_text import ErrorText
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
-from kubevnfm_store.query import Stored
-from pydantic import BaseModel, ConfigDict
 
 from kubevnfm_infra_k8s.domain.links.spec import LinkSpec, Places
 from kubevnfm_infra_k8s.domain.links.types import stored_spec
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.reconciling.ports import Region
+from kubevnfm_infra_k8s.domain.reconciling.record import Part, WantedDocument
 
 MOST_HOLDERS: Final = 10_000
 LINK_LABEL: Final = "kubevnfm.io/virtual-link-id"
@@ -25,11 +24,7 @@ SHARED_LABEL: Final = "kubevnfm.io/virtual-links"
 """On objects that several links have."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class Holder(_Model):
+class Holder(Part):
     """A user of a link."""
 
     reference: str
@@ -38,7 +33,7 @@ class Holder(_Model):
     """Those that it has fixed for its interfaces."""
 
 
-class LinkObject(_Model):
+class LinkObject(Part):
     """An object of a link, stored before it is created."""
 
     api_version: str
@@ -60,8 +55,8 @@ class LinkObject(_Model):
         return cls(api_version=key.api_version, kind=key.kind, namespace=key.namespace, name=key.name, shared=shared)
 
 
-class Link(_Model):
-    """The document of a link. Each write names the revision that it has read."""
+class Link(WantedDocument):
+    """The document of a link."""
 
     id: str
     cloud_region_id: str
@@ -93,11 +88,6 @@ class Link(_Model):
     """When ``wanted`` has last changed."""
     created_at: str
     updated_at: str
-    revision: int = 0
-
-    @classmethod
-    def from_stored(cls, stored: Stored) -> Link:
-        return cls.model_validate({**stored.body, "revision": stored.revision})
 
     @classmethod
     def from_request(cls, request: LinkRequest, region: Region, *, id: str, reference: str, now: str) -> Link:
@@ -109,13 +99,6 @@ class Link(_Model):
             holders=(_holder(reference, request.namespaces or ()),), status="PENDING",
             asked_at=now, created_at=now, updated_at=now, **given,
         )  # fmt: skip
-
-    def document(self) -> JsonObject:
-        """Return the stored form."""
-        body = self.model_dump(mode="json", exclude={"revision"})
-        # Rounds look for links by this member.
-        body["settled"] = self.is_settled
-        return body
 
     @property
     def references(self) -> tuple[str, ...]:

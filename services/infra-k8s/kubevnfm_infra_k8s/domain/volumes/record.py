@@ -18,10 +18,10 @@ from kubevnfm_events.volumes import VolumePhase
 from kubevnfm_kit.error_text import ErrorText, bounded
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonObject
-from kubevnfm_store.query import Stored
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from kubevnfm_infra_k8s.domain.objects import CLAIMS, ObjectKey
+from kubevnfm_infra_k8s.domain.reconciling.record import Part, WantedDocument
 from kubevnfm_infra_k8s.domain.volumes.quantities import bytes_of
 
 VOLUME_LABEL: Final = "kubevnfm.io/persistent-volume-id"
@@ -35,11 +35,7 @@ MOST_FORMER_LABELS: Final = 256
 """They grow with each change while the region is away."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class Use(_Model):
+class Use(Part):
     """A VNF that uses a volume by a claim. It is stored before any object is sent."""
 
     reference: str
@@ -67,8 +63,8 @@ class Use(_Model):
         return VolumeUse(namespace=self.namespace, claim_name=self.claim_name)
 
 
-class Volume(_Model):
-    """The document of a volume. Each write names the revision that it has read."""
+class Volume(WantedDocument):
+    """The document of a volume."""
 
     id: str
     cloud_region_id: str
@@ -103,11 +99,6 @@ class Volume(_Model):
     """When ``wanted`` was last changed."""
     created_at: str
     updated_at: str
-    revision: int = 0
-
-    @classmethod
-    def from_stored(cls, stored: Stored) -> Self:
-        return cls.model_validate({**stored.body, "revision": stored.revision})
 
     @classmethod
     def from_request(cls, request: VolumeRequest, *, id: str, vim_id: str, place: str, now: str) -> Self:
@@ -122,13 +113,6 @@ class Volume(_Model):
             reclaim=request.reclaim, labels=request.labels, pv="" if source is None else own_name(id),
             since=now, created_at=now, updated_at=now,
         )  # fmt: skip
-
-    def document(self) -> JsonObject:
-        """Return the stored form."""
-        body = self.model_dump(mode="json", exclude={"revision"})
-        # Rounds look for volumes by this member.
-        body["settled"] = self.is_settled
-        return body
 
     @property
     def is_settled(self) -> bool:
