@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,19 +15,13 @@ from clusters.masters import kubectl
 from packages.package_variants import variant
 from patience import until_true
 from servers.wirings import in_six
+from worlds.link_world import definition
 
 LINKS = "/multicloud/v1/virtual-links"
 _NADS = "network-attachment-definitions.k8s.cni.cncf.io"
-_DEFINITION = f"""apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {{name: {_NADS}}}
-spec:
-  group: k8s.cni.cncf.io
-  scope: Namespaced
-  names: {{plural: network-attachment-definitions, singular: network-attachment-definition, kind: NetworkAttachmentDefinition}}
-  versions:
-  - {{name: v1, served: true, storage: true, schema: {{openAPIV3Schema: {{type: object, x-kubernetes-preserve-unknown-fields: true}}}}}}
-"""
+_DEFINITION = json.dumps(
+    definition("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions", "Namespaced")
+)
 
 
 async def two_vnfs_hold(user: User, lab: LabControl, cluster_id: str, link: str, folder: Path) -> None:
@@ -87,7 +82,7 @@ async def test_a_link_is_shared_degraded_repaired_and_removed(user: User, lab: L
         "namespaces": ["default"],
     }
     assert (await user.call("POST", LINKS, wanted)).must(422).json["type"] == "region-lacks"
-    await kubectl(user.installation.lab, master, f"apply -f - <<'END'\n{_DEFINITION}END")
+    await kubectl(user.installation.lab, master, f"apply -f - <<'END'\n{_DEFINITION}\nEND")
     link = (await user.call("POST", LINKS, wanted)).must(201).json
     assert (link["status"], link["use_count"]) == ("READY", 1)
     shared = (await user.call("POST", LINKS, {**wanted, "reference": "other"})).must(200).json

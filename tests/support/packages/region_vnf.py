@@ -11,7 +11,7 @@ from packages.package_variants import variant
 
 VNFS = "/multicloud/v1/vnf_instances"
 _FOLDER = "Files/kubernetes"
-_DEPLOYMENT = """\
+DEPLOYMENT = """\
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
@@ -30,7 +30,7 @@ _ORDER = (
 )
 _FILES = {
     f"{_FOLDER}/artifact-order.yaml": _ORDER,
-    f"{_FOLDER}/deployment.yaml": _DEPLOYMENT,
+    f"{_FOLDER}/deployment.yaml": DEPLOYMENT,
     f"{_FOLDER}/service.yaml": _SERVICE,
 }
 
@@ -79,7 +79,7 @@ async def hands_over_a_volume(user: User, region: str, folder: Path, volume: str
     """Check that a volume is used by one VNF, and with its data by the next one; ``volume``: its path."""
     pod = 'containers: [{name: web, image: "nginx:${tag}", '
     mounted = f"volumes: [{{name: v, persistentVolumeClaim: {{claimName: data}}}}], {pod}volumeMounts: [{{name: v, mountPath: /v}}], "
-    files = {**_FILES, f"{_FOLDER}/deployment.yaml": _DEPLOYMENT.replace(pod, mounted)}
+    files = {**_FILES, f"{_FOLDER}/deployment.yaml": DEPLOYMENT.replace(pod, mounted)}
     package = await user.upload(variant(folder, vnfd_id=str(uuid4()), files=files))
     volume_id = volume.rpartition("/")[2]
     asked = {

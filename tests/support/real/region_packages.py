@@ -5,17 +5,8 @@ from __future__ import annotations
 import json
 from typing import Final
 
-_DEPLOYMENT: Final = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: web, image: "nginx:${tag}", env: [{name: PLACE, value: "$cloud_region_id at $namespace"}]}]}
-"""
+from packages.region_vnf import DEPLOYMENT
+
 _SERVICE: Final = """\
 apiVersion: v1
 kind: Service
@@ -92,11 +83,11 @@ ORDERED: Final = {
     "settings.yaml": _SETTINGS,
     "line.yaml": _NETWORK,
     "plane.yaml": _USER_DEFINED_NETWORK,
-    "web.yaml": _DEPLOYMENT,
+    "web.yaml": DEPLOYMENT,
     "migrate.yaml": _MIGRATION,
     "service.yaml": _SERVICE,
     "values.schema.json": json.dumps(_SCHEMA),
 }
 """Priorities, ``after``, waits by jsonpath and CEL on kinds that have no controller, variables with a schema, a secret value."""
-PLAIN: Final = {"artifact-order.yaml": _PLAIN_ORDER, "web.yaml": _DEPLOYMENT, "service.yaml": _SERVICE}
+PLAIN: Final = {"artifact-order.yaml": _PLAIN_ORDER, "web.yaml": DEPLOYMENT, "service.yaml": _SERVICE}
 MACHINE: Final = {"artifact-order.yaml": "artifacts: [{file: vm.yaml}]\n", "vm.yaml": _MACHINE}
