@@ -163,8 +163,6 @@ NO_POD = {**deployment(), "spec": {}}
         ([machine()], [profile(resource_claims=[CLAIM])], [], "[0]/resource_claims", "virtual machine"),
         ([machine()], [profile(runtime_class="kata")], [], "[0]/runtime_class", "virtual machine"),
         ([machine()], [profile(hugepages={"2Mi": "4Mi", "1Gi": "1Gi"})], [], "[0]/hugepages", "one size"),
-        ([deployment(tolerations={})], [], [], "", ""),
-        ([NAMES_A_LIST], [profile(resource_claims=[CLAIM])], [], "", ""),
         ([deployment(tolerations={"a": 1})], [profile()], [], "[0]/vdu_id", "tolerations: a list expected"),
         ([deployment(affinity={"nodeAffinity": 7})], [profile(affinity=[TERM])], [], "[0]/vdu_id", "nodeAffinity"),
     ],
@@ -174,8 +172,19 @@ def test_what_cannot_be_is_named(
 ) -> None:
     """MC-035, MC-121: a profile for no workload or with what its workload cannot have changes nothing and is named by its place."""
     found = profiled(bodies, profiles, vdus)
-    if not place:
-        assert not found.faults
-        return
     assert [where for where, _ in found.faults] == [f"compute_profiles{place}"]
     assert re.search(reason, found.faults[0][1])
+
+
+def test_an_empty_member_is_as_none_whatever_its_form() -> None:
+    """MC-035: what the manifest leaves empty takes what the profile has."""
+    found = profiled([deployment(tolerations={})], [profile(tolerations=[{"key": "dpdk"}])], [])
+    assert not found.faults
+    assert found.bodies[0]["spec"]["template"]["spec"]["tolerations"] == [{"key": "dpdk", "operator": "Equal"}]
+
+
+def test_a_claim_whose_name_is_no_text_is_in_no_ones_way() -> None:
+    """MC-121: the API server refuses it; the profile is given to the workload all the same."""
+    found = profiled([NAMES_A_LIST], [profile(resource_claims=[CLAIM])], [])
+    assert not found.faults
+    assert len(found.claims) == 1
