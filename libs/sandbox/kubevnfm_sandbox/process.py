@@ -299,14 +299,17 @@ async def _launched(config: str, passed: tuple[int, ...], said: bytearray) -> As
     finally:
         if process.stdin is not None:
             process.stdin.close()  # on this the guard kills its child
-        try:
-            async with asyncio.timeout(_GRACE_S):
-                await process.wait()
-        except TimeoutError:
-            # The whole group: without a guard, the parent of a script with granted addresses is its connector.
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+        with suppress(TimeoutError):
+            try:
+                async with asyncio.timeout(_GRACE_S):
+                    await process.wait()
+            finally:
+                # Late, or cancelled here: a process that is not waited for stays a zombie, and its pipes stay open.
+                if process.returncode is None:
+                    # The whole group: without a guard, the parent of a script with granted addresses is its connector.
+                    with suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+                    await process.wait()
         # Its last output may be unread. The time is for a process that inherited the descriptor.
         with suppress(TimeoutError):
             async with asyncio.timeout(_GRACE_S):

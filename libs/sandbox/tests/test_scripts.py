@@ -11,6 +11,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+import psutil
 import pytest
 from contracts.sandbox_kernel import ANY_KERNEL, KERNELS, Kernel, files_in_memory, has_printed, sandbox_processes, until
 from kubevnfm_sandbox.process import Sandbox
@@ -360,6 +361,22 @@ async def test_a_cancelled_script_leaves_no_process(run: Run) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     await until(lambda: not sandbox_processes())
+
+
+@in_one_kernel
+async def test_a_script_that_is_cancelled_again_while_it_ends_is_waited_for(run: Run) -> None:
+    """The end of an event loop cancels what is ending already; a process without a parent that waits would be left."""
+    task = asyncio.create_task(run(HANGS, timeout_s=3600))
+    await until(has_printed)
+    started = {child.pid for child in psutil.Process().children()} & set(sandbox_processes())
+    task.cancel()
+    for _ in range(5):
+        await asyncio.sleep(0)  # until it waits for the end of the process
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert started
+    assert not started & {child.pid for child in psutil.Process().children()}
 
 
 async def test_a_script_without_granted_addresses_has_no_sockets(run: Run) -> None:

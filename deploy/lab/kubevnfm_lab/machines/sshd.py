@@ -254,14 +254,14 @@ async def _copy(source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes])
 
 async def _end_group(machine: Machine, shell: asyncio.subprocess.Process) -> None:
     machine.processes.signal(shell.pid, signal.SIGTERM)
-    try:
-        async with asyncio.timeout(TERM_GRACE_S):
+    with suppress(TimeoutError):
+        try:
+            async with asyncio.timeout(TERM_GRACE_S):
+                await shell.wait()
+        finally:
+            # Also when it is cancelled here, as the end of the event loop does.
+            machine.processes.signal(shell.pid, signal.SIGKILL)
             await shell.wait()
-    except TimeoutError:
-        pass
-    finally:
-        machine.processes.signal(shell.pid, signal.SIGKILL)
-    await shell.wait()
 
 
 class _Connection(asyncssh.SSHServerConnection):
