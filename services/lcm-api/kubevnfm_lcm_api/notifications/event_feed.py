@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final
 
+from kubevnfm_access.errors import TooManyRequests
 from kubevnfm_bus.port import MessageBus
 from kubevnfm_events import Envelope, Message
 from kubevnfm_events.queues import EVENT_LOG
@@ -20,6 +21,9 @@ from kubevnfm_events.queues import EVENT_LOG
 from kubevnfm_lcm_api.notifications.event_log import EventLog, LoggedEvent
 
 _NEWEST: Final = 2000
+_MOST_WATCHERS: Final = 200
+"""Each keeps a connection; a quarter of those that a listener has, so that watchers keep no other caller out."""
+_AGAIN_S: Final = 10
 
 
 class Silence:
@@ -43,6 +47,18 @@ class EventFeed:
         self._count = 0
         self._arrived = asyncio.Event()
         self._is_closed = False
+        self._watchers = 0
+
+    @contextmanager
+    def place_for_one(self) -> Iterator[None]:
+        """Have a watcher within the block. Raises TooManyRequests."""
+        if self._watchers >= _MOST_WATCHERS:
+            raise TooManyRequests("no more event streams can be opened here", retry_after_s=_AGAIN_S)
+        self._watchers += 1
+        try:
+            yield
+        finally:
+            self._watchers -= 1
 
     @asynccontextmanager
     async def watching(self, bus: MessageBus) -> AsyncIterator[None]:

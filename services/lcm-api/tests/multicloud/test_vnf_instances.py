@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,64 +27,27 @@ from kubevnfm_store.port import StoreUnavailable
 from kubevnfm_store.query import Query, Stored
 from packages.package_variants import OTHER_CNF, variant
 from worlds.lcm_builders import ANSWERS
-from worlds.lcm_world import RING, Answer, FragileStore, Storage, World, lcm_world
+from worlds.lcm_world import RING, FragileStore, Storage
+from worlds.multicloud_world import FILES, FOLDER, ORDER, PASSWORD, VNFS, Gateway, a_gateway
 
-VNFS = "/multicloud/v1/vnf_instances"
-FOLDER = "Files/kubernetes"
-ORDER = f"{FOLDER}/artifact-order.yaml"
-MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {level: '${level}'}\n"
-SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: b}\nstringData: {key: '$password'}\n"
-FILES = {
-    ORDER: "artifacts:\n- {file: a.yaml, priority: 2}\n- {file: b.yaml, priority: 1}\nvalues: {level: 3}\n",
-    f"{FOLDER}/a.yaml": MAP,
-    f"{FOLDER}/b.yaml": SECRET,
-}
-PASSWORD = "open-sesame-7"
-_USUAL = Storage()
 ROUTER = "22222222-aaaa-bbbb-cccc-dddddddddddd"
 PLAIN_CNF = "11111111-aaaa-bbbb-cccc-dddddddddddd"
 
 
-class _Gateway:
-    """A gateway with two regions of one name, another region, and an ordered package."""
-
-    def __init__(self, world: World, csar_id: str) -> None:
-        self.world, self.csar_id = world, csar_id
-
-    async def call(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
-        return await self.world.call(method, path, body, headers=headers)
-
-    async def bring_up(self, headers: Mapping[str, str] = {}, **changes: Any) -> Answer:
-        asked = {"cloud_region_id": "op/edge", "csar_id": self.csar_id, "values": {"password": PASSWORD}, **changes}
-        return await self.call("POST", VNFS, asked, **headers)
-
-
-@asynccontextmanager
-async def a_gateway(folder: Path, storage: Storage = _USUAL) -> AsyncIterator[_Gateway]:
-    async with lcm_world(folder, storage) as world:
-        world.vims.add("vim-edge", "kubernetes")
-        world.regions.add("op/edge", "vim-edge", protected_namespaces=("ours",))
-        world.regions.add("op/twice", "vim-edge")
-        world.regions.add("other/twice", "vim-edge")
-        onboarded = await world.upload(variant(folder, files=FILES))
-        assert onboarded["onboardingState"] == "ONBOARDED", onboarded
-        yield _Gateway(world, onboarded["id"])
-
-
 @pytest.fixture
-async def gateway(tmp_path: Path) -> AsyncIterator[_Gateway]:
+async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
     async with a_gateway(tmp_path) as running:
         yield running
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared_gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[_Gateway]:
+async def shared_gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
     """For refused requests, which change nothing."""
     async with a_gateway(tmp_path_factory.mktemp("gateway")) as running:
         yield running
 
 
-async def test_a_vnf_is_brought_up_by_one_call(gateway: _Gateway) -> None:
+async def test_a_vnf_is_brought_up_by_one_call(gateway: Gateway) -> None:
     """MC-001, MC-004, MC-028, MC-037, MC-038, MC-043: the same instance as SOL003 shows; secret values stay secret."""
     made = await gateway.bring_up(vnf_instance_name="one", namespace="mine", headers={"Prefer": "wait=121"})
     body = made.must(201).json
@@ -117,7 +79,7 @@ async def test_a_vnf_is_brought_up_by_one_call(gateway: _Gateway) -> None:
         assert PASSWORD not in text
 
 
-async def test_a_vnf_is_on_the_virtual_links_that_its_request_names(gateway: _Gateway) -> None:
+async def test_a_vnf_is_on_the_virtual_links_that_its_request_names(gateway: Gateway) -> None:
     """MC-035, MC-065, MC-069, MC-086, and the bad input of chapter 10."""
     web = yaml.safe_dump(
         {
@@ -153,7 +115,7 @@ async def test_a_vnf_is_on_the_virtual_links_that_its_request_names(gateway: _Ga
     assert (checked.reference, checked.namespace) == (f"vnf:{made['vnf_id']}", made["namespace"])
 
 
-async def test_values_come_from_three_places_and_any_of_them_may_be_secret(gateway: _Gateway) -> None:
+async def test_values_come_from_three_places_and_any_of_them_may_be_secret(gateway: Gateway) -> None:
     """MC-029, MC-030: a later object of oof_parameters counts above an earlier one, values above all; nothing secret is shown."""
     hidden = {"password": {"$secret": PASSWORD}, "db": {"key": {"$secret": f"{PASSWORD}-db"}, "port": 3}}
     oof = [
@@ -173,7 +135,7 @@ async def test_values_come_from_three_places_and_any_of_them_may_be_secret(gatew
         assert PASSWORD not in text
 
 
-async def test_what_is_not_finished_is_answered_at_the_end_of_the_wait(gateway: _Gateway) -> None:
+async def test_what_is_not_finished_is_answered_at_the_end_of_the_wait(gateway: Gateway) -> None:
     """MC-004, MC-020, MC-038: 202 while it runs; a failed one is FAILED with its reason. An instance of SOL003 is none of ours."""
     gateway.world.twins.waiting.add("infra.k8s.apply_objects")
     made = (await gateway.bring_up(headers={"Prefer": "respond-async"})).must(202).json
@@ -189,7 +151,7 @@ async def test_what_is_not_finished_is_answered_at_the_end_of_the_wait(gateway: 
     (await gateway.call("GET", f"{VNFS}/{of_sol}")).problem(404)
 
 
-async def test_lists_have_pages_and_filters(gateway: _Gateway) -> None:
+async def test_lists_have_pages_and_filters(gateway: Gateway) -> None:
     """MC-007, MC-038."""
     twins, world = gateway.world.twins, gateway.world
     assert (await gateway.call("GET", VNFS)).must(200).json == []
@@ -230,7 +192,7 @@ async def test_lists_have_pages_and_filters(gateway: _Gateway) -> None:
         (await gateway.call("GET", f"{VNFS}?{query}")).problem(400)
 
 
-async def test_live_reads_each_object_in_the_region(gateway: _Gateway) -> None:
+async def test_live_reads_each_object_in_the_region(gateway: Gateway) -> None:
     """MC-043: without it the region is not called."""
     made = (await gateway.bring_up()).must(201).json
     one = f"{VNFS}/{made['vnf_id']}"
@@ -251,7 +213,7 @@ async def test_live_reads_each_object_in_the_region(gateway: _Gateway) -> None:
     (await gateway.call("GET", f"{VNFS}/none/resources")).problem(404)
 
 
-async def test_a_vnf_is_changed_by_a_patch(gateway: _Gateway) -> None:
+async def test_a_vnf_is_changed_by_a_patch(gateway: Gateway) -> None:
     """MC-009, MC-042: names alone, or values and package; the region and the namespace stay."""
     world = gateway.world
     made = await gateway.bring_up(namespace="default")
@@ -297,7 +259,7 @@ async def test_a_vnf_is_changed_by_a_patch(gateway: _Gateway) -> None:
     assert (await gateway.call("DELETE", one)).problem(409)["type"] == "operation-running"
 
 
-async def test_a_vnf_is_brought_down_and_its_instance_deleted(gateway: _Gateway) -> None:
+async def test_a_vnf_is_brought_down_and_its_instance_deleted(gateway: Gateway) -> None:
     """MC-004, MC-009, MC-057: whichever process ends the termination deletes the instance with it."""
     world, twins = gateway.world, gateway.world.twins
     made = await gateway.bring_up()
@@ -329,7 +291,7 @@ async def test_a_vnf_is_brought_down_and_its_instance_deleted(gateway: _Gateway)
     assert (await world.packages("GET", f"/{gateway.csar_id}")).must(200).json["usageState"] == "NOT_IN_USE"
 
 
-async def test_a_vnf_stays_in_its_region_and_namespace(gateway: _Gateway) -> None:
+async def test_a_vnf_stays_in_its_region_and_namespace(gateway: Gateway) -> None:
     """Chapter 6: SOL003 may terminate and instantiate it, at the same place."""
     made = (await gateway.bring_up(namespace="mine")).must(201).json
     world, instance_id = gateway.world, made["vnf_id"]
@@ -351,7 +313,7 @@ async def test_a_vnf_stays_in_its_region_and_namespace(gateway: _Gateway) -> Non
     assert (await gateway.call("GET", f"{VNFS}/{instance_id}")).must(200).json["status"] == "READY"
 
 
-async def test_what_was_brought_up_in_part_is_brought_down(gateway: _Gateway) -> None:
+async def test_what_was_brought_up_in_part_is_brought_down(gateway: Gateway) -> None:
     """MC-009, MC-020, MC-057: the operation is rolled back, and the instance goes with its end; one without objects goes at once."""
     world, twins = gateway.world, gateway.world.twins
     twins.waiting.add("infra.k8s.apply_objects")
@@ -379,7 +341,7 @@ async def test_what_was_brought_up_in_part_is_brought_down(gateway: _Gateway) ->
     assert (await world.lcm("GET", "/vnf_instances")).must(200).json == []
 
 
-async def test_a_vnf_in_a_region_that_does_not_answer_is_given_up_if_the_caller_says_so(gateway: _Gateway) -> None:
+async def test_a_vnf_in_a_region_that_does_not_answer_is_given_up_if_the_caller_says_so(gateway: Gateway) -> None:
     """MC-061."""
     made = (await gateway.bring_up()).must(201).json
     one = f"{VNFS}/{made['vnf_id']}"
@@ -498,7 +460,7 @@ _BAD: list[tuple[Mapping[str, Any], list[str]]] = [
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(("changes", "pointers"), _BAD, ids=lambda value: str(value)[:60])
 async def test_bad_input_is_refused_before_anything_is_stored(
-    shared_gateway: _Gateway, changes: Mapping[str, Any], pointers: list[str]
+    shared_gateway: Gateway, changes: Mapping[str, Any], pointers: list[str]
 ) -> None:
     """MC-008, MC-034, and chapters 3, 4, 5 and 6, Bad input: 422 with the pointers; never with a value."""
     refused = await shared_gateway.bring_up(**changes)
@@ -508,7 +470,7 @@ async def test_bad_input_is_refused_before_anything_is_stored(
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_is_no_request_is_400(shared_gateway: _Gateway) -> None:
+async def test_what_is_no_request_is_400(shared_gateway: Gateway) -> None:
     """Chapter 3, Bad input."""
     for values in ({"$secret": "x"}, {"a": {"$secret": "x", "b": 1}}, {"a": {"$sealed": "x"}}, {"a": {"b": {"$x": 1}}}):
         (await shared_gateway.bring_up(values=values)).problem(400)
@@ -523,7 +485,7 @@ async def test_what_is_no_request_is_400(shared_gateway: _Gateway) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_package_without_an_order_is_refused(shared_gateway: _Gateway) -> None:
+async def test_a_package_without_an_order_is_refused(shared_gateway: Gateway) -> None:
     """MC-015 is not built here."""
     plain = await shared_gateway.world.upload(variant(shared_gateway.world.folder, vnfd_id=PLAIN_CNF))
     refused = (await shared_gateway.bring_up(csar_id=plain["id"])).problem(422)
@@ -533,7 +495,7 @@ async def test_a_package_without_an_order_is_refused(shared_gateway: _Gateway) -
     assert [error["pointer"] for error in refused["errors"]] == ["/csar_id"]
 
 
-async def test_a_repeat_under_a_key_brings_up_no_second_vnf(gateway: _Gateway) -> None:
+async def test_a_repeat_under_a_key_brings_up_no_second_vnf(gateway: Gateway) -> None:
     """MC-005: also after a crash between the acceptance and the answer."""
     key = {"Idempotency-Key": "k"}
     made = (await gateway.bring_up(key)).must(201)
@@ -546,7 +508,7 @@ async def test_a_repeat_under_a_key_brings_up_no_second_vnf(gateway: _Gateway) -
     assert [each["vnf_id"] for each in (await gateway.call("GET", VNFS)).must(200).json] == [made.json["vnf_id"]]
 
 
-async def test_a_suspension_is_shown_and_refuses(gateway: _Gateway) -> None:
+async def test_a_suspension_is_shown_and_refuses(gateway: Gateway) -> None:
     """MC-139: bring-up, change and bring-down, for the instance and for its region."""
     made = (await gateway.bring_up()).must(201).json
     one = f"{VNFS}/{made['vnf_id']}"

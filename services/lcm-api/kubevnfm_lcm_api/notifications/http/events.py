@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
 from kubevnfm_access.middleware import ADMISSION, CALLER
 from kubevnfm_bus.routing import fits
+from kubevnfm_events.lcm import InstanceDeleted
 from kubevnfm_kit.errors import InvalidInput
 
 from kubevnfm_lcm_api.http.bodies import EVENT_STREAM
@@ -25,11 +27,27 @@ _RECONNECT_MS: Final = 2000
 _WRITE_TIMEOUT_S: Final = 30.0
 """How long one write may wait for a watcher that does not read."""
 _MAX_PATTERNS: Final = 20
+_LAST: Final = InstanceDeleted.routing_key()
+
+Exists = Callable[[], Awaitable[bool]]
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """The filter of a stream, its beginning and its end."""
+
+    wanted: Wanted
+    first: Mapping[str, object] | None = None
+    """Sent before the events, as an event ``operation``."""
+    exists: Exists | None = None
+    """Whether the instance still exists without which the stream ends."""
+    gap: str = "missed"
+    """The name of the event that says that others may be missing."""
 
 
 async def events(request: web.Request) -> web.StreamResponse:
     """GET events[?vnfInstanceId=][&operation=][&type=]: events as they happen, with heartbeats."""
-    return await _stream(request, _filter(request.query))
+    return await _stream(request, _Watched(_filter(request.query)))
 
 
 def _filter(query: Mapping[str, str]) -> Wanted:
@@ -62,19 +80,30 @@ def _patterns(text: str) -> Sequence[str]:
 
 async def stream_operation(request: web.Request, operation_id: str, first: Mapping[str, object]) -> web.StreamResponse:
     """Answer with ``first`` as an event ``operation``, then with the operation's events as they happen."""
-    return await _stream(request, _filter({"operation": operation_id}), first)
+    return await _stream(request, _Watched(_filter({"operation": operation_id}), first))
 
 
-async def _stream(
-    request: web.Request, wanted: Wanted, first: Mapping[str, object] | None = None
-) -> web.StreamResponse:
-    """Answer with the wanted events; ``first`` is sent before them, as an event ``operation``."""
+async def stream_instance(request: web.Request, instance_id: str, exists: Exists) -> web.StreamResponse:
+    """Answer with the events of a VNF instance as they happen, until it is deleted (multicloud.md MC-054).
+
+    ``exists`` is asked at each heartbeat: the event of the deletion may have come before the stream was open.
+    """
+    return await _stream(request, _Watched(_filter({"vnfInstanceId": instance_id}), exists=exists, gap="reset"))
+
+
+async def _stream(request: web.Request, watched: _Watched) -> web.StreamResponse:
+    """Answer with the wanted events. Raises TooManyRequests."""
+    with services(request).feed.place_for_one():
+        return await _written(request, watched)
+
+
+async def _written(request: web.Request, watched: _Watched) -> web.StreamResponse:
     # Some proxies buffer an answer until its end unless this header forbids it.
     headers = {"Content-Type": EVENT_STREAM, "X-Accel-Buffering": "no"}
     response = web.StreamResponse(headers=headers)
     with suppress(ConnectionResetError, TimeoutError):  # the watcher went away, or does not read
         await response.prepare(request)
-        async for block in _blocks(request, wanted, first):
+        async for block in _blocks(request, watched):
             await asyncio.wait_for(response.write(block), _WRITE_TIMEOUT_S)
         return response
     if request.transport is not None:
@@ -83,23 +112,27 @@ async def _stream(
     return response
 
 
-async def _blocks(request: web.Request, wanted: Wanted, first: Mapping[str, object] | None) -> AsyncIterator[bytes]:
+async def _blocks(request: web.Request, watched: _Watched) -> AsyncIterator[bytes]:
     after = request.headers.get("Last-Event-ID") or None
     # At once, so that a client knows that the stream is open before the first event.
     yield f": connected\nretry: {_RECONNECT_MS}\n\n".encode()
-    if first is not None:
-        yield f"event: operation\ndata: {json.dumps(first, separators=(',', ':'))}\n\n".encode()
+    if watched.first is not None:
+        yield f"event: operation\ndata: {json.dumps(watched.first, separators=(',', ':'))}\n\n".encode()
     permission = _Permission(request)
-    async for event in services(request).feed.follow(wanted, after=after, silence_s=_HEARTBEAT_S):
+    async for event in services(request).feed.follow(watched.wanted, after=after, silence_s=_HEARTBEAT_S):
         if not await permission.lasts():
             return
         match event:
             case Silence():
+                if watched.exists is not None and not await watched.exists():
+                    return
                 yield b": alive\n\n"
             case Missed():
-                yield f"event: missed\ndata: {json.dumps({'lastEventId': after})}\n\n".encode()
+                yield f"event: {watched.gap}\ndata: {json.dumps({'lastEventId': after})}\n\n".encode()
             case LoggedEvent():
                 yield f"id: {event.id}\nevent: {event.key}\ndata: {event.text}\n\n".encode()
+                if watched.exists is not None and event.key == _LAST:
+                    return
 
 
 class _Permission:
