@@ -278,16 +278,17 @@ class HoldVolumes(ChartOrder, Command, kind="infra.k8s.hold_volumes", service="i
 
 
 class VolumesReleased(Event, kind="infra.volumes.released"):
-    """The instance uses no persistent volume; their data are kept."""
+    """The instance uses no other persistent volumes than it needs; the data of the others are kept."""
 
     volume_ids: tuple[str, ...] = ()
     """Those whose claims may still exist, because the release was forced: infra-k8s removes them once the region lets it."""
 
 
 class ReleaseVolumes(Command, kind="infra.k8s.release_volumes", service="infra-k8s", reply=VolumesReleased):
-    """Remove the claims by which an instance uses persistent volumes; safe to repeat (multicloud.md MC-060, MC-101)."""
+    """Remove the claims of an instance's persistent volumes, but for some of them; safe to repeat (multicloud.md MC-060, MC-101)."""
 
     vnf_instance_id: str
+    kept_volumes: tuple[ClaimedVolume, ...] = ()
     force: bool = False
     """Whether it does not wait until the claims are gone."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -87,7 +87,7 @@ class NoVolumes:
     async def unbound(self, vnf_instance_id: str) -> Sequence[ObjectKey]:
         raise AssertionError("no instance of this test uses volumes")
 
-    async def leave(self, vnf_instance_id: str, *, within_s: float) -> Mapping[str, str]:
+    async def leave(self, vnf_instance_id: str, *, kept: Collection[str] = (), within_s: float) -> Mapping[str, str]:
         return {}
 
 

@@ -368,6 +368,9 @@ class VolumeUses(Protocol):
         """Return the claims of the instance of which it is not known yet that they are bound."""
         ...
 
-    async def leave(self, vnf_instance_id: str, *, within_s: float) -> Mapping[str, str]:
-        """Have the claims of the instance removed; return those volumes, by id, whose claims still exist after a wait, and why."""
+    async def leave(self, vnf_instance_id: str, *, kept: Collection[str] = (), within_s: float) -> Mapping[str, str]:
+        """Have the claims of the instance removed, but for those of the ``kept`` volumes.
+
+        Returns: those volumes, by id, whose claims still exist after a wait, and why.
+        """
         ...

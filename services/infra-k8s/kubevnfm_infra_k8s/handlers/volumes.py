@@ -34,7 +34,8 @@ class VolumeHandlers(Handling):
         """Have the claims of the instance removed; a volume that is gone or left already is done."""
         mine, progress = command.vnf_instance_id, Progress("volumes", context.publish)
         began = await self.start_times.started_at(context, mine)
-        left = await self.volumes.leave(mine, within_s=self.wait_s)
+        kept_ids = {each.persistent_volume_id for each in command.kept_volumes}
+        left = await self.volumes.leave(mine, kept=kept_ids, within_s=self.wait_s)
         if left and not command.force:
             waits = "; ".join(left.values())
             if self.clock.now() >= deadline_of(context.deadline, began, self.gone_timeout_s):

@@ -228,3 +228,19 @@ async def test_a_claim_in_the_way_of_one_user_ends_no_operation_of_another(bed: 
 
     for vnf in ("other", "a"):
         await until_true(partial(is_left, vnf), timeout_s=WAIT_S)
+
+
+async def test_a_change_leaves_the_volumes_that_it_needs_no_more(bed: Bed) -> None:
+    """MC-042: a second time too; the others stay used."""
+    volumes, uses = bed.volumes, InstanceVolumes(bed.volumes.owner)
+    kept, left = await volumes.create(), await volumes.create()
+    mine = [ClaimedVolume(persistent_volume_id=each.id, claim_name=each.name) for each in (kept, left)]
+    await uses.hold("a", mine, bed.place("absent"))
+
+    async def is_left() -> bool:
+        return not await uses.leave("a", kept=[kept.id], within_s=0.0)
+
+    await until_true(is_left, timeout_s=WAIT_S)
+    assert await is_left()
+    assert [each.id for each in await volumes.owner.records.used_by("vnf:a")] == [kept.id]
+    assert await uses.leave("a", within_s=WAIT_S) == {}

@@ -41,7 +41,7 @@ _NAMES: Final = ("vnf_instance_name", "vnf_instance_description")
 _NETWORKS: Final = "networks["
 _VOLUMES: Final = "volumes["
 _VIM_KEY: Final = "region"
-_PROFILES: Final = "compute_profiles"
+_LISTS: Final = ("compute_profiles", "networks", "volumes")
 
 T = TypeVar("T")
 
@@ -98,10 +98,10 @@ async def change(
     ``vnf`` was as the caller expected.
     Raises: Unprocessable with pointers into the body; Conflict; RegionUnavailable.
     """
-    if _PROFILES in body:
-        body = {**body, _PROFILES: body[_PROFILES] or []}
+    # null removes a list, as a merge patch does.
+    body = {**body, **{name: body[name] or [] for name in _LISTS if name in body}}
     names = {name: body[name] for name in _NAMES if name in body}
-    made_from = [name for name in ("csar_id", "values", "order_artifact", _PROFILES) if name in body]
+    made_from = [name for name in ("csar_id", "values", "order_artifact", *_LISTS) if name in body]
     for name in made_from:
         if body[name] is None:
             raise Unprocessable(name, "no null expected: it cannot be removed")
@@ -119,7 +119,9 @@ async def change(
     package = None if wanted.csar_id is None else await package_of(on, wanted.csar_id)
     vnfd_id = vnf.record.vnf.vnfd_id if package is None else package.vnfd_id
     changed = {"vnfdId": vnfd_id, "additionalParams": additional_params(body)}
-    replacing = Asked(parse(ChangeCurrentVnfPkgRequest, changed), changed, "v2")
+    networks = wanted.networks or () if "networks" in body else None
+    volumes = wanted.volumes or () if "volumes" in body else None
+    replacing = Asked(parse(ChangeCurrentVnfPkgRequest, changed), changed, "v2", networks, volumes)
     return await pointed(changes.accept_package(on, vnf.record.vnf.id, replacing, check=check))
 
 

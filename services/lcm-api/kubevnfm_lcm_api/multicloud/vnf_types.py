@@ -14,6 +14,7 @@ from kubevnfm_clients.multicloud.volumes import MOST_VOLUMES, VolumeMountRequest
 from kubevnfm_csar.manifest_values import VALUES, check_values, merged
 from kubevnfm_events.objects import LeftObject
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import SecretParams, hide
 from pydantic import Field, StringConstraints
 
@@ -26,6 +27,8 @@ OrderArtifact = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 VnfName = Annotated[str, StringConstraints(max_length=255)]
 VnfDescription = Annotated[str, StringConstraints(max_length=1024)]
 
+Networks = Annotated[tuple[NetworkRequest, ...], Field(max_length=MOST_NETWORKS)]
+Volumes = Annotated[tuple[VolumeMountRequest, ...], Field(max_length=MOST_VOLUMES)]
 Profiles = Annotated[tuple[ComputeProfileRequest, ...], Field(max_length=MOST_PROFILES)]
 
 
@@ -45,9 +48,9 @@ class VnfInstanceRequest(MultiCloudRequest):
     """Values that ``values`` count above, and of these a later one above an earlier one."""
     order_artifact: OrderArtifact | None = None
     """The path of the order artifact in the package; None: the one that the package has."""
-    networks: Annotated[tuple[NetworkRequest, ...], Field(max_length=MOST_NETWORKS)] = ()
+    networks: Networks = ()
     """The interfaces of workloads on virtual links, in their order."""
-    volumes: Annotated[tuple[VolumeMountRequest, ...], Field(max_length=MOST_VOLUMES)] = ()
+    volumes: Volumes = ()
     """The persistent volumes that workloads mount by the names of their claims; they outlive the VNF."""
     compute_profiles: Profiles = ()
     """Resources and placement of workloads."""
@@ -66,7 +69,9 @@ class VnfInstancePatch(MultiCloudRequest):
     """Merged with those that it has."""
     order_artifact: OrderArtifact | None = None
     compute_profiles: Profiles | None = None
-    """In place of those that it has; null: none."""
+    networks: Networks | None = None
+    volumes: Volumes | None = None
+    """Each in place of those that it has; null: none."""
 
 
 class VnfResource(MultiCloudType):
@@ -85,6 +90,26 @@ class VnfResource(MultiCloudType):
     """The state in the region, if the request asks for it; ``replaced``: another object has the name."""
 
 
+class VnfNetwork(MultiCloudType):
+    """An interface of a VNF on a virtual link."""
+
+    vdu_id: str
+    virtual_link_id: str
+    interface: str
+    ip_address: str | None = None
+    mac_address: str | None = None
+    default_gateway: bool
+    binding: str | JsonObject | None = None
+    """KubeVirt: ``bridge``, ``masquerade``, ``sriov`` or ``{"plugin": "<name>"}``."""
+
+
+class VnfVolume(MultiCloudType):
+    """A persistent volume that a VNF uses."""
+
+    persistent_volume_id: str
+    claim_name: str
+
+
 class VnfInstance(MultiCloudType):
     """A VNF in a cloud region."""
 
@@ -100,6 +125,8 @@ class VnfInstance(MultiCloudType):
     vnf_components: dict[str, tuple[str, ...]]
     """Names of the objects by their kind in small letters."""
     resources: tuple[VnfResource, ...]
+    networks: tuple[VnfNetwork, ...]
+    volumes: tuple[VnfVolume, ...]
     ignored_artifacts: tuple[str, ...]
     operation: str | None = None
     """The link of the operation that was asked for, that runs, or that has failed and waits."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from kubevnfm_clients.multicloud.links import VNF_REFERENCE
@@ -53,9 +53,9 @@ class InstanceVolumes:
         uses = [each.use_of(reference) for each in await self.volumes.records.used_by(reference)]
         return [use.claim for use in uses if use is not None and not use.claim_uid and not use.is_leaving]
 
-    async def leave(self, vnf_instance_id: str, *, within_s: float) -> Mapping[str, str]:
+    async def leave(self, vnf_instance_id: str, *, kept: Collection[str] = (), within_s: float) -> Mapping[str, str]:
         reference = _reference(vnf_instance_id)
-        mine = await self.volumes.records.used_by(reference)
+        mine = [each for each in await self.volumes.records.used_by(reference) if each.id not in kept]
         # First all of them, so that none waits for the claims of another.
         for volume in mine:
             await self.volumes.leave(volume.id, reference, wait_s=0.0)

@@ -30,7 +30,12 @@ from kubevnfm_lcm_api.lifecycle.containers.finalizers import removes_finalizers
 from kubevnfm_lcm_api.lifecycle.containers.healing import healed_cnf
 from kubevnfm_lcm_api.lifecycle.containers.instantiating import check_load_balancer, cnf_draft
 from kubevnfm_lcm_api.lifecycle.containers.modifying import ModifyCnfDraft
-from kubevnfm_lcm_api.lifecycle.containers.networks import check_networks, requested_networks
+from kubevnfm_lcm_api.lifecycle.containers.networks import (
+    AskedNetwork,
+    changed_networks,
+    check_networks,
+    requested_networks,
+)
 from kubevnfm_lcm_api.lifecycle.containers.ordering import (
     check_artifacts,
     order_in,
@@ -125,7 +130,7 @@ class Containers(VnfKind):
             link.model_dump(mode="json", by_alias=True, exclude_none=True)
             for link in asked.request.ext_managed_virtual_links
         )
-        volumes = await requested_volumes(self._volumes, asked.volumes, vim_id=draft.vim_id)
+        volumes = await requested_volumes(self._volumes, asked.volumes or (), vim_id=draft.vim_id)
         draft = draft.model_copy(update={"networks": attached, "managed_links": managed, "volumes": volumes})
         bodies = None
         if artifacts is not None:
@@ -153,8 +158,8 @@ class Containers(VnfKind):
             **vars(common),
             force_remove_finalizers=is_forced,
             release=deployment.release,
-            holds_links=bool(internals.networks),
-            holds_volumes=bool(internals.volumes),
+            holds_links=bool(internals.networks) or internals.holds_more,
+            holds_volumes=bool(internals.volumes) or internals.holds_more,
             is_management=deployment.release is not None and deployment.release.is_management,
             phases=internals.phases,
             parameters={**internals.parameters, **request.additional_params} if internals.phases else {},
@@ -194,8 +199,12 @@ class Containers(VnfKind):
             identity=identity(vnfd, package),
             tasks=self.tasks(vnfd, flavour),
         )
+        draft, networks = await self._with_holds(draft, asked)
         if artifacts is not None:
-            await check_artifacts(self._packages, artifacts, draft.order, claims_at="vnfdId")
+            claims_at = "vnfdId" if asked.volumes is None else None
+            bodies = await check_artifacts(self._packages, artifacts, draft.order, claims_at=claims_at)
+            if asked.networks is not None:
+                await check_networks(self._packages, draft.order, networks, bodies)
             if draft.wait_timeout_s is None:
                 draft = draft.model_copy(update={"wait_timeout_s": ordered_wait_s(artifacts)})
         draft, manifests = self._finished(vnf, draft, asked.request, files)
@@ -204,6 +213,23 @@ class Containers(VnfKind):
             await self._providers.check_contracts(vnf.release.providers, package, draft.new_files, draft.variables)
             await self._providers.check_kinds(draft.vim_id, package, draft.new_files, draft.variables)
         return Replacement(draft, flavour, vnfd.secret_names)
+
+    async def _with_holds(
+        self, draft: ReplaceCnfDraft, asked: Asked[ChangeCurrentVnfPkgRequest]
+    ) -> tuple[ReplaceCnfDraft, Sequence[AskedNetwork]]:
+        """Return the draft with the networks and volumes that a request names in place of those before."""
+        changes: dict[str, Any] = {"networks_before": draft.networks, "volumes_before": draft.volumes}
+        networks: Sequence[AskedNetwork] = ()
+        if asked.networks is not None:
+            networks, changes["networks"] = await changed_networks(
+                self._links, asked.networks,
+                vim_id=draft.vim_id, vnf_id=draft.vnf_instance_id, namespace=draft.before.namespace,
+            )  # fmt: skip
+        if asked.volumes is not None:
+            changes["volumes"] = await requested_volumes(
+                self._volumes, asked.volumes, vim_id=draft.vim_id, used=draft.volumes
+            )
+        return draft.model_copy(update=changes), networks
 
     async def _new_order(
         self, vnf: CnfUnderChange, request: ChangeCurrentVnfPkgRequest, package: PackageRef, files: frozenset[str]

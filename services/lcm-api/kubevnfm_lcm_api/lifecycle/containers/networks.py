@@ -61,8 +61,22 @@ async def requested_networks(
     asked = [
         *_of_links(given.request.ext_virtual_links, flavour, vim_key),
         *_of_managed_links(given.request.ext_managed_virtual_links, flavour, vim_key),
-        *(_as_given(index, network) for index, network in enumerate(given.networks)),
+        *(_as_given(index, network) for index, network in enumerate(given.networks or ())),
     ]
+    return await _attached(links, asked, vim_id=vim_id, vnf_id=vnf_id, namespace=namespace)
+
+
+async def changed_networks(
+    links: VirtualLinks, networks: Sequence[NetworkRequest], *, vim_id: str | None, vnf_id: str, namespace: str | None
+) -> tuple[Sequence[AskedNetwork], tuple[NetworkAttachment, ...]]:
+    """Return the interfaces that a change names, as `requested_networks` does. Raises as it."""
+    asked = [_as_given(index, network) for index, network in enumerate(networks)]
+    return await _attached(links, asked, vim_id=vim_id, vnf_id=vnf_id, namespace=namespace)
+
+
+async def _attached(
+    links: VirtualLinks, asked: Sequence[AskedNetwork], *, vim_id: str | None, vnf_id: str, namespace: str | None
+) -> tuple[Sequence[AskedNetwork], tuple[NetworkAttachment, ...]]:
     if not asked:
         return (), ()
     if vim_id is None:

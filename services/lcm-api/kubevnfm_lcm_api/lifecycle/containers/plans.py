@@ -16,6 +16,7 @@ from kubevnfm_lcm_api.lifecycle.containers.change_steps import (
     ReplaceCnfObjects,
     ScaleCnfObjects,
 )
+from kubevnfm_lcm_api.lifecycle.containers.changed_holds import leave_earlier, take_new
 from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft, ScaleCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft, TerminateCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.link_steps import HoldCnfLinks, ReleaseCnfLinks
@@ -120,9 +121,11 @@ def change_package_cnf(draft: ReplaceCnfDraft) -> Plan[ReplaceCnfDraft]:
     """Change a CNF to another package: all its objects, or the images of some VDUs."""
     plan = Plan[ReplaceCnfDraft]()
     begin(plan, draft)
+    take_new(plan, draft)
     if draft.images_of:
         plan.then(ChangeCnfImages(draft.wait_timeout_s))
     else:
         plan.then(ReplaceCnfObjects(draft.wait_timeout_s))
     finish(plan, draft)
+    leave_earlier(plan, draft)
     return plan

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef
 from kubevnfm_events.compute_profiles import ComputeProfile
-from kubevnfm_events.objects import ChartOrder, Variables, VduTarget
+from kubevnfm_events.objects import ChartOrder, ClaimedVolume, NetworkAttachment, Variables, VduTarget
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ScaleInfo
 from pydantic import Field
@@ -42,6 +42,11 @@ class ReplaceCnfDraft(ChangeCnfDraft):
     order_artifact_before: str | None = None
     values_before: SecretParams = Field(default_factory=dict)
     compute_profiles_before: tuple[ComputeProfile, ...] = ()
+    networks_before: tuple[NetworkAttachment, ...] | None = None
+    volumes_before: tuple[ClaimedVolume, ...] | None = None
+    """The networks and volumes before; None: they stay."""
+    holds_more: bool = False
+    """Whether a change before this one may have left further ones."""
     tasks: tuple[str, ...] = ()
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase in the new package, as far as mgmt-executor runs it."""
@@ -78,13 +83,15 @@ class ReplaceCnfDraft(ChangeCnfDraft):
     @property
     def order_before(self) -> ChartOrder:
         """The objects of the earlier package."""
-        before = {
+        before: dict[str, Any] = {
             "package": self.before_package,
             "vdus": self.vdus_before,
             "variables": self.variables_before,
             "order_artifact": self.order_artifact_before,
             "values": self.values_before,
             "compute_profiles": self.compute_profiles_before,
+            "networks": self.networks if self.networks_before is None else self.networks_before,
+            "volumes": self.volumes if self.volumes_before is None else self.volumes_before,
         }
         return super().order.model_copy(update=before)
 
@@ -111,8 +118,9 @@ class ReplaceCnfDraft(ChangeCnfDraft):
             vnf_configurable_properties={**done.vnf.vnf_configurable_properties, **self.vnf_configurable_properties},
         )
         done = done.with_internals(
-            parameters=self.parameters, instantiation_level_id=None, tasks=self.tasks, phases=self.phases
-        )
+            parameters=self.parameters, instantiation_level_id=None, tasks=self.tasks, phases=self.phases,
+            networks=self.networks, volumes=self.volumes, holds_more=False,
+        )  # fmt: skip
         return done if self.release is None else with_management(done, self.release, self.vim_id)
 
     def rolled_back(self, instance: InstanceRecord) -> InstanceRecord:
@@ -121,7 +129,9 @@ class ReplaceCnfDraft(ChangeCnfDraft):
 
     def failed(self, instance: InstanceRecord, occurrence_id: str) -> InstanceRecord:
         """Return the instance with the pods that were reported last; its package is the earlier one."""
-        return self.rolled_back(instance)
+        before, earlier = self.rolled_back(instance), self.order_before
+        is_as_before = (self.networks, self.volumes) == (earlier.networks, earlier.volumes)
+        return before if is_as_before else before.with_internals(holds_more=True)
 
     def final_attributes(self) -> dict[str, Any]:
         """Return the instance's attributes that the change of package has changed, as SOL003 names them."""

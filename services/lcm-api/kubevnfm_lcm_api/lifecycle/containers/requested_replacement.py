@@ -107,6 +107,7 @@ def replaced_cnf(
         order_artifact_before=present.order_artifact,
         values_before=present.values,
         compute_profiles_before=present.compute_profiles,
+        holds_more=vnf.record.internals.holds_more,
         ignored_artifacts=None if images_of else artifacts.ignored(files) if artifacts is not None else (),
         tasks=tasks,
         phases=executor_phases(flavour),

@@ -11,10 +11,16 @@ from kubevnfm_kit.errors import ConflictingInput, NotFound, Unprocessable
 
 
 async def requested_volumes(
-    volumes: PersistentVolumes, wanted: Sequence[VolumeMountRequest], *, vim_id: str | None
+    volumes: PersistentVolumes,
+    wanted: Sequence[VolumeMountRequest],
+    *,
+    vim_id: str | None,
+    used: Sequence[ClaimedVolume] = (),
 ) -> tuple[ClaimedVolume, ...]:
     """Return the volumes that a request names, with what its workloads need to know of them.
 
+    ``used``: those that the VNF uses already. A claim is that of one volume as long as the VNF exists: data of another one
+    would appear under its name while pods still use the first.
     Raises: Unprocessable, ConflictingInput, each with all wrong places of the request.
     """
     wrong: list[tuple[str, str]] = []
@@ -32,6 +38,18 @@ async def requested_volumes(
             wrong.append((place, f"each volume once expected, {named} is given twice"))
             continue
         ids.add(named)
+        earlier = next((one for one in used if named == one.persistent_volume_id), None)
+        owner = next((one for one in used if each.claim_name == one.claim_name), None)
+        if earlier is not owner:
+            reason = (
+                f"{earlier.claim_name}, by which the VNF uses the volume, expected: it is not renamed"
+                if earlier is not None
+                else f"another name expected: {each.claim_name} is the claim of a volume that the VNF uses"
+            )
+            wrong.append((f"volumes[{index}]/claim_name", reason))
+        elif earlier is not None:
+            found.append(earlier)
+            continue
         volume = present[named]
         if isinstance(volume, NotFound):
             wrong.append((place, str(volume)))

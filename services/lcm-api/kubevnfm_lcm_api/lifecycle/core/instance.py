@@ -124,6 +124,8 @@ class InstanceInternals(SolType):
     """The interfaces of a CNF on virtual links, which it holds."""
     volumes: tuple[ClaimedVolume, ...] = ()
     """The persistent volumes that a CNF uses."""
+    holds_more: bool = False
+    """Whether a change that has failed may have left it with further links and volumes."""
     external_cps: dict[str, str] = Field(default_factory=dict)
     """Name of the external CP's descriptor by the internal CP behind it."""
     tasks: tuple[str, ...] = ()

@@ -79,10 +79,10 @@ class Asked(Generic[R_co]):
     original: Mapping[str, Any]
     """The body in the form of its API version."""
     version: ApiVersion
-    networks: tuple[NetworkRequest, ...] = ()
-    """The interfaces on virtual links that a request of multi-cloud asks for; SOL003 names links instead."""
-    volumes: tuple[VolumeMountRequest, ...] = ()
-    """The persistent volumes that a request of multi-cloud names; SOL003 has no member for them."""
+    networks: tuple[NetworkRequest, ...] | None = None
+    """The interfaces on virtual links that a request of multi-cloud asks for; SOL003 names links instead. None: as they are."""
+    volumes: tuple[VolumeMountRequest, ...] | None = None
+    """The persistent volumes that a request of multi-cloud names; SOL003 has no member for them. None: as they are."""
 
 
 @dataclass(frozen=True)

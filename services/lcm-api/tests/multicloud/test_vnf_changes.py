@@ -1,0 +1,152 @@
+"""PATCH of a VNF's networks and volumes: what is taken before, and left after (multicloud.md MC-042)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import yaml
+from kubevnfm_clients.multicloud.volumes import PersistentVolume
+from kubevnfm_events import Message
+from kubevnfm_events.objects import (
+    AttachedLink,
+    HoldLinks,
+    HoldVolumes,
+    ReleaseLinks,
+    ReleaseVolumes,
+    ReplaceObjects,
+)
+from packages.package_variants import variant
+from worlds.lcm_world import Answer, World, lcm_world
+
+VNFS = "/multicloud/v1/vnf_instances"
+FOLDER = "Files/kubernetes"
+PATCH = {"Content-Type": "application/merge-patch+json"}
+POD = {"containers": [{"name": "main"}], "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
+ROUTER = {
+    "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "router"},
+    "spec": {"replicas": 1, "template": {"spec": POD}},
+}  # fmt: skip
+ONE = {"persistent_volume_id": "one", "claim_name": "data"}
+MORE = {"persistent_volume_id": "two", "claim_name": "more"}
+FIRST = {"vdu_id": "router", "virtual_link_id": "link-1"}
+SECOND = {"vdu_id": "router", "virtual_link_id": "link-2", "ip_address": "10.2.0.20"}
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@dataclass(frozen=True)
+class _Gateway:
+    world: World
+    csar_id: str
+
+    async def bring_up(self, **members: Any) -> str:
+        asked = {"cloud_region_id": "op/edge", "csar_id": self.csar_id, **members}
+        made = (await self.world.call("POST", VNFS, asked)).must(201).json
+        self.world.twins.commands.clear()
+        return f"{VNFS}/{made['vnf_id']}"
+
+    async def patch(self, one: str, **members: Any) -> Answer:
+        self.world.twins.commands.clear()
+        return await self.world.call("PATCH", one, members, headers=PATCH)
+
+    @property
+    def sent(self) -> list[Message]:
+        return [each.data for each in self.world.twins.commands]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[_Gateway]:
+    async with lcm_world(tmp_path_factory.mktemp("gateway")) as world:
+        world.vims.add("vim-edge", "kubernetes")
+        world.regions.add("op/edge", "vim-edge")
+        for name in ("link-1", "link-2"):
+            world.links.attachable[name] = AttachedLink(name=name, type="nad", definition=name)
+        for name, refusal in (("one", ""), ("two", ""), ("taken", "it is in use by vnf:other")):
+            world.volumes.by_id[name] = PersistentVolume(
+                id=name, cloud_region_id="op/edge", vim_id="vim-edge", name=f"v-{name}", phase="Reserved", size="1Gi",
+                access_modes=("ReadWriteOnce",), volume_mode="Filesystem", reclaim="Retain", refusal=refusal,
+                created_at="t", updated_at="t",
+            )  # fmt: skip
+        files = {
+            f"{FOLDER}/artifact-order.yaml": "artifacts: [{file: a.yaml, priority: 1}]",
+            f"{FOLDER}/a.yaml": yaml.safe_dump(ROUTER),
+        }
+        yield _Gateway(world, (await world.upload(variant(world.folder, files=files)))["id"])
+
+
+async def test_links_and_volumes_are_taken_before_a_change_and_left_after_it(gateway: _Gateway) -> None:
+    """MC-042, MC-086, MC-101: GET shows them; null leaves all; an empty change of them sends no command for them."""
+    one = await gateway.bring_up(networks=[FIRST], volumes=[ONE])
+    shown = (await gateway.world.call("GET", one)).must(200).json
+    assert shown["networks"] == [{**FIRST, "interface": "net1", "default_gateway": False}]
+    assert shown["volumes"] == [ONE]
+
+    changed = (await gateway.patch(one, networks=[SECOND], volumes=[ONE, MORE])).must(200).json
+    assert [each["virtual_link_id"] for each in changed["networks"]] == ["link-2"]
+    assert changed["volumes"] == [ONE, MORE]
+    hold, take, replace, release = gateway.sent
+    assert isinstance(hold, HoldLinks)
+    assert isinstance(take, HoldVolumes)
+    assert isinstance(replace, ReplaceObjects)
+    assert isinstance(release, ReleaseLinks)
+    assert [each.virtual_link_id for each in hold.before] == ["link-1"]
+    assert hold.networks == replace.networks == release.kept_networks
+    assert [each.persistent_volume_id for each in take.volumes] == ["one", "two"]
+    assert replace.volumes == take.volumes
+
+    (await gateway.patch(one, networks=None, volumes=[ONE])).must(200)
+    replace, release, leave = gateway.sent
+    assert isinstance(replace, ReplaceObjects)
+    assert isinstance(release, ReleaseLinks)
+    assert isinstance(leave, ReleaseVolumes)
+    assert (replace.networks, release.kept_networks) == ((), ())
+    assert replace.volumes == leave.kept_volumes == take.volumes[:1]
+
+
+async def test_a_change_of_links_and_volumes_that_fails_is_undone(gateway: _Gateway) -> None:
+    """MC-042: the rollback leaves what the change has taken alone; after a failure for good, the end leaves all."""
+    one = await gateway.bring_up()
+    gateway.world.twins.failing.add("infra.k8s.replace_objects")
+    for task, reached in (("rollback", "ROLLED_BACK"), ("fail", "FAILED")):
+        failed = (await gateway.patch(one, networks=[FIRST], volumes=[ONE])).must(200).json
+        operation = failed["operation"].rpartition("/")[2]
+        gateway.world.twins.failing.clear()
+        await gateway.world.lcm("POST", f"/vnf_lcm_op_occs/{operation}/{task}")
+        await gateway.world.reached(operation, reached)
+        shown = (await gateway.world.call("GET", one)).must(200).json
+        assert (shown["networks"], shown["volumes"]) == ([], [])
+        if task == "rollback":
+            again, leave, release = gateway.sent[-3:]
+            assert isinstance(again, ReplaceObjects)
+            assert (again.networks, again.volumes) == ((), ())
+            assert leave == ReleaseVolumes(vnf_instance_id=shown["vnf_id"])
+            assert release == ReleaseLinks(vnf_instance_id=shown["vnf_id"])
+            gateway.world.twins.failing.add("infra.k8s.replace_objects")
+    (await gateway.world.call("DELETE", one)).must(204)
+    assert gateway.world.twins.asked()[-2:] == ["infra.k8s.release_links", "infra.k8s.release_volumes"]
+
+
+async def test_links_and_volumes_that_a_vnf_cannot_have_are_refused(gateway: _Gateway) -> None:
+    """MC-042: a volume that it has is no other user's, keeps its claim, and its claim no other volume gets."""
+    one = await gateway.bring_up(volumes=[ONE])
+    used = gateway.world.volumes.by_id["one"]
+    gateway.world.volumes.by_id["one"] = used.model_copy(update={"refusal": "it is in use by this VNF"})
+    for member, value, status, pointer in (
+        ("networks", [{**FIRST, "virtual_link_id": "none"}], 422, "/networks/0/virtual_link_id"),
+        ("networks", [{**FIRST, "vdu_id": "none"}], 422, "/networks/0/vdu_id"),
+        ("networks", [{**FIRST, "ip_address": "10.9.9.9"}], 409, "/networks/0/ip_address"),
+        ("networks", [FIRST] * 257, 422, "/networks"),
+        ("networks", 3, 422, "/networks"),
+        ("volumes", [{**ONE, "claim_name": "other"}], 422, "/volumes/0/claim_name"),
+        ("volumes", [{**MORE, "claim_name": "data"}], 422, "/volumes/0/claim_name"),
+        ("volumes", [ONE, {**MORE, "persistent_volume_id": "taken"}], 409, "/volumes/1/persistent_volume_id"),
+        ("volumes", [{**MORE, "persistent_volume_id": "none"}], 422, "/volumes/0/persistent_volume_id"),
+    ):
+        refused = (await gateway.patch(one, **{member: value})).problem(status)
+        assert [each["pointer"] for each in refused["errors"]] == [pointer], (member, value)
+        assert gateway.sent == []
+    (await gateway.patch(one, volumes=[ONE, MORE])).must(200)
