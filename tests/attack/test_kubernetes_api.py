@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from kubevnfm_clients.cluster_access import ClusterAccess, OidcUser
-from kubevnfm_clients.cluster_login import OidcTokens
+from kubevnfm_clients.cluster_login import ClusterTokens
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.kubernetes import KubernetesCluster
 from kubevnfm_infra_k8s.adapters.transport import LARGEST_ANSWER, Transport
@@ -58,7 +58,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def cluster(server: Hostile, oidc: OidcUser | None = None) -> AsyncIterator[KubernetesCluster]:
     access = ClusterAccess(server.url, bearer_token="" if oidc else TOKEN, oidc=oidc)
-    found = KubernetesCluster(await Transport.connect(access, networks(), OidcTokens(timeout_s=1)))
+    found = KubernetesCluster(await Transport.connect(access, networks(), ClusterTokens(timeout_s=1)))
     try:
         yield found
     finally:

@@ -9,8 +9,8 @@ import os
 import ssl
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from kubevnfm_events import VimConnection
@@ -19,6 +19,9 @@ from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import KeyRing, revealed
 
 _ACCESS = "vimConnectionInfo.accessInfo"
+SERVICE_ACCOUNT: Final = "service_account"
+PROXY_URL: Final = "proxy_url"
+"""Attributes of the access data of cloud regions (multicloud.md MC-074); no request for a VIM or VNF has them."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +36,31 @@ class _Credentials:
 
 @dataclass(frozen=True)
 class OidcUser(_Credentials):
-    """A user of an OpenID provider who logs in with a password, at the client that the cluster knows."""
+    """A user of an OpenID provider who logs in with a password, at the client that the cluster knows; or that client itself."""
 
     token_url: str
     username: str
+    """Empty: the client logs in with its secret."""
     client_id: str
     password: str = field(repr=False)
     client_secret: str = field(default="", repr=False)
+    scope: str = "openid"
     trust: ClusterTrust = field(default_factory=ClusterTrust)
     """The provider's certificate is verified as the cluster's is; the system's CAs are trusted in addition."""
+
+
+@dataclass(frozen=True)
+class TokenOrder:
+    """The ServiceAccount whose tokens are used, by TokenRequest (``authentication.k8s.io/v1``)."""
+
+    namespace: str
+    name: str
+    expiration_s: int
+    audiences: tuple[str, ...] = ()
+    """Empty: that of the API server."""
+
+    def __str__(self) -> str:
+        return f"ServiceAccount {self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True)
@@ -56,8 +75,17 @@ class ClusterAccess(_Credentials):
     client_certificate: str = field(default="", repr=False)
     client_key: str = field(default="", repr=False)
     oidc: OidcUser | None = None
+    service_account: TokenOrder | None = None
+    """The other credentials are for requests of its tokens only, and every other call has such a token."""
+    proxy_url: str = field(default="", repr=False)
+    """The proxy between kubevnfm and the API server, with its user and password."""
     of_vnf: bool = False
     """Whether a VNF has chosen the endpoint."""
+
+    @property
+    def for_tokens(self) -> ClusterAccess:
+        """The access data for requests of the ServiceAccount's tokens."""
+        return replace(self, service_account=None)
 
 
 def read_access(vim: VimConnection, ring: KeyRing) -> ClusterAccess:
@@ -79,6 +107,8 @@ def read_access(vim: VimConnection, ring: KeyRing) -> ClusterAccess:
         "trust": trust,
         "client_certificate": _pem(text.get("client_certificate")),
         "client_key": _pem(text.get("client_key")),
+        "service_account": _token_order(access.get(SERVICE_ACCOUNT)),
+        "proxy_url": text.get(PROXY_URL, ""),
         "of_vnf": vim.of_vnf,
     }
     username, password = text.get("username", ""), text.get("password", "")
@@ -100,17 +130,27 @@ def read_access(vim: VimConnection, ring: KeyRing) -> ClusterAccess:
 def _oidc_user(text: Mapping[str, str], trust: ClusterTrust) -> OidcUser:
     if not _is_url(text["oidc_token_url"]):
         raise InvalidInput(f"{_ACCESS}.oidc_token_url", "the https URL of an OpenID provider's token endpoint expected")
-    for name in ("client_id", "username", "password"):
+    # With a user name or a password it is a user, otherwise the client.
+    is_user = bool(text.get("username") or text.get("password"))
+    for name in ("client_id", *(("username", "password") if is_user else ("client_secret",))):
         if not text.get(name):
             raise InvalidInput(f"{_ACCESS}.{name}", "required with oidc_token_url")
     return OidcUser(
         text["oidc_token_url"],
-        text["username"],
+        text.get("username", ""),
         text["client_id"],
-        text["password"],
+        text.get("password", ""),
         text.get("client_secret", ""),
+        text.get("oidc_scope") or "openid",
         trust,
     )
+
+
+def _token_order(given: object) -> TokenOrder | None:
+    if not isinstance(given, Mapping):
+        return None
+    audiences = tuple(str(each) for each in given.get("audiences") or ())
+    return TokenOrder(str(given["namespace"]), str(given["service_account"]), int(given["expiration_s"]), audiences)
 
 
 async def cluster_tls(access: ClusterAccess) -> ssl.SSLContext | bool:
@@ -141,7 +181,8 @@ async def provider_tls(user: OidcUser) -> ssl.SSLContext | bool:
 
 def _cluster_context(access: ClusterAccess) -> ssl.SSLContext:
     context = _context(access.trust, only_ca=True)
-    if access.client_certificate and access.client_key:
+    # API servers take the user of a certificate before that of a token.
+    if access.client_certificate and access.client_key and access.service_account is None:
         _load_pair(context, access.client_certificate, access.client_key)
     return context
 

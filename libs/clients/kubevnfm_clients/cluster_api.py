@@ -21,7 +21,8 @@ from kubevnfm_secrets import KeyRing
 from kubevnfm_clients.bounded import AnswerTooLarge, json_in, read_body
 from kubevnfm_clients.cluster_access import cluster_tls, read_access
 from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable
-from kubevnfm_clients.cluster_login import ClusterLogin, OidcTokens
+from kubevnfm_clients.cluster_login import ClusterLogin, ClusterTokens
+from kubevnfm_clients.cluster_proxy import ClusterProxy
 from kubevnfm_clients.outbound import refusal_in
 
 _LARGEST: Final = 4 * 2**20
@@ -60,17 +61,18 @@ class ClusterApi:
         ring: KeyRing,
         *,
         timeout_s: float,
-        tokens: OidcTokens | None = None,
+        tokens: ClusterTokens | None = None,
     ) -> None:
         """``vim``: with its access data; ``timeout_s``: time limit for one request; ``tokens``: those of other objects too.
 
         Raises InvalidInput naming a missing attribute of the access data.
         """
         self._session, self._access = session, read_access(vim, ring)
-        self._login = ClusterLogin(self._access, tokens or OidcTokens())
+        self._login = ClusterLogin(self._access, tokens or ClusterTokens())
         self.endpoint = self._access.endpoint
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._tls: ssl.SSLContext | bool | None = None
+        self._proxy = ClusterProxy()
 
     async def get(self, path: str) -> ApiAnswer:
         """Return the answer to GET. Raises as ``call``."""
@@ -118,6 +120,7 @@ class ClusterApi:
         if self._tls is None:
             try:
                 self._tls = await cluster_tls(self._access)
+                self._proxy = await ClusterProxy.between(self._access)
             except InvalidInput as error:
                 raise ApiRefused(self.endpoint, error.reason) from error
         tries = 2 if self._login.is_renewable else 1
@@ -131,6 +134,8 @@ class ClusterApi:
                 ssl=self._tls,
                 timeout=self._timeout,
                 allow_redirects=False,
+                proxy=self._proxy.url,
+                proxy_headers=self._proxy.headers,
             ) as response:
                 if response.status == 401 and left:
                     self._login.reject()

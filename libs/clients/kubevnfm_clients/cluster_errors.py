@@ -13,6 +13,10 @@ class ApiRefused(PlacedError, code="cluster-refused", title="Cluster refused"):
     """The server answers, but not as a Kubernetes API or OpenID provider does, or its certificate is not trusted."""
 
 
+class TokenRefused(ApiRefused, code="cluster-token-refused", title="Cluster refused a token"):
+    """The API server gives no token of the ServiceAccount whose rights are to be used."""
+
+
 class ApiUnavailable(
     PlacedError,
     OutsideUnavailable,

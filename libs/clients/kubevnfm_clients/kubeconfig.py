@@ -21,6 +21,7 @@ from kubevnfm_secrets import Secret
 from kubevnfm_clients.kubeconfig_values import (
     check_certificates,
     check_client_certificate,
+    check_proxy_url,
     check_server_url,
     check_token,
 )
@@ -34,8 +35,10 @@ _ELSEWHERE = {
     "exec": "token or client-certificate-data",
     "auth-provider": "token or client-certificate-data",
 }
-_NOT_DONE = ("proxy-url", "tls-server-name", "username", "password", "as", "as-uid", "as-groups", "as-user-extra")
+_PROXY = "proxy-url"
+_NOT_DONE = (_PROXY, "tls-server-name", "username", "password", "as", "as-uid", "as-groups", "as-user-extra")
 """Attributes that kubectl obeys, and a VIM cannot have."""
+_CREDENTIALS = ("token", "client-certificate-data", "client-key-data")
 _LONGEST_NAME = 253
 """Characters of the name of a context, as in a request that names one."""
 
@@ -66,15 +69,31 @@ class ContextAccess:
 
     context: str
     connection: VimConnection
+    proxy_url: Secret | None = None
+    """With its user and password."""
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """The attributes of kubeconfigs that an operator has allowed."""
+
+    skip_verification: bool = False
+    """Certificates that are not verified."""
+    proxy: bool = False
 
 
 def context_access(
-    text: str, *, context: str | None = None, may_skip_verification: bool = False, field: str = "kubeconfig"
+    text: str,
+    *,
+    context: str | None = None,
+    allowed: Allowed = Allowed(),  # a frozen value
+    login: JsonMapping | None = None,
+    field: str = "kubeconfig",
 ) -> ContextAccess:
     """Return a context, the current one unless another is named, of a kubeconfig that an operator gives (multicloud.md MC-074).
 
-    Raises: Unprocessable naming ``context``, or ``field`` with the place in its text; also for files, programs, proxies, and
-    certificates that are not verified unless ``may_skip_verification``: none of them is ignored.
+    ``login``: access data that are used in place of credentials in the kubeconfig, which has none then. Raises: Unprocessable naming
+    ``context``, or ``field`` with the place in its text; also for files, programs, and what is not allowed: none of them is ignored.
     """
     try:
         config = _read(text, "")
@@ -85,15 +104,19 @@ def context_access(
         # It is stored and shown.
         if not isinstance(name, str) or len(name) > _LONGEST_NAME:
             raise Unprocessable("current-context", f"a text of at most {_LONGEST_NAME} characters expected")
-        _check_entry(_named(config, "cluster", used.get("cluster"), ""), ".clusters[].cluster", may_skip_verification)
-        _check_entry(_named(config, "user", used.get("user"), ""), ".users[].user", may_skip_verification)
-        connection = _connection({**config, "current-context": name}, "")
+        cluster, place = _named(config, "cluster", used.get("cluster"), ""), ".clusters[].cluster"
+        _check_entry(cluster, place, allowed)
+        # A proxy of a user is none that kubectl knows.
+        user = {} if login is not None and not used.get("user") else _named(config, "user", used.get("user"), "")
+        _check_entry(user, ".users[].user", Allowed())
+        proxy_url = Secret(check_proxy_url(cluster[_PROXY], f"{place}.{_PROXY}")) if cluster.get(_PROXY) else None
+        connection = _connection({**config, "current-context": name}, "", login)
     except Unprocessable as error:
         if error.field == "context":
             raise
         place = error.field.removeprefix(".")
         raise Unprocessable(field, f"{place}: {error.reason}" if place else error.reason) from None
-    return ContextAccess(name, connection.model_copy(update={"of_vnf": False}))
+    return ContextAccess(name, connection.model_copy(update={"of_vnf": False}), proxy_url)
 
 
 def _has_context(config: JsonMapping, name: str) -> bool:
@@ -101,26 +124,36 @@ def _has_context(config: JsonMapping, name: str) -> bool:
     return isinstance(entries, list) and any(isinstance(one, Mapping) and one.get("name") == name for one in entries)
 
 
-def _check_entry(holder: JsonMapping, place: str, may_skip_verification: bool) -> None:
+def _check_entry(holder: JsonMapping, place: str, allowed: Allowed) -> None:
     _check_is_here(holder, place)
     for name in _NOT_DONE:
-        if holder.get(name):
+        if name == _PROXY and place.endswith("cluster"):
+            if holder.get(name) and not allowed.proxy:
+                raise Unprocessable(f"{place}.{name}", "no value expected: the setting region_proxy does not allow it")
+        elif holder.get(name):
             raise Unprocessable(f"{place}.{name}", "not supported: no value expected")
     # False is the default of kubectl.
-    if holder.get("insecure-skip-tls-verify") not in (None, False) and not may_skip_verification:
+    if holder.get("insecure-skip-tls-verify") not in (None, False) and not allowed.skip_verification:
         wanted = "certificate-authority-data expected: the setting region_insecure does not allow it"
         raise Unprocessable(f"{place}.insecure-skip-tls-verify", wanted)
 
 
-def _connection(config: JsonMapping, field: str) -> VimConnection:
+def _connection(config: JsonMapping, field: str, login: JsonMapping | None = None) -> VimConnection:
     context = _named(config, "context", config.get("current-context"), field)
     cluster = _named(config, "cluster", context.get("cluster"), field)
-    user = _named(config, "user", context.get("user"), field)
     place = f"{field}.clusters[].cluster"
+    if login is None:
+        access = _access(_named(config, "user", context.get("user"), field), f"{field}.users[].user")
+    else:
+        user = _named(config, "user", context.get("user"), field) if context.get("user") else {}
+        for name in _CREDENTIALS:
+            if user.get(name):
+                raise Unprocessable(f"{field}.users[].user.{name}", "no value expected beside oidc")
+        access = dict(login)
     return VimConnection(
         vim_type=_KUBERNETES,
         interface_info={"endpoint": _server(cluster, place), "ssl_ca_cert": _ca(cluster, place)},
-        access_info=_access(user, f"{field}.users[].user"),
+        access_info=access,
         # Every kubeconfig that is read here comes from the cluster of a VNF.
         of_vnf=True,
     )

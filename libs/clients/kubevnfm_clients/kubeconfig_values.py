@@ -55,6 +55,30 @@ def check_server_url(url: object, field: str) -> str:
     return url
 
 
+def check_proxy_url(url: object, field: str) -> str:
+    """Return the URL of a proxy, which may have a user and a password. Raises Unprocessable that names ``field``."""
+    wanted = f"an http URL of at most {_LONGEST_URL} characters with a host and a port from 1 to 65535 expected"
+    if not isinstance(url, str) or len(url) > _LONGEST_URL or not _VISIBLE.fullmatch(url):
+        raise Unprocessable(field, wanted)
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        # ``from None``: the text may be quoted, and have the password.
+        raise Unprocessable(field, wanted) from None
+    # TLS to the proxy would be verified with the CA of the cluster, and would present its client certificate.
+    if (
+        parts.scheme != "http"
+        or not _is_host(host)
+        or port == 0
+        or parts.path not in ("", "/")
+        or "?" in url
+        or "#" in url
+    ):
+        raise Unprocessable(field, wanted)
+    return url
+
+
 def check_token(token: str, field: str) -> str:
     """Return a bearer token, which becomes a part of a header. Raises Unprocessable that names ``field``."""
     if len(token) > _LONGEST_TOKEN or not _VISIBLE.fullmatch(token):

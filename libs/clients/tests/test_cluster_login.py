@@ -18,7 +18,8 @@ from aiohttp import web
 from kubevnfm_clients.cluster_access import ClusterAccess, OidcUser, read_access
 from kubevnfm_clients.cluster_api import ClusterApi
 from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable
-from kubevnfm_clients.cluster_login import ClusterLogin, OidcTokens
+from kubevnfm_clients.cluster_login import ClusterLogin, ClusterTokens
+from kubevnfm_clients.oidc_tokens import OidcTokens
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.http import serving
@@ -273,7 +274,7 @@ async def test_the_provider_is_verified_as_the_cluster_is_and_sees_no_client_cer
         def login(trusted: str) -> ClusterLogin:
             interface = {"endpoint": ENDPOINT, "ssl_ca_cert": trusted}
             return ClusterLogin(
-                read_access(VimConnection(interface_info=interface, access_info=given), RING), OidcTokens()
+                read_access(VimConnection(interface_info=interface, access_info=given), RING), ClusterTokens()
             )
 
         for trusted in (stranger.file.read_text(), "system"):
@@ -303,7 +304,7 @@ async def cluster(accepted: Callable[[str], bool]) -> AsyncIterator[tuple[str, l
 
 
 async def test_a_token_that_was_withdrawn_is_replaced_once() -> None:
-    tokens = OidcTokens()
+    tokens = ClusterTokens()
     withdrawn: set[str] = set()
     async with (
         provider() as one,
@@ -343,7 +344,7 @@ async def test_a_token_that_was_withdrawn_is_replaced_once() -> None:
 )
 async def test_each_kind_of_access_data_has_its_header(access: dict[str, Any], header: str) -> None:
     found = read_access(VimConnection(interface_info={"endpoint": ENDPOINT}, access_info=access), RING)
-    assert await ClusterLogin(found, OidcTokens()).header() == header
+    assert await ClusterLogin(found, ClusterTokens()).header() == header
 
 
 @pytest.mark.parametrize(

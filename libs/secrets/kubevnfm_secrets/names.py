@@ -35,7 +35,7 @@ _ABOUT_A_SECRET: Final = frozenset(
         "ref", "reference", "count", "number", "enabled", "disabled", "required", "needed", "rotation", "age", "path", "paths", "file",
         "files", "dir", "folder", "mode", "method", "algorithm", "hint", "through", "thru", "store", "manager", "provider",
         "issuer", "audience", "scope", "scopes", "version", "status", "state", "at", "date", "time", "created", "updated",
-        "changed", "complexity", "strength", "usage", "per", "rate", "login", "authentication",
+        "changed", "complexity", "strength", "usage", "per", "rate", "login", "authentication", "request",
     }
 )  # fmt: skip
 """After the secret word: the attribute is about a secret and is none (``token_url``, ``password_policy``)."""

@@ -56,7 +56,7 @@ def test_a_name_that_says_secret_hides_its_value(name: str) -> None:
 
 @pytest.mark.parametrize("name",
     [
-        "password_policy", "token_url", "configmap_secret_paths", "key", "username", "keypair", "passwordless", "bypass", "pass_through", "public_key",
+        "password_policy", "token_url", "token_request", "configmap_secret_paths", "key", "username", "keypair", "passwordless", "bypass", "pass_through", "public_key",
         "max_tokens", "token_count", "secret_name", "credential_id", "auth_cred", "accessInfo", "key_name", "compass",
         "ssh_authorized_keys", "passed", "keystone", "spwdx", "tokenEndpoint", "passport", "",
     ],

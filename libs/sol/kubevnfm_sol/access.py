@@ -42,7 +42,7 @@ _OPENSTACK_ACCESS: Final[Mapping[str, Sequence[str]]] = {
 }
 """SOL003's registered names first, then those of clouds.yaml and of other VIM configuration files."""
 KUBERNETES_ACCESS: Final = (
-    *("bearer_token", "username", "password", "oidc_token_url", "client_id", "client_secret"),
+    *("bearer_token", "username", "password", "oidc_token_url", "client_id", "client_secret", "oidc_scope"),
     *("client_certificate", "client_key"),
     # Added by our own cluster driver: nodes join with them.
     *("ssl_ca_cert_hash", "certificate_key"),
@@ -73,6 +73,7 @@ KUBERNETES_LOGINS: Final[Sequence[Sequence[str]]] = (
     ("bearer_token",),
     ("username", "password"),
     ("oidc_token_url", "username", "password", "client_id"),
+    ("oidc_token_url", "client_id", "client_secret"),
     ("client_certificate", "client_key"),
 )
 """Each is a set of attributes that suffices to log in to a Kubernetes API."""

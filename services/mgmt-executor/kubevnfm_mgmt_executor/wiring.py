@@ -12,7 +12,7 @@ from typing import TypedDict
 
 import aiohttp
 from kubevnfm_clients.cluster_api import ClusterApi
-from kubevnfm_clients.cluster_login import OidcTokens
+from kubevnfm_clients.cluster_login import ClusterTokens
 from kubevnfm_clients.ports import NodeLogs, Packages, VimDirectory
 from kubevnfm_clients.vnf_networks import VnfNetworks, addresses_of
 from kubevnfm_events import VimConnection
@@ -150,7 +150,7 @@ async def mgmt_executor(
 
 
 def _connector(session: aiohttp.ClientSession, vnf_session: aiohttp.ClientSession, ring: KeyRing) -> Connect:
-    tokens = OidcTokens(timeout_s=_CLUSTER_TIMEOUT_S)
+    tokens = ClusterTokens(timeout_s=_CLUSTER_TIMEOUT_S)
 
     def connect(vim: VimConnection) -> ClusterApi:
         judged = vnf_session if vim.of_vnf else session

@@ -11,13 +11,14 @@ from typing import Final
 
 import structlog
 from kubevnfm_clients.callback import sha256_hex
-from kubevnfm_clients.kubeconfig import ContextAccess, context_access
+from kubevnfm_clients.kubeconfig import Allowed, ContextAccess, context_access
 from kubevnfm_clients.multicloud.regions import (
     KEPT_BYTES,
     KUBECONFIG_BYTES,
     MOST_LABELS,
     CloudRegion,
     Kubeconfig,
+    OidcClient,
     RegionPatch,
     RegionRequest,
 )
@@ -34,6 +35,7 @@ from kubevnfm_vim_registry.domain.errors import (
     NameTaken,
     VimInUse,
     VimRefused,
+    VimTokenRefused,
     VimTooSlow,
     VimUnauthorized,
     VimUnreachable,
@@ -68,11 +70,11 @@ class Regions:
         probe: RegionProbe,
         ring: KeyRing,
         *,
-        may_skip_verification: bool,
+        allowed: Allowed,
     ) -> None:
-        """``may_skip_verification``: whether kubeconfigs may say that the certificate is not verified."""
+        """``allowed``: what kubeconfigs may have."""
         self._records, self._registry, self._probe, self._ring = records, registry, probe, ring
-        self._may_skip_verification = may_skip_verification
+        self._allowed = allowed
 
     async def register(self, wanted: RegionRequest) -> tuple[CloudRegion, bool]:
         self._check_size("kv", wanted.kv)
@@ -168,8 +170,10 @@ class Regions:
         if changed.auth_url != present.vim.auth_url:
             raise Conflict(f"cloud region {facts.id} is registered with another endpoint: {present.vim.auth_url}")
         assert changed.region is not None
-        is_same_text = changed.content_sha256 == present.vim.content_sha256
-        if is_same_text and _in_clear(changed.region, self._ring) == _in_clear(old, self._ring):
+        is_same_login = changed.content_sha256 == present.vim.content_sha256 and (
+            revealed(changed.auth_cred, self._ring) == revealed(present.vim.auth_cred, self._ring)
+        )
+        if is_same_login and _in_clear(changed.region, self._ring) == _in_clear(old, self._ring):
             return present
         return await self._replace(present, changed)
 
@@ -217,7 +221,7 @@ class Regions:
             raise Unprocessable("kubeconfig", f"at most {KUBECONFIG_BYTES} bytes expected")
         # In a thread: a file of this size takes a noticeable time.
         access = await asyncio.to_thread(
-            context_access, text, context=given.context, may_skip_verification=self._may_skip_verification
+            context_access, text, context=given.context, allowed=self._allowed, login=_login(given.oidc)
         )
         return sha256_hex(raw), access
 
@@ -229,6 +233,8 @@ class Regions:
             vim = with_facts(vim, await self._registry.verified(vim))
             found = await self._registry.in_time(vim, self._probe.inspect(vim, (*NEEDED, *USEFUL)))
             nodes = await self._registry.in_time(vim, self._probe.listed(vim, "v1", "Node"))
+        except VimTokenRefused as error:
+            raise Unprocessable("token_request/service_account", str(error)) from error
         except _NOT_USABLE as error:
             raise Unprocessable("kubeconfig", str(error)) from error
         # In a thread: 5,000 nodes take most of a second.
@@ -260,9 +266,21 @@ def _with_access(vim: VimRecord, sha256: str, access: ContextAccess) -> VimRecor
             "auth_cred": auth_cred_of(connection),
             "content_sha256": sha256,
             "expiry_reported_days": None,
-            "region": vim.region.model_copy(update={"context": access.context}),
+            "region": vim.region.model_copy(update={"context": access.context, "proxy_url": access.proxy_url}),
         }
     )
+
+
+def _login(client: OidcClient | None) -> JsonObject | None:
+    """Return the access data of a client of an OpenID provider."""
+    if client is None:
+        return None
+    return {
+        "oidc_token_url": client.token_url,
+        "client_id": client.client_id,
+        "client_secret": client.client_secret,
+        "oidc_scope": client.scope,
+    }
 
 
 def _in_clear(facts: RegionFacts, ring: KeyRing) -> JsonObject:

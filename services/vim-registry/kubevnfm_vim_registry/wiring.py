@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Final
 
 import aiohttp
 from kubevnfm_clients.ports import CredentialsStore, InstanceOperations, VimUsers
@@ -38,6 +39,7 @@ from kubevnfm_vim_registry.settings import Settings
 
 SERVICE = "vim-registry"
 LAYER = "VIM registration"
+_CONNECTIONS: Final = 32
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ async def vim_registry(
     bus, store, key_ring, clock = backends.bus, backends.store, backends.key_ring, backends.clock
     async with (
         _threads(settings.monitor_parallel) as threads,
-        aiohttp.ClientSession() as session,
+        aiohttp.ClientSession(connector=_own_connections()) as session,
         networks.session() as vnf_session,
         OutboxRelay(store, bus, collections=[COLLECTION]) as relay,
         backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s) as worker,
@@ -102,7 +104,7 @@ async def vim_registry(
             registry,
             region_probe,
             key_ring,
-            may_skip_verification=settings.region_insecure,
+            allowed=settings.allowed,
         )
         reading = RegionReading(region_probe, clock, timeout_s=settings.monitor_timeout_s)
         app = internal_api(
@@ -127,6 +129,11 @@ async def vim_registry(
             backends.serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
         ):
             yield RunningVimRegistry(port, registry, identities)
+
+
+def _own_connections() -> aiohttp.TCPConnector:
+    # For each server: those that wait for a dead one are none of the others' (multicloud.md MC-083).
+    return aiohttp.TCPConnector(limit=0, limit_per_host=_CONNECTIONS)
 
 
 @asynccontextmanager

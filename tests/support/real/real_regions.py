@@ -144,13 +144,13 @@ async def registered(user: User, cluster: RealCluster, folder: Path) -> AsyncIte
             await cluster.remove(f"/api/v1/namespaces/{each}")
 
 
-def kubeconfig(cluster: RealCluster) -> str:
-    """Return the kubeconfig of the cluster's administrator, in base64."""
+def kubeconfig(cluster: RealCluster, token: str | None = None) -> str:
+    """Return the kubeconfig of the cluster's administrator, or with another token, in base64."""
     ca = base64.b64encode(cluster.ca.encode()).decode()
     config = {
         "current-context": "c",
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
         "clusters": [{"name": "c", "cluster": {"server": cluster.url, "certificate-authority-data": ca}}],
-        "users": [{"name": "u", "user": {"token": cluster.token}}],
+        "users": [{"name": "u", "user": {"token": token or cluster.token}}],
     }
     return base64.b64encode(json.dumps(config).encode()).decode()

@@ -9,8 +9,10 @@ from typing import Annotated, Any, Final, Literal, Protocol
 
 import aiohttp
 from kubevnfm_events.vim import VimStatus
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import MASK, KeyRing, Secret, SecretParams, is_mask, sealing
+from kubevnfm_sol.access import check_url
 from kubevnfm_sol.base import SolPatch
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
 
@@ -27,7 +29,7 @@ from kubevnfm_clients.multicloud.types import (
     Page,
 )
 
-RegionAuth = Literal["token", "client-certificate", "oidc"]
+RegionAuth = Literal["token", "token-request", "client-certificate", "oidc"]
 KUBECONFIG_BYTES: Final = 2**20
 """The largest kubeconfig."""
 MOST_LABELS: Final = 64
@@ -56,6 +58,14 @@ def _with_keys_hidden(value: Any) -> Any:
     return Secret(value) if isinstance(value, str) and _PRIVATE_KEY in value else value
 
 
+def _url(value: str) -> str:
+    try:
+        check_url(value, "")
+    except InvalidInput as error:
+        raise ValueError(error.reason) from error
+    return value
+
+
 def _is_small(value: JsonObject) -> JsonObject:
     # Secrets have no size here: vim-registry counts their texts.
     if len(json.dumps(value, default=str)) > KEPT_BYTES:
@@ -80,12 +90,39 @@ RegionKeyPart = Annotated[str, StringConstraints(min_length=1, max_length=64, pa
 """An owner, or the name of a region: a segment of paths."""
 
 
+_Visible = Annotated[str, StringConstraints(min_length=1, max_length=2048, pattern=r"^[!-~]+$")]
+
+
+class OidcClient(MultiCloudRequest):
+    """A client of an OpenID provider whose tokens the API server accepts (RFC 6749 4.4)."""
+
+    token_url: Annotated[_Visible, AfterValidator(_url)]
+    """Its certificate is verified by the CA of the kubeconfig, and those of the system."""
+    client_id: _Visible
+    client_secret: Annotated[Secret, WithJsonSchema({"type": "string"})]
+    scope: Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[!-~]+( [!-~]+)*$")] = "openid"
+
+
+class TokenRequest(MultiCloudRequest):
+    """The ServiceAccount whose short-lived tokens all calls but those for tokens have."""
+
+    namespace: NamespaceName
+    service_account: Annotated[
+        str, StringConstraints(max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", min_length=1)
+    ]
+    expiration_s: int = Field(default=3600, ge=600, le=2**32)
+    audiences: tuple[_Visible, ...] = Field(default=(), max_length=16)
+    """Empty: that of the API server."""
+
+
 class Kubeconfig(MultiCloudRequest):
     """New access data of a region."""
 
     kubeconfig: Annotated[Secret, WithJsonSchema({"type": "string", "contentEncoding": "base64"})]
     context: str | None = Field(default=None, min_length=1, max_length=253)
     """None: the current context of the kubeconfig."""
+    oidc: OidcClient | None = None
+    """In place of credentials in the kubeconfig."""
 
 
 class RegionRequest(Kubeconfig):
@@ -93,6 +130,7 @@ class RegionRequest(Kubeconfig):
 
     cloud_owner: RegionKeyPart
     cloud_region: RegionKeyPart
+    token_request: TokenRequest | None = None
     labels: Labels = Field(default_factory=dict, max_length=MOST_LABELS)
     kv: _Kept = Field(default_factory=dict)
     default_namespace_labels: Labels = Field(default_factory=dict, max_length=MOST_LABELS)
@@ -144,6 +182,7 @@ class CloudRegion(MultiCloudType):
     sha256: str
     """The hash of the kubeconfig; empty after the VIM got other access data."""
     context: str
+    token_request: TokenRequest | None = Field(default=None, exclude_if=lambda value: value is None)
     status: VimStatus
     status_reason: str
     capabilities: tuple[str, ...]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from kubevnfm_clients.cluster_access import read_access
-from kubevnfm_clients.cluster_login import OidcTokens
+from kubevnfm_clients.cluster_login import ClusterTokens
 from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_events import VimConnection
 from kubevnfm_secrets import KeyRing
@@ -34,7 +34,7 @@ class KubernetesClusters:
         self._key_ring, self._networks = key_ring, networks
         self._pool: OrderedDict[str, _Pooled] = OrderedDict()
         self._connecting = asyncio.Lock()
-        self._tokens = OidcTokens()
+        self._tokens = ClusterTokens()
 
     @classmethod
     @asynccontextmanager

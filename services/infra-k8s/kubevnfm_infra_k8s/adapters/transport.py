@@ -15,17 +15,16 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import aiohttp
-from aiohttp.helpers import get_env_proxy_for_url
 from aiohttp.http_exceptions import LineTooLong
 from kubevnfm_clients.bounded import AnswerTooLarge, read_body
 from kubevnfm_clients.cluster_access import ClusterAccess, cluster_tls
 from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable
-from kubevnfm_clients.cluster_login import ClusterLogin, OidcTokens
+from kubevnfm_clients.cluster_login import ClusterLogin, ClusterTokens
+from kubevnfm_clients.cluster_proxy import ClusterProxy
 from kubevnfm_clients.outbound import refused_in
 from kubevnfm_clients.vnf_networks import AddressNotNamed, VnfNetworks
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.printable import printable
-from yarl import URL
 
 from kubevnfm_infra_k8s.adapters.shared_connections import KEPT_S, SharedConnections
 from kubevnfm_infra_k8s.domain.errors import (
@@ -121,54 +120,35 @@ class _Request:
     accept: str = JSON
 
 
-@dataclass(frozen=True)
-class _Proxy:
-    """The proxy between this service and an API server; without a URL there is none."""
-
-    url: URL | None = None
-    headers: Mapping[str, str] | None = field(default=None, repr=False)
-    """Its login."""
-
-    @classmethod
-    def of_environment(cls, endpoint: str) -> _Proxy:
-        """Return the proxy that the environment names for the endpoint; blocks, and may resolve a name."""
-        try:
-            url, login = get_env_proxy_for_url(URL(endpoint))
-        except LookupError:
-            return cls()
-        # aiohttp makes it Proxy-Authorization, of the request or of the CONNECT.
-        return cls(url, {"Authorization": login.encode()} if login is not None else None)
-
-
-_DIRECT: Final = _Proxy()
+_DIRECT: Final = ClusterProxy()
 
 
 class Transport:
     """One connection pool with one identity."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, endpoint: str, login: ClusterLogin, proxy: _Proxy = _DIRECT
+        self, session: aiohttp.ClientSession, endpoint: str, login: ClusterLogin, proxy: ClusterProxy = _DIRECT
     ) -> None:
         self._session, self.endpoint, self._login, self._proxy = session, endpoint, login, proxy
         self._connections = SharedConnections()
 
     @classmethod
-    async def connect(cls, access: ClusterAccess, networks: VnfNetworks, tokens: OidcTokens | None = None) -> Transport:
+    async def connect(
+        cls, access: ClusterAccess, networks: VnfNetworks, tokens: ClusterTokens | None = None
+    ) -> Transport:
         """Return a pool; nothing is sent yet. ``networks`` judge each connection to a cluster of a VNF.
 
         Raises InvalidInput for invalid certificates.
         """
         tls = await cluster_tls(access)
-        proxy = _DIRECT
         if access.of_vnf:
-            # A proxy of the environment would connect to addresses that are not judged.
             connector = networks.connector(limit=_CONNECTIONS, ssl=tls, keepalive_timeout=KEPT_S)
         else:
             connector = aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=tls, keepalive_timeout=KEPT_S)
-            proxy = await asyncio.to_thread(_Proxy.of_environment, access.endpoint)
         # Not by trust_env: that looks for a proxy, and for a login in ~/.netrc, in a thread before each request.
         session = aiohttp.ClientSession(connector=connector, trust_env=False, read_bufsize=_READ_BYTES)
-        return cls(session, access.endpoint, ClusterLogin(access, tokens or OidcTokens()), proxy)
+        proxy = await ClusterProxy.between(access)
+        return cls(session, access.endpoint, ClusterLogin(access, tokens or ClusterTokens()), proxy)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -267,7 +247,9 @@ class Transport:
             async with await self._sent(_Request("GET", path, query, accept=accept), timeout) as response:
                 if response.status != 200:
                     answer = Answer(response.status, _parsed(await read_body(response, limit_bytes=LARGEST_ANSWER)))
-                    if answer.status == 403 and await self._is_starting():
+                    if answer.status == 401:
+                        self._login.reject()
+                    elif answer.status == 403 and await self._is_starting():
                         answer = _STARTING
                     raise _failure(answer, path, self.endpoint) or ObjectRefused.with_status(
                         path, answer.message, answer.status

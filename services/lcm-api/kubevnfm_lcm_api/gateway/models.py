@@ -98,7 +98,7 @@ class VimWanted(Shown):
     """Keystone, or the Kubernetes API."""
     auth_cred: dict[str, str]
     """OpenStack: username, password, user_domain_name, cert_verify. Kubernetes: bearer_token, or username and password, or
-    these with oidc_token_url and client_id; ssl_ca_cert (PEM, ``system`` or ``None``)."""
+    these with oidc_token_url and client_id, or client_id and client_secret; ssl_ca_cert (PEM, ``system`` or ``None``)."""
     vim_project: dict[str, str] = Field(default_factory=dict)
     """OpenStack: name and project_domain_name. Kubernetes: name, the default namespace."""
     extra: JsonObject = Field(default_factory=dict)

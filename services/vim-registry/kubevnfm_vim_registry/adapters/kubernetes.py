@@ -9,12 +9,18 @@ from typing import Final
 
 import aiohttp
 from kubevnfm_clients.cluster_api import ApiAnswer, ClusterApi
-from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable
-from kubevnfm_clients.cluster_login import OidcTokens
+from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable, TokenRefused
+from kubevnfm_clients.cluster_login import ClusterTokens
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_secrets import KeyRing
 
-from kubevnfm_vim_registry.domain.errors import KubernetesTooOld, VimRefused, VimUnauthorized, VimUnreachable
+from kubevnfm_vim_registry.domain.errors import (
+    KubernetesTooOld,
+    VimRefused,
+    VimTokenRefused,
+    VimUnauthorized,
+    VimUnreachable,
+)
 from kubevnfm_vim_registry.domain.ports import Verified
 from kubevnfm_vim_registry.domain.record import JsonObject, VimRecord
 
@@ -40,7 +46,7 @@ class KubernetesProbe:
         """``vnf_session``: for clusters of VNFs; ``timeout_s``: time limit for one request."""
         self._session, self._vnf_session = session, vnf_session
         self._ring, self._timeout_s = ring, timeout_s
-        self._tokens = OidcTokens(timeout_s=timeout_s)
+        self._tokens = ClusterTokens(timeout_s=timeout_s)
 
     async def verify(self, vim: VimRecord) -> Verified:
         """Access data that are limited to one namespace are accepted."""
@@ -110,6 +116,8 @@ def translated_api_errors() -> Iterator[None]:
         yield
     except ApiUnauthorized as error:
         raise VimUnauthorized(error.place, error.reason) from error
+    except TokenRefused as error:
+        raise VimTokenRefused(error.place, error.reason) from error
     except ApiRefused as error:
         raise VimRefused(error.place, error.reason) from error
     except ApiUnavailable as error:

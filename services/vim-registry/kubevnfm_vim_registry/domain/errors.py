@@ -25,6 +25,10 @@ class VimRefused(PlacedError, code="vim-refused", title="VIM refused", status=40
     """The VIM answers, but is not usable: it lacks the API, or its certificate is not trusted."""
 
 
+class VimTokenRefused(VimRefused, code="vim-token-refused", title="VIM refused a token"):
+    """The VIM gives no token of the ServiceAccount that is named."""
+
+
 class VimUnreachable(
     PlacedError,
     OutsideUnavailable,

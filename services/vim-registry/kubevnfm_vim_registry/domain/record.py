@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
+from kubevnfm_clients.cluster_access import PROXY_URL, SERVICE_ACCOUNT
 from kubevnfm_events import CapiProviders, VimConnection
 from kubevnfm_events.vim import VimStatus
 from kubevnfm_kit.cluster_trust import NOT_VERIFIED, SYSTEM_CAS
@@ -168,7 +169,12 @@ def _kubernetes_parts(vim: VimRecord) -> tuple[dict[str, object], JsonObject]:
         interface["skipTlsVerify"] = True
     elif credentials.get("ssl_ca_cert"):
         interface["ssl_ca_cert"] = credentials["ssl_ca_cert"]
-    return interface, {name: credentials[name] for name in KUBERNETES_ACCESS if credentials.get(name) is not None}
+    access = {name: credentials[name] for name in KUBERNETES_ACCESS if credentials.get(name) is not None}
+    if vim.region is not None and vim.region.token_request is not None:
+        access[SERVICE_ACCOUNT] = vim.region.token_request.model_dump(mode="json")
+    if vim.region is not None and vim.region.proxy_url is not None:
+        access[PROXY_URL] = vim.region.proxy_url
+    return interface, access
 
 
 def field_of(place: str) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kubevnfm_clients.multicloud.regions import RegionAuth
+from kubevnfm_clients.multicloud.regions import RegionAuth, TokenRequest
 from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_kit.clock import rfc3339
-from kubevnfm_secrets import SecretParams
+from kubevnfm_secrets import Secret, SecretParams
 from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_vim_registry.domain.expiry import first_expiry
@@ -27,6 +27,8 @@ class RegionFacts(BaseModel):
     auth: RegionAuth = "token"
     context: str = ""
     """The context of the kubeconfig that was used."""
+    token_request: TokenRequest | None = None
+    proxy_url: Secret | None = None
     labels: dict[str, str] = Field(default_factory=dict)
     kv: SecretParams = Field(default_factory=dict)
     default_namespace_labels: dict[str, str] = Field(default_factory=dict)
@@ -54,7 +56,9 @@ FOUND: Final = ("auth", "cluster_uid", "capabilities", "missing_permissions", "n
 def with_access(facts: RegionFacts, access: Mapping[str, object]) -> RegionFacts:
     """Return the facts of a region that has these access data in clear: how they log in, in the order of clients, and until when."""
     auth: RegionAuth = "token"
-    if access.get("oidc_token_url"):
+    if facts.token_request is not None:
+        auth = "token-request"
+    elif access.get("oidc_token_url"):
         auth = "oidc"
     elif access.get("client_certificate") and not access.get("bearer_token"):
         auth = "client-certificate"
