@@ -1,6 +1,19 @@
 """The contract: every command and event of kubevnfm, as pydantic models carried by CloudEvents."""
 
-from kubevnfm_events import capi, credentials, inventory, kuryr, lcm, links, mgmt, objects, stacks, vim, volumes
+from kubevnfm_events import (
+    capi,
+    credentials,
+    inventory,
+    kuryr,
+    lcm,
+    links,
+    mgmt,
+    objects,
+    outputs,
+    stacks,
+    vim,
+    volumes,
+)
 from kubevnfm_events.base import (
     MESSAGES,
     Command,
@@ -53,6 +66,7 @@ __all__ = [
     "links",
     "mgmt",
     "objects",
+    "outputs",
     "stacks",
     "vim",
     "volumes",

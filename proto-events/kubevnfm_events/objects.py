@@ -11,6 +11,7 @@ from pydantic import Field
 from kubevnfm_events.base import Command, Event, Facts
 from kubevnfm_events.common import CancelStep, CapiProviders, DriftState, PackageRef, ServiceFacts, VimConnection
 from kubevnfm_events.compute_profiles import ComputeProfile
+from kubevnfm_events.outputs import OutputsRead, WantedOutput
 
 Variables = dict[str, Secret]
 """``additionalParams.capi.variables``: the values of the placeholders in manifests, secret because any of them may be."""
@@ -186,6 +187,8 @@ class ObjectsApplied(Event, kind="infra.resources.applied"):
     services: tuple[ServiceFacts, ...] = ()
     providers: CapiProviders | None = None
     """The providers of Cluster API among the objects; None: there are none."""
+    outputs: OutputsRead | None = None
+    """The values of the instance's outputs; None: it has none."""
 
 
 class ObjectsOrder(Facts):
@@ -212,6 +215,8 @@ class ObjectsOrder(Facts):
     """Resources and placement of workloads beside what their manifests say."""
     volumes: tuple[ClaimedVolume, ...] = ()
     """The persistent volumes that the instance uses, each by a claim in ``namespace``."""
+    outputs: tuple[WantedOutput, ...] = ()
+    """The values of objects that the instance shows."""
 
 
 class ChartOrder(ObjectsOrder):

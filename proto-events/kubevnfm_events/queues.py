@@ -36,6 +36,8 @@ MACHINES: Final = EventQueue("lcm-api.machines", ("infra.machines.changed",))
 """The changes of Machines that no operation has made."""
 KUBECONFIGS: Final = EventQueue("lcm-api.kubeconfigs", ("infra.kubeconfigs.changed",))
 """The kubeconfig Secrets that Cluster API has written between operations."""
+OUTPUTS: Final = EventQueue("lcm-api.outputs", ("infra.outputs.changed",))
+"""The values that watches have read for outputs of instances."""
 NOTIFICATIONS: Final = EventQueue(
     "lcm-api.notifications", ("lcm.operation.changed", "lcm.instance.*", "lcm.package.changed")
 )
@@ -53,6 +55,7 @@ EVENT_QUEUES: Final[Sequence[EventQueue]] = (
     DRIFT,
     MACHINES,
     KUBECONFIGS,
+    OUTPUTS,
     NOTIFICATIONS,
     EVENT_LOG,
     PACKAGE_USAGE,

@@ -21,6 +21,7 @@ from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.expressions import CelExpressions
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.domain.errors import PolicyViolated
+from kubevnfm_infra_k8s.domain.outputs.owner import Outputs
 from kubevnfm_infra_k8s.handlers.objects import ObjectHandlers
 from kubevnfm_infra_k8s.handlers.policy_gate import PolicyGate
 from kubevnfm_infra_k8s.policy_settings import policies_of
@@ -36,6 +37,7 @@ from servers.vnf_networks import networks
 from worlds.given_identities import GivenIdentities
 from worlds.given_vims import GivenVims
 from worlds.link_world import NoLinks
+from worlds.output_world import KeptOutputs
 from worlds.volume_ground import NoVolumes
 
 FILE = "Files/cnf.yaml"
@@ -154,6 +156,7 @@ async def victim(folder: Path, policy: str) -> AsyncIterator[Victim]:
                 policy=PolicyGate(policies_of(policy), releases),
                 links=NoLinks(),
                 volumes=NoVolumes(),
+                outputs=Outputs(KeptOutputs(), clock),
                 expressions=CelExpressions(),
                 clock=clock,
                 settle_s=0.1,

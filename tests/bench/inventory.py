@@ -40,6 +40,7 @@ from figures import Figure, say  # noqa: E402
 from patience import until_true  # noqa: E402
 from servers.vnf_networks import networks  # noqa: E402
 from worlds.link_world import OneVim  # noqa: E402
+from worlds.output_world import NoOutputs  # noqa: E402
 
 PER_SECOND = 100
 INVENTORY_CHANGES = 1500
@@ -102,6 +103,7 @@ async def inventory(pods: int, changes: int) -> list[Figure]:
                 clusters,
                 clock,
                 StoredLeadership(store, clock, lease_s=15.0),
+                NoOutputs(),
             )
             filled = await _run_until(watcher, lambda: _is_true(heard.events >= pods))
             await relay.idle()

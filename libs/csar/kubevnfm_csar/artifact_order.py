@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from kubevnfm_events.outputs import WantedOutput
 from kubevnfm_kit.errors import Unprocessable
 
 from kubevnfm_csar.values_schema import ValuesSchema, schema_path
@@ -81,6 +82,15 @@ class OrderedObject:
 
 
 @dataclass(frozen=True)
+class OrderedOutput:
+    """An output that the order names."""
+
+    wanted: WantedOutput
+    place: str
+    """The file and line, for errors."""
+
+
+@dataclass(frozen=True)
 class ArtifactOrder:
     """The content of an order artifact."""
 
@@ -96,6 +106,8 @@ class ArtifactOrder:
     """The single objects that have members of their own."""
     schema: ValuesSchema | None = None
     """The rules for the values, and further defaults."""
+    outputs: Sequence[OrderedOutput] = ()
+    """The values of objects that the instance shows."""
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -53,8 +53,11 @@ class OrderMembers:
         """Return the line of a member, or of an object."""
         return self._lines.line_of(body, name)
 
+    def place(self, line: int | None) -> str:
+        """Return the name of a line for people."""
+        return f"{self._name}:{line}" if line is not None else self._name
+
     def wrong(self, line: int | None, problem: str) -> None:
         """Add a wrong place."""
         if len(self.problems) < MOST_PROBLEMS:
-            place = f"{self._name}:{line}" if line is not None else self._name
-            self.problems.append(f"{place}: {problem}"[:LONGEST_PROBLEM])
+            self.problems.append(f"{self.place(line)}: {problem}"[:LONGEST_PROBLEM])

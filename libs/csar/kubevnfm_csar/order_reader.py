@@ -11,15 +11,16 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.foreign_yaml.kubernetes import read_one_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.reader import Lines, YamlRefused
 
-from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact, OrderedObject
+from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact, OrderedObject, OrderedOutput
 from kubevnfm_csar.order_graph import CONFLICTS, MOST_ENTRIES, is_object_entry
 from kubevnfm_csar.order_members import OrderMembers
+from kubevnfm_csar.outputs import MOST_OUTPUTS, read_output
 from kubevnfm_csar.values_schema import SchemaRefused, ValuesSchema, read_schema, schema_path
 from kubevnfm_csar.wait_reader import WaitReader
 
 _HIGHEST: Final = 1_000_000
 _LONGEST_WAIT_S: Final = 86_400
-_MEMBERS: Final = ("artifacts", "foreign_namespaces", "objects", "values")
+_MEMBERS: Final = ("artifacts", "foreign_namespaces", "objects", "outputs", "values")
 _OF_OBJECT: Final = ("after", "conflict", "priority", "timeout", "wait")
 _NAMES: Final = ("group", "kind", "name", "namespace")
 _OF_ARTIFACT: Final = ("after", "conflict", "file", "priority", "substitute", "timeout", "wait")
@@ -67,6 +68,7 @@ class _Reading:
         values: Mapping[str, Any] = {}
         foreign: frozenset[str] = frozenset()
         objects: list[OrderedObject] = []
+        outputs: list[OrderedOutput] = []
         if not isinstance(body, dict):
             self._members.wrong(None, "an object with artifacts or resources expected")
         elif "artifacts" in body and "resources" in body:
@@ -77,6 +79,7 @@ class _Reading:
             self._members.check_names(body, _MEMBERS)
             artifacts = list(self._own(body))
             objects = list(self._objects(body))
+            outputs = list(self._outputs(body))
             values = self._values(body)
             foreign = self._foreign(body)
         if not artifacts and not self._members.problems:
@@ -84,7 +87,7 @@ class _Reading:
         self._check_twice(artifacts)
         self._check_after({each.file for each in artifacts}, [*artifacts, *(each.given for each in objects)])
         ordered = sorted(artifacts, key=lambda each: each.priority)
-        return ArtifactOrder(self._name, tuple(ordered), values, foreign, tuple(objects))
+        return ArtifactOrder(self._name, tuple(ordered), values, foreign, tuple(objects), outputs=tuple(outputs))
 
     def problems(self) -> Sequence[str]:
         """Return what is wrong; expressions are compiled here."""
@@ -162,6 +165,20 @@ class _Reading:
                     self._members.line(each), f"object: one of {', '.join(_OF_OBJECT)} expected with it"
                 )
             yield OrderedObject(entry, members, self._placed(each))
+
+    def _outputs(self, body: dict[str, Any]) -> Iterator[OrderedOutput]:
+        """Yield the values of objects that the instance shows (MC-138)."""
+        given, line = body.get("outputs", {}), self._members.line(body, "outputs")
+        if not isinstance(given, dict) or len(given) > MOST_OUTPUTS:
+            self._members.wrong(line, f"outputs: an object with at most {MOST_OUTPUTS} members expected")
+            return
+        for name, each in given.items():
+            at = self._members.line(given, name) or line
+            wanted, faults = read_output(name, each)
+            for path, reason in faults:
+                self._members.wrong(at, f"outputs/{str(name)[:100]}{path}: {reason}")
+            if wanted is not None:
+                yield OrderedOutput(wanted, self._members.place(at))
 
     def _after(self, artifact: dict[str, Any]) -> tuple[str, ...]:
         """Return what an artifact comes after: paths of files in the package, and objects."""

@@ -243,3 +243,24 @@ def test_all_wrong_places_are_in_one_error() -> None:
 
 def test_a_long_list_is_refused() -> None:
     assert "at most 1000 artifacts expected" in problems("artifacts: [" + "{file: a.yaml}," * 1001 + "]")[0]
+
+
+def test_outputs_name_values_of_objects() -> None:
+    """MC-138: what is wrong is named with its line; the object is looked for later."""
+    text = "artifacts: [{file: a.yaml}]\noutputs:\n"
+    (found,) = read(f"{text}  ip: {{object: {{kind: Service, name: web}}, jsonpath: 'status.ip'}}\n").outputs
+    assert (found.wanted.name, found.wanted.kind, found.place) == ("ip", "Service", f"{NAME}:3")
+    wrong = {
+        "a": "{object: {kind: Secret, name: web}, jsonpath: x}",
+        "b": "{object: {kind: Service, name: web}, jsonpath: 'x[*]'}",
+        "c": "{object: {kind: Service, name: web}}",
+        "d": "5",
+        "token": "{object: {kind: Service, name: web}, jsonpath: x}",
+    }
+    with pytest.raises(Unprocessable) as refused:
+        read(text + "".join(f"  {name}: {value}\n" for name, value in wrong.items()))
+    for number, name in enumerate(wrong, start=3):
+        assert f"{NAME}:{number}: outputs/{name}" in str(refused.value)
+    for many in ("[]", "{" + ", ".join(f"o{number}: 1" for number in range(65)) + "}"):
+        with pytest.raises(Unprocessable, match="at most 64 members expected"):
+            read(f"artifacts: [{{file: a.yaml}}]\noutputs: {many}\n")

@@ -42,7 +42,15 @@ from kubevnfm_worker.relay import OutboxRelay
 from kubevnfm_worker.rounds import Rounds
 from kubevnfm_worker.worker import CommandWorker
 
-from kubevnfm_infra_k8s.adapters import documents, sources, stored_inventory, stored_links, stored_volumes, turns
+from kubevnfm_infra_k8s.adapters import (
+    documents,
+    sources,
+    stored_inventory,
+    stored_links,
+    stored_outputs,
+    stored_volumes,
+    turns,
+)
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.expressions import CelExpressions
@@ -56,6 +64,8 @@ from kubevnfm_infra_k8s.domain.links.bringing import Bringing
 from kubevnfm_infra_k8s.domain.links.owner import VirtualLinks
 from kubevnfm_infra_k8s.domain.links.record import Link
 from kubevnfm_infra_k8s.domain.links.uses import InstanceLinks
+from kubevnfm_infra_k8s.domain.outputs.owner import Outputs
+from kubevnfm_infra_k8s.domain.outputs.watch import OutputWatch
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reconciling.ports import D
 from kubevnfm_infra_k8s.domain.reconciling.work import ReconcilingWork
@@ -80,6 +90,7 @@ _INDEXES = {
     sources.FETCHED: sources.INDEXES,
     **stored_inventory.INDEXES,
     **stored_links.INDEXES,
+    **stored_outputs.INDEXES,
     **stored_volumes.INDEXES,
     **turns.INDEXES,
 }
@@ -121,7 +132,8 @@ async def infra_k8s(
         ClusterWatches.open(clusters) as watches,
         ObjectWatches.open(clusters) as object_watches,
         _reconciled(settings, backends, clusters, vims, regions) as (links, volumes),
-        _inventory(settings, backends, clusters, vims, regions) as inventory,
+        _outputs(backends) as outputs,
+        _inventory(settings, backends, clusters, vims, regions, outputs) as inventory,
     ):
         handlers = ObjectHandlers(
             clusters=clusters,
@@ -137,6 +149,7 @@ async def infra_k8s(
             expressions=CelExpressions(),
             links=InstanceLinks(links),
             volumes=InstanceVolumes(volumes),
+            outputs=outputs,
             clock=clock,
             wait_s=settings.wait_s,
             settle_s=settings.settle_s,
@@ -232,12 +245,22 @@ async def _reconciled(
 
 
 @asynccontextmanager
+async def _outputs(backends: Backends) -> AsyncIterator[Outputs]:
+    """Yield the outputs of instances; the events about them are published while the block lasts."""
+    store = backends.store
+    async with OutboxRelay(store, backends.bus, collections=[stored_outputs.OUTPUTS]) as relay:
+        records = stored_outputs.StoredOutputs(store, Outbox(store, relay, backends.key_ring))
+        yield Outputs(records, backends.clock)
+
+
+@asynccontextmanager
 async def _inventory(
     settings: Settings,
     backends: Backends,
     clusters: KubernetesClusters,
     vims: VimDirectory,
     regions: RegionDirectory,
+    outputs: Outputs,
 ) -> AsyncIterator[StoredInventory]:
     """Yield the inventory, with the watches that write it running whenever this process has the lease."""
     store, clock = backends.store, backends.clock
@@ -246,7 +269,8 @@ async def _inventory(
         watched = stored_inventory.StoredRegions(store, clock)
         instances = stored_inventory.StoredInstances(store, clock)
         leadership = StoredLeadership(store, clock, lease_s=settings.lease_s)
-        watcher = InventoryWatcher(objects, watched, instances, vims, clusters, clock, leadership)
+        of_outputs = OutputWatch(outputs, vims, clusters)
+        watcher = InventoryWatcher(objects, watched, instances, vims, clusters, clock, leadership, of_outputs)
         async with background(inventory=watcher.run()):
             yield StoredInventory(objects, watched, RegisteredRegions(regions, vims))
 

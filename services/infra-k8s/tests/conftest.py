@@ -39,6 +39,7 @@ from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.expressions import CelExpressions
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
+from kubevnfm_infra_k8s.domain.outputs.owner import Outputs
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.handlers.objects import ObjectHandlers
 from kubevnfm_infra_k8s.handlers.policy_gate import PolicyGate
@@ -55,6 +56,7 @@ from servers.vnf_networks import networks
 from worlds.given_identities import GivenIdentities
 from worlds.given_vims import GivenVims
 from worlds.link_world import NoLinks, OneVim
+from worlds.output_world import KeptOutputs
 from worlds.volume_ground import NoVolumes
 
 
@@ -389,6 +391,7 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
             policy=PolicyGate(policies_of("warn"), releases),
             links=NoLinks(),
             volumes=NoVolumes(),
+            outputs=Outputs(KeptOutputs(), clock),
             clock=clock,
             wait_s=5.0,
             settle_s=0.1,

@@ -27,6 +27,7 @@ _SERVICE = (
 )
 _ORDER = (
     "artifacts: [{file: deployment.yaml, priority: 2}, {file: service.yaml, priority: 1}]\nvalues: {tag: 1.27-alpine}\n"
+    "outputs: {port: {object: {kind: Service, name: web}, jsonpath: 'spec.ports[0].port'}}\n"
 )
 _FILES = {
     f"{_FOLDER}/artifact-order.yaml": _ORDER,
@@ -40,7 +41,7 @@ async def comes_up_is_scaled_and_goes(user: User, region: str, folder: Path) -> 
     package = await user.upload(variant(folder, vnfd_id=str(uuid4()), files=_FILES))
     asked = {"cloud_region_id": region, "csar_id": package["id"], "namespace": "shop", "values": {"port": 8080}}
     made = (await user.call("POST", VNFS, asked, headers={"Prefer": "wait=120"})).must(201).json
-    assert made["status"] == "READY", made
+    assert (made["status"], made["outputs"]) == ("READY", {"port": 8080}), made
     assert made["vnf_components"] == {"deployment": ["web"], "namespace": ["shop"], "service": ["web"]}
     one = f"{VNFS}/{made['vnf_id']}"
     read = f"/multicloud/v1/cloud-regions/{region}/resources?namespace=shop&name=web"
@@ -64,7 +65,7 @@ async def comes_up_is_scaled_and_goes(user: User, region: str, folder: Path) -> 
     assert scaled == 3
     patch = {"values": {"port": 8081}}
     changed = (await user.call("PATCH", one, patch, headers={"Prefer": "wait=120"})).must(200).json
-    assert changed["status"] == "READY", changed
+    assert (changed["status"], changed["outputs"]) == ("READY", {"port": 8081}), changed
     assert "8081" in str(await seen("apiVersion=v1&kind=Service"))
     assert (await seen(deployment))["replicas"] == scaled
     listed = (await user.call("GET", f"{VNFS}?cloud_region_id={region}&status=READY")).must(200).json

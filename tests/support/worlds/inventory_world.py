@@ -20,6 +20,7 @@ from kubevnfm_infra_k8s.adapters.leases import HeldTerm, StoredLeadership
 from kubevnfm_infra_k8s.domain.inventory.kind_watch import Watching
 from kubevnfm_infra_k8s.domain.inventory.owner import StoredInventory
 from kubevnfm_infra_k8s.domain.inventory.watcher import InventoryWatcher
+from kubevnfm_infra_k8s.domain.outputs.watch import OutputWatch
 from kubevnfm_infra_k8s.domain.ports import Clusters
 from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 from kubevnfm_kit.clock import SystemClock
@@ -29,6 +30,7 @@ from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
 
 from worlds.link_world import GivenRegions, OneVim
+from worlds.output_world import NoOutputs
 
 
 class Severed:
@@ -78,6 +80,7 @@ class InventoryWorld:
     relay: OutboxRelay
     ring: KeyRing
     lease_s: float
+    outputs: OutputWatch | None = None
     events: list[PlacementChanged] = field(default_factory=list)
     processes: list[WatchingProcess] = field(default_factory=list)
 
@@ -93,6 +96,7 @@ class InventoryWorld:
             self.clusters,
             clock,
             StoredLeadership(store, clock, lease_s=self.lease_s),
+            NoOutputs() if self.outputs is None else self.outputs,
             look_s,
             registered_s,
         )
@@ -105,7 +109,7 @@ class InventoryWorld:
         clock = SystemClock()
         records = stored_inventory.StoredObjects(self.store, Outbox(self.store, self.relay, self.ring))
         instances = stored_inventory.StoredInstances(self.store, clock)
-        return Watching(records, instances, OneVim(self.vims), self.clusters, clock, HeldTerm(1, math.inf))
+        return Watching(records, instances, OneVim(self.vims), self.clusters, clock, HeldTerm(1, math.inf), NoOutputs())
 
     async def found(self, **filters: str) -> Sequence[InventoryResource]:
         """Return what the inventory shows."""
@@ -138,7 +142,7 @@ async def inventory_world(
             watched = stored_inventory.StoredRegions(store, clock)
             regions = GivenRegions({f"op/{vim_id}": Region(vim_id) for vim_id in vims})
             inventory = StoredInventory(records, watched, regions)
-            world = InventoryWorld(store, clusters, vims, inventory, relay, ring, lease_s, events)
+            world = InventoryWorld(store, clusters, vims, inventory, relay, ring, lease_s, events=events)
             try:
                 yield world
             finally:

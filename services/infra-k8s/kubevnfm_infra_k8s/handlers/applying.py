@@ -34,6 +34,7 @@ class ApplyHandlers(Handling):
 
     async def _apply(self, command: ApplyObjects, step: Step) -> Outcome:
         planned = await step.planned(command)
+        await step.want_outputs(command, planned)
         keys = [each.key for each in planned.objects]
         # Before anything is applied, as the name may be unclear.
         workload = workload_cluster(keys, command.cluster_name) if command.cluster_apart else None
@@ -76,6 +77,7 @@ class ApplyHandlers(Handling):
         with nothing_made():
             check_networks([each.body for each in manifests], command)
         planned = await step.planned(command, manifests)
+        await step.want_outputs(command, planned)
         longest_s = longest_wait_s(planned.objects, self.ready_timeout_s)
         wait, progress = await step.wait(command.wait_timeout_s or longest_s), step.progress("apply")
         async with step.showing_remains():

@@ -60,6 +60,7 @@ class DeletionHandlers(Handling):
         # A worker that was killed may have got no further.
         await self._forget_addons(mine)
         await self.sources.forget(mine)
+        await self.outputs.forget(mine)
         await self.start_times.forget(mine)
         return Done(answer)
 

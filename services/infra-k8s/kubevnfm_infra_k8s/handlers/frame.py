@@ -25,6 +25,9 @@ from kubevnfm_infra_k8s.domain.charts import ChartTarget
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, LinkNotReady, StillWaiting, VolumeNotReady, WithRemains
 from kubevnfm_infra_k8s.domain.links.attaching import address_of
 from kubevnfm_infra_k8s.domain.objects import CLAIMS, ObjectKey, field_at
+from kubevnfm_infra_k8s.domain.outputs.owner import Outputs
+from kubevnfm_infra_k8s.domain.outputs.record import outputs_of
+from kubevnfm_infra_k8s.domain.outputs.values import LARGEST_BYTES
 from kubevnfm_infra_k8s.domain.planning.plan import Plan, plan, with_namespace
 from kubevnfm_infra_k8s.domain.planning.profiles import with_profiles
 from kubevnfm_infra_k8s.domain.ports import (
@@ -84,6 +87,7 @@ class Handling:
     expressions: Expressions
     links: LinkUses
     volumes: VolumeUses
+    outputs: Outputs
     clock: Clock
     wait_s: float = 20.0
     settle_s: float = 5.0
@@ -158,8 +162,31 @@ class Step:
         return Progress(task, self.context.publish)
 
     async def facts(self) -> ObjectsApplied:
-        """Return the objects of the inventory, and the pods that run VDUs."""
-        return await facts_of(self.cluster, self.release)
+        """Return the objects of the inventory, the pods that run VDUs, and the values of the instance's outputs."""
+        found = await facts_of(self.cluster, self.release)
+        # The addons are in another cluster than the objects of the outputs.
+        reading = None
+        if self.release.part != ADDONS:
+            reading = await self.handling.outputs.refresh(self.cluster, self.release.vnf_instance_id)
+        if reading is None:
+            return found
+        if reading.refused:
+            reason = (
+                f"shown as null, since more than {LARGEST_BYTES} bytes of JSON, too deep, or a number beyond 64 bits"
+            )
+            total = len(reading.read.values)
+            await self.progress("outputs").on(
+                ", ".join(reading.refused), reason, done=total - len(reading.refused), total=total
+            )
+        return found.model_copy(update={"outputs": reading.read})
+
+    async def want_outputs(self, order: ObjectsOrder, planned: Plan) -> None:
+        """Have the outputs of the order read from now on. Raises Unprocessable before anything is made; RevisionConflict."""
+        if order.order_artifact is None and not order.outputs:
+            return
+        with nothing_made():
+            outputs = outputs_of(order.outputs, planned.objects, namespace=planned.namespace)
+        await self.handling.outputs.want(self.release.vnf_instance_id, self.release.vim_id, outputs)
 
     @asynccontextmanager
     async def showing_remains(

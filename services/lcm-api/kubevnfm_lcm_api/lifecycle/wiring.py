@@ -30,6 +30,7 @@ from kubevnfm_lcm_api.lifecycle.core.engine import Engine
 from kubevnfm_lcm_api.lifecycle.core.idle_instances import Questions
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import OrphanMarks
+from kubevnfm_lcm_api.lifecycle.core.output_updates import OutputUpdates
 from kubevnfm_lcm_api.lifecycle.core.ports import Grants, PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.progress import Progress
 from kubevnfm_lcm_api.lifecycle.core.suspension import RegionSuspensions, SuspendedRegions, Suspensions
@@ -82,6 +83,7 @@ class LifecycleParts:
     machines: MachineWatch
     rotations: Rotations
     marks: OrphanMarks
+    outputs: OutputUpdates
     package_variables: PackageVariables
 
     def add_to(self, app: web.Application) -> None:
@@ -100,6 +102,7 @@ class LifecycleParts:
         await bus.consume_events(queues.DRIFT.name, queues.DRIFT.patterns, self.drift.record_findings)
         await bus.consume_events(queues.MACHINES.name, queues.MACHINES.patterns, self.machines.record_findings)
         await bus.consume_events(queues.KUBECONFIGS.name, queues.KUBECONFIGS.patterns, self.rotations.begin_found)
+        await bus.consume_events(queues.OUTPUTS.name, queues.OUTPUTS.patterns, self.outputs.record_reading)
         await bus.consume_events(queues.PROGRESS.name, queues.PROGRESS.patterns, self.services.progress.store_event)
 
     async def _take_reply(self, delivery: Delivery) -> Verdict:
@@ -159,4 +162,5 @@ async def lifecycle_parts(
             watches[name] = Rounds(store, clock, name, drift_every_s).repeat(look)
     async with background(**watches):
         marks = OrphanMarks(store=store, outbox=outbox, ring=ring, clock=clock)
-        yield LifecycleParts(services, drift, machines, rotations, marks, PackageVariables(packages))
+        outputs = OutputUpdates(store=store, outbox=outbox, ring=ring, clock=clock)
+        yield LifecycleParts(services, drift, machines, rotations, marks, outputs, PackageVariables(packages))

@@ -12,6 +12,7 @@ from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_clients.multicloud.types import MultiCloudRequest, MultiCloudType, NamespaceName
 from kubevnfm_clients.multicloud.volumes import MOST_VOLUMES, VolumeMountRequest
 from kubevnfm_csar.manifest_values import VALUES, check_values, merged
+from kubevnfm_csar.outputs import MOST_OUTPUTS, OutputName, OutputSpec
 from kubevnfm_events.objects import LeftObject
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.json_types import JsonObject
@@ -54,6 +55,8 @@ class VnfInstanceRequest(MultiCloudRequest):
     """The persistent volumes that workloads mount by the names of their claims; they outlive the VNF."""
     compute_profiles: Profiles = ()
     """Resources and placement of workloads."""
+    outputs: Annotated[dict[OutputName, OutputSpec], Field(max_length=MOST_OUTPUTS)] = Field(default_factory=dict)
+    """Values of objects that the VNF shows, over those of the same names in the order artifact."""
 
 
 class VnfInstancePatch(MultiCloudRequest):
@@ -127,6 +130,8 @@ class VnfInstance(MultiCloudType):
     resources: tuple[VnfResource, ...]
     networks: tuple[VnfNetwork, ...]
     volumes: tuple[VnfVolume, ...]
+    outputs: Annotated[SecretParams, Field(default_factory=dict)]
+    """By name; null: the object has no such value, or one that is too large."""
     ignored_artifacts: tuple[str, ...]
     operation: str | None = None
     """The link of the operation that was asked for, that runs, or that has failed and waits."""
@@ -143,7 +148,7 @@ class LeftBehind(MultiCloudType):
 
 def additional_params(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the additionalParams of SOL003 that the members of a request stand for."""
-    names = ("namespace", "values", "order_artifact", "compute_profiles")
+    names = ("namespace", "values", "order_artifact", "compute_profiles", "outputs")
     found = {name: given[name] for name in names if given.get(name) is not None}
     if given.get("oof_parameters"):
         # Each is hidden by itself: it may say itself which of its values are secret.

@@ -18,6 +18,7 @@ from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.drift import drift_of
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.outputs import outputs_of
 from kubevnfm_lcm_api.lifecycle.core.suspension import suspension_of
 from kubevnfm_lcm_api.multicloud.vnf_holds import shown_networks, shown_volumes
 from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstance, VnfResource, VnfStatus
@@ -111,6 +112,7 @@ class Vnf:
             resources=resources,
             networks=shown_networks(self.record.internals.networks),
             volumes=shown_volumes(self.record.internals.volumes),
+            outputs=dict(outputs_of(vnf.metadata)),
             ignored_artifacts=tuple((info.metadata or {}).get(IGNORED) or ()) if info is not None else (),
             suspended=suspension_of(vnf.metadata) or suspended,
             operation=f"{root}/vnflcm/v2/vnf_lcm_op_occs/{operation}" if operation is not None else None,

@@ -22,7 +22,7 @@ from kubevnfm_kit.errors import VnfmError
 from kubevnfm_store.port import RevisionConflict
 
 from kubevnfm_infra_k8s.domain.errors import Forbidden, UnknownKinds
-from kubevnfm_infra_k8s.domain.inventory.ports import Instances, InventoryRecords, Term
+from kubevnfm_infra_k8s.domain.inventory.ports import Instances, InventoryRecords, Noticing, Term
 from kubevnfm_infra_k8s.domain.inventory.record import ObjectRecord, Place, record_id, scope_of
 from kubevnfm_infra_k8s.domain.inventory.seen_object import SeenObject, parts_of
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Resource, group_of
@@ -49,6 +49,7 @@ class Watching:
     clusters: Clusters
     clock: Clock
     term: Term
+    outputs: Noticing
 
 
 @dataclass
@@ -145,13 +146,22 @@ class KindWatch:
 
     async def _take_in(self, seen: Seen[SeenObject]) -> None:
         if seen.is_all:
+            self.watching.outputs.notice_list(self.vim_id, group_of(self.api_version), self.kind)
             await self._listed(seen.found)
             self.report(None)
             return
         for name, found in seen.found.items():
+            self._notice(name)
             self._put(name, found)
         for name in seen.gone:
+            self._notice(name)
             self._put(name, None)
+
+    def _notice(self, name: str) -> None:
+        """Report a change, also one of what is not kept here."""
+        namespace, _, own = name.rpartition("/")
+        identity = group_of(self.api_version), self.kind, namespace or self.namespace, own
+        self.watching.outputs.notice(self.vim_id, identity)
 
     def _put(self, name: str, found: SeenObject | None) -> None:
         # A state that is being written is not known yet, and may be older than this.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from kubevnfm_infra_k8s.domain.inventory.record import InstanceFacts, ObjectRecord
+from kubevnfm_infra_k8s.domain.inventory.record import Identity, InstanceFacts, ObjectRecord
 from kubevnfm_infra_k8s.domain.inventory.seen_object import SeenObject
 
 Kind = tuple[str, str]
@@ -105,6 +106,22 @@ class InventoryRecords(Protocol):
 
     async def remove(self, old: ObjectRecord) -> None:
         """Remove a record, and store the event about it. Raises RevisionConflict."""
+        ...
+
+
+class Noticing(Protocol):
+    """The outputs of instances, which are read when their objects change."""
+
+    def notice(self, vim_id: str, identity: Identity) -> None:
+        """Learn that an object has changed or is gone."""
+        ...
+
+    def notice_list(self, vim_id: str, group: str, kind: str) -> None:
+        """Learn that objects of a kind may have changed before they were listed."""
+        ...
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Yield the time in which this process leads. Raises StoreUnavailable."""
         ...
 
 

@@ -21,6 +21,7 @@ from kubevnfm_infra_k8s.domain.inventory.ports import (
     Kind,
     Leadership,
     LeaseLost,
+    Noticing,
     Stale,
     Term,
     Watched,
@@ -184,6 +185,7 @@ class InventoryWatcher:
     clusters: Clusters
     clock: Clock
     leadership: Leadership
+    outputs: Noticing
     look_s: float = 1.0
     """From one look for regions and kinds that are new to the next."""
     registered_s: float = 30.0
@@ -191,7 +193,12 @@ class InventoryWatcher:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        await self.leadership.lead(self._watch)
+        await self.leadership.lead(self._lead)
+
+    async def _lead(self, term: Term) -> None:
+        # The first, so that no change that the watches see is missed.
+        async with self.outputs.running():
+            await self._watch(term)
 
     async def _watch(self, term: Term) -> None:
         running: dict[str, RegionWatch] = {}
@@ -217,7 +224,9 @@ class InventoryWatcher:
     async def _start(self, regions: Iterable[Watched], running: dict[str, RegionWatch], term: Term) -> None:
         for region in regions:
             if region.vim_id not in running:
-                watching = Watching(self.records, self.instances, self.vims, self.clusters, self.clock, term)
+                watching = Watching(
+                    self.records, self.instances, self.vims, self.clusters, self.clock, term, self.outputs
+                )
 
                 async def mark(stale: Mapping[Kind, Stale], vim_id: str = region.vim_id) -> None:
                     await self.regions.mark(vim_id, term.number, stale)

@@ -98,7 +98,7 @@ class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
         )
         deployment = ReleaseDeployment(kind="release", vim_key=self.vim_key, release=self.release)
         done = self._instantiated(instance, info, deployment).with_internals(
-            phases=self.phases, networks=self.networks, volumes=self.volumes
+            phases=self.phases, networks=self.networks, volumes=self.volumes, outputs=self.outputs
         )
         return with_management(done, self.release, self.vim_id)
 

@@ -42,6 +42,7 @@ from kubevnfm_lcm_api.lifecycle.containers.ordering import (
     ordered_wait_s,
     requested_order,
 )
+from kubevnfm_lcm_api.lifecycle.containers.outputs import wanted_outputs
 from kubevnfm_lcm_api.lifecycle.containers.providers import ProviderChecks
 from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.requested_modification import modified_cnf
@@ -135,6 +136,9 @@ class Containers(VnfKind):
         bodies = None
         if artifacts is not None:
             bodies = await check_artifacts(self._packages, artifacts, draft.order)
+            assert draft.namespace is not None
+            outputs = await wanted_outputs(artifacts, parameters, bodies, namespace=draft.namespace)
+            draft = draft.model_copy(update={"outputs": outputs})
         await check_networks(self._packages, draft.order, networks, bodies)
         await self._check_objects(draft, draft.def_files)
         return draft
@@ -200,13 +204,16 @@ class Containers(VnfKind):
             tasks=self.tasks(vnfd, flavour),
         )
         draft, networks = await self._with_holds(draft, asked)
+        outputs = draft.outputs_before if draft.images_of else ()
         if artifacts is not None:
             claims_at = "vnfdId" if asked.volumes is None else None
             bodies = await check_artifacts(self._packages, artifacts, draft.order, claims_at=claims_at)
             if asked.networks is not None:
                 await check_networks(self._packages, draft.order, networks, bodies)
+            outputs = await wanted_outputs(artifacts, draft.parameters, bodies, namespace=vnf.release.namespace)
             if draft.wait_timeout_s is None:
                 draft = draft.model_copy(update={"wait_timeout_s": ordered_wait_s(artifacts)})
+        draft = draft.model_copy(update={"outputs": outputs})
         draft, manifests = self._finished(vnf, draft, asked.request, files)
         await check_filled_in(self._packages, package.package_id, manifests, draft.variables)
         if not draft.images_of:

@@ -29,11 +29,12 @@ from kubevnfm_lcm_api.lifecycle.core.request_parameters import (
     COMPUTE_PROFILES,
     DEF_FILES,
     ORDER_ARTIFACT,
+    OUTPUTS,
     VALUES,
     variables_in,
 )
 
-_OF_ORDERS: Final = frozenset({ORDER_ARTIFACT, VALUES, COMPUTE_PROFILES})
+_OF_ORDERS: Final = frozenset({ORDER_ARTIFACT, VALUES, COMPUTE_PROFILES, OUTPUTS})
 """The parameters that a package without an order has no use for."""
 _NAMESPACE: Final = "additionalParams/namespace"
 _MOST_OF_VALUES: Final = 2 * 2**20

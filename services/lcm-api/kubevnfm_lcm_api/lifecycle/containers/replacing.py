@@ -9,6 +9,7 @@ from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events import PackageRef
 from kubevnfm_events.compute_profiles import ComputeProfile
 from kubevnfm_events.objects import ChartOrder, ClaimedVolume, NetworkAttachment, Variables, VduTarget
+from kubevnfm_events.outputs import WantedOutput
 from kubevnfm_secrets import SecretParams
 from kubevnfm_sol.resources import ScaleInfo
 from pydantic import Field
@@ -47,6 +48,7 @@ class ReplaceCnfDraft(ChangeCnfDraft):
     """The networks and volumes before; None: they stay."""
     holds_more: bool = False
     """Whether a change before this one may have left further ones."""
+    outputs_before: tuple[WantedOutput, ...] = ()
     tasks: tuple[str, ...] = ()
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase in the new package, as far as mgmt-executor runs it."""
@@ -92,6 +94,7 @@ class ReplaceCnfDraft(ChangeCnfDraft):
             "compute_profiles": self.compute_profiles_before,
             "networks": self.networks if self.networks_before is None else self.networks_before,
             "volumes": self.volumes if self.volumes_before is None else self.volumes_before,
+            "outputs": self.outputs_before,
         }
         return super().order.model_copy(update=before)
 
@@ -119,7 +122,7 @@ class ReplaceCnfDraft(ChangeCnfDraft):
         )
         done = done.with_internals(
             parameters=self.parameters, instantiation_level_id=None, tasks=self.tasks, phases=self.phases,
-            networks=self.networks, volumes=self.volumes, holds_more=False,
+            networks=self.networks, volumes=self.volumes, holds_more=False, outputs=self.outputs,
         )  # fmt: skip
         return done if self.release is None else with_management(done, self.release, self.vim_id)
 

@@ -108,6 +108,7 @@ def replaced_cnf(
         values_before=present.values,
         compute_profiles_before=present.compute_profiles,
         holds_more=vnf.record.internals.holds_more,
+        outputs_before=present.outputs,
         ignored_artifacts=None if images_of else artifacts.ignored(files) if artifacts is not None else (),
         tasks=tasks,
         phases=executor_phases(flavour),

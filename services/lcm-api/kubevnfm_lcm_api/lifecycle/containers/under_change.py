@@ -104,9 +104,9 @@ class CnfUnderChange(UnderChange):
             namespace=self.release.namespace,
             variables=stored_variables(parameters),
         )
-        return order.model_copy(
-            update={"networks": self.record.internals.networks, "volumes": self.record.internals.volumes}
-        )
+        internals = self.record.internals
+        held = {"networks": internals.networks, "volumes": internals.volumes, "outputs": internals.outputs}
+        return order.model_copy(update=held)
 
     @property
     def _vim(self) -> VimConnection:

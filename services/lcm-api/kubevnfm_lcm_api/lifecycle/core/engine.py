@@ -42,12 +42,13 @@ from kubevnfm_lcm_api.lifecycle.core import problems, rotation
 from kubevnfm_lcm_api.lifecycle.core.claim_errors import InstanceChanged, OperationRunning
 from kubevnfm_lcm_api.lifecycle.core.dependencies import without_mark
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
-from kubevnfm_lcm_api.lifecycle.core.drift import after_operation, drift_events
+from kubevnfm_lcm_api.lifecycle.core.drift import after_operation
 from kubevnfm_lcm_api.lifecycle.core.event_refs import state_event
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instance_events import creation, deletion
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord, clean_up_id
 from kubevnfm_lcm_api.lifecycle.core.orphan_marks import Dependencies
+from kubevnfm_lcm_api.lifecycle.core.outputs import change_events, with_outputs
 from kubevnfm_lcm_api.lifecycle.core.plan import StepState
 from kubevnfm_lcm_api.lifecycle.core.ports import Grants
 from kubevnfm_lcm_api.lifecycle.core.rotation import Rotation
@@ -417,7 +418,7 @@ class Engine:
             instance = draft.rolled_back(instance)
         elif occ.operation_state is OperationState.FAILED:
             instance = draft.failed(instance, occ.id)
-        instance = without_mark(after_operation(instance.with_its_vims(), occ), occ)
+        instance = with_outputs(without_mark(after_operation(instance.with_its_vims(), occ), occ))
         instance = instance.with_internals(
             current_operation=None,
             is_withdrawing=False,
@@ -431,7 +432,7 @@ class Engine:
             stored.id,
             instance.document(self._ring),
             if_revision=stored.revision,
-            events=drift_events(before, instance),
+            events=change_events(before, instance),
         )
 
     @repeat_lost_writes

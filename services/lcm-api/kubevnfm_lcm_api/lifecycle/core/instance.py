@@ -9,6 +9,7 @@ from kubevnfm_cluster.parameters import ClusterParameters
 from kubevnfm_csar.capi_providers import CORE, is_definition_of_cluster_api
 from kubevnfm_events import ApiVersion, CapiProviders, ServiceFacts
 from kubevnfm_events.objects import ClaimedVolume, NetworkAttachment, ObjectFacts, ObjectsApplied, PodFacts
+from kubevnfm_events.outputs import OutputsRead, WantedOutput
 from kubevnfm_events.stacks import StackResources, UserData
 from kubevnfm_secrets import KeyRing, SecretParams, sealing
 from kubevnfm_sol.base import SolType
@@ -39,6 +40,8 @@ class Release(BaseModel):
     services: tuple[ServiceFacts, ...] = ()
     providers: CapiProviders | None = None
     """The providers of Cluster API among the objects."""
+    outputs: OutputsRead | None = None
+    """Those that an operation has read, until it ends: then the metadata show them."""
 
     @classmethod
     def from_applied(cls, applied: ObjectsApplied) -> Self:
@@ -126,6 +129,10 @@ class InstanceInternals(SolType):
     """The persistent volumes that a CNF uses."""
     holds_more: bool = False
     """Whether a change that has failed may have left it with further links and volumes."""
+    outputs: tuple[WantedOutput, ...] = ()
+    """The values of its objects that a CNF shows."""
+    outputs_number: int = 0
+    """That of the reading whose values its metadata show."""
     external_cps: dict[str, str] = Field(default_factory=dict)
     """Name of the external CP's descriptor by the internal CP behind it."""
     tasks: tuple[str, ...] = ()

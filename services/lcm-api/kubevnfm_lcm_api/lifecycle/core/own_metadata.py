@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from kubevnfm_kit.errors import InvalidInput
 
-from kubevnfm_lcm_api.lifecycle.core import dependencies, drift, suspension
+from kubevnfm_lcm_api.lifecycle.core import dependencies, drift, outputs, suspension
 
-_KEYS: Final = (drift.KEY, dependencies.KEY, suspension.KEY)
+_KEYS: Final = (drift.KEY, dependencies.KEY, suspension.KEY, outputs.KEY)
 
 
 def check_not_given(metadata: Mapping[str, Any] | None, present: Mapping[str, Any]) -> None:

@@ -1,0 +1,1 @@
+"""Outputs: values of objects that an instance shows (multicloud.md MC-138)."""
