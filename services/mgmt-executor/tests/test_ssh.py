@@ -184,12 +184,14 @@ class MachinesSuite:
     async def test_a_file_that_is_there_is_not_sent_again_and_a_changed_one_is(
         self, machine: Machine, server: Server, folder: str
     ) -> None:
-        await machine.upload(folder, {"same": b"same", "other": b"old and longer"})
+        same = bytes(range(256)) * 160
+        await machine.upload(folder, {"same": same, "other": b"old and longer", "longer": same + b"x"})
         file = server.home() / folder / "same"
         written = file.stat().st_mtime_ns
-        await machine.upload(folder, {"same": b"same", "other": b"new"})
+        await machine.upload(folder, {"same": same, "other": b"new", "longer": same})
         assert file.stat().st_mtime_ns == written
         assert await machine.read(f"{folder}/other", limit=100) == b"new"
+        assert await machine.read(f"{folder}/longer", limit=len(same) + 1) == same
 
     async def test_a_folder_is_removed_with_all_in_it_and_twice_does_no_harm(
         self, machine: Machine, server: Server, folder: str

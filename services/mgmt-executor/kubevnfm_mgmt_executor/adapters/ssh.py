@@ -391,12 +391,10 @@ class SshMachine:
             self._private.add(folder)
         for name, content in files.items():
             path = f"{folder}/{name}"
-            # An empty file is always written, because a file that does not exist reads as empty, too.
-            if content and await self._has(path, content):
+            # A large file is only sent if another is there. To send a small one takes no longer than to look.
+            if len(content) >= FIRST_READ and await self._has(path, content):
                 continue
-            await self._timed(self._write(sftp, path, content))
-            # Nothing of an empty file can be damaged: opening it has truncated it.
-            if content and not await self._has(path, content):
+            if not await self._timed(self._write(sftp, path, content)) and not await self._has(path, content):
                 raise UploadDamaged(f"{name}: its SHA-256 on the machine differs from the one sent", node=self._node)
 
     async def _has(self, path: str, content: bytes) -> bool:
@@ -409,21 +407,30 @@ class SshMachine:
             if str(part) != ".":  # an older folder, or one whose mode the server's umask changed
                 await sftp.chmod(str(part), PRIVATE_FOLDER)
 
-    async def _write(self, sftp: asyncssh.SFTPClient, path: str, content: bytes) -> None:
-        async with sftp.open(path, "wb", asyncssh.SFTPAttrs(permissions=PRIVATE_FILE)) as file:
+    async def _write(self, sftp: asyncssh.SFTPClient, path: str, content: bytes) -> bool:
+        """Write the file; return whether it is known to be whole, as it is if one read shows all of it."""
+        async with sftp.open(path, "w+b", asyncssh.SFTPAttrs(permissions=PRIVATE_FILE)) as file:
             await file.setstat(asyncssh.SFTPAttrs(permissions=PRIVATE_FILE))  # before there is anything to read
+            if not content:
+                return True  # opening it has truncated it
             await file.write(content)
+            there: bytes = await file.read(len(content), 0) if len(content) < FIRST_READ else b""
+            return there == content
 
     async def read(self, path: str, *, limit: int) -> bytes:
         sftp = await self._transfer()
 
         async def content() -> bytes:
+            # A server returns all that was asked for, or all up to the end of a regular file (draft-ietf-secsh-filexfer-02, 6.4).
+            # By default the library asks once more, to learn that it is the end.
+            asked = min(limit, FIRST_READ)
             try:
+                async with sftp.open(path, "rb", block_size=0) as file:
+                    first: bytes = await file.read(asked)
+                if len(first) < asked or asked == limit:
+                    return first
                 async with sftp.open(path, "rb") as file:
-                    first: bytes = await file.read(min(limit, FIRST_READ))
-                    if len(first) < FIRST_READ:
-                        return first
-                    rest: bytes = await file.read(limit - len(first))
+                    rest: bytes = await file.read(limit - len(first), len(first))
                     return first + rest
             except asyncssh.SFTPNoSuchFile:
                 return b""
