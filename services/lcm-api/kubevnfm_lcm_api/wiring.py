@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from kubevnfm_access.wiring import opened_gate, proxies, warn_of_clear_text
 from kubevnfm_clients.outbound import outbound_session
@@ -39,7 +40,7 @@ from kubevnfm_lcm_api.settings import Settings
 SERVICE = "lcm-api"
 _SUBJECTS = (lifecycle, packages, notifications)
 _OUTBOXES = tuple(collection for subject in _SUBJECTS for collection in subject.OUTBOXES)
-_INDEXES = {**lifecycle.INDEXES, **packages.INDEXES, **notifications.INDEXES, **idempotency.INDEXES}
+INDEXES: Final = {**lifecycle.INDEXES, **packages.INDEXES, **notifications.INDEXES, **idempotency.INDEXES}
 _FORGET_KEYS_EVERY_S = 3600.0
 
 
@@ -66,7 +67,7 @@ async def lcm_api(
 ) -> AsyncIterator[LcmApi]:
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
     warn_of_clear_text(settings, settings.host, is_tls=bool(settings.server_tls))
-    await backends.ensure_indexes(_INDEXES)
+    await backends.ensure_indexes(INDEXES)
     async with (
         opened_gate(settings, backends.clock) as gate,
         OutboxRelay(backends.store, backends.bus, collections=_OUTBOXES) as relay,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
@@ -26,7 +27,7 @@ from patience import until_true
 from servers.nfvo import StubNfvo
 
 from worlds.lcm_builders import ANSWERS
-from worlds.lcm_world import ENDS, SERVICES, Storage, World, lcm_world
+from worlds.lcm_world import ENDS, SERVICES, Storage, World, lcm_world, prepare_database
 from worlds.stored_operations import INSTANCES, OPERATIONS, Case, End, Json, StoryFile
 
 ROOT: Final = "http://vnfm.test:9890"
@@ -42,6 +43,10 @@ GIVEN_UP: Final = "given up"
 WAYS: Final = (FORWARD, BACKWARD, GIVEN_UP)
 TERMINAL: Final = frozenset({"COMPLETED", "FAILED", "ROLLED_BACK"})
 _TIMES: Final = frozenset({"startTime", "stateEnteredTime"})
+_OF_ONE_RUN: Final = re.compile(
+    r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT[0-9:.]+(Z|\+00:00)|(?<="\$sealed": )"[^"]*"'
+)
+"""Ids, times and encrypted texts of a document."""
 _TASKS_AT_MOST: Final = 8
 _NEVER_S: Final = 1e9
 """How long the NFVO may take: the request of a case was sent long ago."""
@@ -80,10 +85,13 @@ def differences(expected: Any, found: Any, place: str = "") -> list[str]:
     return [] if expected == found else [f"{place}: {expected!r} expected, got {found!r}"]
 
 
-async def replay(story: StoryFile, case: Case, way: str, folder: Path, ring: KeyRing) -> End:
+async def replay(
+    story: StoryFile, case: Case, way: str, folder: Path, ring: KeyRing, taken_down: set[str] | None = None
+) -> End:
     """Run the case to its end and return it; then take the instance down, which shows that it is free and usable.
 
-    Forward, the messages of the outboxes are still there; otherwise they were sent and are not answered.
+    Forward, the messages of the outboxes are still there; otherwise they were sent and are not answered. ``taken_down``: the
+    instances that were taken down so far. One that is stored as one of them, after the same end, is not taken down again.
     """
     keeps_outbox = way == FORWARD
     await _load(folder / "store.db", case, keeps_outbox=keeps_outbox)
@@ -106,7 +114,11 @@ async def replay(story: StoryFile, case: Case, way: str, folder: Path, ring: Key
         await run.answer(commands_of(sent))
         end = await run.finish()
         run.check_commands()
-        await run.take_down()
+        stored = f"{end.state} {await run.stored_instance()}"
+        if taken_down is None or stored not in taken_down:
+            await run.take_down()
+            if taken_down is not None:
+                taken_down.add(stored)
         await run.quiet()
         return end
 
@@ -147,6 +159,7 @@ async def cancel(story: StoryFile, case: Case, folder: Path, ring: KeyRing) -> s
 
 
 async def _load(path: Path, case: Case, *, keeps_outbox: bool) -> None:
+    await prepare_database(path)
     async with SqliteStore.open(path) as store:
         for document in case.documents:
             outbox = [Outgoing(message["id"], fresh(message)) for message in document.outbox] if keeps_outbox else []
@@ -240,6 +253,11 @@ class _Run:
 
         # Each look reads the whole store, so more of them would cost more than all that lcm-api does.
         await until_true(is_at_rest, pause_s=0.02)
+
+    async def stored_instance(self) -> str:
+        """Return the instance as it is stored, without what differs from run to run: ids, times and encrypted texts."""
+        stored = await self._world.store.get(INSTANCES, self._story.instance_id)
+        return _OF_ONE_RUN.sub("", json.dumps(None if stored is None else stored.body, sort_keys=True))
 
     async def take_down(self) -> None:
         """Terminate or delete the instance: nothing holds it any more."""
