@@ -27,6 +27,7 @@ from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
 from kubevnfm_lcm_api.multicloud.repeats import seed_of
 from kubevnfm_lcm_api.multicloud.services import PREFIX, services, vnfs
+from kubevnfm_lcm_api.multicloud.vnf_clones import completed
 from kubevnfm_lcm_api.multicloud.vnf_lists import find
 from kubevnfm_lcm_api.multicloud.vnf_live import seen
 from kubevnfm_lcm_api.multicloud.vnf_types import (
@@ -57,6 +58,7 @@ _FILTERS: Final = (
 async def bring_up(request: web.Request) -> web.Response:
     """POST vnf_instances: 201 once its operation has ended or waits FAILED_TEMP, 202 if it runs on."""
     body = await read_json(request, secrets_in=("values",))
+    body = await completed(vnfs(request), context(request).store, body)
     wanted = parsed(VnfInstanceRequest, body)
     preference, seed = read_preference(request), seed_of(request)
     vnf_id = None if seed is None else derived_id("multicloud-vnf", seed)

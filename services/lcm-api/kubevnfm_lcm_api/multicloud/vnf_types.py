@@ -17,7 +17,7 @@ from kubevnfm_events.objects import LeftObject
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import SecretParams, hide
-from pydantic import Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
 VnfStatus = Literal["CREATING", "READY", "DEGRADED", "UPDATING", "DELETING", "FAILED"]
 _PART: Final = "[A-Za-z0-9][A-Za-z0-9._-]*"
@@ -33,8 +33,16 @@ Volumes = Annotated[tuple[VolumeMountRequest, ...], Field(max_length=MOST_VOLUME
 Profiles = Annotated[tuple[ComputeProfileRequest, ...], Field(max_length=MOST_PROFILES)]
 
 
+def _with_its_forms(schema: dict[str, Any]) -> None:
+    """Describe which members a request must have: a clone takes the others from another VNF."""
+    needed = schema.pop("required")
+    schema["anyOf"] = [{"required": needed}, {"required": ["clone_of", "namespace"]}]
+
+
 class VnfInstanceRequest(MultiCloudRequest):
     """A VNF to bring up."""
+
+    model_config = ConfigDict(json_schema_extra=_with_its_forms)
 
     cloud_region_id: RegionId
     csar_id: CsarId
@@ -57,6 +65,8 @@ class VnfInstanceRequest(MultiCloudRequest):
     """Resources and placement of workloads."""
     outputs: Annotated[dict[OutputName, OutputSpec], Field(max_length=MOST_OUTPUTS)] = Field(default_factory=dict)
     """Values of objects that the VNF shows, over those of the same names in the order artifact."""
+    clone_of: str | None = None
+    """Another VNF, from which this one has what the request does not give; ``values`` are merged."""
 
 
 class VnfInstancePatch(MultiCloudRequest):

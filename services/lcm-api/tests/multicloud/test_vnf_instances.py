@@ -450,7 +450,7 @@ _BAD: list[tuple[Mapping[str, Any], list[str]]] = [
     *(
         ({name: []}, [f"/{name}"])
         for name in (
-            "regions", "artifacts", "clone_of",
+            "regions", "artifacts",
             "network_parameters", "colour",
         )
     ),
