@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from kubevnfm_kit.errors import VnfmError
 _KEY_BYTES = 32
 # 96 bits, the length that NIST SP 800-38D recommends: GCM uses it without hashing.
 _NONCE_BYTES = 12
+_FINGERPRINT = b"kubevnfm fingerprint"
 
 
 class UnknownKey(VnfmError, code="unknown-key", title="Secret cannot be opened", status=500):
@@ -36,6 +38,7 @@ class KeyRing:
                 raise ValueError(f"key ring: expected keys of {_KEY_BYTES} bytes, got one of {len(key)}")
         self._ciphers = {hashlib.sha256(key).hexdigest()[:8]: AESGCM(key) for key in keys}
         self._first = next(iter(self._ciphers))
+        self._fingerprint_key = hmac.digest(keys[0], _FINGERPRINT, "sha256")
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -69,6 +72,10 @@ class KeyRing:
             return cipher.decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], bound_to.encode()).decode()
         except (InvalidTag, ValueError) as error:  # ValueError: no base64, or too short for a nonce
             raise UnknownKey(f"the text does not open with key {key_id}") from error
+
+    def fingerprint(self, plain: str) -> str:
+        """Return a keyed hash, by which equal texts are recognised; those under another first key differ."""
+        return hmac.digest(self._fingerprint_key, plain.encode(), "sha256").hex()
 
     def is_current(self, sealed: str) -> bool:
         """Return whether the first key sealed the text; if not, a rotation seals it again."""

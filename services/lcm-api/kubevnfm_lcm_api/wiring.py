@@ -175,6 +175,7 @@ async def _connected(
                 node_logs=node_logs,
                 operation_events=stream_operation,
                 drift_every_s=settings.drift_every_s,
+                most_revisions=settings.multicloud_revisions,
                 has_vnf_networks=bool(settings.named_networks),
             )
         )

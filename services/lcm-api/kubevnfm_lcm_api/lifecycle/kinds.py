@@ -10,6 +10,7 @@ from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.volumes import PersistentVolumes
 from kubevnfm_clients.ports import Vims
 from kubevnfm_kit.clock import Clock
+from kubevnfm_secrets import KeyRing
 
 from kubevnfm_lcm_api.lifecycle.clusters import plans as clusters
 from kubevnfm_lcm_api.lifecycle.clusters import roles
@@ -35,6 +36,7 @@ class KindServices:
     vims: Vims
     links: VirtualLinks
     volumes: PersistentVolumes
+    ring: KeyRing
     clock: Clock
     is_granted_outside: bool
     """Whether an NFVO grants the operations."""
@@ -42,9 +44,16 @@ class KindServices:
 
 KINDS: Final[list[Callable[[KindServices], VnfKind]]] = [
     lambda given: Workloads(
-        packages=given.packages, vims=given.vims, links=given.links, volumes=given.volumes, clock=given.clock
+        packages=given.packages,
+        vims=given.vims,
+        links=given.links,
+        volumes=given.volumes,
+        ring=given.ring,
+        clock=given.clock,
     ),
-    lambda given: Containers(packages=given.packages, vims=given.vims, links=given.links, volumes=given.volumes),
+    lambda given: Containers(
+        packages=given.packages, vims=given.vims, links=given.links, volumes=given.volumes, ring=given.ring
+    ),
     lambda given: Machines(packages=given.packages, vims=given.vims, is_granted_outside=given.is_granted_outside),
 ]
 """The first one that says that a request or an instance is its own has it."""

@@ -22,7 +22,7 @@ from kubevnfm_worker.rounds import Rounds
 from kubevnfm_worker.worker import CommandWorker
 
 from kubevnfm_lcm_api.lifecycle.containers.package_variables import PackageVariables
-from kubevnfm_lcm_api.lifecycle.core import cloud_place, instance, occurrence, progress, rotation
+from kubevnfm_lcm_api.lifecycle.core import cloud_place, instance, occurrence, progress, revision, rotation
 from kubevnfm_lcm_api.lifecycle.core.acceptance import Acceptance
 from kubevnfm_lcm_api.lifecycle.core.dependencies import IS_WITHDRAWING
 from kubevnfm_lcm_api.lifecycle.core.drift_watch import DriftWatch
@@ -38,6 +38,7 @@ from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.http import routes
 from kubevnfm_lcm_api.lifecycle.http.context import LifecycleServices, OperationEvents
 from kubevnfm_lcm_api.lifecycle.kinds import KindServices, kinds_on
+from kubevnfm_lcm_api.lifecycle.requests.revisions import Revisions
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.lifecycle.workloads.awaited_callbacks import AwaitedCallbacks
 from kubevnfm_lcm_api.lifecycle.workloads.machine_watch import MachineWatch
@@ -68,6 +69,7 @@ INDEXES = {
         Index(["operationState"]),
         Index(["internal/deadline"]),
         Index(["internal/draft/vim/vim_id", "operationState"]),
+        Index(["vnfInstanceId", revision.NUMBER], sparse=True),
     ],
     progress.COLLECTION: [Index(["operationId"])],
 }
@@ -125,11 +127,12 @@ async def lifecycle_parts(
     node_logs: NodeLogs,
     operation_events: OperationEvents,
     drift_every_s: float,
+    most_revisions: int,
     has_vnf_networks: bool,
 ) -> AsyncIterator[LifecycleParts]:
     """Yield the parts; leaving the block ends the background work.
 
-    ``grants``: None if everything is granted; ``drift_every_s``: 0 if no changes by others are looked for;
+    ``grants``: None if everything is granted; ``most_revisions``: of a VNF of multi-cloud; ``drift_every_s``: 0 if no changes by others are looked for;
     ``has_vnf_networks``: whether an operator has named networks of VNFs.
     """
     store, ring, clock = backends.store, backends.key_ring, backends.clock
@@ -140,11 +143,20 @@ async def lifecycle_parts(
     acceptance = Acceptance(
         engine=engine, ring=ring, clock=clock, has_vnf_networks=has_vnf_networks, suspensions=suspensions
     )
-    kinds = kinds_on(KindServices(packages, vims, links, volumes, clock, is_granted_outside=grants is not None))
+    kinds = kinds_on(KindServices(packages, vims, links, volumes, ring, clock, is_granted_outside=grants is not None))
     services = LifecycleServices(
         engine=engine,
         instances=instances,
-        requests=RequestServices(instances, engine, packages, VimEntries(vims), acceptance, kinds, suspensions),
+        requests=RequestServices(
+            instances,
+            engine,
+            packages,
+            VimEntries(vims),
+            acceptance,
+            kinds,
+            suspensions,
+            Revisions(store, most_revisions),
+        ),
         progress=Progress(store),
         node_logs=node_logs,
         operation_events=operation_events,

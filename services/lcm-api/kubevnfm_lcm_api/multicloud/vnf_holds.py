@@ -1,9 +1,10 @@
-"""What a VNF holds of others, as it is shown: its interfaces on virtual links, and its persistent volumes."""
+"""The interfaces of a VNF on virtual links, and its persistent volumes, as they are shown and asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kubevnfm_clients.multicloud.networks import NetworkRequest
 from kubevnfm_events.objects import ClaimedVolume, NetworkAttachment
 
 from kubevnfm_lcm_api.multicloud.vnf_types import VnfNetwork, VnfVolume
@@ -23,6 +24,11 @@ def shown_networks(networks: Sequence[NetworkAttachment]) -> tuple[VnfNetwork, .
         )
         for each in networks
     )
+
+
+def asked_networks(networks: Sequence[NetworkAttachment]) -> tuple[NetworkRequest, ...]:
+    """Return the interfaces as a request asks for them."""
+    return tuple(NetworkRequest(**vars(each)) for each in shown_networks(networks))
 
 
 def shown_volumes(volumes: Sequence[ClaimedVolume]) -> tuple[VnfVolume, ...]:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Final, get_args
 
 from aiohttp import web
-from kubevnfm_kit.errors import InvalidInput, NotFound
+from kubevnfm_access.middleware import CALLER
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.lcm import OperationState
-from kubevnfm_store.query import Query, Sort, Stored, by
+from kubevnfm_store.query import Query, Sort, by
 
 from kubevnfm_lcm_api.http.bodies import PATCH, read_json
-from kubevnfm_lcm_api.http.conditions import answer, check_unchanged
+from kubevnfm_lcm_api.http.conditions import answer
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route, page_of
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.revision import Origin
 from kubevnfm_lcm_api.lifecycle.http.context import repeated
 from kubevnfm_lcm_api.multicloud import vnf_removal, vnf_requests
 from kubevnfm_lcm_api.multicloud.bodies import parsed
@@ -30,6 +33,7 @@ from kubevnfm_lcm_api.multicloud.services import PREFIX, services, vnfs
 from kubevnfm_lcm_api.multicloud.vnf_clones import completed
 from kubevnfm_lcm_api.multicloud.vnf_lists import find
 from kubevnfm_lcm_api.multicloud.vnf_live import seen
+from kubevnfm_lcm_api.multicloud.vnf_reading import as_seen, unchanged_vnf, vnf_in_path
 from kubevnfm_lcm_api.multicloud.vnf_types import (
     LeftBehind,
     VnfInstance,
@@ -38,7 +42,7 @@ from kubevnfm_lcm_api.multicloud.vnf_types import (
     VnfResource,
     VnfStatus,
 )
-from kubevnfm_lcm_api.multicloud.vnf_views import Vnf, vnf_of, with_operation
+from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
 from kubevnfm_lcm_api.multicloud.waiting import ended
 
 _MANY: Final = f"{PREFIX}/vnf_instances"
@@ -65,10 +69,11 @@ async def bring_up(request: web.Request) -> web.Response:
     operation_id = await _begun_before(request, vnf_id)
     if operation_id is None:
         on, regions = vnfs(request), services(request).regions
-        made, operation_id = await vnf_requests.accept(on, regions, wanted, body, instance_id=vnf_id)
+        origin = Origin(request[CALLER].subject, "create")
+        made, operation_id = await vnf_requests.accept(on, regions, wanted, body, origin, instance_id=vnf_id)
         vnf_id = made.vnf.id
     state = await ended(context(request).store, operation_id, preference.wait_s)
-    vnf = await _vnf(request, vnf_id)
+    vnf = await vnf_in_path(request, vnf_id)
     root = api_root(request)
     headers = {**preference.headers, "Location": f"{root}{_MANY}/{vnf_id}", "ETag": vnf.tag}
     status = 202 if state is None else 201
@@ -101,7 +106,7 @@ async def show(request: web.Request) -> web.Response:
 
     No tag while its region is suspended: that changes without a write of the instance.
     """
-    vnf = await _vnf(request)
+    vnf = await vnf_in_path(request)
     record = vnf.record
     suspension = await vnfs(request).suspensions.shown(record.vnf.metadata, record.internals.vim_ids)
     view = vnf.view(api_root(request), suspended=suspension)
@@ -115,7 +120,7 @@ async def show(request: web.Request) -> web.Response:
 
 async def resources(request: web.Request) -> web.Response:
     """GET vnf_instances/{id}/resources: its objects; with ``live``, as the region has them now."""
-    return web.json_response(await _resources(request, await _vnf(request)))
+    return web.json_response(await _resources(request, await vnf_in_path(request)))
 
 
 @repeated
@@ -123,12 +128,14 @@ async def change(request: web.Request) -> web.Response:
     """PATCH vnf_instances/{id}: 200 once its operation has ended or waits FAILED_TEMP, 202 if it runs on."""
     body = await read_json(request, PATCH, secrets_in=("values",))
     wanted = parsed(VnfInstancePatch, body)
-    preference, vnf = read_preference(request), await _unchanged(request)
+    preference, vnf = read_preference(request), await unchanged_vnf(request)
+    on, origin = vnfs(request), Origin(request[CALLER].subject, "patch")
+    check, known = as_seen(request), partial(vnfs(request).revisions.is_newest, ring=context(request).ring)
     operation_id = await vnf_requests.change(
-        vnfs(request), services(request).regions, vnf, wanted, body, _as_seen(request)
+        on, services(request).regions, vnf, wanted, body, origin=origin, check=check, is_known=known
     )
     state = None if operation_id is None else await ended(context(request).store, operation_id, preference.wait_s)
-    vnf = await _vnf(request)
+    vnf = await vnf_in_path(request)
     headers = {**preference.headers, "ETag": vnf.tag}
     status = 202 if operation_id is not None and state is None else 200
     return web.json_response(vnf.view(api_root(request), operation_id), status=status, headers=headers)
@@ -137,16 +144,16 @@ async def change(request: web.Request) -> web.Response:
 @repeated
 async def bring_down(request: web.Request) -> web.Response:
     """DELETE vnf_instances/{id}: 204 once it is gone, 202 if it is not in time; 200 with what is given up."""
-    preference, vnf, is_orphaning = read_preference(request), await _unchanged(request), _flag(request, _ORPHAN)
+    preference, vnf, is_orphaning = read_preference(request), await unchanged_vnf(request), _flag(request, _ORPHAN)
     on, regions = vnfs(request), services(request).regions
-    operation_id = await vnf_removal.accept(on, regions, vnf, is_orphaning=is_orphaning, check=_as_seen(request))
+    operation_id = await vnf_removal.accept(on, regions, vnf, is_orphaning=is_orphaning, check=as_seen(request))
     state = None
     if operation_id is not None:
         state = await ended(context(request).store, operation_id, preference.wait_s)
     if operation_id is None or state in _GONE:
         left = await _left(request, vnf, operation_id)
         return left or web.Response(status=204, headers=preference.headers)
-    vnf = await _vnf(request)
+    vnf = await vnf_in_path(request)
     headers = {**preference.headers, "Location": f"{api_root(request)}{request.path}", "ETag": vnf.tag}
     return web.json_response(vnf.view(api_root(request), operation_id), status=202, headers=headers)
 
@@ -168,38 +175,11 @@ async def _resources(request: web.Request, vnf: Vnf) -> list[JsonObject]:
     return [each.model_dump(mode="json", exclude_none=True) for each in found]
 
 
-async def _unchanged(request: web.Request) -> Vnf:
-    """Return the VNF with the operation that has claimed it. Raises as `_vnf`; PreconditionFailed."""
-    vnf = await _vnf(request)
-    check_unchanged(request, vnf.tag, vnf.record.updated_at)
-    return vnf
-
-
-def _as_seen(request: web.Request) -> Callable[[Stored], None]:
-    """Return the check of If-Match at the claim of a VNF; one that an operation has claimed meanwhile is refused there."""
-
-    def check(stored: Stored) -> None:
-        record = InstanceRecord.from_document(stored.body)
-        if record.internals.current_operation is None:
-            check_unchanged(request, vnf_of(stored, record, None).tag, record.updated_at)
-
-    return check
-
-
 def _flag(request: web.Request, parameter: Parameter) -> bool:
     value = request.query.get(parameter.name, "false")
     if value not in parameter.values:
         raise InvalidInput(parameter.name, "true or false expected")
     return value == "true"
-
-
-async def _vnf(request: web.Request, instance_id: str | None = None) -> Vnf:
-    """Return a VNF of this API: that of the path, unless its id is given. Raises NotFound."""
-    instance_id = instance_id or request.match_info["id"]
-    vnf = await with_operation(context(request).store, await vnfs(request).instances.get(instance_id))
-    if vnf.record.internals.multicloud is None:
-        raise NotFound(f"VNF instance {instance_id} was not made by this API")
-    return vnf
 
 
 def routes() -> Iterator[Route]:

@@ -22,9 +22,11 @@ from kubevnfm_store.query import Stored
 from pydantic.alias_generators import to_camel
 
 from kubevnfm_lcm_api.http.bodies import parse
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
-from kubevnfm_lcm_api.lifecycle.core.kind import Asked
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked, UnderChange
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES
+from kubevnfm_lcm_api.lifecycle.core.revision import Origin
 from kubevnfm_lcm_api.lifecycle.requests import bring_up, changes, modify
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.multicloud.profile_checks import check_profiles
@@ -51,6 +53,7 @@ async def accept(
     regions: CloudRegions,
     wanted: VnfInstanceRequest,
     body: Mapping[str, Any],
+    origin: Origin,
     *,
     instance_id: str | None,
 ) -> tuple[InstanceRecord, str]:
@@ -71,7 +74,7 @@ async def accept(
     }
     names = {"vnf_instance_name": wanted.vnf_instance_name, "vnf_instance_description": wanted.vnf_instance_description}
     made = CreateVnfRequest(vnfd_id=package.vnfd_id, **names)
-    asked = Asked(parse(InstantiateVnfRequest, original), original, "v2", wanted.networks, wanted.volumes)
+    asked = Asked(parse(InstantiateVnfRequest, original), original, "v2", wanted.networks, wanted.volumes, origin)
     accepting = bring_up.accept(
         on,
         made,
@@ -90,9 +93,14 @@ async def change(
     vnf: Vnf,
     wanted: VnfInstancePatch,
     body: Mapping[str, Any],
+    *,
+    origin: Origin,
     check: Callable[[Stored], None],
+    is_known: Callable[[UnderChange, Draft], Awaitable[bool]],
 ) -> str | None:
-    """Accept a change of a VNF; return the id of the occurrence, None if the patch is empty. ``body``: the patch as it came.
+    """Accept a change of a VNF; return the id of the occurrence, None if it changes nothing. ``body``: the patch as it came.
+
+    ``is_known`` says whether the VNF is already as it would be.
 
     ``check`` gets the instance as it will be changed; it raises if the caller expected another state.
     ``vnf`` was as the caller expected.
@@ -121,8 +129,11 @@ async def change(
     changed = {"vnfdId": vnfd_id, "additionalParams": additional_params(body)}
     networks = wanted.networks or () if "networks" in body else None
     volumes = wanted.volumes or () if "volumes" in body else None
-    replacing = Asked(parse(ChangeCurrentVnfPkgRequest, changed), changed, "v2", networks, volumes)
-    return await pointed(changes.accept_package(on, vnf.record.vnf.id, replacing, check=check))
+    replacing = Asked(parse(ChangeCurrentVnfPkgRequest, changed), changed, "v2", networks, volumes, origin)
+    under_change, found = await pointed(changes.package_change(on, vnf.record.vnf.id, replacing, check=check))
+    if await is_known(under_change, found.draft):
+        return None
+    return await pointed(changes.accept_found_package(on, under_change, found, replacing))
 
 
 def _region_id(vnf: Vnf) -> str:

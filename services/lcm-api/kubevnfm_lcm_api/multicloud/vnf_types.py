@@ -134,6 +134,8 @@ class VnfInstance(MultiCloudType):
     vnf_instance_description: str | None = None
     status: VnfStatus
     status_detail: str
+    revision: int | None = None
+    """The newest one; absent if it was brought up by an earlier version and not changed since."""
     suspended: Suspension | None = None
     vnf_components: dict[str, tuple[str, ...]]
     """Names of the objects by their kind in small letters."""

@@ -108,6 +108,7 @@ class Vnf:
             vnf_instance_description=vnf.vnf_instance_description,
             status=self.status,
             status_detail=self.detail,
+            revision=self.record.internals.revision or None,
             vnf_components={kind: tuple(names) for kind, names in sorted(components.items())},
             resources=resources,
             networks=shown_networks(self.record.internals.networks),

@@ -1,4 +1,4 @@
-"""PATCH of a VNF's networks and volumes: what is taken before, and left after (multicloud.md MC-042)."""
+"""Changes of a VNF: its networks and volumes, its revisions, and the way back to one of them (multicloud.md MC-042)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from kubevnfm_events.objects import (
     ReleaseVolumes,
     ReplaceObjects,
 )
-from packages.package_variants import variant
-from worlds.lcm_world import Answer, World, lcm_world
+from kubevnfm_secrets import revealed
+from packages.package_variants import OTHER_CNF, variant
+from worlds.lcm_world import RING, Answer, World, lcm_world
 
 VNFS = "/multicloud/v1/vnf_instances"
 FOLDER = "Files/kubernetes"
@@ -30,6 +31,11 @@ ROUTER = {
     "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "router"},
     "spec": {"replicas": 1, "template": {"spec": POD}},
 }  # fmt: skip
+LOGIN = {
+    "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"},
+    "stringData": {"password": "${password:-none}", "user": "${user:-none}"},
+}  # fmt: skip
+PASSWORD = "open-sesame-8"
 ONE = {"persistent_volume_id": "one", "claim_name": "data"}
 MORE = {"persistent_volume_id": "two", "claim_name": "more"}
 FIRST = {"vdu_id": "router", "virtual_link_id": "link-1"}
@@ -42,6 +48,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 class _Gateway:
     world: World
     csar_id: str
+    other_id: str
+    """A package of the same content."""
 
     async def bring_up(self, **members: Any) -> str:
         asked = {"cloud_region_id": "op/edge", "csar_id": self.csar_id, **members}
@@ -73,9 +81,11 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[_Ga
             )  # fmt: skip
         files = {
             f"{FOLDER}/artifact-order.yaml": "artifacts: [{file: a.yaml, priority: 1}]",
-            f"{FOLDER}/a.yaml": yaml.safe_dump(ROUTER),
+            f"{FOLDER}/a.yaml": yaml.safe_dump_all([ROUTER, LOGIN]),
         }
-        yield _Gateway(world, (await world.upload(variant(world.folder, files=files)))["id"])
+        packages = [variant(world.folder, files=files), variant(world.folder, files=files, vnfd_id=OTHER_CNF)]
+        ids = [(await world.upload(each))["id"] for each in packages]
+        yield _Gateway(world, *ids)
 
 
 async def test_links_and_volumes_are_taken_before_a_change_and_left_after_it(gateway: _Gateway) -> None:
@@ -150,3 +160,85 @@ async def test_links_and_volumes_that_a_vnf_cannot_have_are_refused(gateway: _Ga
         assert [each["pointer"] for each in refused["errors"]] == [pointer], (member, value)
         assert gateway.sent == []
     (await gateway.patch(one, volumes=[ONE, MORE])).must(200)
+
+
+async def test_each_accepted_change_is_a_revision_that_a_vnf_can_return_to(gateway: _Gateway) -> None:
+    """MC-009, MC-042: with secret values and package; a patch that changes nothing is none; nothing secret is shown."""
+    world = gateway.world
+    one = await gateway.bring_up(values={"password": PASSWORD, "user": "a"}, networks=[FIRST])
+    (await gateway.patch(one, csar_id=gateway.other_id, values={"password": f"{PASSWORD}-2"}, networks=[])).must(200)
+    (await gateway.patch(one, values={"user": "a"})).must(200)
+    assert gateway.sent == []
+    original = {"vnfdId": OTHER_CNF, "additionalParams": {"values": {"user": "b"}}}
+    changed = (await world.lcm("POST", f"{one.removeprefix('/multicloud/v1')}/change_vnfpkg", original)).must(202)
+    await world.reached(changed.headers["Location"].rpartition("/")[2], "COMPLETED")
+
+    seen = (await world.call("GET", one)).must(200)
+    wrong = await world.call("POST", f"{one}/rollback", {"revision": 1}, headers={"If-Match": '"old"'})
+    wrong.problem(412)
+    world.twins.commands.clear()
+    back = await world.call("POST", f"{one}/rollback", {"revision": 1}, headers={"If-Match": seen.headers["ETag"]})
+    shown = back.must(200).json
+    assert (shown["revision"], shown["csar_id"], shown["status"]) == (4, gateway.csar_id, "READY")
+    assert [each["virtual_link_id"] for each in shown["networks"]] == ["link-1"]
+    replace = next(each for each in gateway.sent if isinstance(each, ReplaceObjects))
+    given = revealed(replace.values, RING)
+    assert (given["password"], given["user"], replace.package.package_id) == (PASSWORD, "a", gateway.csar_id)
+
+    listed = (await world.call("GET", f"{one}/revisions")).must(200).json
+    assert [(each["revision"], each["cause"], each["result"]) for each in listed] == [
+        (4, "rollback", "READY"), (3, "sol003", "READY"), (2, "patch", "READY"), (1, "create", "READY"),
+    ]  # fmt: skip
+    assert (listed[0]["rollback_to"], {each["by"] for each in listed}) == (1, {"anybody"})
+    assert listed[0]["digest"] == listed[3]["digest"]
+    assert len({each["digest"] for each in listed}) == 3
+    first = (await world.call("GET", f"{one}/revisions/1")).must(200).json
+    assert first == {
+        **listed[3], "values": {"password": "***", "user": "a"}, "compute_profiles": [], "volumes": [],
+        "networks": [{**FIRST, "interface": "net1", "default_gateway": False}],
+    }  # fmt: skip
+    page = await world.call("GET", f"{one}/revisions?limit=3")
+    rest = await world.call("GET", page.headers["Link"].partition(">")[0].removeprefix(f"<{world.url}"))
+    assert [each["revision"] for each in rest.must(200).json] == [1]
+    stored = b"".join(path.read_bytes() for path in world.folder.glob("store.db*") if path.is_file())
+    assert PASSWORD not in f"{listed}{first}{stored!r}"
+
+
+async def test_a_revision_that_a_vnf_cannot_return_to_is_refused(gateway: _Gateway) -> None:
+    """MC-042: unknown, the newest, with a package or a link that is gone; one below the limit unless it is the newest READY one."""
+    world = gateway.world
+    one = await gateway.bring_up(values={"user": "a"}, networks=[FIRST])
+    for body, status, pointer in (
+        ({"revision": 9}, 422, "/revision"),
+        ({"revision": 1}, 409, "/revision"),
+        ({"revision": 0}, 422, "/revision"),
+        ({"revision": "1"}, 422, "/revision"),
+        ({}, 422, "/revision"),
+        ({"revision": 1, "volumes": []}, 422, "/volumes"),
+    ):
+        refused = (await world.call("POST", f"{one}/rollback", body)).problem(status)
+        assert [each["pointer"] for each in refused["errors"]] == [pointer], body
+    for path in ("9", "0", "x", "9" * 30):
+        (await world.call("GET", f"{one}/revisions/{path}")).problem(404)
+    (await gateway.patch(one, networks=[])).must(200)
+    gone = world.links.attachable.pop("link-1")
+    refused = (await world.call("POST", f"{one}/rollback", {"revision": 1})).problem(422)
+    assert [each["pointer"] for each in refused["errors"]] == ["/revision"]
+    world.links.attachable["link-1"] = gone
+
+    gateway.world.twins.failing.add("infra.k8s.replace_objects")
+    for number in range(3, 24):
+        failed = (await gateway.patch(one, values={"user": f"u{number}"})).must(200).json
+        operation = failed["operation"].rpartition("/")[2]
+        await world.lcm("POST", f"/vnf_lcm_op_occs/{operation}/fail")
+        await world.reached(operation, "FAILED")
+    gateway.world.twins.failing.clear()
+    listed = (await world.call("GET", f"{one}/revisions")).must(200).json
+    assert [each["revision"] for each in listed] == [*range(23, 3, -1), 2]
+    assert [each["result"] for each in listed] == [*["FAILED"] * 20, "READY"]
+    (await world.call("POST", f"{one}/rollback", {"revision": 1})).problem(422)
+    (await gateway.patch(one, csar_id=gateway.other_id)).must(200)
+    await world.packages("PATCH", f"/{gateway.csar_id}", {"operationalState": "DISABLED"})
+    refused = (await world.call("POST", f"{one}/rollback", {"revision": 23})).problem(409)
+    assert [each["pointer"] for each in refused["errors"]] == ["/revision"]
+    await world.packages("PATCH", f"/{gateway.csar_id}", {"operationalState": "ENABLED"})

@@ -245,7 +245,7 @@ async def test_a_vnf_is_changed_by_a_patch(gateway: Gateway) -> None:
         ({"csar_id": "none"}, "/csar_id"),
         ({"csar_id": other["id"], "vnf_instance_name": "c"}, "/vnf_instance_name"),
         ({"order_artifact": "none.yaml"}, "/order_artifact"),
-        ({"networks": []}, "/networks"),
+        ({"interfaces": []}, "/interfaces"),
     ):
         refused = (await gateway.call("PATCH", one, patch)).problem(422)
         assert [error["pointer"] for error in refused["errors"]] == [pointer], patch

@@ -39,6 +39,13 @@ class InstantiateCnfDraft(InstantiateDraft, ObjectsDraft):
     """ExtManagedVirtualLinkData of the request."""
     is_placed: bool = False
     """Whether a request of multi-cloud has named its cloud region."""
+    digest: str = ""
+    """That of the objects with their variables filled in; empty if they are not known."""
+
+    @property
+    def objects_digest(self) -> str:
+        """The digest."""
+        return self.digest
 
     @property
     def begins_use(self) -> tuple[Provided, ...]:

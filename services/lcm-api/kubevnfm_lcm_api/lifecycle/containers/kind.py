@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -13,6 +14,7 @@ from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_events import PackageRef
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
     HealVnfRequest,
@@ -36,6 +38,7 @@ from kubevnfm_lcm_api.lifecycle.containers.networks import (
     check_networks,
     requested_networks,
 )
+from kubevnfm_lcm_api.lifecycle.containers.objects_digest import digest_of_objects
 from kubevnfm_lcm_api.lifecycle.containers.ordering import (
     check_artifacts,
     order_in,
@@ -86,9 +89,15 @@ class Containers(VnfKind):
     vim_type: ClassVar[str] = KUBERNETES
 
     def __init__(
-        self, *, packages: PackageCatalogue, vims: Vims, links: VirtualLinks, volumes: PersistentVolumes
+        self,
+        *,
+        packages: PackageCatalogue,
+        vims: Vims,
+        links: VirtualLinks,
+        volumes: PersistentVolumes,
+        ring: KeyRing,
     ) -> None:
-        self._links, self._volumes = links, volumes
+        self._links, self._volumes, self._ring = links, volumes, ring
         self._packages, self._providers = packages, ProviderChecks(packages, vims)
 
     def sign(self, parameters: Mapping[str, Any]) -> str | None:
@@ -135,10 +144,11 @@ class Containers(VnfKind):
         draft = draft.model_copy(update={"networks": attached, "managed_links": managed, "volumes": volumes})
         bodies = None
         if artifacts is not None:
-            bodies = await check_artifacts(self._packages, artifacts, draft.order)
+            bodies = await check_artifacts(self._packages, self._ring, artifacts, draft.order)
+            digest = await asyncio.to_thread(digest_of_objects, bodies, draft.order, self._ring)
             assert draft.namespace is not None
             outputs = await wanted_outputs(artifacts, parameters, bodies, namespace=draft.namespace)
-            draft = draft.model_copy(update={"outputs": outputs})
+            draft = draft.model_copy(update={"outputs": outputs, "digest": digest})
         await check_networks(self._packages, draft.order, networks, bodies)
         await self._check_objects(draft, draft.def_files)
         return draft
@@ -207,7 +217,9 @@ class Containers(VnfKind):
         outputs = draft.outputs_before if draft.images_of else ()
         if artifacts is not None:
             claims_at = "vnfdId" if asked.volumes is None else None
-            bodies = await check_artifacts(self._packages, artifacts, draft.order, claims_at=claims_at)
+            bodies = await check_artifacts(self._packages, self._ring, artifacts, draft.order, claims_at=claims_at)
+            digest = await asyncio.to_thread(digest_of_objects, bodies, draft.order, self._ring)
+            draft = draft.model_copy(update={"digest": digest})
             if asked.networks is not None:
                 await check_networks(self._packages, draft.order, networks, bodies)
             outputs = await wanted_outputs(artifacts, draft.parameters, bodies, namespace=vnf.release.namespace)

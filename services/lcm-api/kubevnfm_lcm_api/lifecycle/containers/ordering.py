@@ -18,7 +18,7 @@ from kubevnfm_csar.values_schema import schema_path
 from kubevnfm_events.objects import ObjectsOrder
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.kubernetes_names import is_label, is_of_kubernetes
-from kubevnfm_secrets import SECRET_NAMES, Secret, map_secrets
+from kubevnfm_secrets import SECRET_NAMES, KeyRing, Secret, map_secrets
 
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
 from kubevnfm_lcm_api.lifecycle.containers.profiles import check_profiles
@@ -160,19 +160,26 @@ def _check_amount(values: Mapping[str, Any]) -> None:
 
 
 async def check_artifacts(
-    packages: PackageCatalogue, artifacts: ArtifactOrder, wanted: ObjectsOrder, *, claims_at: str | None = None
+    packages: PackageCatalogue,
+    ring: KeyRing,
+    artifacts: ArtifactOrder,
+    wanted: ObjectsOrder,
+    *,
+    claims_at: str | None = None,
 ) -> Sequence[Any]:
     """Check the artifacts of an order, with the values for their variables, as far as that needs no cluster.
 
     ``claims_at``: the attribute that is wrong if the artifacts do not go with the volumes; None: the request names these.
-    Returns: their objects, without secret values. Raises Unprocessable naming all wrong places, never with a value.
+    Returns: their objects, with a keyed hash in the place of each secret value. Raises Unprocessable naming all wrong places, never with a value.
     """
     assert wanted.namespace is not None
     if artifacts.schema is not None:
         await packages.check_values(artifacts.schema, await asyncio.to_thread(_described, artifacts, wanted.values))
     texts = await package_texts(packages, wanted.package.package_id, artifacts.files)
     # Whether a value is secret decides where it may be; what it is does not.
-    values = map_secrets(wanted.values, lambda _: Hidden(""))
+    values = await asyncio.to_thread(
+        map_secrets, wanted.values, lambda secret: Hidden(ring.fingerprint(secret.reveal(ring)))
+    )
     documents = await asyncio.to_thread(read_artifacts, artifacts, texts, values, namespace=wanted.namespace)
     bodies = [each.body for each in documents]
     if wanted.volumes:

@@ -49,6 +49,8 @@ class ReplaceCnfDraft(ChangeCnfDraft):
     holds_more: bool = False
     """Whether a change before this one may have left further ones."""
     outputs_before: tuple[WantedOutput, ...] = ()
+    digest: str = ""
+    """That of the objects with their variables filled in; empty if they are not known."""
     tasks: tuple[str, ...] = ()
     phases: dict[str, str] = Field(default_factory=dict)
     """Management driver by phase in the new package, as far as mgmt-executor runs it."""
@@ -61,6 +63,11 @@ class ReplaceCnfDraft(ChangeCnfDraft):
     """The files that describe ``release``."""
     ignored_artifacts: tuple[str, ...] | None = None
     """The files of the new package that its order artifact does not list; None: the images alone change."""
+
+    @property
+    def objects_digest(self) -> str:
+        """The digest."""
+        return self.digest
 
     @property
     def dst_vnfd_id(self) -> str | None:

@@ -78,7 +78,7 @@ def replaced_cnf(
         vnf.check_files(files, new_files)
     # The new package may allow fewer levels; a later scaling begins at the highest one.
     levels = {name: min(vnf.scale_levels.get(name, 0), a.max_scale_level) for name, a in flavour.aspects.items()}
-    earlier = vnf.record.internals.parameters
+    earlier = {} if asked.is_whole else vnf.record.internals.parameters
     present = vnf.change(asked, OperationType.CHANGE_VNFPKG)
     variables = _variables(present.variables, asked.original)
     # The parameters of a workload cluster stay those that it was built with, but for its variables.

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any
 
 from kubevnfm_csar.vnfd.model import Flavour
+from kubevnfm_events import PackageRef
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import KeyRing, hide, listed_names
@@ -23,6 +24,7 @@ from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.logins import check_networks
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import variable_names
+from kubevnfm_lcm_api.lifecycle.core.revision import Origin, Revision
 from kubevnfm_lcm_api.lifecycle.core.scripted_draft import ScriptedDraft
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.core.suspension import Suspensions
@@ -97,7 +99,7 @@ class Acceptance:
         names = frozenset(record.internals.secret_names).union(secret_names, listed_names(asked.original))
         names |= variable_names(asked.original)
         occ = VnfLcmOpOcc(
-            id=new_id(),
+            id=asked.origin.occurrence_id or new_id(),
             operation_state=state,
             state_entered_time=now,
             start_time=now,
@@ -116,11 +118,15 @@ class Acceptance:
             draft=draft.document(self._ring, names),
             facts=record.facts,
             is_reversible=draft.is_reversible,
+            revision=_revision(record, draft, asked.origin),
         )
         # A termination is never refused: it does without the machines.
         if operation is not OperationType.TERMINATE:
             check_networks(draft, occurrence.steps, has_networks=self._has_vnf_networks)
-        return occurrence, _claims(record, draft, names)
+        claims = _claims(record, draft, names)
+        if occurrence.revision is not None:
+            claims["internal/revision"] = occurrence.revision.number
+        return occurrence, claims
 
 
 def _vim_ids(record: InstanceRecord, draft: Draft) -> list[str]:
@@ -128,6 +134,21 @@ def _vim_ids(record: InstanceRecord, draft: Draft) -> list[str]:
     used = [use.ids for use in draft.begins_use if use.kind == "cluster"]
     own = (draft.vim_id,) if draft.vim_id is not None else ()
     return list(dict.fromkeys([*record.internals.vim_ids, *chain(*used), *own]))
+
+
+def _revision(record: InstanceRecord, draft: Draft, origin: Origin) -> Revision | None:
+    """Return the revision that an operation makes; None if it makes none, or the instance is none of multi-cloud."""
+    package: PackageRef | None = getattr(draft, "package", None)
+    if record.internals.multicloud is None or draft.objects_digest is None or package is None:
+        return None
+    return Revision(
+        number=record.internals.revision + 1,
+        by=origin.by,
+        cause=origin.cause,
+        rollback_to=origin.rollback_to,
+        csar_id=package.package_id,
+        digest=draft.objects_digest,
+    )
 
 
 def _claims(record: InstanceRecord, draft: Draft, names: Collection[str]) -> dict[str, Any]:

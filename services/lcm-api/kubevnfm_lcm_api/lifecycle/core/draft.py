@@ -66,6 +66,11 @@ class Draft(BaseModel):
         return ()
 
     @property
+    def objects_digest(self) -> str | None:
+        """The digest of the objects that it makes; empty if it is not known; None: it changes nothing that they are made from."""
+        return None
+
+    @property
     def dst_vnfd_id(self) -> str | None:
         """The VNFD that the operation changes the VNF to; None: it keeps its own."""
         return None

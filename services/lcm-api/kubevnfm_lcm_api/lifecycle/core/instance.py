@@ -160,6 +160,8 @@ class InstanceInternals(SolType):
     """The attributes that its package, or an earlier one, marks as secret, and those that its requests have listed."""
     remains_of: str | None = None
     """The FAILED instantiate occurrence whose resources may still exist."""
+    revision: int = 0
+    """The number of its newest revision (multicloud.md MC-042); 0: none yet."""
     multicloud: CloudPlace | None = None
     """The place of an instance that the multi-cloud API has made; None: SOL003 has made it."""
 

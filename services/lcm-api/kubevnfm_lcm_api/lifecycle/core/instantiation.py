@@ -121,6 +121,7 @@ class InstantiateDraft(OnVimDraft):
             api_version=self.api_version,
             external_cps=self.external_cps,
             tasks=self.tasks,
+            revision=instance.internals.revision,
             multicloud=instance.internals.multicloud,
         )
         return instance.model_copy(update={"vnf": vnf, "internals": internals})
@@ -163,6 +164,7 @@ class TerminateDraft(OnVimDraft):
         internals = InstanceInternals(
             current_operation=before.current_operation,
             secret_names=before.secret_names,
+            revision=before.revision,
             multicloud=before.multicloud,
         )
         vnf = instance.vnf.model_copy(

@@ -33,6 +33,7 @@ from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instantiation import InstantiateDraft, TerminateDraft
 from kubevnfm_lcm_api.lifecycle.core.modifying import ModifyDraft, ModifyScriptedDraft
+from kubevnfm_lcm_api.lifecycle.core.revision import SOL003, Origin
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import levels_of
 
 SCALE: Final = "scale"
@@ -83,6 +84,9 @@ class Asked(Generic[R_co]):
     """The interfaces on virtual links that a request of multi-cloud asks for; SOL003 names links instead. None: as they are."""
     volumes: tuple[VolumeMountRequest, ...] | None = None
     """The persistent volumes that a request of multi-cloud names; SOL003 has no member for them. None: as they are."""
+    origin: Origin = SOL003
+    is_whole: bool = False
+    """Whether additionalParams of a change take the place of all earlier ones, rather than of those with the same names."""
 
 
 @dataclass(frozen=True)

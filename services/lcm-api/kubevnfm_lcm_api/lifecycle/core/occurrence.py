@@ -16,6 +16,7 @@ from kubevnfm_lcm_api.lifecycle.core.granting import Granting
 from kubevnfm_lcm_api.lifecycle.core.instance import VnfFacts
 from kubevnfm_lcm_api.lifecycle.core.plan import PlannedStep
 from kubevnfm_lcm_api.lifecycle.core.released import upgraded_step
+from kubevnfm_lcm_api.lifecycle.core.revision import Revision
 from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
 from kubevnfm_lcm_api.lifecycle.core.states import Task
 
@@ -43,6 +44,8 @@ class OccurrenceRecord(BaseModel):
     """The event about the instance that comes before the event of the present state."""
     ending: Task | None = None
     """The task with which a caller has decided the end. No other task is possible from then on, even after a crash."""
+    revision: Revision | None = None
+    """The revision of a multi-cloud VNF that it makes; None: it makes none."""
     granting: Granting | None = None
     """The grant request and the NFVO's answers; None under the local policy."""
 
@@ -63,6 +66,8 @@ class OccurrenceRecord(BaseModel):
             **({"ending": self.ending} if self.ending is not None else {}),
             **({"follows": self.follows.model_dump()} if self.follows is not None else {}),
         }
+        if self.revision is not None:
+            body["internal"]["revision"] = self.revision.model_dump(mode="json", by_alias=True, exclude_none=True)
         if self.granting is not None:
             body["internal"]["granting"] = self.granting.document(ring)
         if self.next_deadline is not None:
@@ -85,6 +90,7 @@ class OccurrenceRecord(BaseModel):
             is_reversible=internal.get("hasWayBack", True),
             ending=internal.get("ending"),
             follows=internal.get("follows"),
+            revision=internal.get("revision"),
             granting=internal.get("granting"),
         )
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from aiohttp import web
+from kubevnfm_access.middleware import CALLER
 from kubevnfm_events import ApiVersion
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_sol.base import SolType
@@ -29,6 +30,7 @@ from kubevnfm_lcm_api.http.conditions import check_unchanged, entity_tag
 from kubevnfm_lcm_api.http.routes import Route
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import VALUES
+from kubevnfm_lcm_api.lifecycle.core.revision import Origin
 from kubevnfm_lcm_api.lifecycle.http.context import ACCEPTED, accepted, api_version, repeated, services
 from kubevnfm_lcm_api.lifecycle.http.render import request_in_v2_form
 from kubevnfm_lcm_api.lifecycle.requests import changes, instantiate, scale, terminate
@@ -83,7 +85,7 @@ def routes(version: ApiVersion) -> list[Route]:
         async def handle(request: web.Request) -> web.Response:
             original = await read_json(request, is_required=needs_body, secrets_in=secrets_in)
             wanted = parse(model, request_in_v2_form(original, version))
-            asked = Asked(wanted, original, version)
+            asked = Asked(wanted, original, version, origin=Origin(request[CALLER].subject))
             return accepted(request, await accept(services(request).requests, request.match_info["id"], asked))
 
         route = Route(_TAG, "POST", f"{one}/{name}", handle, summary, ACCEPTED, model, refusals=_REFUSALS)

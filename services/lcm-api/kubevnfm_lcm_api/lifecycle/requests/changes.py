@@ -89,9 +89,28 @@ async def accept_package(
     Raises: NotFound, TaskUnsupported, Conflict; InvalidInput for wrong parameters; PackageUnusable and
     Unprocessable for a package that the VNF cannot be changed to, and for parameters that are not supported yet.
     """
+    vnf, found = await package_change(on, instance_id, asked, check=check)
+    return await accept_found_package(on, vnf, found, asked)
+
+
+async def package_change(
+    on: RequestServices,
+    instance_id: str,
+    asked: Asked[ChangeCurrentVnfPkgRequest],
+    *,
+    check: Callable[[Stored], None] = any_state,
+) -> tuple[UnderChange, Replacement]:
+    """Return what a change of package would do; nothing is stored. Raises as `accept_package`."""
     kind, vnf = await on.find(instance_id, CHANGE_VNFPKG)
     check(vnf.stored)
-    return await _accept(on, vnf, OperationType.CHANGE_VNFPKG, await kind.change_package(vnf, asked), asked)
+    return vnf, await kind.change_package(vnf, asked)
+
+
+async def accept_found_package(
+    on: RequestServices, vnf: UnderChange, found: Replacement, asked: Asked[ChangeCurrentVnfPkgRequest]
+) -> str:
+    """Accept a change of package that `package_change` has returned; return the occurrence's id."""
+    return await _accept(on, vnf, OperationType.CHANGE_VNFPKG, found, asked)
 
 
 async def _accept(

@@ -19,6 +19,7 @@ from kubevnfm_lcm_api.lifecycle.core.kind import HEAL, TaskUnsupported, UnderCha
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.suspension import Suspensions
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
+from kubevnfm_lcm_api.lifecycle.requests.revisions import Revisions
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class RequestServices:
     acceptance: Acceptance
     kinds: Sequence[VnfKind]
     suspensions: Suspensions
+    revisions: Revisions
 
     async def read(self, instance_id: str) -> tuple[Stored, InstanceRecord]:
         """Return the instance. Raises NotFound."""

@@ -11,6 +11,7 @@ from kubevnfm_clients.ports import Vims
 from kubevnfm_csar.vnfd.model import Flavour, Vnfd
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_secrets import KeyRing
 from kubevnfm_sol.lcm import (
     ChangeCurrentVnfPkgRequest,
     HealVnfRequest,
@@ -69,9 +70,10 @@ class Workloads(Containers):
         vims: Vims,
         links: VirtualLinks,
         volumes: PersistentVolumes,
+        ring: KeyRing,
         clock: Clock,
     ) -> None:
-        super().__init__(packages=packages, vims=vims, links=links, volumes=volumes)
+        super().__init__(packages=packages, vims=vims, links=links, volumes=volumes, ring=ring)
         self._vim_entries, self._clock = VimEntries(vims), clock
 
     def is_asked_for(self, parameters: Mapping[str, Any]) -> bool:

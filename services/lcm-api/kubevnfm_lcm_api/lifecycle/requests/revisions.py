@@ -1,0 +1,118 @@
+"""The revisions of a multi-cloud VNF, and what of them a request for an earlier one needs (multicloud.md MC-042)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubevnfm_events import PackageRef
+from kubevnfm_events.objects import ClaimedVolume, NetworkAttachment
+from kubevnfm_secrets import KeyRing, revealed
+from kubevnfm_sol.lcm import OperationState
+from kubevnfm_store.port import DocumentStore
+from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Filter, Op, Query, Sort, Stored, by
+
+from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
+from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
+from kubevnfm_lcm_api.lifecycle.core.draft import Draft
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.kind import UnderChange
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.revision import NUMBER, Revision
+from kubevnfm_lcm_api.lifecycle.core.sequences import SEQUENCES
+
+_LARGE: Final = ("internal/draft", "internal/steps", "operationParams", "resourceChanges")
+"""The parts of an occurrence that a list does not show: values alone may have megabytes."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the objects of a revision are made from."""
+
+    package: PackageRef
+    parameters: Mapping[str, Any]
+    """additionalParams, with the secret values."""
+    networks: tuple[NetworkAttachment, ...]
+    volumes: tuple[ClaimedVolume, ...]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A revision, and the operation that has made it."""
+
+    revision: Revision
+    occurrence_id: str
+    at: str
+    state: OperationState
+
+
+@dataclass(frozen=True)
+class Revisions:
+    """The revisions of instances; ``most``: so many of the newest ones are offered, and always the newest that was READY."""
+
+    store: DocumentStore
+    most: int
+
+    async def newest_first(
+        self, record: InstanceRecord, *, limit: int, below: int | None = None
+    ) -> tuple[Sequence[Kept], bool]:
+        """Return up to ``limit`` revisions with numbers below this, and whether there are more."""
+        wanted = await self._offered(record)
+        if below is not None:
+            wanted = [*wanted, Compare(NUMBER, Op.LT, [below])]
+        found = await self._find(wanted, limit + 1, exclude=_LARGE)
+        return [_kept(each) for each in found[:limit]], len(found) > limit
+
+    async def get(self, record: InstanceRecord, number: int) -> tuple[Kept, Inputs] | None:
+        """Return a revision with its inputs; None if there is none of this number, or no longer."""
+        found = await self._find([*await self._offered(record), Compare(NUMBER, Op.EQ, [number])], 1)
+        if not found:
+            return None
+        stored = OccurrenceRecord.from_document(found[0].body)
+        draft = SEQUENCES.draft(stored.plan, stored.draft)
+        assert isinstance(draft, InstantiateCnfDraft | ReplaceCnfDraft)
+        return _kept(found[0]), Inputs(draft.package, draft.parameters, draft.networks, draft.volumes)
+
+    async def is_newest(self, vnf: UnderChange, draft: Draft, ring: KeyRing) -> bool:
+        """Return whether a change would make what the newest revision has made, from the same inputs."""
+        internals = vnf.record.internals
+        if not isinstance(draft, ReplaceCnfDraft) or not draft.digest or not internals.revision:
+            return False
+        inputs = draft.package, draft.networks, draft.volumes
+        if inputs != (vnf.package, internals.networks, internals.volumes):
+            return False
+        number = Compare(NUMBER, Op.EQ, [internals.revision])
+        found = await self._find([by(vnfInstanceId=vnf.record.vnf.id), number], 1, exclude=_LARGE)
+        newest = _kept(found[0]) if found else None
+        if newest is None or newest.state is not OperationState.COMPLETED or newest.revision.digest != draft.digest:
+            return False
+        # In a thread: they may have megabytes.
+        return await asyncio.to_thread(
+            lambda: bool(revealed(draft.parameters, ring) == revealed(internals.parameters, ring))
+        )
+
+    async def _offered(self, record: InstanceRecord) -> list[Filter]:
+        of_it = by(vnfInstanceId=record.vnf.id)
+        ready = by(operationState=OperationState.COMPLETED.value)
+        found = await self._find([of_it, ready], 1, exclude=_LARGE)
+        oldest = record.internals.revision - self.most + 1
+        numbers: list[Filter] = [Compare(NUMBER, Op.GTE, [oldest])]
+        if found:
+            numbers.append(Compare(NUMBER, Op.EQ, [_kept(found[0]).revision.number]))
+        return [of_it, AnyOf(numbers)]
+
+    async def _find(self, wanted: Sequence[Filter], limit: int, exclude: Sequence[str] = ()) -> Sequence[Stored]:
+        # `Exists` for a sparse index, which holds no other operations.
+        query = Query(
+            AllOf([*wanted, Exists(NUMBER)]), sort=Sort(NUMBER, descending=True), limit=limit, exclude=exclude
+        )
+        return await self.store.find(occurrences.COLLECTION, query)
+
+
+def _kept(stored: Stored) -> Kept:
+    body = stored.body
+    revision = Revision.model_validate(body["internal"]["revision"])
+    return Kept(revision, stored.id, body["startTime"], OperationState(body["operationState"]))
