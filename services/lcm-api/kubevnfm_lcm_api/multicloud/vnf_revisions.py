@@ -150,7 +150,7 @@ async def asked_rollback(
 async def at_revision(
     request: web.Request, vnf: Vnf, asked: Asked[ChangeCurrentVnfPkgRequest], check: Callable[[Stored], None]
 ) -> str:
-    """Accept a rollback; return the occurrence's id. What is wrong with the earlier inputs is wrong with the revision."""
+    """Accept a rollback; return the occurrence's id. Faults of the earlier inputs are faults of the revision."""
     try:
         return await pointed(changes.accept_package(vnfs(request), vnf.record.vnf.id, asked, check=check))
     except InvalidInput as error:

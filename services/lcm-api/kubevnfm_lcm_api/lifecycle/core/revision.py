@@ -42,7 +42,7 @@ SOL003: Final = Origin()
 
 
 class Revision(SolType):
-    """What an occurrence stores of its revision, beside its draft."""
+    """The part of a revision that its occurrence stores beside its draft."""
 
     number: int
     by: str

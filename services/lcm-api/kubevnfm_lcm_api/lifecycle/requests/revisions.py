@@ -30,7 +30,7 @@ _LARGE: Final = ("internal/draft", "internal/steps", "operationParams", "resourc
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the objects of a revision are made from."""
+    """The inputs that the objects of a revision are made from."""
 
     package: PackageRef
     parameters: Mapping[str, Any]
