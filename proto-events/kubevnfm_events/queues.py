@@ -39,9 +39,10 @@ KUBECONFIGS: Final = EventQueue("lcm-api.kubeconfigs", ("infra.kubeconfigs.chang
 OUTPUTS: Final = EventQueue("lcm-api.outputs", ("infra.outputs.changed",))
 """The values that watches have read for outputs of instances."""
 NOTIFICATIONS: Final = EventQueue(
-    "lcm-api.notifications", ("lcm.operation.changed", "lcm.instance.*", "lcm.package.changed")
+    "lcm-api.notifications",
+    ("lcm.operation.changed", "lcm.instance.*", "lcm.package.changed", "infra.placement.changed"),
 )
-"""The events that SOL003 subscribers are notified of."""
+"""The events that subscribers are notified of."""
 EVENT_LOG: Final = EventQueue("lcm-api.events", ("lcm.#", "infra.#", "mgmt.#", "vim.#", "credentials.#"))
 """The events that watchers of the event stream receive."""
 PACKAGE_USAGE: Final = EventQueue("lcm-api.usage", ("lcm.instance.*", "lcm.operation.changed"))

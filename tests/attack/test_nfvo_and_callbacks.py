@@ -10,7 +10,7 @@ from kubevnfm_clients.outbound import AddressRules, outbound_session
 from kubevnfm_lcm_api.granting.adapters.nfvo import HttpNfvo, NfvoCredentials
 from kubevnfm_lcm_api.lifecycle.core.granting import Granted, Refused, Unanswered
 from kubevnfm_lcm_api.notifications.adapters.callbacks import HttpSubscriber
-from kubevnfm_lcm_api.notifications.domain.callback import Callback, Taken, Untaken
+from kubevnfm_lcm_api.notifications.domain.callback import Callback, Notice, Taken, Untaken
 from kubevnfm_lcm_api.notifications.domain.callback import Refused as NotificationRefused
 from kubevnfm_lcm_api.packages.adapters.sources import HttpPackageSources, SourceFailed
 from kubevnfm_secrets import KeyRing
@@ -64,7 +64,7 @@ async def test_hostile_subscribers_hold_nothing_up(attack: str) -> None:
             with flat_memory(MOST_MIB):
                 async with asyncio.timeout(300):
                     reason = await subscriber.test(callback)
-                    outcome = await subscriber.notify(callback, {"a": 1}, "1.0")
+                    outcome = await subscriber.notify(callback, Notice({"a": 1}, {"Version": "1.0"}))
         assert reason is not None
         assert isinstance(outcome, Taken | Untaken | NotificationRefused)
         assert elsewhere.requests == []

@@ -29,7 +29,7 @@ _OPERATORS_CHANGE: Final = (
     "/multicloud/v1/virtual-links",
     "/multicloud/v1/vnf_instances",
     "/multicloud/v1/persistent-volumes",
-    "/multicloud/v1/vnf_instances",
+    "/multicloud/v1/subscriptions",
     f"{CALLBACK_PATH}/",
 )
 _FOR_MACHINES: Final = ("/health/", "/internal/", "/metrics")

@@ -31,6 +31,7 @@ from kubevnfm_lcm_api.multicloud import idempotency
 from kubevnfm_lcm_api.multicloud.artifacts import add_to as add_artifacts
 from kubevnfm_lcm_api.multicloud.routes import add_to as add_multicloud
 from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
+from kubevnfm_lcm_api.multicloud.subscriptions import add_to as add_change_subscriptions
 from kubevnfm_lcm_api.multicloud.vnf_events import add_to as add_vnf_events
 from kubevnfm_lcm_api.notifications import wiring as notifications
 from kubevnfm_lcm_api.notifications.http.events import stream_instance, stream_operation
@@ -99,6 +100,7 @@ async def lcm_api(
             partial(add_vims, vims=vims, links=multicloud.links, volumes=multicloud.volumes),
             partial(add_multicloud, services=multicloud, vnfs=subjects[0].services.requests),
             partial(add_artifacts, variables=subjects[0].package_variables),
+            partial(add_change_subscriptions, subscriptions=subjects[2].services.subscriptions),
             partial(add_vnf_events, instance_events=stream_instance),
         ]
         app = make_app(apis, context, backends.is_ready, backends.states, gate=gate, proxies=way)

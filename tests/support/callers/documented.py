@@ -18,7 +18,7 @@ from kubevnfm_lcm_api.gateway.app import Subject, make_app
 from kubevnfm_lcm_api.gateway.openapi.document import make_document
 from kubevnfm_lcm_api.http.documents import DOCUMENTS, document_of
 from kubevnfm_lcm_api.lifecycle.http import routes as lifecycle
-from kubevnfm_lcm_api.multicloud import artifacts, vnf_events
+from kubevnfm_lcm_api.multicloud import artifacts, subscriptions, vnf_events
 from kubevnfm_lcm_api.multicloud import routes as multicloud
 from kubevnfm_lcm_api.notifications.http import routes as notifications
 from kubevnfm_lcm_api.packages.http import routes as packages
@@ -92,6 +92,7 @@ def an_app(*more: Subject) -> web.Application:
         partial(vims.add_to, vims=nothing, links=nothing, volumes=nothing),
         partial(multicloud.add_to, services=nothing, vnfs=nothing),
         partial(artifacts.add_to, variables=nothing),
+        partial(subscriptions.add_to, subscriptions=nothing),
         partial(vnf_events.add_to, instance_events=nothing),
         *more,
     ]

@@ -27,6 +27,7 @@ class Notification:
     authorization: str
     peer: str
     """The common name in the client certificate; empty without one."""
+    media_type: str
 
     @property
     def user(self) -> str:
@@ -152,7 +153,8 @@ class Subscriber:
             return web.Response(status=503, headers={"Retry-After": self.retry_after} if self.retry_after else None)
         if self.answers >= 300:
             return web.Response(status=self.answers, headers={"Location": self.uri})
-        self.received.append(Notification(body, request.headers.get("Version", ""), authorization, _peer(request)))
+        version, media_type = request.headers.get("Version", ""), request.headers["Content-Type"]
+        self.received.append(Notification(body, version, authorization, _peer(request), media_type))
         return web.Response(status=self.answers)
 
     def _may(self, authorization: str) -> bool:

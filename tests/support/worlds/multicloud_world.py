@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from kubevnfm_events import Envelope, Message
+from kubevnfm_events.inventory import NetworkAddresses, ObjectChange, Placement, PlacementChanged
 from packages.package_variants import variant
 
 from worlds.lcm_world import Answer, Storage, World, lcm_world
@@ -40,8 +42,8 @@ class Gateway:
 
 
 @asynccontextmanager
-async def a_gateway(folder: Path, storage: Storage = _USUAL) -> AsyncIterator[Gateway]:
-    async with lcm_world(folder, storage) as world:
+async def a_gateway(folder: Path, storage: Storage = _USUAL, **changes: Any) -> AsyncIterator[Gateway]:
+    async with lcm_world(folder, storage, **changes) as world:
         world.vims.add("vim-edge", "kubernetes")
         world.regions.add("op/edge", "vim-edge", protected_namespaces=("ours",))
         world.regions.add("op/twice", "vim-edge")
@@ -49,3 +51,18 @@ async def a_gateway(folder: Path, storage: Storage = _USUAL) -> AsyncIterator[Ga
         onboarded = await world.upload(variant(folder, files=FILES))
         assert onboarded["onboardingState"] == "ONBOARDED", onboarded
         yield Gateway(world, onboarded["id"])
+
+
+def a_pod(
+    vnf_id: str, name: str, old: str | None = None, new: str | None = "Running", vim_id: str = "vim-edge"
+) -> Envelope[Message]:
+    """Return the event of a change of a pod; ``old`` and ``new``: its phases."""
+
+    def placed(phase: str | None) -> Placement | None:
+        on = (NetworkAddresses(addresses=("10.0.0.9",)),)
+        return None if phase is None else Placement(uid=f"uid-of-{name}", node="n1", phase=phase, networks=on)
+
+    change: ObjectChange = "created" if old is None else "vanished" if new is None else "changed"
+    about = {"vnf_instance_id": vnf_id, "vim_id": vim_id, "api_version": "v1", "kind": "Pod", "name": name}
+    placement = PlacementChanged(change=change, **about, old=placed(old), new=placed(new))
+    return Envelope(placement, source="/kubevnfm/infra-k8s", subject=vnf_id)

@@ -25,6 +25,7 @@ DOCUMENT: Final = Document(
         "Persistent volumes",
         "Inventory",
         "Artifacts",
+        "Subscriptions",
         "This document",
     ),
     prefix=PREFIX,

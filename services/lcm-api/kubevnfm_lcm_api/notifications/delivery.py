@@ -9,6 +9,7 @@ other commands for the same subscription only make the run check its queue once 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,22 +19,24 @@ import structlog
 from cachetools import LRUCache
 from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
 from kubevnfm_events import Envelope, Message
-from kubevnfm_events.lcm import DeliverNotification, NotificationDropped, NotificationsDelivered
+from kubevnfm_events.lcm import DeliverNotification, InstanceDeleted, NotificationDropped, NotificationsDelivered
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
-from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
 from kubevnfm_store.query import AllOf, Compare, Op, Query, Sort, Stored, by
 from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
-from kubevnfm_lcm_api.notifications.domain.callback import Refused, Subscriber, Taken, Untaken
+from kubevnfm_lcm_api.notifications.delivery_record import DeliveryRecord
+from kubevnfm_lcm_api.notifications.domain.callback import Subscriber, Taken, Untaken
+from kubevnfm_lcm_api.notifications.domain.changes import CHANGE_ANNOUNCEMENTS, Post, interval_s, posts
 from kubevnfm_lcm_api.notifications.domain.lifecycle import LIFECYCLE_ANNOUNCEMENTS
 from kubevnfm_lcm_api.notifications.domain.packages import PACKAGE_ANNOUNCEMENTS
 from kubevnfm_lcm_api.notifications.domain.subscription import (
-    APIS,
     COLLECTION,
+    ENDED,
     Announcement,
     callback_of,
     matching,
@@ -46,8 +49,10 @@ log = structlog.get_logger()
 NOTIFICATIONS: Final = "notifications"
 ANNOUNCED: Final = "told_events"  # a stored name: it stays
 """Marks of the events that are in all queues. They have their own collection: there are many more of them."""
-_ANNOUNCEMENTS: Final = {**LIFECYCLE_ANNOUNCEMENTS, **PACKAGE_ANNOUNCEMENTS}
+_ANNOUNCEMENTS: Final = {**LIFECYCLE_ANNOUNCEMENTS, **PACKAGE_ANNOUNCEMENTS, **CHANGE_ANNOUNCEMENTS}
 _AT_ONCE: Final = 20
+_TOGETHER_AT_ONCE: Final = 200
+"""For subscriptions that get changes together."""
 _HOLD_S: Final = 1.0
 """How long a command waits for its run. Then the bus keeps it, so that a slow subscriber does not block commands."""
 _REDELIVER_S: Final = 5.0
@@ -80,39 +85,6 @@ class _Run:
     is_void: bool = False
     """Its command was never stored."""
     is_asked_again: bool = False
-
-
-@dataclass
-class _Record:
-    """The results of deliveries to a subscriber; the subscription's ``delivery``, and beside it ``lastDropped``."""
-
-    failures: int = 0
-    """In a row."""
-    dropped: int = 0
-    last_success_at: str | None = None
-    last_failure_at: str | None = None
-    last_failure: str | None = None
-    counted: str = ""
-    """The newest notification that ``dropped`` counts. It may still be in the queue."""
-
-    @classmethod
-    def from_subscription(cls, subscription: Stored) -> _Record:
-        # Beside the other facts, as earlier versions read `delivery` and know no further one in it.
-        return cls(**subscription.body.get("delivery", {}), counted=subscription.body.get("lastDropped", ""))
-
-    def fields(self) -> JsonObject:
-        facts = {name: value for name, value in vars(self).items() if value is not None}
-        return {"lastDropped": facts.pop("counted"), "delivery": facts}
-
-    def count(self, entry_id: str) -> None:
-        """Count a dropped notification, once."""
-        if self.counted != entry_id:
-            self.dropped, self.counted = self.dropped + 1, entry_id
-
-    def uncount(self, entry_id: str) -> None:
-        """Note that a notification is delivered; a process that died may have counted it as dropped."""
-        if self.counted == entry_id:
-            self.dropped, self.counted = self.dropped - 1, ""
 
 
 class Notifications:
@@ -162,7 +134,15 @@ class Notifications:
         # notifications by their ids and adds none. No event follows the last one, so none asks for its mark.
         if not announcement.is_last:
             await self._mark_announced(envelope)
+        if isinstance(envelope.data, InstanceDeleted):
+            await self._end_with(envelope.data.vnf_instance_id)
         return Ack()
+
+    async def _end_with(self, instance_id: str) -> None:
+        """Let subscriptions end that belong to an instance: after its last changes, which come from the region."""
+        for subscription in await self._store.find(COLLECTION, Query(by(endsWith=instance_id))):
+            with suppress(RevisionConflict):
+                await self._store.update(COLLECTION, subscription.id, {ENDED: rfc3339(self._clock.now())})
 
     async def _is_in_order(self, announcement: Announcement, envelope: Envelope[Message]) -> bool:
         """Return whether the event before this one is in the queues already (API-074)."""
@@ -301,7 +281,7 @@ class Notifications:
 
     async def _in_turn(self, subscription: Stored, run: _Run) -> float | None:
         """Deliver while this process has the turn; return the subscriber's back-off."""
-        record = _Record.from_subscription(subscription)
+        record = DeliveryRecord.from_subscription(subscription)
         was_failing = record.failures > 0
         delivering = asyncio.create_task(self._empty(subscription, record, run), name="deliveries")
         renewal = asyncio.create_task(self._turns.renew(subscription.id), name="turn")
@@ -329,41 +309,56 @@ class Notifications:
             log.info("subscriber_has_caught_up", subscription_id=subscription.id)
         return back_off_s
 
-    async def _empty(self, subscription: Stored, record: _Record, run: _Run) -> float | None:
+    async def _empty(self, subscription: Stored, record: DeliveryRecord, run: _Run) -> float | None:
         """Deliver until nothing is pending (returns None) or a delivery fails (returns the back-off)."""
-        asked = subscription.body
-        callback = callback_of(asked)
+        interval = interval_s(subscription.body)
+        at_once = _TOGETHER_AT_ONCE if interval else _AT_ONCE
+        wanted = Query(by(pendingFor=subscription.id), sort=Sort("order"), limit=at_once)
+        is_rest = False
         await run.queued.wait()
         while not run.is_void:
             run.is_asked_again = False
-            pending = await self._store.find(
-                NOTIFICATIONS, Query(by(pendingFor=subscription.id), sort=Sort("order"), limit=_AT_ONCE)
-            )
-            for entry in pending:
-                version = APIS[asked["apiVersion"]].version
-                answer = await self._subscriber.notify(callback, entry.body["body"], version)
-                if isinstance(answer, Untaken):
-                    return await self._untaken(subscription, record, answer)
-                if isinstance(answer, Taken):
-                    # The event reports that a failing subscriber accepts again; without failures, there is nothing to
-                    # report.
-                    await self._settle(entry, [self._delivered(subscription.id)] if record.failures else [])
-                    record.failures, record.last_success_at = 0, rfc3339(self._clock.now())
-                    record.uncount(entry.id)
-                else:
-                    self._record_failure(record, answer)
-                    if not await self._drop(entry, record, answer.reason):
-                        return _BUSY_S
-            if len(pending) < _AT_ONCE and not run.is_asked_again:
+            pending = await self._store.find(NOTIFICATIONS, wanted)
+            # The rest that does not fit into one notification follows at once.
+            if pending and not is_rest and (rest_s := record.rest_s(interval, self._clock.now())) > 0:
+                return rest_s
+            for post in posts(subscription.body, pending):
+                back_off_s = await self._post(subscription, record, post)
+                if back_off_s is not None:
+                    return back_off_s
+            is_rest = len(pending) == at_once
+            if not is_rest and not run.is_asked_again:
                 return None
         return None
 
-    async def _untaken(self, subscription: Stored, record: _Record, answer: Untaken) -> float:
+    async def _post(self, subscription: Stored, record: DeliveryRecord, post: Post) -> float | None:
+        """Send notifications, and remove them from the queue unless the subscriber may accept them later: returns its back-off."""
+        if post.notice is None:
+            for entry in post.entries:
+                await self._settle(entry, [])
+            return None
+        answer = await self._subscriber.notify(callback_of(subscription.body), post.notice)
+        at = rfc3339(self._clock.now())
+        was_failing = record.failures > 0
+        record.note(answer, at)
+        if isinstance(answer, Untaken):
+            return await self._untaken(subscription, record, answer)
+        for entry in post.entries:
+            if isinstance(answer, Taken):
+                # The event reports that a failing subscriber accepts again; without failures, there is nothing to report.
+                await self._settle(entry, [self._delivered(subscription.id)] if was_failing else [])
+                was_failing = False
+                record.delivered(entry.id, at)
+            elif not await self._drop(entry, record, answer.reason):
+                return _BUSY_S
+        return None
+
+    async def _untaken(self, subscription: Stored, record: DeliveryRecord, answer: Untaken) -> float:
         """Drop notifications that are too old; return the subscriber's back-off."""
-        self._record_failure(record, answer)
-        record.failures += 1
         log.info("notification_not_taken", subscription_id=subscription.id, reason=answer.reason, tries=record.failures)
-        too_old = rfc3339(self._clock.now() - _GIVE_UP_AFTER)
+        # While it waits for the interval, a notification does not grow old.
+        longest = _GIVE_UP_AFTER + timedelta(seconds=interval_s(subscription.body))
+        too_old = rfc3339(self._clock.now() - longest)
         old = AllOf([by(pendingFor=subscription.id), Compare("queuedAt", Op.LT, [too_old])])
         while entries := await self._store.find(NOTIFICATIONS, Query(old, sort=Sort("order"), limit=_AT_ONCE)):
             for entry in entries:
@@ -371,15 +366,12 @@ class Notifications:
                     return _BUSY_S
         return max(_BACK_OFF.after(record.failures), min(answer.again_in_s or 0.0, _MAX_RETRY_AFTER_S))
 
-    def _record_failure(self, record: _Record, answer: Untaken | Refused) -> None:
-        record.last_failure_at, record.last_failure = rfc3339(self._clock.now()), answer.reason
-
     def _delivered(self, subscription_id: str) -> Envelope[Message]:
         return Envelope(
             data=NotificationsDelivered(subscription_id=subscription_id), source=SOURCE, subject=subscription_id
         )
 
-    async def _drop(self, entry: Stored, record: _Record, reason: str) -> bool:
+    async def _drop(self, entry: Stored, record: DeliveryRecord, reason: str) -> bool:
         """Remove an undelivered notification from the queue; an event reports it, and the subscription counts it.
 
         Returns False without doing so if the turn was lost.
@@ -425,7 +417,9 @@ class Notifications:
             log.debug("notification_gone", notification=entry.id)  # it was deleted with its subscription
 
     async def remove_old(self) -> None:
-        """Remove the records of old deliveries. Raises StoreUnavailable."""
+        """Remove the records of old deliveries, and subscriptions whose instance is gone. Raises StoreUnavailable."""
         before = rfc3339(self._clock.now() - _REMEMBERED)
         for collection in (NOTIFICATIONS, ANNOUNCED):
             await self._store.delete_many(collection, Compare("doneAt", Op.LT, [before]))
+        # Long enough for the last notifications, which are given up after an hour.
+        await self._store.delete_many(COLLECTION, Compare(ENDED, Op.LT, [before]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -17,7 +18,9 @@ from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Sort, Stored
 from kubevnfm_lcm_api.notifications.delivery import NOTIFICATIONS
 from kubevnfm_lcm_api.notifications.domain.callback import Subscriber
 from kubevnfm_lcm_api.notifications.domain.subscription import (
+    APIS,
     COLLECTION,
+    ENDED,
     SEALED_ADDRESS,
     ApiName,
     SubscriptionRequest,
@@ -62,14 +65,19 @@ class Subscriptions:
             with suppress(RevisionConflict):
                 await self._store.update(COLLECTION, stored.id, sealed, where=Exists(SEALED_ADDRESS, exists=False))
 
-    async def create(self, request: SubscriptionRequest, api: ApiName) -> JsonMapping:
-        """Test the callback, store the subscription; return the document. Raises CallbackRefused, InvalidInput."""
+    async def create(
+        self, request: SubscriptionRequest, api: ApiName, *, subscription_id: str | None = None
+    ) -> JsonMapping:
+        """Test the callback where SOL wants it, store the subscription; return the document.
+
+        ``subscription_id``: None for a random one. Raises CallbackRefused, InvalidInput, AlreadyExists.
+        """
         if request.authentication is not None:
             request.authentication.check_addresses(self._ring)
         body = {
             **request.document(self._ring),
             **stored_address(request.callback_uri, self._ring),
-            "id": new_id(),
+            "id": subscription_id or new_id(),
             "apiVersion": api,
             "createdAt": rfc3339(self._clock.now()),
             "keys": request.keys(),
@@ -78,7 +86,8 @@ class Subscriptions:
         # Before the test call, which would already reach an address that is not allowed (SSRF).
         if (obstacle := await self._subscriber.obstacle(callback)) is not None:
             raise CallbackRefused(obstacle)
-        if self._tests_callbacks and (trouble := await self._subscriber.test(callback)) is not None:
+        is_tested = self._tests_callbacks and APIS[api].version is not None
+        if is_tested and (trouble := await self._subscriber.test(callback)) is not None:
             raise CallbackRefused(f"callbackUri: GET should answer 204, but {trouble}")
         await self._store.insert(COLLECTION, body["id"], body)
         return body
@@ -89,6 +98,13 @@ class Subscriptions:
         if stored is None or stored.body["apiVersion"] != api:
             raise NotFound(f"subscription {subscription_id} does not exist")
         return stored
+
+    async def page(
+        self, api: ApiName, *, limit: int, after: tuple[str, str] | None = None, **equal: str
+    ) -> Sequence[Stored]:
+        """Return subscriptions of an API, by the time of their creation; ``after``: that and the id of the last one before."""
+        wanted = AllOf([by(apiVersion=api, **equal), Exists(ENDED, exists=False)])
+        return await self._store.find(COLLECTION, Query(wanted, sort=Sort("createdAt"), after=after, limit=limit))
 
     async def delivery_state(self, subscription_id: str) -> DeliveryState:
         """Return the state of its deliveries; the API of its creation does not matter. Raises NotFound."""

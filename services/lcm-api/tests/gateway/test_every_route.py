@@ -70,7 +70,6 @@ async def test_a_method_that_is_not_defined_is_405_whatever_the_id(world: World)
         "/v1/rb/definition",
         "/v1/connectivity-info",
         "/api/multicloud-k8s/v1/v1/instance",
-        "/multicloud/v1/subscriptions",
         "/nothing",
     ],
 )

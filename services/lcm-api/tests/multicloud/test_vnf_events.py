@@ -5,19 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kubevnfm_events import Envelope
-from kubevnfm_events.inventory import Placement, PlacementChanged
 from kubevnfm_lcm_api.notifications import event_feed
 from worlds.event_stream import Stream, watching
-from worlds.multicloud_world import VNFS, a_gateway
-
-
-def a_pod(vnf_id: str, name: str) -> Envelope[PlacementChanged]:
-    new = Placement(uid=f"uid-of-{name}", node="n1", phase="Running")
-    change = PlacementChanged(
-        change="created", vnf_instance_id=vnf_id, vim_id="vim-edge", api_version="v1", kind="Pod", name=name, new=new
-    )
-    return Envelope(change, source="/kubevnfm/infra-k8s", subject=vnf_id)
+from worlds.multicloud_world import VNFS, a_gateway, a_pod
 
 
 async def until(stream: Stream, name: str) -> list[str]:
@@ -47,7 +37,7 @@ async def test_progress_and_changes_are_heard_until_the_vnf_is_gone(
             heard = await until(stream, "lcm.operation.changed")
             assert "lcm.step.changed" in heard
 
-        # What has happened while nobody watched comes first; an unknown place is said.
+        # Events that no stream was open for come first; an unknown place is reported.
         world.twins.waiting.clear()
         async with watching(world, events, after=placed["id"]) as stream:
             assert "lcm.operation.changed" in await until(stream, "lcm.operation.changed")

@@ -23,6 +23,7 @@ from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_lcm_api.notifications.domain.callback import (
     WITH_CERTIFICATE,
     Callback,
+    Notice,
     Refused,
     Taken,
     Untaken,
@@ -88,20 +89,20 @@ class HttpSubscriber:
             return trouble(error)
         return None if answer.status == 204 else f"it answered {answer.status}"
 
-    async def notify(self, callback: Callback, body: JsonMapping, version: str) -> Taken | Untaken | Refused:
+    async def notify(self, callback: Callback, notice: Notice) -> Taken | Untaken | Refused:
         try:
-            answer = await self._call("POST", callback, {"Version": version}, body, _NOTIFY_S)
+            answer = await self._call("POST", callback, notice.headers, notice.body, _NOTIFY_S)
         except NoToken as error:
             # The token endpoint has failed, not the subscriber: it may accept the notification later.
             return Untaken(str(error))
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             return Untaken(trouble(error))
         if 200 <= answer.status < 300:
-            return Taken()
+            return Taken(answer.status)
         reason = f"it answered {answer.status}"
         if answer.status < 500 and answer.status not in _WORTH_REPEATING:
-            return Refused(reason)
-        return Untaken(reason, answer.again_in_s)
+            return Refused(reason, answer.status)
+        return Untaken(reason, answer.again_in_s, answer.status)
 
     # --- one call -----------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, Self
 from urllib.parse import urlsplit
@@ -118,8 +118,18 @@ class Callback:
 
 
 @dataclass(frozen=True)
+class Notice:
+    """The content of one POST to a subscriber."""
+
+    body: JsonMapping | Sequence[JsonMapping]
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Taken:
     """The subscriber has accepted the notification."""
+
+    status: int
 
 
 @dataclass(frozen=True)
@@ -129,6 +139,8 @@ class Untaken:
     reason: str
     again_in_s: float | None = None
     """The delay that the subscriber has asked for (Retry-After)."""
+    status: int | None = None
+    """None: it has not answered."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +148,7 @@ class Refused:
     """The subscriber will never accept it."""
 
     reason: str
+    status: int
 
 
 class Subscriber(Protocol):
@@ -149,6 +162,6 @@ class Subscriber(Protocol):
         """GET the callback URI; return None if it answers 204, else what went wrong."""
         ...
 
-    async def notify(self, callback: Callback, body: JsonMapping, version: str) -> Taken | Untaken | Refused:
-        """POST a notification with the ``Version`` of the subscription's API."""
+    async def notify(self, callback: Callback, notice: Notice) -> Taken | Untaken | Refused:
+        """POST a notification."""
         ...

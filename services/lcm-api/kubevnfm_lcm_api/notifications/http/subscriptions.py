@@ -72,8 +72,8 @@ class _OfApi:
 def routes() -> Iterator[Route]:
     """Yield the routes of every API's subscriptions."""
     tag, refusals = "Subscriptions", {422: "The test of the callback failed"}
-    for name, api in APIS.items():
-        base, of = f"{api.prefix}/subscriptions", _OfApi(name)
+    for name, wanted in _REQUESTS.items():
+        base, of = f"{APIS[name].prefix}/subscriptions", _OfApi(name)
         model, subject = (
             (PkgmSubscription, "news of VNF packages")
             if name == "vnfpkgm"
@@ -81,7 +81,7 @@ def routes() -> Iterator[Route]:
         )
         made = {201: Answer("Subscribed", model, has_location=True)}
         shown = {200: Answer("The subscription", model)}
-        one, wanted = f"{base}/{{id}}", _REQUESTS[name]
+        one = f"{base}/{{id}}"
         yield Route(tag, "POST", base, of.create, f"Subscribe to {subject}", made, wanted, refusals=refusals)
         yield Route(tag, "GET", base, of.list_all, "List subscriptions", page_of(model), query=PARAMETERS)
         yield Route(tag, "GET", one, of.show, "Show a subscription", shown)

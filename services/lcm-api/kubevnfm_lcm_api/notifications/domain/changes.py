@@ -1,0 +1,184 @@
+"""Subscriptions to changes of what VNFs have in cloud regions, and their notifications (multicloud.md MC-052).
+
+A change is sent as a CloudEvent, or in the form of ONAP. A subscription with an interval gets those of the interval
+together, and of each object one: from the first state to the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from kubevnfm_events import Message
+from kubevnfm_events.inventory import PlacementChanged
+from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_store.query import Stored
+from pydantic import Field
+
+from kubevnfm_lcm_api.notifications.domain.callback import Notice
+from kubevnfm_lcm_api.notifications.domain.subscription import (
+    ANY,
+    APIS,
+    Announcement,
+    SubscriptionRequest,
+    ToAnnouncement,
+)
+
+ChangeType = Literal["infra.placement.changed"]
+CHANGE_TYPES: Final[Sequence[ChangeType]] = get_args(ChangeType)
+_SOURCE: Final = "/kubevnfm/infra-k8s"
+_EVENT: Final = "application/cloudevents+json"
+_EVENTS: Final = "application/cloudevents-batch+json"
+
+
+class ChangeSubscriptionRequest(SubscriptionRequest):
+    """The request that those of each API become."""
+
+    types: tuple[ChangeType, ...] = ()
+    vnf_instance_ids: tuple[str, ...] = ()
+    vim_ids: tuple[str, ...] = ()
+    shown_filter: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """As the caller has given it."""
+    min_notify_interval_s: int = 0
+    """How long at least from one notification to the next; 0: each change is sent by itself."""
+    name: str = ""
+    """ONAP: unique for the instance."""
+    metadata: JsonObject | None = None
+    """ONAP: sent with each notification."""
+    ends_with: str = ""
+    """The VNF instance with which the subscription ends; empty: it is deleted by its owner alone."""
+
+    def keys(self) -> dict[str, list[str]]:
+        """Types are named even where any fits: ``*`` there is any news of life cycles."""
+        return {
+            "types": list(self.types or CHANGE_TYPES),
+            "instances": [f"id:{each}" for each in self.vnf_instance_ids] or [ANY],
+            "regions": list(self.vim_ids) or [ANY],
+        }
+
+
+def _placed(event: PlacementChanged) -> Announcement:
+    type_ = type(event).routing_key()
+    attributes = {"vnfInstanceId": event.vnf_instance_id, "data": event.model_dump(mode="json", exclude_none=True)}
+    return Announcement(
+        type_,
+        {"types": [type_], "instances": [ANY, f"id:{event.vnf_instance_id}"], "regions": [ANY, event.vim_id]},
+        lambda _: attributes,
+        {},
+        is_last=True,
+    )
+
+
+CHANGE_ANNOUNCEMENTS: Final[Mapping[type[Message], ToAnnouncement]] = {PlacementChanged: _placed}
+
+
+# --- what is sent -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Post:
+    """Notifications that are sent together."""
+
+    notice: Notice | None
+    """None: they cancel each other out, and nothing is sent."""
+    entries: Sequence[Stored]
+
+
+def interval_s(subscription: JsonMapping) -> float:
+    """Return how long at least from one notification to the next."""
+    interval: float = subscription.get("minNotifyIntervalS", 0)
+    return interval
+
+
+def posts(subscription: JsonMapping, pending: Sequence[Stored]) -> Iterator[Post]:
+    """Yield pending notifications of a subscription as they are sent, in order."""
+    api = subscription["apiVersion"]
+    version = APIS[api].version
+    if version is not None:
+        for entry in pending:
+            yield Post(Notice(entry.body["body"], {"Version": version}), [entry])
+    elif not pending:
+        return
+    elif api == "onap":
+        yield Post(_of_onap(subscription, merged(pending)), pending)
+    elif interval_s(subscription):
+        events = [_cloud_event(each) for each in merged(pending)]
+        yield Post(Notice(events, {"Content-Type": _EVENTS}) if events else None, pending)
+    else:
+        for entry in pending:
+            yield Post(Notice(_cloud_event(entry.body["body"]), {"Content-Type": _EVENT}), [entry])
+
+
+def merged(pending: Sequence[Stored]) -> Sequence[JsonMapping]:
+    """Return the notifications with one for each object: its first state as ``old``, its last one as ``new``.
+
+    An object that has come and gone has none.
+    """
+    found: dict[tuple[str, ...], JsonMapping] = {}
+    for entry in pending:
+        body: JsonMapping = entry.body["body"]
+        change = body["data"]
+        uid = (change.get("new") or change.get("old") or {}).get("uid", "")
+        # In the order of the last changes.
+        earlier = found.pop(key := (change["vim_id"], uid, change["kind"], change["name"]), None)
+        if earlier is not None:
+            body = {**body, "data": _joined(earlier["data"], change)}
+        found[key] = body
+    return [each for each in found.values() if {"old", "new"} & set(each["data"])]
+
+
+def _joined(first: JsonMapping, last: JsonMapping) -> JsonMapping:
+    states = {"old": first.get("old"), "new": last.get("new")}
+    change = "created" if states["old"] is None else "vanished" if states["new"] is None else "changed"
+    about = {name: value for name, value in last.items() if name not in states}
+    return {**about, "change": change, **{name: value for name, value in states.items() if value is not None}}
+
+
+def _cloud_event(body: JsonMapping) -> JsonMapping:
+    """Return a notification as a CloudEvent 1.0."""
+    return {
+        "specversion": "1.0",
+        "id": body["id"],
+        "source": _SOURCE,
+        "type": f"kubevnfm.{body['notificationType']}.v1",
+        "time": body["timeStamp"],
+        "subject": body["vnfInstanceId"],
+        "datacontenttype": "application/json",
+        "data": body["data"],
+    }
+
+
+_ONAPS_LIST: Final = {"created": "created", "changed": "modified", "vanished": "deleted"}
+
+
+def _of_onap(subscription: JsonMapping, changes: Sequence[JsonMapping]) -> Notice | None:
+    if not changes:
+        return None
+    lists: dict[str, list[JsonMapping]] = {"created": [], "deleted": [], "modified": []}
+    for each in changes:
+        change = each["data"]
+        group, _, version = change["api_version"].rpartition("/")
+        lists[_ONAPS_LIST[change["change"]]].append(
+            {
+                "name": change["name"],
+                "GVK": {"Group": group, "Version": version, "Kind": change["kind"]},
+                "status": _status(change.get("new") or change.get("old") or {}),
+            }
+        )
+    body = {
+        "instance-id": subscription.get("shownInstanceId") or subscription["endsWith"],
+        "subscription-name": subscription["name"],
+        "metadata": subscription.get("metadata") or {},
+        "resource-changes": lists,
+    }
+    return Notice(body, {"Content-Type": "application/json"})
+
+
+def _status(placement: JsonMapping) -> JsonMapping:
+    """Return a placement in the form of the status of a pod."""
+    addresses = [address for network in placement.get("networks", ()) for address in network.get("addresses", ())]
+    status: JsonObject = {"phase": placement.get("phase", ""), "node": placement.get("node", "")}
+    if addresses:
+        status |= {"podIP": addresses[0], "podIPs": [{"ip": each} for each in addresses]}
+    return status
