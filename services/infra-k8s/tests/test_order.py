@@ -35,7 +35,17 @@ def test_namespaces_and_definitions_are_first_and_the_others_as_written(make: Ma
         wanted(make("Secret", "k1", namespace="n")),
         wanted(make("Namespace", "n")),
     ]
-    assert names(waves(objects)) == [["n"], ["crd"], ["cr"], ["s1"], ["c1", "c2"], ["k1"]]
+    assert names(waves(objects)) == [["n"], ["crd"], ["cr"], ["s1", "c1", "c2", "k1"]]
+
+
+def test_what_pods_need_is_sent_at_once_but_not_a_token_with_its_account(make: Make, workload: Make) -> None:
+    """CR-011: Kubernetes deletes the Secret of an account that it does not know."""
+    token = make("Secret", "token", namespace="n", type="kubernetes.io/service-account-token")
+    objects = [
+        make("ConfigMap", "c", namespace="n"), make("ServiceAccount", "a", namespace="n"), token, workload(name="w"),
+        make("Secret", "s", namespace="n"), make("Service", "own", api_version="serving.example/v1", namespace="n"),
+    ]  # fmt: skip
+    assert names(waves([wanted(each) for each in objects])) == [["c", "a"], ["token"], ["w"], ["s"], ["own"]]
 
 
 def hook(make: Make, name: str, *, service: str, group: str = "", resources: str = "none") -> dict[str, Any]:

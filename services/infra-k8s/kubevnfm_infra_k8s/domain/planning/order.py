@@ -48,6 +48,26 @@ _LAST: Final[Mapping[str, int]] = {
     "ValidatingWebhookConfiguration": _CUSTOM + 2,
     "MutatingWebhookConfiguration": _CUSTOM + 2,
 }
+_INDEPENDENT: Final = frozenset(
+    {
+        "PriorityClass",
+        "StorageClass",
+        "ResourceQuota",
+        "LimitRange",
+        "NetworkPolicy",
+        "ServiceAccount",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Role",
+        "RoleBinding",
+        "Secret",
+        "ConfigMap",
+        "Service",
+    }
+)
+"""Kinds that pods need and that do not need one another to work. A binding that is refused for want of its Role is sent again
+after it."""
+_OF_AN_ACCOUNT: Final = "kubernetes.io/service-account-token"
 WEBHOOKS: Final = frozenset({"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"})
 _PODS_INSIDE: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"})
 
@@ -68,6 +88,13 @@ def rank(key: ObjectKey) -> int:
     return _LAST.get(key.kind, _RANKS.get(key.kind, _CUSTOM))
 
 
+def _group(wanted: Wanted) -> int:
+    """Return a number that neighbours have in common which can be applied at the same time."""
+    # A Secret for the token of an account that does not exist yet is deleted by Kubernetes.
+    is_token = wanted.key.kind == "Secret" and wanted.body.get("type") == _OF_AN_ACCOUNT
+    return -1 if wanted.key.kind in _INDEPENDENT and not wanted.key.is_custom and not is_token else rank(wanted.key)
+
+
 def waves(objects: Sequence[Wanted]) -> Sequence[Wave]:
     """Return the order in which to apply."""
     first = [each for each in objects if each.key.kind == "Namespace" and not each.key.is_custom]
@@ -82,7 +109,7 @@ def waves(objects: Sequence[Wanted]) -> Sequence[Wave]:
     applied: set[ObjectKey] = {each.key for wave in planned for each in wave.objects}
     while True:
         now, left = _not_judged(left, held, applied)
-        planned += [Wave(list(group)) for _, group in groupby(now, key=lambda each: rank(each.key))]
+        planned += [Wave(list(group)) for _, group in groupby(now, key=_group)]
         if not held:
             return planned
         # The objects that a webhook judges wait for it; its pods may need any of the others, so these come before.
