@@ -437,8 +437,9 @@ class KubernetesCluster:
         answer = await self._transport.call("DELETE", object_path(resource, key), body=options, subject=str(key))
         if answer.status in (404, 409):  # deleted, or replaced by another object of this name (the uid differs)
             return False
-        self._object(answer, key)
-        return True
+        body = self._object(answer, key)
+        is_gone = body.get("kind") == "Status" and field_at(body, "details", "uid") == uid != ""
+        return not is_gone
 
     def _object(self, answer: Answer, key: ObjectKey) -> Body:
         # A 404 can mean that the kind itself has been removed.

@@ -175,7 +175,11 @@ class Cluster(Protocol):
         grace_period_s: int | None = None,
         propagation: Propagation = Propagation.BACKGROUND,
     ) -> bool:
-        """Begin to delete the object and all objects that it owns; return False if it (with this uid) does not exist."""
+        """Begin to delete the object and all objects that it owns; return False if it (with this uid) is known to be gone.
+
+        The API server answers with a Status what it has removed at once, and with the object what it only marks (Kubernetes
+        documentation, "Resource deletion").
+        """
         ...
 
 

@@ -18,7 +18,6 @@ from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotReady, Obj
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, field_at, labels_of
 from kubevnfm_infra_k8s.domain.planning.preparing import instance_labels, labelled
 from kubevnfm_infra_k8s.domain.progress import Progress
-from kubevnfm_infra_k8s.domain.release import Written
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import WEBHOOK_PAUSES, ReadinessWait
 
@@ -32,7 +31,8 @@ _LONGEST_LOOK_S: Final = 1.0
 class Sent:
     """The result of sending one group of objects."""
 
-    written: Mapping[ObjectKey, Written]
+    bodies: Mapping[ObjectKey, Body]
+    """The answers of the API server: the objects as they are after the write."""
     refused: Sequence[tuple[Wanted, ObjectRefused]]
     """The objects that may be accepted once others of the set exist."""
 
@@ -73,31 +73,29 @@ class Sender:
         bodies = await each_of(objects, send)
         definitions = [each for each in objects if each.key.kind == "CustomResourceDefinition"]
         if definitions:
-            found = [
+            awaited = [
                 Awaited(each.key, each.resource, is_shared=each.key in self.sharers, only_served=True)
                 for each in definitions
             ]
-            await self.wait.until_ready(found, self.progress)
+            await self.wait.until_ready(awaited, self.progress)
             await self._until_served(definitions)
-        written = {
-            each.key: Written.from_body(body) for each, body in zip(objects, bodies, strict=True) if body is not None
-        }
-        return Sent(written, refused)
+        found = {each.key: body for each, body in zip(objects, bodies, strict=True) if body is not None}
+        return Sent(found, refused)
 
-    async def send_rest(self, objects: Sequence[Wanted]) -> Mapping[ObjectKey, Written]:
+    async def send_rest(self, objects: Sequence[Wanted]) -> Mapping[ObjectKey, Body]:
         """Send what other objects had to cure, as long as that gets one more of them accepted.
 
         Raises ObjectRefused or ObjectsRefused.
         """
-        written: dict[ObjectKey, Written] = {}
+        bodies: dict[ObjectKey, Body] = {}
         left = objects
         while left:
             sent = await self.send(left, unsent={each.key for each in left})
-            if not sent.written:
+            if not sent.bodies:
                 raise ObjectsRefused([refusal for _, refusal in sent.refused])
-            written |= sent.written
+            bodies |= sent.bodies
             left = [each for each, _ in sent.refused]
-        return written
+        return bodies
 
     async def _until_served(self, definitions: Sequence[Wanted]) -> None:
         """Return when discovery shows the defined kinds, which takes a moment after a definition is established."""

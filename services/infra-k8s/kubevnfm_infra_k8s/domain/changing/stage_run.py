@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -20,13 +20,13 @@ from kubevnfm_infra_k8s.domain.errors import (
     ObjectsRefused,
     StillWaiting,
 )
-from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted, field_at
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Wanted, field_at
 from kubevnfm_infra_k8s.domain.planning.order import Wave, waves
 from kubevnfm_infra_k8s.domain.planning.plan import Plan
 from kubevnfm_infra_k8s.domain.planning.priorities import Stage, is_awaited, limit_of, stages
 from kubevnfm_infra_k8s.domain.ports import Releases
 from kubevnfm_infra_k8s.domain.progress import Progress
-from kubevnfm_infra_k8s.domain.release import Entry, Release, Stages
+from kubevnfm_infra_k8s.domain.release import Entry, Release, Stages, Written
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 
@@ -70,6 +70,7 @@ class StageRun:
                     self.held |= stage.keys
                 elif self._can_begin(stage, self.held):
                     await self._begin(stage)
+                    await (self._end(stage) if self._is_done(stage, self.held) else self._store(stage))
             ended = [each for each in left if self._is_over(each) or self._is_done(each, self.held)]
             for stage in ended:
                 await self._end(stage)
@@ -113,18 +114,23 @@ class StageRun:
         return self._sent_at(stage) is not None and self._are_held(stage.keys, held)
 
     async def _begin(self, stage: Stage) -> None:
+        """Send a stage. An object that the answer shows ready is held at once: to list it can take longer than the write."""
         with _naming([stage]):
-            await self._send([each for each in stage.objects if each.key in self.wanted])
-        now = self.wait.clock.now()
+            bodies = await self._send([each for each in stage.objects if each.key in self.wanted])
         self.held.update(each.key for each in stage.objects if not self._is_awaited(each))
-        await self._save(self._position.sending(stage.number, now, is_apart=stage.is_apart), stage)
+        written = [each for each in stage.objects if each.key in bodies]
+        self.held.update(
+            each.key for each in awaited_among(written, self.release) if self.wait.is_ready_in(bodies[each.key], each)
+        )
+        self._move(self._position.sending(stage.number, self.wait.clock.now(), is_apart=stage.is_apart))
 
     async def _end(self, stage: Stage) -> None:
         if self._is_over(stage):
             return
         # A retry after the failure of a later stage must not run Jobs again, which may have been collected by then.
         self.release = self.release.completing(self.wait.complete)
-        await self._save(self._position.ending(stage.number, is_apart=stage.is_apart), stage)
+        self._move(self._position.ending(stage.number, is_apart=stage.is_apart))
+        await self._store(stage)
         if stage.is_ordered:
             total = len(stage.objects)
             await self.progress.on(str(stage), "is done", done=total, total=total)
@@ -167,26 +173,37 @@ class StageRun:
     def _is_awaited(self, wanted: Wanted) -> bool:
         return is_awaited(wanted) and wanted.key not in self.release.complete
 
-    async def _send(self, objects: Sequence[Wanted]) -> None:
+    async def _send(self, objects: Sequence[Wanted]) -> Mapping[ObjectKey, Body]:
+        """Return what the API server has answered. All but the answers to the last wave are stored."""
         unsent = {each.key for each in objects}
         postponed: list[Wanted] = []
-        for wave in waves(objects):
+        bodies: dict[ObjectKey, Body] = {}
+        for number, wave in enumerate(waves(objects)):
+            if number:
+                # A rollback after a crash then knows which objects are ours.
+                self.release = await self.releases.save(self.release)
             await self._wait_for(wave)
             sent = await self.sender.send([*postponed, *wave.objects], unsent=unsent)
-            # Stored now: a rollback after a crash then knows which objects are ours.
-            self.release = await self.releases.save(self.release.written(sent.written))
+            bodies.update(self._written(sent.bodies))
             postponed = [each for each, _ in sent.refused]
-            unsent -= sent.written.keys()
-        self.release = self.release.written(await self.sender.send_rest(postponed))
+            unsent -= sent.bodies.keys()
+        bodies.update(self._written(await self.sender.send_rest(postponed)))
+        return bodies
+
+    def _written(self, bodies: Mapping[ObjectKey, Body]) -> Mapping[ObjectKey, Body]:
+        self.release = self.release.written({key: Written.from_body(body) for key, body in bodies.items()})
+        return bodies
 
     async def _wait_for(self, wave: Wave) -> None:
         needed = [Awaited(each.key, each.resource) for each in self.plan.objects if each.key in wave.after_ready]
         await self.wait.until_ready(needed, self.progress)
 
-    async def _save(self, position: Stages, stage: Stage) -> None:
+    def _move(self, position: Stages) -> None:
         self.release = replace(self.release, stages=position)
+
+    async def _store(self, stage: Stage) -> None:
         # Without an order there is nothing to continue with but the wait for all objects.
-        if stage.is_ordered:
+        if stage.is_ordered or not self._is_over(stage):
             self.release = await self.releases.save(self.release)
 
 

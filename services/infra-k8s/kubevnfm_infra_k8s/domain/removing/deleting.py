@@ -113,8 +113,9 @@ class DeletionRun:
                 await self.empty(release, implied)
             for targets_of in (self._targets, self._claims):
                 targets = await targets_of(release, mine)
-                await each_of(targets, self.begin)
-                if targets and not await self.until_gone(release, targets, look_until):
+                are_left = await each_of(targets, self.begin)
+                left = [target for target, is_left in zip(targets, are_left, strict=True) if is_left]
+                if left and not await self.until_gone(release, left, look_until):
                     return None
                 await each_of(
                     [each.key for each in targets if is_cluster_scoped(each.key)],
@@ -295,19 +296,19 @@ class DeletionRun:
         claim = await self.cluster.get(CLAIMS, key)
         return claim is not None and uid_of(claim) == reference.get("uid")
 
-    async def begin(self, target: Target) -> None:
-        """Ask for the deletion of an object, unless that was done."""
+    async def begin(self, target: Target) -> bool:
+        """Ask for the deletion of an object, unless that was done; return False if it is gone."""
         if is_cluster(target.key) and is_paused(target.body):
             # Otherwise its controllers would never delete it (capi.md CR-110).
             change = {"spec": {"paused": None}, "metadata": {"annotations": {PAUSED_ANNOTATION: None}}}
             await self.cluster.patch(target.resource, target.key, change)
             await self.progress.on(str(target.key), "was paused, which is removed", done=0, total=1)
         if field_at(target.body, "metadata", "deletionTimestamp"):
-            return
+            return True
         # Other kinds ignore the period; the pods of workloads get it from _shorten_grace_periods().
         grace_period_s = self.grace_period_s if target.key.kind == "Pod" else None
         uid = uid_of(target.body)
-        await self.cluster.delete(
+        return await self.cluster.delete(
             target.resource,
             target.key,
             uid=uid,

@@ -15,8 +15,8 @@ from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectFailed, ObjectsNot
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, annotations_of, field_at, name_of
 from kubevnfm_infra_k8s.domain.ports import Cluster, Expressions
 from kubevnfm_infra_k8s.domain.progress import Progress
-from kubevnfm_infra_k8s.domain.reading.readiness import judge
-from kubevnfm_infra_k8s.domain.verdicts import CURRENT, Observation, Status, Verdict
+from kubevnfm_infra_k8s.domain.reading.readiness import is_complete_job, judge
+from kubevnfm_infra_k8s.domain.verdicts import CURRENT, Evaluation, Observation, Status, Verdict
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited, View, soonest, viewing
 from kubevnfm_infra_k8s.domain.watching.ended_jobs import verdicts_on_ended
 from kubevnfm_infra_k8s.domain.watching.expressed import Expressed, expressing
@@ -168,23 +168,44 @@ class ReadinessWait:
         self.complete.update(key for key, verdict in found.items() if verdict.is_current)
         return found
 
+    def is_ready_in(self, body: Body, each: Awaited) -> bool:
+        """Return whether the answer to a write shows the object ready, so that it need not be looked for."""
+        if is_complete_job(body):
+            self.complete.add(each.key)
+        # Expressions are evaluated in another process, and look at what a controller has written.
+        return each.key in self.complete or (each.wanted is None and self._verdict(each, body).is_current)
+
     def _judge(self, each: Awaited, view: View, classes: frozenset[str] | None, expressed: Expressed) -> Verdict:
         self.complete.update(view.complete)
         if each.key in self.complete:
             return CURRENT
-        if each.only_exists and each.key in view.bodies:
-            is_ending = field_at(view.bodies[each.key], "metadata", "deletionTimestamp") is not None
-            return Verdict(Status.TERMINATING, "is being deleted") if is_ending else CURRENT
         body = view.bodies.get(each.key)
+        evaluated = expressed.result(each.key, body)
+        return self._verdict(
+            each, body, unchanged_s=view.unchanged_s(each.key), waits_for_consumer=classes, evaluated=evaluated
+        )
+
+    def _verdict(
+        self,
+        each: Awaited,
+        body: Body | None,
+        *,
+        unchanged_s: float = 0.0,
+        waits_for_consumer: frozenset[str] | None = frozenset(),
+        evaluated: Evaluation | None = None,
+    ) -> Verdict:
+        if each.only_exists and body is not None:
+            is_ending = field_at(body, "metadata", "deletionTimestamp") is not None
+            return Verdict(Status.TERMINATING, "is being deleted") if is_ending else CURRENT
         seen = Observation(
             now=self.clock.now(),
-            unchanged_s=view.unchanged_s(each.key),
+            unchanged_s=unchanged_s,
             has_status=each.resource.has_status,
-            waits_for_consumer=classes,
+            waits_for_consumer=waits_for_consumer,
             settle_s=self.settle_s,
             only_served=each.only_served,
             wanted=each.wanted,
-            evaluated=expressed.result(each.key, body),
+            evaluated=evaluated,
         )
         return judge(body, seen)
 
