@@ -26,6 +26,7 @@ from kubevnfm_store.sqlite.store import SqliteStore
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
+from bring_ups import bring_ups, rendering  # noqa: E402
 from callbacks import subscriber  # noqa: E402
 from cluster_load import clusters  # noqa: E402
 from crowd import crowd  # noqa: E402
@@ -225,7 +226,12 @@ def main() -> None:
         say("\nthe inventory, one process, SQLite")
         found = asyncio.run(inventory(arguments.inventory_pods, INVENTORY_CHANGES))
         met.append(all(figure.meets_goal for figure in _shown(found)))
+    say("\nmanifests")
+    met += [figure.meets_goal for figure in _shown([rendering()])]
     given = RealKubernetes.from_environment()
+    if given is not None:
+        say("\none process, SQLite, ordered packages in a given Kubernetes cluster")
+        met.append(all(figure.meets_goal for figure in _shown(asyncio.run(bring_ups(given)))))
     if given is not None and is_possible():
         say("\none process, SQLite, a given Kubernetes cluster")
         met.append(all(figure.meets_goal for figure in _shown(asyncio.run(objects(given)))))

@@ -38,9 +38,11 @@ class Load:
     async def __aexit__(self, *_: object) -> None:
         await self._session.close()
 
-    async def call(self, method: str, path: str, sent: Any = None) -> tuple[Any, Mapping[str, str]]:
+    async def call(
+        self, method: str, path: str, sent: Any = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[Any, Mapping[str, str]]:
         """Return the body and the headers of the response; any error ends the bench with its text."""
-        async with self._session.request(method, path, json=sent) as response:
+        async with self._session.request(method, path, json=sent, headers=headers) as response:
             text = await response.text()
             if response.status >= 400:
                 raise RuntimeError(f"{method} {path}: {response.status} {text[:500]}")
