@@ -13,6 +13,7 @@ from kubevnfm_kit.settings import ProcessSettings
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from kubevnfm_infra_k8s.domain.concurrency import BURST, REQUESTS_PER_S
 from kubevnfm_infra_k8s.policy_settings import ChartSettings, PolicySettings
 
 
@@ -48,6 +49,11 @@ class Settings(ProcessSettings, OutboundSettings, VnfNetworkSettings, PolicySett
     gone_timeout_s: float = Field(default=500.0, gt=0)
     """Time limit for the deletion of objects, in addition to the pods' grace period. A command's own deadline ends the
     wait earlier."""
+    region_requests_per_s: float = Field(default=REQUESTS_PER_S, gt=0)
+    """Requests that one cluster is sent in a second. API servers share their time among callers themselves (429, which is obeyed), so
+    the limit is one for faults of ours; that of old clients (50) would have 500 objects take 10 s."""
+    region_burst: int = Field(default=BURST, ge=1)
+    """Requests that it is sent without a pause, after a time with fewer."""
     link_timeout_s: float = Field(default=120.0, gt=0)
     """A virtual link that is not ready after this time shows FAILED with the reason. The work on it continues."""
     volume_timeout_s: float = Field(default=300.0, gt=0)

@@ -127,7 +127,9 @@ async def infra_k8s(
     helm = HelmProgram(settings.helm, key_ring, settings.chart_limits)
     backends.states["packageCode"] = await helm.state()
     async with (
-        KubernetesClusters.open(key_ring, networks) as clusters,
+        KubernetesClusters.open(
+            key_ring, networks, per_s=settings.region_requests_per_s, burst=settings.region_burst
+        ) as clusters,
         Downloads.open(settings.address_rules, tls=trusted) as downloads,
         ClusterWatches.open(clusters) as watches,
         ObjectWatches.open(clusters) as object_watches,
@@ -178,7 +180,8 @@ async def infra_k8s(
         worker.handle_direct(WatchMachines, watching.watch_machines)
         worker.handle_direct(CompareObjects, comparison.compare_objects)
         worker.handle_direct(WatchKubeconfigs, watching.watch_kubeconfigs)
-        app = internal_api(links, volumes, inventory, token=settings.internal_token.get_secret_value())
+        metrics = clusters.metrics.routes(stored_links.StoredLinkStates(store))
+        app = internal_api(links, volumes, inventory, metrics, token=settings.internal_token.get_secret_value())
         async with (
             watching.watching(),
             worker,

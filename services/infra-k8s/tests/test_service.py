@@ -73,6 +73,10 @@ async def test_a_virtual_link_is_made_and_removed_over_the_internal_api(
             asked = {"cloud_region_id": "vim", "name": "net", "type": "nad", "spec": spec, "reference": "so"}
             wanted = LinkRequest.model_validate({**asked, "namespaces": ["default"]})
             made = await links.create(wanted, wait_s=50)
+            async with session.get(f"http://127.0.0.1:{running.port}/metrics") as response:
+                text = await response.text()
+            assert f'kubevnfm_region_virtual_links{{status="{made.link.status}",vim_id="vim"}} 1.0' in text
+            assert 'kubevnfm_region_objects_total{result="applied",vim_id="vim"}' in text
             assert (made.is_new, made.link.status, made.reference) == (True, "READY", "so")
             assert isinstance(await events.get(), VirtualLinkChanged)
             taken = await links.hold(made.link.id, "vnf:1", ReferenceRequest(), wait_s=50)

@@ -9,16 +9,21 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Self
 
+from cachetools import LRUCache
 from kubevnfm_clients.cluster_access import read_access
 from kubevnfm_clients.cluster_login import ClusterTokens
 from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_events import VimConnection
 from kubevnfm_secrets import KeyRing
 
+from kubevnfm_infra_k8s.adapters.call_guard import CallGuard
 from kubevnfm_infra_k8s.adapters.kubernetes import KubernetesCluster
+from kubevnfm_infra_k8s.adapters.region_metrics import RegionMetrics
 from kubevnfm_infra_k8s.adapters.transport import Transport
+from kubevnfm_infra_k8s.domain.concurrency import BURST, REQUESTS_PER_S
 
 _MOST_IDLE: Final = 32
+_MOST_GUARDS: Final = 4096
 
 
 @dataclass
@@ -30,7 +35,14 @@ class _Pooled:
 class KubernetesClusters:
     """`ports.Clusters`. A cluster's connections stay open while they are in use, and the last idle ones after that."""
 
-    def __init__(self, key_ring: KeyRing, networks: VnfNetworks) -> None:
+    def __init__(
+        self, key_ring: KeyRing, networks: VnfNetworks, *, per_s: float = REQUESTS_PER_S, burst: int = BURST
+    ) -> None:
+        """``per_s``, ``burst``: the calls of one cluster in a second, and after a time with fewer."""
+        self._per_s, self._burst = per_s, burst
+        self.metrics = RegionMetrics()
+        self._guards: LRUCache[str, CallGuard] = LRUCache(_MOST_GUARDS)
+        """Kept longer than connections: a cluster that does not answer has none."""
         self._key_ring, self._networks = key_ring, networks
         self._pool: OrderedDict[str, _Pooled] = OrderedDict()
         self._connecting = asyncio.Lock()
@@ -38,9 +50,11 @@ class KubernetesClusters:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, key_ring: KeyRing, networks: VnfNetworks) -> AsyncIterator[Self]:
+    async def open(
+        cls, key_ring: KeyRing, networks: VnfNetworks, *, per_s: float = REQUESTS_PER_S, burst: int = BURST
+    ) -> AsyncIterator[Self]:
         """Yield the pool; leaving closes all connections. ``networks``: for the clusters of VNFs."""
-        clusters = cls(key_ring, networks)
+        clusters = cls(key_ring, networks, per_s=per_s, burst=burst)
         try:
             yield clusters
         finally:
@@ -54,9 +68,12 @@ class KubernetesClusters:
         async with self._connecting:
             # Under the lock, or two commands would create two pools for the same cluster.
             if name not in self._pool:
-                self._pool[name] = _Pooled(
-                    KubernetesCluster(await Transport.connect(access, self._networks, self._tokens))
-                )
+                if name not in self._guards:
+                    meter = self.metrics.of_region(vim.vim_id or "")
+                    self._guards[name] = CallGuard(access.endpoint, meter, per_s=self._per_s, burst=self._burst)
+                guard = self._guards[name]
+                transport = await Transport.connect(access, self._networks, self._tokens, guard)
+                self._pool[name] = _Pooled(KubernetesCluster(transport))
             pooled = self._pool[name]
             self._pool.move_to_end(name)
             pooled.users += 1

@@ -16,10 +16,16 @@ from kubevnfm_infra_k8s.domain.volumes.owner import PersistentVolumes
 
 
 def internal_api(
-    links: VirtualLinks, volumes: PersistentVolumes, inventory: StoredInventory, *, token: str
+    links: VirtualLinks,
+    volumes: PersistentVolumes,
+    inventory: StoredInventory,
+    metrics: web.RouteTableDef,
+    *,
+    token: str,
 ) -> web.Application:
-    """Return the application; all its paths require the internal token."""
-    return internal_app([*link_routes(links), *volume_routes(volumes), *inventory_routes(inventory)], token=token)
+    """Return the application; all its paths but those of metrics require the internal token."""
+    routes = [*link_routes(links), *volume_routes(volumes), *inventory_routes(inventory), *metrics]
+    return internal_app(routes, token=token)
 
 
 def link_routes(links: VirtualLinks) -> web.RouteTableDef:

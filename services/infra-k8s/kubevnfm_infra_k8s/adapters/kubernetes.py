@@ -18,7 +18,7 @@ from kubevnfm_infra_k8s.adapters.discovery import Discovery
 from kubevnfm_infra_k8s.adapters.field_conflicts import is_own_conflict
 from kubevnfm_infra_k8s.adapters.paths import collection_path, object_path, selection
 from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, named, part_of, version_of
-from kubevnfm_infra_k8s.adapters.transport import JSON, LARGEST_ANSWER, Answer, AnswerTooLong, Transport
+from kubevnfm_infra_k8s.adapters.transport import APPLY, JSON, LARGEST_ANSWER, Answer, AnswerTooLong, Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectRefused, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, KEEPING_MANAGER, Body, ObjectKey, Resource, field_at
 from kubevnfm_infra_k8s.domain.ports import Propagation, Seen
@@ -26,7 +26,6 @@ from kubevnfm_infra_k8s.domain.ports import Propagation, Seen
 log = structlog.get_logger()
 
 T = TypeVar("T")
-_APPLY: Final = "application/apply-patch+yaml"
 _MERGE: Final = "application/merge-patch+json"
 _REPEATED_VALUE: Final = re.compile(r"got &.*")
 _METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -342,7 +341,7 @@ class KubernetesCluster:
             return await self._create(resource, key, body, checking)
         # Forced, because the manifest decides; without it, a field that a controller or person has set is a conflict.
         query = {"fieldManager": FIELD_MANAGER, "force": "true" if takes_fields else "false", **checking}
-        answer = await self._write("PATCH", object_path(resource, key), key, query, body, content_type=_APPLY)
+        answer = await self._write("PATCH", object_path(resource, key), key, query, body, content_type=APPLY)
         self._check_served(answer, key)
         if answer.status in (405, 415) and not takes_fields:
             raise ObjectRefused(
@@ -382,7 +381,7 @@ class KubernetesCluster:
         named = {**part, "apiVersion": key.api_version, "kind": key.kind}
         named["metadata"] = {**(part.get("metadata") or {}), "name": key.name}
         path, query = object_path(resource, key), {"fieldManager": KEEPING_MANAGER}
-        answer = await self._write("PATCH", path, key, query, named, content_type=_APPLY)
+        answer = await self._write("PATCH", path, key, query, named, content_type=APPLY)
         # 409: the part, or the object, is another one by now. 405, 415: a server that has no owners of fields.
         if answer.status not in (404, 405, 409, 415):
             self._object(answer, key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
 
 from kubevnfm_events import Envelope, Event
@@ -34,6 +34,7 @@ _FILTERS: Final = {
     "namespace": "holders/namespaces",
 }
 """The attribute of the document by the name of a filter."""
+_LARGE: Final = ("spec", "metadata", "holders", "objects")
 
 
 class StoredLinks:
@@ -86,6 +87,16 @@ class StoredLinks:
         await self._store.delete(LINKS, link.id, if_revision=link.revision)
 
     async def _ids(self, *, is_settled: bool) -> Sequence[tuple[str, str]]:
-        large = ["spec", "metadata", "holders", "objects"]
-        found = await self._store.find(LINKS, Query(by(settled=is_settled), exclude=large))
+        found = await self._store.find(LINKS, Query(by(settled=is_settled), exclude=_LARGE))
         return [(each.id, str(each.body["vim_id"])) for each in found]
+
+
+class StoredLinkStates:
+    """`adapters.region_metrics.Links`."""
+
+    def __init__(self, store: DocumentStore) -> None:
+        self._store = store
+
+    async def states(self) -> AsyncIterator[tuple[str, str]]:
+        for each in await self._store.find(LINKS, Query(exclude=_LARGE)):
+            yield str(each.body["vim_id"]), str(each.body["status"])

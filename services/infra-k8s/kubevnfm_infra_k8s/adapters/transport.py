@@ -26,6 +26,7 @@ from kubevnfm_clients.vnf_networks import AddressNotNamed, VnfNetworks
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.printable import printable
 
+from kubevnfm_infra_k8s.adapters.call_guard import CallGuard
 from kubevnfm_infra_k8s.adapters.shared_connections import KEPT_S, SharedConnections
 from kubevnfm_infra_k8s.domain.errors import (
     AccessRefused,
@@ -37,6 +38,7 @@ from kubevnfm_infra_k8s.domain.errors import (
 )
 
 JSON: Final = "application/json"
+APPLY: Final = "application/apply-patch+yaml"
 _PAUSES_S: Final = (0.2, 0.8)
 """Pauses before the second and third attempt after a temporary failure. Later retries are the worker's task."""
 _LONGEST_PAUSE_S: Final = 5.0
@@ -127,16 +129,28 @@ class Transport:
     """One connection pool with one identity."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, endpoint: str, login: ClusterLogin, proxy: ClusterProxy = _DIRECT
+        self,
+        session: aiohttp.ClientSession,
+        endpoint: str,
+        login: ClusterLogin,
+        guard: CallGuard,
+        proxy: ClusterProxy = _DIRECT,
     ) -> None:
         self._session, self.endpoint, self._login, self._proxy = session, endpoint, login, proxy
+        self._guard = guard
         self._connections = SharedConnections()
 
     @classmethod
     async def connect(
-        cls, access: ClusterAccess, networks: VnfNetworks, tokens: ClusterTokens | None = None
+        cls,
+        access: ClusterAccess,
+        networks: VnfNetworks,
+        tokens: ClusterTokens | None = None,
+        guard: CallGuard | None = None,
     ) -> Transport:
         """Return a pool; nothing is sent yet. ``networks`` judge each connection to a cluster of a VNF.
+
+        ``guard``: that of this cluster, if it has been called before.
 
         Raises InvalidInput for invalid certificates.
         """
@@ -148,7 +162,8 @@ class Transport:
         # Not by trust_env: that looks for a proxy, and for a login in ~/.netrc, in a thread before each request.
         session = aiohttp.ClientSession(connector=connector, trust_env=False, read_bufsize=_READ_BYTES)
         proxy = await ClusterProxy.between(access)
-        return cls(session, access.endpoint, ClusterLogin(access, tokens or ClusterTokens()), proxy)
+        login = ClusterLogin(access, tokens or ClusterTokens())
+        return cls(session, access.endpoint, login, guard or CallGuard(access.endpoint), proxy)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -171,6 +186,17 @@ class Transport:
         Raises ClusterUnavailable (AnswerTooLong is one), AccessRefused, WebhookUnavailable, ObjectRefused (with ``subject``).
         """
         request = _Request(method, path, query, body, content_type, accept)
+        if content_type != APPLY or "dryRun" in (query or {}):
+            return await self._tried(request, subject, mask)
+        is_applied = False
+        try:
+            answer = await self._tried(request, subject, mask)
+            is_applied = answer.status < 400
+        finally:
+            self._guard.meter.object(is_applied=is_applied)
+        return answer
+
+    async def _tried(self, request: _Request, subject: str, mask: Callable[[str], str] | None) -> Answer:
         for pause_s in (*_PAUSES_S, None):
             retry_after_s = 0.0
             failure: ClusterUnavailable | WebhookUnavailable | ObjectRefused
@@ -189,7 +215,9 @@ class Transport:
                     failure = ClusterUnavailable(f"{self.endpoint}: unauthorized")
                     if pause_s is None:
                         raise AccessRefused(f"{self.endpoint}: the credentials of the VIM are not accepted")
-                elif _has_lost_race(answer, body) or (judged := _failure(answer, subject, self.endpoint)) is None:
+                elif (
+                    _has_lost_race(answer, request.body) or (judged := _failure(answer, subject, self.endpoint)) is None
+                ):
                     return answer
                 else:
                     failure = judged
@@ -243,13 +271,15 @@ class Transport:
         Raises ClusterUnavailable, AccessRefused, ObjectRefused.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=_SILENCE_S)
+        self._guard.meter.watch()
         try:
             async with await self._sent(_Request("GET", path, query, accept=accept), timeout) as response:
                 if response.status != 200:
                     answer = Answer(response.status, _parsed(await read_body(response, limit_bytes=LARGEST_ANSWER)))
-                    if answer.status == 401:
+                    if answer.status == 401 and self._login.is_renewable:
                         self._login.reject()
-                    elif answer.status == 403 and await self._is_starting():
+                        raise ClusterUnavailable(f"{self.endpoint}: unauthorized")
+                    if answer.status == 403 and await self._is_starting():
                         answer = _STARTING
                     raise _failure(answer, path, self.endpoint) or ObjectRefused.with_status(
                         path, answer.message, answer.status
@@ -275,16 +305,20 @@ class Transport:
         headers = {"Accept": request.accept, "Content-Type": request.content_type, "User-Agent": "kubevnfm"}
         if not is_kept:
             headers["Connection"] = "close"
-        return await self._session.request(
-            request.method,
-            self.endpoint + request.path + (f"?{urlencode(request.query)}" if request.query else ""),
-            headers=headers | await self._identity(),
-            data=None if request.body is None else json.dumps(request.body),
-            allow_redirects=False,
-            timeout=timeout,
-            proxy=self._proxy.url,
-            proxy_headers=self._proxy.headers,
-        )
+        headers |= await self._identity()
+        async with self._guard.call(request.method) as sent:
+            response = await self._session.request(
+                request.method,
+                self.endpoint + request.path + (f"?{urlencode(request.query)}" if request.query else ""),
+                headers=headers,
+                data=None if request.body is None else json.dumps(request.body),
+                allow_redirects=False,
+                timeout=timeout,
+                proxy=self._proxy.url,
+                proxy_headers=self._proxy.headers,
+            )
+            sent.status = response.status
+            return response
 
     async def _identity(self) -> dict[str, str]:
         try:

@@ -10,6 +10,9 @@ A = TypeVar("A")
 B = TypeVar("B")
 AT_A_TIME: Final = 8
 """Simultaneous calls of one step to one API server (capi.md CR-014)."""
+REQUESTS_PER_S: Final = 1000.0
+BURST: Final = 2000
+"""The default limit of the requests to one API server (multicloud.md MC-083)."""
 
 
 async def each_of(items: Iterable[A], do: Callable[[A], Awaitable[B]]) -> Sequence[B]:

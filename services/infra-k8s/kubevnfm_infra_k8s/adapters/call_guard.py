@@ -1,0 +1,126 @@
+"""The limits of the calls of one API server: so many a second, and none while it does not answer (multicloud.md MC-083)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from typing import Final
+
+import aiohttp
+from kubevnfm_clients.outbound import refused_in
+from kubevnfm_kit.back_off import BackOff
+from kubevnfm_kit.clock import rfc3339
+
+from kubevnfm_infra_k8s.adapters.region_metrics import RegionMeter, RegionMetrics, Sent
+from kubevnfm_infra_k8s.domain.concurrency import BURST, REQUESTS_PER_S
+from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable
+
+_FAILURES: Final = 5
+"""So many calls in a row get no answer until no more are sent."""
+_PAUSES: Final = BackOff(first_s=1.0, longest_s=30.0)
+
+
+class RegionAway(ClusterUnavailable):
+    """The API server has not answered the last calls, so this one was not sent."""
+
+
+class CircuitBreaker:
+    """Refuses calls of an API server that does not answer; after each pause one call probes it."""
+
+    def __init__(self, endpoint: str, monotonic: Callable[[], float] | None = None) -> None:
+        self._endpoint = endpoint
+        self._monotonic = monotonic or (lambda: asyncio.get_running_loop().time())
+        self._failures = 0
+        """Calls in a row without an answer."""
+        self._since = self._reason = ""
+        """When the first of them failed, and why the last one did."""
+        self._refused_until = 0.0
+        self._is_probing = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls are refused."""
+        return self._failures >= _FAILURES
+
+    def check(self) -> None:
+        """Raise RegionAway if no call is to be sent now."""
+        if self.is_open and (self._is_probing or self._monotonic() < self._refused_until):
+            raise RegionAway(f"{self._endpoint}: no answer since {self._since}; the last error: {self._reason}")
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Enclose a call up to the head of its answer. Raises RegionAway instead if none is to be sent."""
+        self.check()
+        is_probe = self.is_open
+        self._is_probing = self._is_probing or is_probe
+        try:
+            yield
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            # A refused address says nothing about the API server.
+            if refused_in(error) is None:
+                self._failed(error)
+            raise
+        else:
+            self._failures = 0
+        finally:
+            if is_probe:
+                self._is_probing = False
+
+    def _failed(self, error: BaseException) -> None:
+        # aiohttp's texts contain the host but no headers, so they reveal no credentials.
+        self._reason = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+        if not self._failures:
+            self._since = rfc3339(datetime.now(UTC))
+        self._failures += 1
+        if self.is_open:
+            self._refused_until = self._monotonic() + _PAUSES.after(self._failures - _FAILURES + 1)
+
+
+class RateLimit:
+    """Lets so many calls begin in a second, and a burst after a time with fewer. Calls wait in their order."""
+
+    def __init__(self, per_s: float, burst: int, monotonic: Callable[[], float] | None = None) -> None:
+        self._apart_s, self._ahead_s = 1 / per_s, burst / per_s
+        self._monotonic = monotonic or (lambda: asyncio.get_running_loop().time())
+        self._next_at = float("-inf")
+
+    def reserve(self) -> float:
+        """Take the next turn; return how long to wait for it."""
+        now = self._monotonic()
+        self._next_at = max(self._next_at, now - self._ahead_s) + self._apart_s
+        return max(0.0, self._next_at - now)
+
+    async def turn(self) -> None:
+        """Wait for a turn."""
+        if (wait_s := self.reserve()) > 0:
+            await asyncio.sleep(wait_s)
+
+
+class CallGuard:
+    """Both for one API server, and what is counted of its calls. Connections to it come and go; this stays."""
+
+    def __init__(
+        self,
+        endpoint: str,
+        meter: RegionMeter | None = None,
+        *,
+        per_s: float = REQUESTS_PER_S,
+        burst: int = BURST,
+        monotonic: Callable[[], float] | None = None,
+    ) -> None:
+        self.breaker, self._limit = CircuitBreaker(endpoint, monotonic), RateLimit(per_s, burst, monotonic)
+        self.meter = meter or RegionMetrics().of_region("")
+
+    @asynccontextmanager
+    async def call(self, method: str) -> AsyncIterator[Sent]:
+        """Enclose a call or the begin of a watch, up to the head of its answer, whose status is noted. Raises RegionAway."""
+        # First: a call that is refused takes no turn. Again afterwards: the state may have changed in the wait.
+        self.breaker.check()
+        await self._limit.turn()
+        try:
+            with self.breaker.call(), self.meter.request(method) as sent:
+                yield sent
+        finally:
+            self.meter.away(is_away=self.breaker.is_open)

@@ -1,0 +1,153 @@
+"""The metrics of each region, in the text format of Prometheus (multicloud.md MC-136)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter as Counts
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+_BUCKETS_S: Final = (0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0)
+_MOST: Final = 1000
+"""Regions with series of their own: callers choose the ids of VIMs that are not registered."""
+_OTHERS: Final = "others"
+_NO_ANSWER: Final = "none"
+
+
+class Links(Protocol):
+    """The part of the stored links that is counted."""
+
+    def states(self) -> AsyncIterator[tuple[str, str]]:
+        """Yield VIM and status of each link."""
+        ...
+
+
+@dataclass
+class Sent:
+    """One request to an API server."""
+
+    status: int | None = None
+    """None: there was no answer."""
+
+
+class RegionMetrics:
+    """All regions of this process."""
+
+    def __init__(self) -> None:
+        # Not the default one: a process can have several services, and tests have many.
+        self._registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "kubevnfm_region_requests",
+            "Requests to the API server of a region; code none: no answer.",
+            ["vim_id", "method", "code"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "kubevnfm_region_request_seconds",
+            "Time from a request to the head of its answer.",
+            ["vim_id"],
+            buckets=_BUCKETS_S,
+            registry=registry,
+        )
+        self._objects = Counter(
+            "kubevnfm_region_objects",
+            "Objects that were applied, or that the API server refused.",
+            ["vim_id", "result"],
+            registry=registry,
+        )
+        self._watches = Counter(
+            "kubevnfm_region_watch_starts",
+            "Begins of watches; each watch is begun again every few minutes, and after each fault.",
+            ["vim_id"],
+            registry=registry,
+        )
+        self._away = Gauge(
+            "kubevnfm_region_away",
+            "1 while calls are not sent because the last ones got no answer.",
+            ["vim_id"],
+            registry=registry,
+        )
+        self._links = Gauge(
+            "kubevnfm_region_virtual_links", "Virtual links by status.", ["vim_id", "status"], registry=registry
+        )
+        self._known: set[str] = set()
+
+    def of_region(self, vim_id: str) -> RegionMeter:
+        """Return what counts for one VIM; "": clusters whose access data a request has."""
+        if vim_id not in self._known and len(self._known) >= _MOST:
+            vim_id = _OTHERS
+        self._known.add(vim_id)
+        return RegionMeter(self, vim_id)
+
+    async def text(self, links: Links) -> str:
+        """Return what Prometheus reads."""
+        counts: Counts[tuple[str, str]] = Counts()
+        async for state in links.states():
+            counts[state] += 1
+        self._links.clear()
+        for (vim_id, status), count in counts.items():
+            self._links.labels(vim_id, status).set(count)
+        # In a thread: those of a thousand regions take most of a second.
+        return (await asyncio.to_thread(generate_latest, self._registry)).decode()
+
+    def routes(self, links: Links) -> web.RouteTableDef:
+        """Return the route of ``/metrics``."""
+        routes = web.RouteTableDef()
+
+        @routes.get("/metrics")
+        async def show(_: web.Request) -> web.Response:
+            return web.Response(text=await self.text(links), headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+
+        return routes
+
+    def counted(self, vim_id: str, method: str, sent: Sent, took_s: float) -> None:
+        """Count a request."""
+        self._requests.labels(vim_id, method, str(sent.status or _NO_ANSWER)).inc()
+        self._seconds.labels(vim_id).observe(took_s)
+
+    def counted_object(self, vim_id: str, result: str) -> None:
+        """Count an object that was sent."""
+        self._objects.labels(vim_id, result).inc()
+
+    def counted_watch(self, vim_id: str) -> None:
+        """Count the begin of a watch."""
+        self._watches.labels(vim_id).inc()
+
+    def set_away(self, vim_id: str, *, is_away: bool) -> None:
+        """Show whether calls are sent."""
+        self._away.labels(vim_id).set(int(is_away))
+
+
+class RegionMeter:
+    """The same for one region."""
+
+    def __init__(self, metrics: RegionMetrics, vim_id: str) -> None:
+        self._metrics, self._vim_id = metrics, vim_id
+
+    @contextmanager
+    def request(self, method: str) -> Iterator[Sent]:
+        """Count a request; the block notes the status of its answer."""
+        sent, begun = Sent(), time.monotonic()
+        try:
+            yield sent
+        finally:
+            self._metrics.counted(self._vim_id, method, sent, time.monotonic() - begun)
+
+    def object(self, *, is_applied: bool) -> None:
+        """Count an object that was sent."""
+        self._metrics.counted_object(self._vim_id, "applied" if is_applied else "failed")
+
+    def watch(self) -> None:
+        """Count the begin of a watch."""
+        self._metrics.counted_watch(self._vim_id)
+
+    def away(self, *, is_away: bool) -> None:
+        """Show whether calls are sent."""
+        self._metrics.set_away(self._vim_id, is_away=is_away)

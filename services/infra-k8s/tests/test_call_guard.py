@@ -1,0 +1,198 @@
+"""How many calls an API server gets, and that one which does not answer gets one at a time (multicloud.md MC-083, MC-136)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+import pytest
+from kubevnfm_clients.cluster_access import ClusterAccess
+from kubevnfm_clients.outbound import AddressNotAllowed
+from kubevnfm_events import VimConnection
+from kubevnfm_infra_k8s.adapters.call_guard import CallGuard, CircuitBreaker, RateLimit, RegionAway
+from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
+from kubevnfm_infra_k8s.adapters.transport import Transport
+from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
+from kubevnfm_secrets import KeyRing
+from servers.vnf_networks import networks
+
+CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps", namespaced=True)
+KEY = ObjectKey("v1", "ConfigMap", "default", "a")
+RING = KeyRing.from_text(KeyRing.new_key())
+
+
+@dataclass
+class Time:
+    s: float = 0.0
+
+    def __call__(self) -> float:
+        return self.s
+
+
+def fail(breaker: CircuitBreaker, error: Exception) -> None:
+    with pytest.raises(type(error)), breaker.call():
+        raise error
+
+
+def is_refused(breaker: CircuitBreaker) -> bool:
+    try:
+        breaker.check()
+    except RegionAway:
+        return True
+    return False
+
+
+def test_after_five_calls_without_an_answer_one_probes_after_pauses_that_double() -> None:
+    """MC-083."""
+    time = Time()
+    breaker = CircuitBreaker("https://edge", time)
+    for _ in range(4):
+        fail(breaker, TimeoutError())
+    with breaker.call():
+        pass
+    for _ in range(4):
+        fail(breaker, TimeoutError())
+    assert not breaker.is_open
+    fail(breaker, ConnectionRefusedError("refused"))
+    with pytest.raises(RegionAway, match=r"https://edge: no answer since 20\d\d-.*Z; the last error: refused"):
+        breaker.check()
+    pauses = []
+    for _ in range(7):
+        before = time.s
+        while is_refused(breaker):
+            time.s += 0.5
+        pauses.append(time.s - before)
+        fail(breaker, TimeoutError())
+    assert pauses == [1, 2, 4, 8, 16, 30, 30]
+    time.s += 30
+    with breaker.call():
+        # One probes, and no other call is sent meanwhile.
+        assert is_refused(breaker)
+    assert not is_refused(breaker)
+    assert not breaker.is_open
+
+
+def test_a_probe_that_is_given_up_leaves_its_place_to_the_next() -> None:
+    time = Time()
+    breaker = CircuitBreaker("https://edge", time)
+    for _ in range(5):
+        fail(breaker, aiohttp.ServerDisconnectedError())
+    time.s += 1
+    with pytest.raises(asyncio.CancelledError), breaker.call():
+        raise asyncio.CancelledError
+    assert not is_refused(breaker)
+    with breaker.call():
+        pass
+    assert not breaker.is_open
+
+
+def test_an_address_that_is_not_allowed_says_nothing_about_the_server() -> None:
+    breaker = CircuitBreaker("https://edge", Time())
+    for _ in range(9):
+        fail(breaker, AddressNotAllowed())
+    assert not breaker.is_open
+
+
+def test_calls_wait_in_their_order_once_the_burst_is_spent() -> None:
+    time = Time()
+    limit = RateLimit(50, 100, time)
+
+    def waits(count: int) -> list[float]:
+        return [round(limit.reserve(), 3) for _ in range(count)]
+
+    assert waits(100) == [0.0] * 100
+    assert waits(3) == [0.02, 0.04, 0.06]
+    time.s = 1.0
+    assert waits(48) == [0.0] * 47 + [0.02]
+    time.s = 1000.0
+    assert waits(101) == [0.0] * 100 + [0.02]
+
+
+@asynccontextmanager
+async def dead_server() -> AsyncIterator[tuple[str, list[int]]]:
+    """Yield the URL of a server that answers no request, and the connections that came."""
+    came: list[int] = []
+
+    async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        came.append(1)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(close, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", came
+
+
+async def test_calls_and_watches_of_a_dead_region_are_not_sent_and_those_of_others_are() -> None:
+    """MC-083: the connections of an idle region may be closed, and what is known of it stays."""
+    async with (
+        dead_server() as (dead, came),
+        dead_server() as (other, came_there),
+        KubernetesClusters.open(RING, networks()) as clusters,
+    ):
+        vim = VimConnection(interface_info={"endpoint": dead}, access_info={"bearer_token": "t"})
+        for _ in range(3):
+            async with clusters.cluster(vim) as cluster:
+                with pytest.raises(ClusterUnavailable):
+                    await cluster.get(CONFIG_MAPS, KEY)
+        # aiohttp connects twice for a GET.
+        assert len(came) == 10
+        with pytest.raises(RegionAway, match=f"{dead}: no answer since .*the last error: Server disconnected"):
+            async with clusters.cluster(vim) as cluster:
+                await cluster.get(CONFIG_MAPS, KEY)
+        elsewhere = vim.model_copy(update={"interface_info": {"endpoint": other}})
+        async with clusters.cluster(elsewhere) as cluster:
+            with pytest.raises(ClusterUnavailable):
+                await cluster.get(CONFIG_MAPS, KEY)
+        assert (len(came), len(came_there)) == (10, 6)
+
+
+async def test_a_watch_counts_as_a_call_does() -> None:
+    async with dead_server() as (url, came):
+        time = Time()
+        guard = CallGuard(url, monotonic=time)
+        transport = await Transport.connect(ClusterAccess(url, bearer_token="t"), networks(), guard=guard)
+        try:
+            for _ in range(7):
+                with pytest.raises(ClusterUnavailable):
+                    async with transport.stream("/api/v1/pods", query={"watch": "1"}):
+                        raise AssertionError("a dead server has answered")
+            assert len(came) == 10
+            time.s = 1.0
+            with pytest.raises(ClusterUnavailable, match="the last error: Server disconnected"):
+                await transport.call("GET", "/api/v1/pods")
+            assert len(came) == 12
+        finally:
+            await transport.close()
+
+
+async def test_metrics_count_the_calls_of_each_region() -> None:
+    """MC-136: of VIMs that callers make up there are no more than a limit."""
+    async with dead_server() as (dead, _), KubernetesClusters.open(RING, networks()) as clusters:
+        vim = VimConnection(vim_id="edge", interface_info={"endpoint": dead}, access_info={"bearer_token": "t"})
+        async with clusters.cluster(vim) as cluster:
+            for _ in range(2):
+                with pytest.raises(ClusterUnavailable):
+                    await cluster.apply(CONFIG_MAPS, KEY, {"metadata": {"name": "a"}})
+        for number in range(1200):
+            clusters.metrics.of_region(f"made-up-{number}").watch()
+        text = await clusters.metrics.text(Links())
+    lines = set(text.splitlines())
+    assert {
+        'kubevnfm_region_requests_total{code="none",method="PATCH",vim_id="edge"} 5.0',
+        'kubevnfm_region_request_seconds_count{vim_id="edge"} 5.0',
+        'kubevnfm_region_objects_total{result="failed",vim_id="edge"} 2.0',
+        'kubevnfm_region_away{vim_id="edge"} 1.0',
+        'kubevnfm_region_virtual_links{status="READY",vim_id="edge"} 2.0',
+    } <= lines
+    assert sum(line.startswith("kubevnfm_region_watch_starts_total") for line in lines) == 1000
+
+
+class Links:
+    async def states(self) -> AsyncIterator[tuple[str, str]]:
+        for _ in range(2):
+            yield "edge", "READY"
