@@ -233,7 +233,8 @@ async def _process(*arguments: str) -> tuple[int, str]:
 async def test_a_state_folder_belongs_to_one_lab_at_a_time(tmp_path: Path) -> None:
     """The end of another lab removed the programs of this one."""
     settings = LabSettings(state_dir=tmp_path)
-    async with Lab.start(settings):
+    async with Lab.start(settings) as lab, aiohttp.ClientSession() as session:
+        await Client(lab, session).make_stack("machines")
         with pytest.raises(StateDirInUse, match=str(tmp_path)):
             async with Lab.start(settings):
                 pass

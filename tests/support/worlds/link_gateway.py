@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from callers.documented import Documented
+from callers.documented import Documented, our_documents
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
 from kubevnfm_clients.multicloud.inventory import HttpInventory
@@ -25,7 +25,6 @@ from kubevnfm_kit.http import serving
 from kubevnfm_kit.internal import internal_app
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lcm_api.gateway.app import make_app
-from kubevnfm_lcm_api.gateway.openapi.document import make_document
 from kubevnfm_lcm_api.http.context import HttpContext
 from kubevnfm_lcm_api.multicloud import routes
 from kubevnfm_lcm_api.multicloud.services import DOCUMENT, PREFIX, MultiCloudServices
@@ -109,6 +108,6 @@ async def link_gateway(lab: LabCluster, folder: Path, *kinds: str) -> AsyncItera
         owners = MultiCloudServices(TwinRegions(), client, TwinVolumes(), inventory)
         subjects = [partial(routes.add_to, services=owners, vnfs=no_vnfs)]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
-        document = Documented(make_document(app, DOCUMENT, version="tested"))
+        document = our_documents()[DOCUMENT.prefix]
         async with serving(app, host="127.0.0.1", port=0) as port:
             yield LinkGateway(f"http://127.0.0.1:{port}", session, world, document, client)

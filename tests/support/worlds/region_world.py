@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from callers.documented import Documented
+from callers.documented import Documented, our_documents
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
 from kubevnfm_clients.multicloud.regions import HttpCloudRegions
@@ -21,7 +21,6 @@ from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.lab import Lab
 from kubevnfm_lcm_api.gateway import vims
 from kubevnfm_lcm_api.gateway.app import make_app
-from kubevnfm_lcm_api.gateway.openapi.document import make_document
 from kubevnfm_lcm_api.http.context import HttpContext
 from kubevnfm_lcm_api.multicloud import routes
 from kubevnfm_lcm_api.multicloud.services import DOCUMENT, PREFIX, MultiCloudServices
@@ -98,6 +97,6 @@ async def region_world(
             partial(vims.add_to, vims=HttpVims(registry.url, TOKEN, session), links=links, volumes=volumes),
         ]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
-        document = Documented(make_document(app, DOCUMENT, version="tested"))
+        document = our_documents()[DOCUMENT.prefix]
         async with serving(app, host="127.0.0.1", port=0) as port:
             yield RegionWorld(f"http://127.0.0.1:{port}", session, registry, document, links, volumes)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
-from callers.documented import Documented
+from callers.documented import Documented, our_documents
 from kubevnfm_access.gate import Gate
 from kubevnfm_access.middleware import Proxies
 from kubevnfm_clients.multicloud.volumes import HttpPersistentVolumes
@@ -24,7 +24,6 @@ from kubevnfm_kit.internal import internal_app
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabClusters
 from kubevnfm_lcm_api.gateway.app import make_app
-from kubevnfm_lcm_api.gateway.openapi.document import make_document
 from kubevnfm_lcm_api.http.context import HttpContext
 from kubevnfm_lcm_api.multicloud import routes
 from kubevnfm_lcm_api.multicloud.services import DOCUMENT, PREFIX, MultiCloudServices
@@ -121,6 +120,6 @@ async def _gateway(ground: VolumeGround, store: SqliteStore, ring: KeyRing) -> A
         owners = MultiCloudServices(TwinRegions(), TwinLinks(), client, NoInventory())
         subjects = [partial(routes.add_to, services=owners, vnfs=no_vnfs)]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
-        document = Documented(make_document(app, DOCUMENT, version="tested"))
+        document = our_documents()[DOCUMENT.prefix]
         async with serving(app, host="127.0.0.1", port=0) as port:
             yield VolumeWorld(f"http://127.0.0.1:{port}", session, document, ground, client)

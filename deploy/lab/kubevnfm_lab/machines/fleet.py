@@ -8,7 +8,7 @@ import shutil
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cached_property, partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,7 @@ class SshMachines:
         self._port_holder: socket.socket | None = None
         self._shell = _host_program("bash") or "/bin/bash"
         self._host_bin = self._state_dir / "host-bin"
-        self._stand_ins: StandIns | None = None
+        self._gate_port = 0
         self._removals: set[asyncio.Task[None]] = set()
         self._gate = Gate(find=self._find, world=self, programs=PROGRAMS.get, faults=faults, ledger=ledger)
 
@@ -135,7 +135,6 @@ class SshMachines:
         """See ports.Machines; raise ValueError for a second machine of the same id, OSError if an address is taken."""
         if spec.machine_id in self._machines:
             raise ValueError(f"machine_id: {spec.machine_id}: a machine with this id is already running")
-        assert self._stand_ins is not None
         settings = self.settings
         config = cloud_config(
             spec.user_data,
@@ -243,7 +242,6 @@ class SshMachines:
             return  # the boot loader hangs: Nova shows the server, but no login succeeds
         if self._machines.get(machine.spec.machine_id) is not machine:
             return  # destroyed while it booted
-        assert self._stand_ins is not None
         sshd = Sshd(
             machine,
             port=self._ssh_port,
@@ -289,8 +287,11 @@ class SshMachines:
         if not self._ssh_port:
             self._port_holder = _free_port()
             self._ssh_port = int(self._port_holder.getsockname()[1])
-        gate_port = await self._gate.open()
-        self._stand_ins = self._write_stand_ins(gate_port)
+        self._gate_port = await self._gate.open()
+
+    @cached_property
+    def _stand_ins(self) -> StandIns:
+        """The programs of machines. They are written for the first one: many a lab has none."""
         self._host_bin.mkdir(exist_ok=True)
         for name in HOST_PROGRAMS:
             found = _host_program(name)
@@ -298,14 +299,12 @@ class SshMachines:
             # Links instead of the host's folders, so that shells see only the listed programs.
             if found and not link.is_symlink():
                 link.symlink_to(found)
-
-    def _write_stand_ins(self, gate_port: int) -> StandIns:
         folder = self._state_dir / "stand-ins"
         folder.mkdir(exist_ok=True)
         ask = folder / "ask"
         values = {
             "@BASH@": self._shell,
-            "@PORT@": str(gate_port),
+            "@PORT@": str(self._gate_port),
             "@TOKEN@": self._gate.secret,
             "@ASK@": str(ask),
             "@HOST_INSTALL@": _host_program("install") or "install",

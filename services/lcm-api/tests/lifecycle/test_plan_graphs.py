@@ -235,12 +235,11 @@ def expected(draft: GraphDraft) -> set[str]:
     return {f"make/{number}" for number in range(len(draft.graph) + 1)} | joined
 
 
-SOME = settings(max_examples=150, deadline=None, derandomize=True)
+SOME = settings(max_examples=50, deadline=None, derandomize=True)
+MANY = settings(max_examples=300, deadline=None, derandomize=True)
 
 
-@SOME
-@given(drafts(), st.integers())
-def test_every_step_is_done_once_in_the_order_of_the_edges(draft: GraphDraft, seed: int) -> None:
+def every_step_is_done_once_in_the_order_of_the_edges(draft: GraphDraft, seed: int) -> None:
     world = started(draft, Random(seed))
     assert world.state() is OperationState.COMPLETED
     assert world.done == expected(draft)
@@ -249,8 +248,19 @@ def test_every_step_is_done_once_in_the_order_of_the_edges(draft: GraphDraft, se
 
 
 @SOME
-@given(drafts(), st.integers(), st.data())
-def test_a_failure_at_any_step_is_retried_until_each_is_done(draft: GraphDraft, seed: int, data: st.DataObject) -> None:
+@given(drafts(), st.integers())
+def test_every_step_is_done_once_in_the_order_of_the_edges(draft: GraphDraft, seed: int) -> None:
+    every_step_is_done_once_in_the_order_of_the_edges(draft, seed)
+
+
+@pytest.mark.deep
+@MANY
+@given(drafts(), st.integers())
+def test_every_step_is_done_once_in_the_order_of_the_edges_in_more_plans(draft: GraphDraft, seed: int) -> None:
+    every_step_is_done_once_in_the_order_of_the_edges(draft, seed)
+
+
+def a_failure_at_any_step_is_retried_until_each_is_done(draft: GraphDraft, seed: int, data: st.DataObject) -> None:
     names = sorted(expected(draft))
     fails = data.draw(st.sets(st.tuples(st.sampled_from(names), st.just("STARTED"), st.integers(1, 2)), max_size=4))
     world = started(draft, Random(seed), frozenset(fails))
@@ -265,9 +275,20 @@ def test_a_failure_at_any_step_is_retried_until_each_is_done(draft: GraphDraft, 
 
 @SOME
 @given(drafts(), st.integers(), st.data())
-def test_a_rollback_leaves_nothing_even_if_compensations_fail(
+def test_a_failure_at_any_step_is_retried_until_each_is_done(draft: GraphDraft, seed: int, data: st.DataObject) -> None:
+    a_failure_at_any_step_is_retried_until_each_is_done(draft, seed, data)
+
+
+@pytest.mark.deep
+@MANY
+@given(drafts(), st.integers(), st.data())
+def test_a_failure_at_any_step_is_retried_until_each_is_done_in_more_plans(
     draft: GraphDraft, seed: int, data: st.DataObject
 ) -> None:
+    a_failure_at_any_step_is_retried_until_each_is_done(draft, seed, data)
+
+
+def a_rollback_leaves_nothing_even_if_compensations_fail(draft: GraphDraft, seed: int, data: st.DataObject) -> None:
     names = sorted(expected(draft))
     broken = data.draw(st.sampled_from(names))
     undo_fails = data.draw(
@@ -287,7 +308,22 @@ def test_a_rollback_leaves_nothing_even_if_compensations_fail(
 
 @SOME
 @given(drafts(), st.integers(), st.data())
-def test_a_rollback_that_failed_can_be_followed_by_a_retry(draft: GraphDraft, seed: int, data: st.DataObject) -> None:
+def test_a_rollback_leaves_nothing_even_if_compensations_fail(
+    draft: GraphDraft, seed: int, data: st.DataObject
+) -> None:
+    a_rollback_leaves_nothing_even_if_compensations_fail(draft, seed, data)
+
+
+@pytest.mark.deep
+@MANY
+@given(drafts(), st.integers(), st.data())
+def test_a_rollback_leaves_nothing_even_if_compensations_fail_in_more_plans(
+    draft: GraphDraft, seed: int, data: st.DataObject
+) -> None:
+    a_rollback_leaves_nothing_even_if_compensations_fail(draft, seed, data)
+
+
+def a_rollback_that_failed_can_be_followed_by_a_retry(draft: GraphDraft, seed: int, data: st.DataObject) -> None:
     names = sorted(expected(draft))
     broken = data.draw(st.sampled_from(names))
     undo_fails = data.draw(st.sets(st.tuples(st.sampled_from(names), st.just("STOPPED"), st.just(1)), min_size=1))
@@ -298,6 +334,21 @@ def test_a_rollback_that_failed_can_be_followed_by_a_retry(draft: GraphDraft, se
     world.ask("retry")
     assert world.state() is OperationState.COMPLETED
     assert world.done == expected(draft)
+
+
+@SOME
+@given(drafts(), st.integers(), st.data())
+def test_a_rollback_that_failed_can_be_followed_by_a_retry(draft: GraphDraft, seed: int, data: st.DataObject) -> None:
+    a_rollback_that_failed_can_be_followed_by_a_retry(draft, seed, data)
+
+
+@pytest.mark.deep
+@MANY
+@given(drafts(), st.integers(), st.data())
+def test_a_rollback_that_failed_can_be_followed_by_a_retry_in_more_plans(
+    draft: GraphDraft, seed: int, data: st.DataObject
+) -> None:
+    a_rollback_that_failed_can_be_followed_by_a_retry(draft, seed, data)
 
 
 def test_independent_steps_of_a_rollback_are_undone_together() -> None:
