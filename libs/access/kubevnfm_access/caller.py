@@ -30,6 +30,7 @@ _OPERATORS_CHANGE: Final = (
     "/multicloud/v1/vnf_instances",
     "/multicloud/v1/persistent-volumes",
     "/multicloud/v1/subscriptions",
+    "/multicloud/v1/group-operations",
     f"{CALLBACK_PATH}/",
 )
 _FOR_MACHINES: Final = ("/health/", "/internal/", "/metrics")

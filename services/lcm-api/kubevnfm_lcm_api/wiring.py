@@ -27,8 +27,9 @@ from kubevnfm_lcm_api.http.context import HttpContext
 from kubevnfm_lcm_api.lifecycle import wiring as lifecycle
 from kubevnfm_lcm_api.lifecycle.core.package_users import PackageUsers
 from kubevnfm_lcm_api.lifecycle.foreseen import foreseen
-from kubevnfm_lcm_api.multicloud import idempotency
+from kubevnfm_lcm_api.multicloud import group_operations, group_record, idempotency
 from kubevnfm_lcm_api.multicloud.artifacts import add_to as add_artifacts
+from kubevnfm_lcm_api.multicloud.group_work import GroupWork
 from kubevnfm_lcm_api.multicloud.routes import add_to as add_multicloud
 from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
 from kubevnfm_lcm_api.multicloud.subscriptions import add_to as add_change_subscriptions
@@ -41,7 +42,13 @@ from kubevnfm_lcm_api.settings import Settings
 SERVICE = "lcm-api"
 _SUBJECTS = (lifecycle, packages, notifications)
 _OUTBOXES = tuple(collection for subject in _SUBJECTS for collection in subject.OUTBOXES)
-INDEXES: Final = {**lifecycle.INDEXES, **packages.INDEXES, **notifications.INDEXES, **idempotency.INDEXES}
+INDEXES: Final = {
+    **lifecycle.INDEXES,
+    **packages.INDEXES,
+    **notifications.INDEXES,
+    **idempotency.INDEXES,
+    **group_record.INDEXES,
+}
 _FORGET_KEYS_EVERY_S = 3600.0
 
 
@@ -78,7 +85,12 @@ async def lcm_api(
         backends.worker(SERVICE, lease_s=settings.lease_s) as worker,
         # Deliveries may wait for slow subscribers, so they end before the worker waits for its handlers.
         aclosing(subjects[2].notifications),
-        background(keys=repeat(_keys(backends).remove_old, every_s=_FORGET_KEYS_EVERY_S)),
+        background(
+            keys=repeat(_keys(backends).remove_old, every_s=_FORGET_KEYS_EVERY_S),
+            old_groups=repeat(
+                partial(group_operations.remove_old, backends.store, backends.clock), every_s=_FORGET_KEYS_EVERY_S
+            ),
+        ),
     ):
         for subject in subjects:
             subject.handle(worker)
@@ -86,6 +98,8 @@ async def lcm_api(
         await worker.start()
         for subject in subjects:
             await subject.start(backends.bus)
+        requests = subjects[0].services.requests
+        groups = GroupWork(requests, multicloud.regions, backends.store, backends.key_ring, backends.clock)
         context = HttpContext(
             store=backends.store,
             ring=backends.key_ring,
@@ -98,7 +112,13 @@ async def lcm_api(
         apis: list[Subject] = [
             *(subject.add_to for subject in subjects),
             partial(add_vims, vims=vims, links=multicloud.links, volumes=multicloud.volumes),
-            partial(add_multicloud, services=multicloud, vnfs=subjects[0].services.requests),
+            partial(
+                add_multicloud,
+                services=multicloud,
+                vnfs=requests,
+                groups=groups,
+                group_parallel=settings.multicloud_group_parallel,
+            ),
             partial(add_artifacts, variables=subjects[0].package_variables),
             partial(add_change_subscriptions, subscriptions=subjects[2].services.subscriptions),
             partial(add_vnf_events, instance_events=stream_instance),
@@ -106,9 +126,12 @@ async def lcm_api(
         app = make_app(apis, context, backends.is_ready, backends.states, gate=gate, proxies=way)
         # The gateway opens last and closes first: every request finds its services running.
         bound = backends.sockets.get((settings.host, settings.port))
-        async with serving(
-            app, host=settings.host, port=settings.port, bound=bound, tls=settings.server_tls, limits=limits
-        ) as port:
+        async with (
+            background(groups=groups.run()),
+            serving(
+                app, host=settings.host, port=settings.port, bound=bound, tls=settings.server_tls, limits=limits
+            ) as port,
+        ):
             yield LcmApi(port)
 
 

@@ -310,7 +310,9 @@ class TwinRegions:
 
     async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[CloudRegion]:
         wanted = filters.get("cloud_region_id")
-        return Page([one for one in self.by_id.values() if wanted in {one.id, one.cloud_region}])
+        found = [one for _, one in sorted(self.by_id.items()) if wanted in {None, one.id, one.cloud_region}]
+        rest = [one for one in found if after is None or one.id > after]
+        return Page(rest[:limit], rest[limit - 1].id if len(rest) > limit else None)
 
     async def get(self, owner: str, region: str) -> CloudRegion:
         if (found := self.by_id.get(f"{owner}/{region}")) is None:

@@ -13,5 +13,7 @@ class LifecycleSettings(BaseModel):
     others have deleted or changed. One comparison costs an OpenStack VIM three list calls, and a cluster none unless something
     differs. For as long, the Machines and the kubeconfig Secrets of workload clusters are watched before they are asked for
     again. 0: never."""
+    multicloud_group_parallel: int = Field(default=10, ge=1, le=100)
+    """The most regions in which a group operation of multi-cloud brings VNFs up at a time."""
     multicloud_revisions: int = Field(default=20, ge=2, le=1000)
     """How many revisions of a VNF of multi-cloud are offered, of the newest ones; always also the newest one that was READY."""

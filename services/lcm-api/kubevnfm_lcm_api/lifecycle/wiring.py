@@ -62,6 +62,7 @@ INDEXES = {
         Index([rotation.ID], sparse=True),
         Index([cloud_place.REGION], sparse=True),
         Index([cloud_place.NAMESPACE], sparse=True),
+        Index([cloud_place.GROUP], sparse=True),
     ],
     occurrence.COLLECTION: [
         Index(["startTime"]),

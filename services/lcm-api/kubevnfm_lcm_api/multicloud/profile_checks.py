@@ -55,6 +55,11 @@ def feature_faults(features: RegionFeatures, profiles: Sequence[ComputeProfileRe
                 yield where, f"the region has no DeviceClass {claim.device_class}; it has: {known}"
 
 
+def fulfils(features: RegionFeatures, terms: Sequence[AffinityTermRequest]) -> bool:
+    """Return whether one node of a region fulfils all conditions on its labels."""
+    return any(all(_holds(term, node.labels) for term in terms) for node in features.nodes)
+
+
 async def _unknown_runtimes(
     regions: CloudRegions, key: tuple[str, str], profiles: Sequence[ComputeProfileRequest]
 ) -> list[Fault]:

@@ -20,6 +20,7 @@ DOCUMENT: Final = Document(
     "VNFs in cloud regions, what they share, and what exists there",
     (
         "VNF instances",
+        "Group operations",
         "Cloud regions",
         "Virtual links",
         "Persistent volumes",

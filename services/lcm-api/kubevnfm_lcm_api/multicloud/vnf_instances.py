@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final, get_args
 
@@ -24,8 +24,9 @@ from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.revision import Origin
 from kubevnfm_lcm_api.lifecycle.http.context import repeated
-from kubevnfm_lcm_api.multicloud import vnf_removal, vnf_requests
+from kubevnfm_lcm_api.multicloud import group_operations, vnf_removal, vnf_requests
 from kubevnfm_lcm_api.multicloud.bodies import parsed
+from kubevnfm_lcm_api.multicloud.group_types import BegunVnf
 from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
 from kubevnfm_lcm_api.multicloud.repeats import seed_of
@@ -41,6 +42,7 @@ from kubevnfm_lcm_api.multicloud.vnf_types import (
     VnfInstanceRequest,
     VnfResource,
     VnfStatus,
+    check_single,
 )
 from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
 from kubevnfm_lcm_api.multicloud.waiting import ended
@@ -56,6 +58,7 @@ _FILTERS: Final = (
     Parameter("namespace", "Equal to this"),
     Parameter("status", "Equal to this", values=get_args(VnfStatus)),
     Parameter("vnf_instance_name", "Equal to this"),
+    Parameter("group_operation", "The id of the group operation that has brought it up"),
 )
 
 
@@ -63,7 +66,10 @@ async def bring_up(request: web.Request) -> web.Response:
     """POST vnf_instances: 201 once its operation has ended or waits FAILED_TEMP, 202 if it runs on."""
     body = await read_json(request, secrets_in=("values",))
     body = await completed(vnfs(request), context(request).store, body)
+    if isinstance(body, Mapping) and body.get("regions") is not None:
+        return await group_operations.begin(request, body)
     wanted = parsed(VnfInstanceRequest, body)
+    check_single(wanted)
     preference, seed = read_preference(request), seed_of(request)
     vnf_id = None if seed is None else derived_id("multicloud-vnf", seed)
     operation_id = await _begun_before(request, vnf_id)
@@ -188,7 +194,9 @@ def routes() -> Iterator[Route]:
     ended_so = "Its operation has ended: status says how"
     made = {
         201: Answer(ended_so, VnfInstance, has_location=True, has_etag=True),
-        202: Answer("Not finished in time", VnfInstance, has_location=True, has_etag=True),
+        202: Answer(
+            "Not finished in time; or a group operation, without ETag", BegunVnf, has_location=True, has_etag=True
+        ),
     }
     shown = {200: Answer("The VNF; the answer about live objects has no ETag", VnfInstance, has_etag=True)}
     changed = {

@@ -22,7 +22,11 @@ from kubevnfm_lcm_api.multicloud.vnf_views import Vnf, vnf_of
 
 _CURRENT: Final = "internal/currentOperation"
 _DRIFT: Final = f"metadata/{escaped(drift.KEY)}"
-_PATHS: Final = {"namespace": cloud_place.NAMESPACE, "vnf_instance_name": "vnfInstanceName"}
+_PATHS: Final = {
+    "namespace": cloud_place.NAMESPACE,
+    "vnf_instance_name": "vnfInstanceName",
+    "group_operation": cloud_place.GROUP,
+}
 _MOST_REGIONS: Final = 100
 """Owners whose region has a name that is given alone."""
 _BATCH: Final = 500

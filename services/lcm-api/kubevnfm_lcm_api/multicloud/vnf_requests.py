@@ -22,6 +22,7 @@ from kubevnfm_store.query import Stored
 from pydantic.alias_generators import to_camel
 
 from kubevnfm_lcm_api.http.bodies import parse
+from kubevnfm_lcm_api.lifecycle.core.cloud_place import CloudPlace
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, UnderChange
@@ -56,14 +57,57 @@ async def accept(
     origin: Origin,
     *,
     instance_id: str | None,
+    group_operation: str | None = None,
 ) -> tuple[InstanceRecord, str]:
     """Accept a VNF; return its instance as it was made, and the id of the occurrence. ``body``: the request as it came.
 
     ``instance_id``: None for a random one.
     Raises: Unprocessable with pointers into the body; Conflict; RegionUnavailable. Nothing was created then.
     """
-    check_oof_parameters(wanted.oof_parameters)
     region = await region_of(regions, wanted.cloud_region_id)
+    made, package, asked = await asked_of(on, regions, region, wanted, body, origin)
+    accepting = bring_up.accept(
+        on,
+        made,
+        package,
+        region.id,
+        asked,
+        protected_namespaces=region.protected_namespaces,
+        instance_id=instance_id,
+        group_operation=group_operation,
+    )
+    return await pointed(accepting)
+
+
+async def check(
+    on: RequestServices,
+    regions: CloudRegions,
+    region: CloudRegion,
+    wanted: VnfInstanceRequest,
+    body: Mapping[str, Any],
+    origin: Origin,
+    *,
+    instance_id: str,
+) -> None:
+    """Check a VNF as `accept` does, but for whether its region answers; nothing is stored. Raises as `accept`."""
+    made, package, asked = await asked_of(on, regions, region, wanted, body, origin)
+    place = CloudPlace(cloud_region_id=region.id, namespace="")
+    protected = region.protected_namespaces
+    await pointed(
+        bring_up.prepared(on, made, package, place, asked, protected_namespaces=protected, instance_id=instance_id)
+    )
+
+
+async def asked_of(
+    on: RequestServices,
+    regions: CloudRegions,
+    region: CloudRegion,
+    wanted: VnfInstanceRequest,
+    body: Mapping[str, Any],
+    origin: Origin,
+) -> tuple[CreateVnfRequest, PackageRef, Asked[InstantiateVnfRequest]]:
+    """Return a request for a region in the form of SOL003, with its package. Raises as `accept`."""
+    check_oof_parameters(wanted.oof_parameters)
     await check_profiles(regions, region, wanted.compute_profiles)
     package = await package_of(on, wanted.csar_id)
     vnfd = await on.packages.vnfd(package.package_id, package.checksum)
@@ -75,16 +119,7 @@ async def accept(
     names = {"vnf_instance_name": wanted.vnf_instance_name, "vnf_instance_description": wanted.vnf_instance_description}
     made = CreateVnfRequest(vnfd_id=package.vnfd_id, **names)
     asked = Asked(parse(InstantiateVnfRequest, original), original, "v2", wanted.networks, wanted.volumes, origin)
-    accepting = bring_up.accept(
-        on,
-        made,
-        package,
-        region.id,
-        asked,
-        protected_namespaces=region.protected_namespaces,
-        instance_id=instance_id,
-    )
-    return await pointed(accepting)
+    return made, package, asked
 
 
 async def change(
@@ -154,17 +189,22 @@ def _check_nulls(values: object, place: str) -> None:
 
 async def region_of(regions: CloudRegions, region_id: str) -> CloudRegion:
     """Return the region of an id, or of a name that one owner has. Raises Unprocessable; RegionUnavailable."""
-    found = await regions.find({"cloud_region_id": region_id}, limit=2)
-    if not found.items:
-        raise Unprocessable("cloud_region_id", f"cloud region {region_id} does not exist")
-    if len(found.items) > 1:
-        ids = " and ".join(each.id for each in found.items)
-        raise Unprocessable("cloud_region_id", f"several cloud regions have this name, such as {ids}: name the owner")
-    region = found.items[0]
+    region = await named_region(regions, region_id)
     health = await regions.health(region.cloud_owner, region.cloud_region)
     if not health.reachable:
         raise RegionUnavailable(f"cloud region {region.id} does not answer: {health.reason}")
     return region
+
+
+async def named_region(regions: CloudRegions, region_id: str, place: str = "cloud_region_id") -> CloudRegion:
+    """Return the region of an id, or of a name that one owner has; ``place``: the member that names it. Raises Unprocessable."""
+    found = await regions.find({"cloud_region_id": region_id}, limit=2)
+    if not found.items:
+        raise Unprocessable(place, f"cloud region {region_id} does not exist")
+    if len(found.items) > 1:
+        ids = " and ".join(each.id for each in found.items)
+        raise Unprocessable(place, f"several cloud regions have this name, such as {ids}: name the owner")
+    return found.items[0]
 
 
 async def package_of(on: RequestServices, csar_id: str) -> PackageRef:

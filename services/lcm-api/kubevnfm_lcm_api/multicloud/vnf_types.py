@@ -17,7 +17,9 @@ from kubevnfm_events.objects import LeftObject
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import SecretParams, hide
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field, StrictInt, StringConstraints, WithJsonSchema
+
+from kubevnfm_lcm_api.multicloud.group_schema import MOST_REGIONS, REGIONS_SCHEMA
 
 VnfStatus = Literal["CREATING", "READY", "DEGRADED", "UPDATING", "DELETING", "FAILED"]
 _PART: Final = "[A-Za-z0-9][A-Za-z0-9._-]*"
@@ -36,7 +38,11 @@ Profiles = Annotated[tuple[ComputeProfileRequest, ...], Field(max_length=MOST_PR
 def _with_its_forms(schema: dict[str, Any]) -> None:
     """Describe which members a request must have: a clone takes the others from another VNF."""
     needed = schema.pop("required")
-    schema["anyOf"] = [{"required": needed}, {"required": ["clone_of", "namespace"]}]
+    schema["anyOf"] = [
+        {"required": needed},
+        {"required": ["regions", "csar_id"]},
+        {"required": ["clone_of", "namespace"]},
+    ]
 
 
 class VnfInstanceRequest(MultiCloudRequest):
@@ -67,6 +73,14 @@ class VnfInstanceRequest(MultiCloudRequest):
     """Values of objects that the VNF shows, over those of the same names in the order artifact."""
     clone_of: str | None = None
     """Another VNF, from which this one has what the request does not give; ``values`` are merged."""
+    regions: Annotated[Any, WithJsonSchema(REGIONS_SCHEMA)] = None
+    """In place of ``cloud_region_id``: a VNF in each of them, by a group operation."""
+    values_by_region: Annotated[dict[str, Any], Field(max_length=MOST_REGIONS)] | None = None
+    """Over ``values``, by the id of the region; no ``$secret`` there."""
+    parallel: Annotated[StrictInt, Field(ge=1)] | None = None
+    """The number of regions in which VNFs are brought up at a time."""
+    stop_after_failures: Annotated[StrictInt, Field(ge=0, le=MOST_REGIONS)] | None = None
+    """After so many failed regions no further one is started; 0: never."""
 
 
 class VnfInstancePatch(MultiCloudRequest):
@@ -137,6 +151,8 @@ class VnfInstance(MultiCloudType):
     revision: int | None = None
     """The newest one; absent if it was brought up by an earlier version and not changed since."""
     suspended: Suspension | None = None
+    group_operation: str | None = None
+    """The id of the group operation that has brought it up."""
     vnf_components: dict[str, tuple[str, ...]]
     """Names of the objects by their kind in small letters."""
     resources: tuple[VnfResource, ...]
@@ -167,6 +183,13 @@ def additional_params(given: Mapping[str, Any]) -> dict[str, Any]:
         every = [hide(each) for each in (*given["oof_parameters"], found.get("values") or {})]
         found["values"] = reduce(merged, every)
     return found
+
+
+def check_single(wanted: VnfInstanceRequest) -> None:
+    """Raise Unprocessable for members that only a request with regions has."""
+    for name in ("values_by_region", "parallel", "stop_after_failures"):
+        if getattr(wanted, name) is not None:
+            raise Unprocessable(name, "not expected without regions")
 
 
 def check_oof_parameters(given: Sequence[Mapping[str, Any]]) -> None:

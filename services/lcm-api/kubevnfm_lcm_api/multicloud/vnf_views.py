@@ -116,6 +116,7 @@ class Vnf:
             outputs=dict(outputs_of(vnf.metadata)),
             ignored_artifacts=tuple((info.metadata or {}).get(IGNORED) or ()) if info is not None else (),
             suspended=suspension_of(vnf.metadata) or suspended,
+            group_operation=place.group_operation,
             operation=f"{root}/vnflcm/v2/vnf_lcm_op_occs/{operation}" if operation is not None else None,
             created_at=self.record.created_at,
             updated_at=self.record.updated_at,

@@ -8,6 +8,7 @@ from kubevnfm_sol.base import SolType
 
 REGION: Final = "internal/multicloud/cloudRegionId"
 NAMESPACE: Final = "internal/multicloud/namespace"
+GROUP: Final = "internal/multicloud/groupOperation"
 """Paths that the instances of the multi-cloud API alone have: sparse indexes lead to those."""
 
 
@@ -19,6 +20,8 @@ class CloudPlace(SolType):
     namespace: str
     vim_id: str | None = None
     """The VIM that is the region; None: not recorded."""
+    group_operation: str | None = None
+    """The group operation that has brought it up."""
 
     @property
     def key(self) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from kubevnfm_sol.lcm import CreateVnfRequest, InstantiateVnfRequest
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft
 from kubevnfm_lcm_api.lifecycle.core.cloud_place import CloudPlace
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
-from kubevnfm_lcm_api.lifecycle.core.kind import Asked
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Replacement
 from kubevnfm_lcm_api.lifecycle.requests.instantiate import draft_of
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 
@@ -26,6 +26,7 @@ async def accept(
     *,
     protected_namespaces: Collection[str],
     instance_id: str | None,
+    group_operation: str | None = None,
 ) -> tuple[InstanceRecord, str]:
     """Accept a new instance with its instantiation; return it as it was made, and the occurrence's id.
 
@@ -33,20 +34,40 @@ async def accept(
     a crash there is either nothing, or an instance whose operation goes on.
     Raises InvalidInput, Unprocessable, Conflict; nothing was created then.
     """
+    place = CloudPlace(cloud_region_id=cloud_region_id, namespace="", group_operation=group_operation)
+    record, found = await prepared(
+        on, wanted, package, place, asked, protected_namespaces=protected_namespaces, instance_id=instance_id
+    )
+    # The package may have been disabled since it was read.
+    await on.packages.usable(package.vnfd_id)
+    occurrence_id = await on.acceptance.accept_new(
+        record, found.draft, asked, flavour=found.flavour, secret_names=found.secret_names
+    )
+    return record, occurrence_id
+
+
+async def prepared(
+    on: RequestServices,
+    wanted: CreateVnfRequest,
+    package: PackageRef,
+    place: CloudPlace,
+    asked: Asked[InstantiateVnfRequest],
+    *,
+    protected_namespaces: Collection[str],
+    instance_id: str | None,
+) -> tuple[InstanceRecord, Replacement]:
+    """Return a new instance with its instantiation after all checks; nothing is stored. Raises as `accept`.
+
+    ``place``: without the namespace, which is known afterwards.
+    """
     record = await on.instances.new(wanted, package, instance_id=instance_id)
     # The region is among the values of variables; the namespace is known with the draft.
-    record = record.with_internals(multicloud=CloudPlace(cloud_region_id=cloud_region_id, namespace=""))
+    record = record.with_internals(multicloud=place)
     found = await draft_of(on, record, asked)
     draft = found.draft
     if not isinstance(draft, InstantiateCnfDraft) or draft.order_artifact is None or draft.namespace is None:
         raise Unprocessable(ORDER, f"the package has no order artifact ({OWN_NAME}): name a file of it")
     if draft.namespace in protected_namespaces:
         raise Unprocessable("additionalParams/namespace", "a protected namespace of the cloud region: name another one")
-    place = CloudPlace(cloud_region_id=cloud_region_id, namespace=draft.namespace, vim_id=draft.vim_id)
-    record = record.with_internals(multicloud=place)
-    # The package may have been disabled since it was read.
-    await on.packages.usable(package.vnfd_id)
-    occurrence_id = await on.acceptance.accept_new(
-        record, draft, asked, flavour=found.flavour, secret_names=found.secret_names
-    )
-    return record, occurrence_id
+    place = place.model_copy(update={"namespace": draft.namespace, "vim_id": draft.vim_id})
+    return record.with_internals(multicloud=place), found

@@ -1,0 +1,228 @@
+"""Brings group operations to their end (multicloud.md MC-140): one process each, by a lease in its document.
+
+Each pass reads the document, looks at what runs, writes what has ended, and starts what may start: a region is RUNNING in the document
+before its VNF is accepted. Another process, after a crash, finds in the document and in the instances how far that was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+import structlog
+from kubevnfm_clients.multicloud.regions import CloudRegions
+from kubevnfm_kit.back_off import BackOff
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.ids import new_id
+from kubevnfm_secrets import KeyRing
+from kubevnfm_sol.lcm import InstantiationState, OperationState
+from kubevnfm_sol.problem import ProblemDetails
+from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
+from kubevnfm_store.query import Compare, Op, Query, Sort, Stored, by
+
+from kubevnfm_lcm_api.lifecycle.core import instance as instances
+from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
+from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
+from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
+from kubevnfm_lcm_api.lifecycle.core.revision import Origin
+from kubevnfm_lcm_api.lifecycle.requests import instantiate
+from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
+from kubevnfm_lcm_api.multicloud import vnf_requests
+from kubevnfm_lcm_api.multicloud.bodies import parsed
+from kubevnfm_lcm_api.multicloud.group_checks import body_for
+from kubevnfm_lcm_api.multicloud.group_record import COLLECTION, REQUEST, GroupRecord, RegionEntry
+from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstanceRequest
+
+log = structlog.get_logger()
+
+LEASE_S: Final = 15.0
+_LOOK_S: Final = 1.0
+_PAUSES: Final = BackOff(first_s=0.05, longest_s=1.0)
+_RESTS: Final = (OperationState.FAILED_TEMP, OperationState.FAILED, OperationState.ROLLED_BACK)
+_REMOVED: Final = ProblemDetails(
+    type="not-found", title="Not found", status=404, detail="the VNF was removed before it was ready"
+)
+_UNEXPECTED: Final = ProblemDetails(type="internal-error", status=500, detail="unexpected error")
+
+
+@dataclass
+class GroupWork:
+    """The work on group operations."""
+
+    on: RequestServices
+    regions: CloudRegions
+    store: DocumentStore
+    ring: KeyRing
+    clock: Clock
+    lease_s: float = LEASE_S
+    _me: str = field(default_factory=new_id)
+    _woken: asyncio.Event = field(default_factory=asyncio.Event)
+    _groups: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _starts: dict[tuple[str, str], asyncio.Task[None]] = field(default_factory=dict)
+    """The starts that run, by group and region: a region that answers late delays no other."""
+
+    def wake(self) -> None:
+        """Look for group operations now."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        try:
+            while True:
+                self._woken.clear()
+                try:
+                    for stored in await self.store.find(COLLECTION, Query(by(isOpen=True), exclude=[REQUEST])):
+                        await self._claim(stored)
+                except StoreUnavailable as error:
+                    log.warning("groups_not_read", reason=str(error))
+                try:
+                    async with asyncio.timeout(_LOOK_S):
+                        await self._woken.wait()
+                except TimeoutError:
+                    pass
+        finally:
+            tasks = [*self._groups.values(), *self._starts.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _claim(self, stored: Stored) -> None:
+        now = self.clock.now()
+        if stored.id in self._groups or str(stored.body.get("leaseUntil", "")) > rfc3339(now):
+            return
+        free = Compare("leaseUntil", Op.LTE, [rfc3339(now)])
+        try:
+            await self.store.update(COLLECTION, stored.id, self._lease(), where=free)
+        except RevisionConflict:  # another process was faster
+            return
+        self._groups[stored.id] = asyncio.create_task(self._bring(stored.id), name=f"group {stored.id}")
+
+    def _lease(self) -> dict[str, Any]:
+        until = rfc3339(self.clock.now() + timedelta(seconds=self.lease_s))
+        return {"owner": self._me, "leaseUntil": until}
+
+    async def _bring(self, group_id: str) -> None:
+        quiet = 0
+        try:
+            while True:
+                try:
+                    before = await self._read(group_id)
+                    if before is None or before.owner != self._me or not before.is_open:
+                        return
+                    moved = await self._pass(before)
+                    quiet = 0 if moved else quiet + 1
+                except (RevisionConflict, StoreUnavailable) as error:
+                    # Cancelled or retried meanwhile, or the lease is lost: the next pass reads it again.
+                    log.info("group_pass_repeated", group_id=group_id, reason=str(error))
+                    quiet += 1
+                await asyncio.sleep(_PAUSES.after(quiet) if quiet else 0)
+        except Exception:  # a fault of ours with one group must not stop the others, and must be seen
+            log.exception("group_failed", group_id=group_id)
+        finally:
+            self._groups.pop(group_id, None)
+
+    async def _read(self, group_id: str) -> GroupRecord | None:
+        stored = await self.store.get(COLLECTION, group_id)
+        return None if stored is None else GroupRecord.from_stored(stored)
+
+    async def _pass(self, before: GroupRecord) -> bool:
+        """Do one pass; return whether the group has moved. Raises RevisionConflict, StoreUnavailable."""
+        looked = [await self._looked_at(before, each) for each in before.regions if each.state == "RUNNING"]
+        after = before.with_entries(looked).starting()
+        # The lease is renewed by each pass: a process that cannot write has none.
+        fields = {**after.moves(), **self._lease()} if after != before else self._lease()
+        mine = by(owner=self._me)
+        await self.store.update(COLLECTION, before.id, fields, if_revision=before.revision, where=mine)
+        known = {each.cloud_region_id: each.state for each in before.regions}
+        for each in after.regions:
+            if each.state == "RUNNING" and known[each.cloud_region_id] == "WAITING":
+                self._start(after, each)
+        return after != before
+
+    def _start(self, group: GroupRecord, entry: RegionEntry) -> None:
+        key = (group.id, entry.cloud_region_id)
+        if key not in self._starts:
+            self._starts[key] = asyncio.create_task(self._begin(group, entry), name=f"group-region {key}")
+
+    async def _looked_at(self, group: GroupRecord, entry: RegionEntry) -> RegionEntry:
+        """Return a RUNNING region as it is now; one that was not begun is begun."""
+        key = (group.id, entry.cloud_region_id)
+        starting = self._starts.get(key)
+        if starting is not None and not starting.done():
+            return entry
+        self._starts.pop(key, None)
+        error = starting.exception() if starting is not None else None
+        # After a lost answer of the database the instance says how far it was.
+        if error is not None and not isinstance(error, StoreUnavailable):
+            if not isinstance(error, VnfmError):
+                log.error("group_region_failed", region=entry.cloud_region_id, exc_info=error)
+            problem = ProblemDetails.from_error(error) if isinstance(error, VnfmError) else _UNEXPECTED
+            return entry.failed(problem, failed_at=entry.failed_at)
+        stored = await self.store.get(instances.COLLECTION, entry.vnf_id(group.id))
+        if stored is None:
+            if entry.operation is not None:
+                return entry.failed(_REMOVED)
+            self._start(group, entry)
+            return entry
+        record = InstanceRecord.from_document(stored.body)
+        operation = await self._operation(record)
+        if operation is not None:
+            entry = entry.model_copy(update={"operation": operation.occ.id})
+        if record.vnf.instantiation_state is InstantiationState.INSTANTIATED:
+            return entry.model_copy(update={"state": "READY", "failed_at": None})
+        if operation is None or operation.occ.operation_state not in _RESTS:
+            return entry
+        if operation.occ.state_entered_time == entry.failed_at:
+            # It has failed before this try.
+            self._start(group, entry)
+            return entry
+        problem = operation.occ.error or _UNEXPECTED
+        return entry.failed(problem, failed_at=operation.occ.state_entered_time)
+
+    async def _operation(self, record: InstanceRecord) -> OccurrenceRecord | None:
+        """Return the operation that has claimed an instance, or else its last one."""
+        current = record.internals.current_operation
+        if current is not None:
+            stored = await self.store.get(occurrences.COLLECTION, current)
+            return None if stored is None else OccurrenceRecord.from_document(stored.body)
+        query = Query(by(vnfInstanceId=record.vnf.id), sort=Sort("startTime", descending=True), limit=1)
+        found = await self.store.find(occurrences.COLLECTION, query)
+        return OccurrenceRecord.from_document(found[0].body) if found else None
+
+    async def _begin(self, group: GroupRecord, entry: RegionEntry) -> None:
+        """Bring a VNF up, or try its operation again. Raises what refuses it."""
+        body = body_for(group.request, group.values_by_region, entry.cloud_region_id)
+        vnf_id = entry.vnf_id(group.id)
+        stored = await self.store.get(instances.COLLECTION, vnf_id)
+        wanted, origin = parsed(VnfInstanceRequest, body), Origin(str(group.by), "create")
+        if stored is None:
+            try:
+                await vnf_requests.accept(
+                    self.on, self.regions, wanted, body, origin, instance_id=vnf_id, group_operation=group.id
+                )
+            except AlreadyExists:  # another process has begun it: that one's counts
+                log.info("group_region_begun", group_id=group.id, region=entry.cloud_region_id)
+            return
+        record = InstanceRecord.from_document(stored.body)
+        if record.vnf.instantiation_state is InstantiationState.INSTANTIATED:
+            return
+        current, operation = record.internals.current_operation, await self._operation(record)
+        is_waiting = operation is not None and operation.occ.operation_state is OperationState.FAILED_TEMP
+        if current is not None and not is_waiting:
+            return
+        region = await vnf_requests.region_of(self.regions, entry.cloud_region_id)
+        if current is not None:
+            await self.on.suspensions.check(record, record.internals.vim_ids)
+            await self.on.engine.retry(current)
+        else:
+            _, _, asked = await vnf_requests.asked_of(self.on, self.regions, region, wanted, body, origin)
+            await vnf_requests.pointed(instantiate.accept(self.on, vnf_id, asked))
+
+
+def renewed(record: GroupRecord) -> Mapping[str, Any]:
+    """Return the fields with which a group that is to be worked on again is free for any process."""
+    return {**record.moves(), "leaseUntil": "", "owner": ""}

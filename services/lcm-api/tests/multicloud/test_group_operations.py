@@ -1,0 +1,275 @@
+"""One call to several regions over HTTP, its crashes, and each line of its bad input (multicloud.md MC-140)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from kubevnfm_clients.multicloud.suspension import Suspension
+from kubevnfm_events.objects import ApplyObjects
+from kubevnfm_lcm_api.lifecycle.core import instance
+from kubevnfm_lcm_api.multicloud import group_record
+from kubevnfm_secrets import revealed
+from kubevnfm_store.port import StoreUnavailable
+from kubevnfm_store.query import Query, Stored
+from packages.package_variants import variant
+from patience import until, until_true
+from worlds.lcm_world import RING, Answer, FragileStore, Storage, World, lcm_world
+
+VNFS = "/multicloud/v1/vnf_instances"
+GROUPS = "/multicloud/v1/group-operations"
+FOLDER = "Files/kubernetes"
+FILES = {
+    f"{FOLDER}/artifact-order.yaml": "artifacts: [{file: a.yaml}]\n",
+    f"{FOLDER}/a.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {level: '$level'}}\n",
+}
+FOUR = ("op/edge-1", "op/edge-2", "op/edge-3", "op/edge-4")
+
+
+class Gateway:
+    """A world with four regions and an ordered package."""
+
+    def __init__(self, world: World, csar_id: str) -> None:
+        self.world, self.csar_id = world, csar_id
+
+    async def begin(self, regions: Any = tuple({"cloud_region_id": each} for each in FOUR), **more: Any) -> Answer:
+        asked = {"csar_id": self.csar_id, "values": {"level": 1, "password": "open-sesame"}, "regions": regions, **more}
+        return await self.world.call("POST", VNFS, asked)
+
+    async def ended(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a group operation once it has ended."""
+        return await self.reached(group, lambda shown: shown["status"] != "RUNNING")
+
+    async def reached(self, group: Mapping[str, Any], is_so: Any) -> dict[str, Any]:
+        async def found() -> dict[str, Any] | None:
+            shown: dict[str, Any] = (await self.world.call("GET", f"{GROUPS}/{group['id']}")).must(200).json
+            return shown if is_so(shown) else None
+
+        return await until(found, timeout_s=60)
+
+    async def vnfs(self, group: Mapping[str, Any]) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (
+            (await self.world.call("GET", f"{VNFS}?group_operation={group['id']}")).must(200).json
+        )
+        return found
+
+
+def states(group: Mapping[str, Any]) -> list[str]:
+    return [each["state"] for each in group["regions"]]
+
+
+@asynccontextmanager
+async def a_gateway(folder: Path, storage: Storage = Storage()) -> AsyncIterator[Gateway]:  # noqa: B008 - frozen
+    async with lcm_world(folder, storage, multicloud_group_parallel=4) as world:
+        for number, region_id in enumerate(FOUR, start=1):
+            world.vims.add(f"vim-{number}", "kubernetes")
+            labels = {"tier": "edge" if number < 3 else "core", "zone": str(number)}
+            world.regions.add(region_id, f"vim-{number}", labels=labels)
+        packages = (await world.call("GET", "/vnfpkgm/v1/vnf_packages")).must(200).json
+        onboarded = packages[0] if packages else await world.upload(variant(folder, files=FILES))
+        yield Gateway(world, onboarded["id"])
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
+    async with a_gateway(tmp_path_factory.mktemp("groups")) as gateway:
+        yield gateway
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_one_call_brings_a_vnf_up_in_each_region(gateway: Gateway) -> None:
+    """MC-007, MC-140: values of an entry and by region are merged over the common ones; each instance names its group."""
+    regions = [{"cloud_region_id": each, "values": {"level": number}} for number, each in enumerate(FOUR[:3])]
+    made = await gateway.begin(regions, values_by_region={FOUR[0]: {"level": 9, "zone": "x"}}, parallel=2)
+    group = made.must(202).json
+    assert made.headers["Location"] == f"{gateway.world.url}{GROUPS}/{group['id']}"
+    group = await gateway.ended(group)
+    assert (group["status"], states(group), group["parallel"]) == ("COMPLETED", ["READY"] * 3, 2)
+    assert group["counts"] == {"waiting": 0, "running": 0, "ready": 3, "failed": 0, "not_started": 0}
+    vnfs = {each["cloud_region_id"]: each for each in await gateway.vnfs(group)}
+    assert {each["cloud_region_id"]: each["vnf_id"] for each in group["regions"]} == {
+        region: each["vnf_id"] for region, each in vnfs.items()
+    }
+    assert {each["group_operation"] for each in vnfs.values()} == {group["id"]}
+    sent = [each.data for each in gateway.world.twins.commands if isinstance(each.data, ApplyObjects)]
+    values = {each["cloud_region_id"]: each for each in (revealed(one.values, RING) for one in sent)}
+    assert {region: (each["level"], each.get("zone")) for region, each in values.items()} == {
+        FOUR[0]: (0, "x"), FOUR[1]: (1, None), FOUR[2]: (2, None),
+    }  # fmt: skip
+    assert {each["password"] for each in values.values()} == {"open-sesame"}
+    listed = (await gateway.world.call("GET", GROUPS)).must(200).json
+    assert group in listed
+    assert "open-sesame" not in str(listed)
+    (await gateway.world.call("POST", f"{GROUPS}/{group['id']}/cancel")).problem(409)
+    (await gateway.world.call("POST", f"{GROUPS}/{group['id']}/retry")).problem(409)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_dead_region_fails_alone_and_is_retried(gateway: Gateway) -> None:
+    """MC-140 (scenario 14): so do a suspended one, and one whose operation fails; the selector is resolved once."""
+    world = gateway.world
+    world.regions.away.add(FOUR[0])
+    world.regions.suspended["vim-2"] = Suspension(
+        by="a", since="2026-01-01T00:00:00Z", reason="new switches", scope="region"
+    )
+    expressions = [
+        {"key": "tier", "operator": "In", "values": ["edge", "core"]},
+        {"key": "none", "operator": "DoesNotExist"},
+    ]
+    selector = {"match_expressions": [*expressions, {"key": "zone", "operator": "NotIn", "values": ["4"]}]}
+    world.twins.failing.add("infra.k8s.apply_objects")
+    group = await gateway.ended((await gateway.begin({"selector": selector})).must(202).json)
+    assert (group["status"], states(group)) == ("PARTLY_FAILED", ["FAILED"] * 3)
+    problems = [each["error"]["type"] for each in group["regions"]]
+    assert problems == ["cluster-unavailable", "suspended", "stack-failed"]
+    assert len(await gateway.vnfs(group)) == 1
+
+    world.regions.away.clear()
+    world.regions.suspended.clear()
+    (await world.call("POST", f"{GROUPS}/{group['id']}/retry")).must(202)
+    group = await gateway.ended(group)
+    assert {each["error"]["type"] for each in group["regions"]} == {"stack-failed"}
+    # One that has ended is begun again, those that wait are retried.
+    given_up = group["regions"][0]["operation"].rpartition("/")[2]
+    (await world.lcm("POST", f"/vnf_lcm_op_occs/{given_up}/fail")).must(200)
+    world.twins.failing.clear()
+    (await world.call("POST", f"{GROUPS}/{group['id']}/retry")).must(202)
+    before, group = group, await gateway.ended(group)
+    assert (group["status"], states(group)) == ("COMPLETED", ["READY"] * 3)
+    kept = [
+        one["operation"] == other["operation"] for one, other in zip(before["regions"], group["regions"], strict=True)
+    ]
+    assert kept == [False, True, True]
+    assert len(await gateway.vnfs(group)) == 3
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_group_stops_after_failures_and_is_cancelled(gateway: Gateway) -> None:
+    """MC-140 (scenario 14): STOPPED and CANCELLED, with regions that are NOT_STARTED; running ones end."""
+    world = gateway.world
+    world.regions.away.add(FOUR[1])
+    group = await gateway.ended((await gateway.begin(parallel=1, stop_after_failures=1)).must(202).json)
+    assert (group["status"], states(group)) == ("STOPPED", ["READY", "FAILED", "NOT_STARTED", "NOT_STARTED"])
+    world.regions.away.clear()
+    (await world.call("POST", f"{GROUPS}/{group['id']}/retry")).must(202)
+    group = await gateway.ended(group)
+    assert (group["status"], len(await gateway.vnfs(group))) == ("COMPLETED", 4)
+
+    world.twins.waiting.add("infra.k8s.apply_objects")
+    begun = (await gateway.begin(parallel=2)).must(202).json
+    await gateway.reached(begun, lambda shown: sum("operation" in each for each in shown["regions"]) == 2)
+    cancelled = (await world.call("POST", f"{GROUPS}/{begun['id']}/cancel")).must(200).json
+    assert (cancelled["status"], states(cancelled)) == ("RUNNING", ["RUNNING"] * 2 + ["NOT_STARTED"] * 2)
+    await world.twins.release()
+    group = await gateway.ended(begun)
+    assert (group["status"], states(group)) == ("CANCELLED", ["READY"] * 2 + ["NOT_STARTED"] * 2)
+
+
+_REGION = {"cloud_region_id": FOUR[0]}
+_BAD: list[tuple[Any, Mapping[str, Any], str]] = [
+    ([], {}, "/regions"),
+    ([_REGION], {"cloud_region_id": FOUR[0]}, "/regions"),
+    ([_REGION, {"cloud_region_id": "edge-1"}], {}, "/regions"),
+    ([_REGION] * 501, {}, "/regions"),
+    ([{"cloud_region_id": "op/none"}], {}, "/regions/0/cloud_region_id"),
+    ([{**_REGION, "colour": 1}], {}, "/regions/0/colour"),
+    ("all", {}, "/regions"),
+    ({"selector": {}}, {}, "/regions/selector"),
+    ({"selector": {"match_labels": {"tier": "none"}}}, {}, "/regions"),
+    ({"selector": {"match_expressions": [{"key": "a", "operator": "Gt"}]}}, {}, "/regions/selector/match_expressions/0/operator"),
+    ({"selector": {"match_expressions": [{"key": "a", "operator": "In"}]}}, {}, "/regions/selector/match_expressions/0"),
+    ([_REGION], {"values_by_region": {"op/other": {}}}, "/values_by_region/op~1other"),
+    ([_REGION], {"values_by_region": {FOUR[0]: 5}}, "/values_by_region/op~1edge-1"),
+    ([_REGION], {"parallel": 0}, "/parallel"),
+    ([_REGION], {"parallel": 5}, "/parallel"),
+    ([_REGION], {"stop_after_failures": -1}, "/stop_after_failures"),
+    ([_REGION], {"clone_of": "x", "namespace": "y"}, "/clone_of"),
+    ([_REGION], {"values": {}}, "/values"),
+    (None, {"cloud_region_id": FOUR[0], "parallel": 1}, "/parallel"),
+]  # fmt: skip
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize(("regions", "more", "pointer"), _BAD, ids=lambda value: str(value)[:40])
+async def test_a_fault_in_one_region_refuses_the_whole_call(
+    gateway: Gateway, regions: Any, more: Mapping[str, Any], pointer: str
+) -> None:
+    """MC-140, and chapter 6, Bad input."""
+    before = await gateway.world.store.count(group_record.COLLECTION, Query().filter, limit=100)
+    refused = await gateway.begin(regions, **more)
+    assert refused.problem(422)["errors"][0]["pointer"] == pointer
+    assert await gateway.world.store.count(group_record.COLLECTION, Query().filter, limit=100) == before
+    for path in (f"{GROUPS}/none", f"{GROUPS}/none/cancel", f"{GROUPS}/none/retry"):
+        (await gateway.world.call("GET" if path.endswith("/none") else "POST", path)).problem(404)
+
+
+class _Dying(FragileStore):
+    """Loses one write of a group operation or of an instance, and if it is dead then, all that follow."""
+
+    dies_at = 0
+    writes = 0
+    is_dead = False
+    """Whether it ends before the write; otherwise the write is done and its answer lost."""
+
+    async def insert(self, collection: str, *given: Any, **more: Any) -> Stored:
+        is_one = collection in {instance.COLLECTION, group_record.COLLECTION}
+        return await self._counted(super().insert(collection, *given, **more), is_one=is_one)
+
+    async def update(self, collection: str, *given: Any, **more: Any) -> Stored:
+        is_one = collection == group_record.COLLECTION
+        return await self._counted(super().update(collection, *given, **more), is_one=is_one)
+
+    async def _counted(self, write: Any, *, is_one: bool) -> Stored:
+        _Dying.writes += is_one
+        is_lost = is_one and _Dying.writes == _Dying.dies_at
+        if is_one and _Dying.is_dead and _Dying.writes >= _Dying.dies_at:
+            write.close()
+            raise StoreUnavailable("the process is dead")
+        stored: Stored = await write
+        if is_lost:
+            raise StoreUnavailable("the process has lost the answer")
+        return stored
+
+
+async def _begun(gateway: Gateway, key: str) -> Answer:
+    two = tuple({"cloud_region_id": each} for each in FOUR[:2])
+    asked = {"csar_id": gateway.csar_id, "values": {"level": 1}, "regions": two}
+    return await gateway.world.call("POST", VNFS, asked, headers={"Idempotency-Key": key})
+
+
+async def _has_one_vnf_in_each(gateway: Gateway, begun: Answer) -> None:
+    group = await gateway.ended(begun.must(202).json)
+    assert (group["status"], states(group)) == ("COMPLETED", ["READY"] * 2)
+    assert Counter(each["cloud_region_id"] for each in await gateway.vnfs(group)) == {FOUR[0]: 1, FOUR[1]: 1}
+
+
+async def test_a_lost_answer_of_a_write_never_makes_two_instances_in_a_region(tmp_path: Path) -> None:
+    """MC-005, MC-140 (scenario 14): the POST is sent again with its key; the rest goes on by itself."""
+    async with a_gateway(tmp_path, Storage(kind=_Dying)) as gateway:
+        for lost in range(1, 7):
+            _Dying.writes, _Dying.dies_at, _Dying.is_dead = 0, lost, False
+            begun = await _begun(gateway, str(lost))
+            await _has_one_vnf_in_each(gateway, begun if begun.status == 202 else await _begun(gateway, str(lost)))
+
+
+async def test_a_process_that_dies_at_a_write_is_followed_by_one_that_goes_on(tmp_path: Path) -> None:
+    """MC-140 (scenario 14): the group is where it was, and each region gets one instance."""
+    for lost in range(2, 6):
+        _Dying.writes, _Dying.dies_at, _Dying.is_dead = 0, lost, True
+        async with a_gateway(tmp_path, Storage(kind=_Dying)) as gateway:
+            begun = await _begun(gateway, f"dead-{lost}")
+            await until_true(partial(_is_reached, lost))
+        async with a_gateway(tmp_path) as gateway:
+            # As the time of the dead process's lease.
+            await gateway.world.store.update(group_record.COLLECTION, begun.must(202).json["id"], {"leaseUntil": ""})
+            await _has_one_vnf_in_each(gateway, begun)
+
+
+async def _is_reached(write: int) -> bool:
+    return _Dying.writes >= write
