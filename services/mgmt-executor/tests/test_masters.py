@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from kubevnfm_events.common import ClusterAccess
 from kubevnfm_events.mgmt import ManagedNode, PhaseDone, RunPhase
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_lab.machines.programs.kubeadm.join import VOTING
@@ -33,12 +34,13 @@ def command(lab: MgmtLab, nodes: Sequence[ManagedNode], **more: Any) -> RunPhase
 
 
 async def test_the_api_answers_while_any_one_master_is_down(lab: MgmtLab) -> None:
-    """SEQ-158, SEQ-159, SEQ-160, W-24: haproxy and keepalived on the masters; each is taken down and comes back."""
+    """SEQ-158, SEQ-159, SEQ-160, M12, W-22, W-24: haproxy and keepalived on the masters; each is taken down and comes back."""
     nodes = await machines(lab)
     done = await lab.run(command(lab, nodes), operation="op-0", message="m-0")
     assert done.cluster is not None
     assert done.cluster.server == f"https://{vip(nodes)}:16443"
     await lab.assert_ready(done.cluster, ["master10", "master11", "master12", "worker20"])
+    await a_master_that_joined_in_part_is_reset_forgotten_and_joins_again(lab, nodes, done.cluster)
     for master in nodes[:3]:
         await lab.machines.stop(master.server_id)
         await lab.ask_api(done.cluster, "/api/v1/nodes")
@@ -59,6 +61,44 @@ async def test_the_api_answers_while_any_one_master_is_down(lab: MgmtLab) -> Non
         assert "stats" not in config
         assert ((folder / "keepalived/keepalived.conf").stat().st_mode & 0o777) == 0o600
     await workers_come_and_go_while_the_first_master_is_down(lab, nodes, done)
+    await lab.machines.start(nodes[0].server_id)
+    await a_member_of_etcd_that_is_left_over_is_removed_by_name_and_address(lab, nodes, done.cluster)
+
+
+async def a_master_that_joined_in_part_is_reset_forgotten_and_joins_again(
+    lab: MgmtLab, nodes: Sequence[ManagedNode], access: ClusterAccess
+) -> None:
+    """M12: kubeadm was killed before its last phase; its Node is still Ready, its member of etcd still listed."""
+    last, role = lab.machine(nodes[2]), "node-role.kubernetes.io/control-plane"
+    (last.root / "var/lib/kubevnfm/join").unlink()
+    await lab.ask_api(access, "/api/v1/nodes/master12", method="PATCH", body={"metadata": {"labels": {role: None}}})
+    await lab.run(command(lab, nodes), operation="op-0", message="m-0", fencing=2)
+    await lab.assert_ready(access, ["master10", "master11", "master12", "worker20"])
+    assert (last.calls["kubeadm reset"], last.calls["kubeadm join"]) == (1, 2)
+    assert await members(lab, nodes[0]) == ["master10", "master11", "master12"]
+    assert lab.calls(nodes[1], "kubeadm join") == 1
+
+
+async def a_member_of_etcd_that_is_left_over_is_removed_by_name_and_address(
+    lab: MgmtLab, nodes: Sequence[ManagedNode], access: ClusterAccess
+) -> None:
+    """W-22: master1 is not master10; a machine that vanished in a join counts no longer."""
+    await lab.machines.destroy(nodes[2].server_id)
+    again = await lab.boot("master", 12, host="compute-0")
+    again = again.model_copy(update={"vnfc_id": "vnfc-again"})
+    nodes = [*nodes[:2], again, *nodes[3:]]
+    await lab.run(command(lab, nodes), operation="op-3", message="m-3")
+    assert await members(lab, nodes[0]) == ["master10", "master11", "master12"]
+    await lab.assert_ready(access, ["master10", "master11", "master12", "worker20"])
+
+    # A cluster of which no master answers says so before any change.
+    for node in nodes:
+        await lab.machines.stop(node.server_id)
+    new = await lab.boot("worker", 22)
+    asked = command(lab, [*nodes, new], phase="scale_end", changes={"x_timeouts": {"ssh_ready": 1}})
+    with pytest.raises(NodeUnreachable, match="node master10: no SSH session"):
+        await lab.run(asked, operation="op-4", message="m-4")
+    assert lab.calls(new, "ssh connect") == 0
 
 
 async def workers_come_and_go_while_the_first_master_is_down(
@@ -104,24 +144,6 @@ async def test_an_installation_that_is_killed_continues_and_does_nothing_twice(
     assert await members(lab, nodes[0]) == ["master10", "master11", "master12"]
 
 
-async def test_a_master_that_joined_in_part_is_reset_forgotten_and_joins_again(lab: MgmtLab) -> None:
-    """M12: kubeadm was killed before its last phase; its Node is still Ready, its member of etcd still listed."""
-    nodes = await machines(lab)
-    asked = command(lab, nodes)
-    done = await lab.run(asked)
-    assert done.cluster is not None
-    last, role = lab.machine(nodes[2]), "node-role.kubernetes.io/control-plane"
-    (last.root / "var/lib/kubevnfm/join").unlink()
-    await lab.ask_api(
-        done.cluster, "/api/v1/nodes/master12", method="PATCH", body={"metadata": {"labels": {role: None}}}
-    )
-    await lab.run(asked, fencing=2)
-    await lab.assert_ready(done.cluster, ["master10", "master11", "master12", "worker20"])
-    assert (last.calls["kubeadm reset"], last.calls["kubeadm join"]) == (1, 2)
-    assert await members(lab, nodes[0]) == ["master10", "master11", "master12"]
-    assert lab.calls(nodes[1], "kubeadm join") == 1
-
-
 @pytest.mark.parametrize("number", [1, 2])
 async def test_a_master_that_loses_its_power_while_it_joins_is_forgotten_and_joins_again(
     lab: MgmtLab, number: int
@@ -147,29 +169,6 @@ async def test_a_master_that_loses_its_power_while_it_joins_is_forgotten_and_joi
     assert await members(lab, nodes[0]) == ["master10", "master11", "master12"]
     assert (last.calls["kubeadm reset"], last.calls["kubeadm join"]) == (1, 2)
     assert ("join_master", name) in lab.finished()
-
-
-async def test_a_member_of_etcd_that_is_left_over_is_removed_by_name_and_address(lab: MgmtLab) -> None:
-    """W-22: master1 is not master10; a machine that vanished in a join counts no longer."""
-    nodes = await machines(lab, workers=0)
-    done = await lab.run(command(lab, nodes))
-    assert done.cluster is not None
-    await lab.machines.destroy(nodes[2].server_id)
-    again = await lab.boot("master", 12, host="compute-0")
-    again = again.model_copy(update={"vnfc_id": "vnfc-again"})
-    nodes = [*nodes[:2], again]
-    await lab.run(command(lab, nodes), message="m-2")
-    assert await members(lab, nodes[0]) == ["master10", "master11", "master12"]
-    await lab.assert_ready(done.cluster, ["master10", "master11", "master12"])
-
-    # A cluster of which no master answers says so before any change.
-    for node in nodes:
-        await lab.machines.stop(node.server_id)
-    new = await lab.boot("worker", 21)
-    asked = command(lab, [*nodes, new], phase="scale_end", changes={"x_timeouts": {"ssh_ready": 1}})
-    with pytest.raises(NodeUnreachable, match="node master10: no SSH session"):
-        await lab.run(asked, operation="op-3", message="m-3")
-    assert lab.calls(new, "ssh connect") == 0
 
 
 async def test_masters_join_one_after_another_and_the_key_stays_in_files(lab: MgmtLab) -> None:
