@@ -133,6 +133,15 @@ class VimBecameReachable(Event, kind="vim.reachable", by="vim-registry"):
     """``<owner>/<region>``."""
 
 
+class VimFeaturesChanged(Event, kind="vim.features.changed", by="infra-k8s"):
+    """Labels, capacity or allocatable resources of nodes, or devices, of a VIM in which VNFs have objects are others than before.
+
+    At most once in 10 s for a VIM. The features themselves are read (multicloud.md MC-118).
+    """
+
+    vim_id: str
+
+
 class VimCredentialsExpiring(Event, kind="vim.credentials.expiring", by="vim-registry"):
     """Access data of a VIM expire soon, or have expired.
 

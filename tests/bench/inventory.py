@@ -21,7 +21,7 @@ from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_events import VimConnection
 from kubevnfm_events.inventory import PlacementChanged
-from kubevnfm_infra_k8s.adapters import documents, stored_inventory
+from kubevnfm_infra_k8s.adapters import documents, stored_features, stored_inventory
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.leases import StoredLeadership
 from kubevnfm_infra_k8s.domain.inventory.watcher import InventoryWatcher
@@ -104,6 +104,7 @@ async def inventory(pods: int, changes: int) -> list[Figure]:
                 clock,
                 StoredLeadership(store, clock, lease_s=15.0),
                 NoOutputs(),
+                stored_features.StoredFeatures(store, Outbox(store, relay, ring), clock),
             )
             filled = await _run_until(watcher, lambda: _is_true(heard.events >= pods))
             await relay.idle()

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
 import pytest
 from callers.user import User
+from kubevnfm_events import VimConnection
+from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
+from kubevnfm_infra_k8s.adapters.leases import HeldTerm
+from kubevnfm_infra_k8s.domain.inventory.feature_watch import FeatureWatch
+from kubevnfm_kit.clock import SystemClock
+from kubevnfm_secrets import KeyRing
+from patience import until_true
 from real.real_cluster import GIVEN, RealCluster
 from real.real_regions import API, RealRegion, kubeconfig
 from real.region_packages import PLAIN
+from servers.vnf_networks import networks
+from worlds.link_world import OneVim
 
 pytestmark = pytest.mark.skipif(GIVEN is None, reason="no cluster is given: see docs/real-kubernetes.md")
 
@@ -53,3 +65,63 @@ async def test_a_region_by_token_request(user: User, cluster: RealCluster, tmp_p
             (await region.call("DELETE", f"/cloud-regions/{made['id']}")).must(204)
         finally:
             await cluster.remove(binding)
+
+
+class Features:
+    """`kubevnfm_infra_k8s.domain.inventory.ports.FeatureRecords` in memory."""
+
+    def __init__(self) -> None:
+        self.digests: list[str] = []
+
+    async def last(self, vim_id: str) -> tuple[str, datetime | None]:
+        return "", None
+
+    async def found(self, vim_id: str, digest: str) -> None:
+        self.digests.append(digest)
+
+    async def forget(self, vim_id: str) -> None:
+        """Nothing is stored."""
+
+
+async def test_changes_of_nodes_and_devices_are_seen(cluster: RealCluster) -> None:
+    """MC-119."""
+    ring, records, name = KeyRing.from_text(KeyRing.new_key()), Features(), f"test-{uuid4().hex[:8]}"
+    vim = VimConnection(
+        interface_info={"endpoint": cluster.url, "ssl_ca_cert": cluster.ca}, access_info={"bearer_token": cluster.token}
+    )
+    node = f"/api/v1/nodes/{((await cluster.get('/api/v1/nodes')) or {})['items'][0]['metadata']['name']}"
+    devices = "/apis/resource.k8s.io/v1"
+    pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+    body = {"driver": "gpu.example.com", "pool": pool, "allNodes": True, "devices": [{"name": "gpu-0"}]}
+    async with KubernetesClusters.open(ring, networks()) as clusters:
+        term, vims = HeldTerm(1, math.inf), OneVim({"vim": vim})
+        watch = FeatureWatch(records, vims, clusters, SystemClock(), term, "vim", apart_s=0.0)
+        task = asyncio.create_task(watch.run())
+        try:
+            await _until(records, 1)
+            label = f"feature.node.kubernetes.io/{name}"
+            await cluster.change(node, {"metadata": {"labels": {label: "true"}}})
+            await _until(records, 2)
+            await cluster.make(f"{devices}/deviceclasses", {"metadata": {"name": name}, "spec": {}})
+            await _until(records, 3)
+            await cluster.make(f"{devices}/resourceslices", {"metadata": {"name": name}, "spec": body})
+            await _until(records, 4)
+            await cluster.change(node, {"metadata": {"labels": {label: None}}})
+            await cluster.remove(f"{devices}/resourceslices/{name}")
+            await cluster.remove(f"{devices}/deviceclasses/{name}")
+
+            async def is_as_before() -> bool:
+                return len(records.digests) > 4 and records.digests[-1] == records.digests[0]
+
+            await until_true(is_as_before)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def _until(records: Features, count: int) -> None:
+    async def are_there() -> bool:
+        return len(records.digests) >= count
+
+    await until_true(are_there)
+    assert len(records.digests) == count

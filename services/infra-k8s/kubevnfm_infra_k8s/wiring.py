@@ -45,6 +45,7 @@ from kubevnfm_worker.worker import CommandWorker
 from kubevnfm_infra_k8s.adapters import (
     documents,
     sources,
+    stored_features,
     stored_inventory,
     stored_links,
     stored_outputs,
@@ -267,13 +268,17 @@ async def _inventory(
 ) -> AsyncIterator[StoredInventory]:
     """Yield the inventory, with the watches that write it running whenever this process has the lease."""
     store, clock = backends.store, backends.clock
-    async with OutboxRelay(store, backends.bus, collections=[stored_inventory.OBJECTS]) as relay:
-        objects = stored_inventory.StoredObjects(store, Outbox(store, relay, backends.key_ring))
+    async with OutboxRelay(
+        store, backends.bus, collections=[stored_inventory.OBJECTS, stored_features.FEATURES]
+    ) as relay:
+        outbox = Outbox(store, relay, backends.key_ring)
+        objects = stored_inventory.StoredObjects(store, outbox)
+        features = stored_features.StoredFeatures(store, outbox, clock)
         watched = stored_inventory.StoredRegions(store, clock)
         instances = stored_inventory.StoredInstances(store, clock)
         leadership = StoredLeadership(store, clock, lease_s=settings.lease_s)
         of_outputs = OutputWatch(outputs, vims, clusters)
-        watcher = InventoryWatcher(objects, watched, instances, vims, clusters, clock, leadership, of_outputs)
+        watcher = InventoryWatcher(objects, watched, instances, vims, clusters, clock, leadership, of_outputs, features)
         async with background(inventory=watcher.run()):
             yield StoredInventory(objects, watched, RegisteredRegions(regions, vims))
 

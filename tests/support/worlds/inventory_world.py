@@ -15,7 +15,7 @@ from kubevnfm_clients.multicloud.inventory import InventoryResource
 from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_events import VimConnection
 from kubevnfm_events.inventory import PlacementChanged
-from kubevnfm_infra_k8s.adapters import stored_inventory
+from kubevnfm_infra_k8s.adapters import stored_features, stored_inventory
 from kubevnfm_infra_k8s.adapters.leases import HeldTerm, StoredLeadership
 from kubevnfm_infra_k8s.domain.inventory.kind_watch import Watching
 from kubevnfm_infra_k8s.domain.inventory.owner import StoredInventory
@@ -97,6 +97,7 @@ class InventoryWorld:
             clock,
             StoredLeadership(store, clock, lease_s=self.lease_s),
             NoOutputs() if self.outputs is None else self.outputs,
+            stored_features.StoredFeatures(store, Outbox(store, self.relay, self.ring), clock),
             look_s,
             registered_s,
         )
@@ -137,7 +138,7 @@ async def inventory_world(
 
     async with InProcessBus(ring) as bus:
         await bus.consume_events("placements", ["infra.placement.#"], keep)
-        async with OutboxRelay(store, bus, collections=[stored_inventory.OBJECTS]) as relay:
+        async with OutboxRelay(store, bus, collections=[stored_inventory.OBJECTS, stored_features.FEATURES]) as relay:
             records = stored_inventory.StoredObjects(store, Outbox(store, relay, ring))
             watched = stored_inventory.StoredRegions(store, clock)
             regions = GivenRegions({f"op/{vim_id}": Region(vim_id) for vim_id in vims})

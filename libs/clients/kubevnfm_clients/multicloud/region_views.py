@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kubevnfm_kit.json_types import JsonObject
 from pydantic import ConfigDict, Field
 
 from kubevnfm_clients.multicloud.types import MultiCloudType
+
+FEATURE: Final = "feature.node.kubernetes.io/"
+"""The prefix of labels of Node Feature Discovery."""
 
 
 class RegionHealth(MultiCloudType):

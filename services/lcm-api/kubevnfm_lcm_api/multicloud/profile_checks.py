@@ -10,12 +10,11 @@ from itertools import islice, takewhile
 from typing import Final
 
 from kubevnfm_clients.multicloud.compute_profiles import AffinityTermRequest, ComputeProfileRequest
-from kubevnfm_clients.multicloud.region_views import RegionFeatures
+from kubevnfm_clients.multicloud.region_views import FEATURE, RegionFeatures
 from kubevnfm_clients.multicloud.regions import CloudRegion, CloudRegions, ObjectsWanted
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.json_pointer import escaped
 
-_FEATURE: Final = "feature.node.kubernetes.io/"
 _MOST_COMPARED: Final = 20
 """The labels, of those that begin alike, among which the nearest ones are looked for."""
 _MOST_FAULTS: Final = 100
@@ -82,7 +81,7 @@ def _terms(profile: ComputeProfileRequest) -> Sequence[tuple[str, AffinityTermRe
         for key, value in profile.node_selector.items()
     )
     terms = ((f"affinity[{index}]", term) for index, term in enumerate(profile.affinity))
-    return [(place, term) for place, term in (*selected, *terms) if term.key.startswith(_FEATURE)]
+    return [(place, term) for place, term in (*selected, *terms) if term.key.startswith(FEATURE)]
 
 
 def _holds(term: AffinityTermRequest, labels: Mapping[str, str]) -> bool:

@@ -6,11 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from kubevnfm_clients.multicloud.region_views import Device, DevicePool, NodeFeatures, RegionFeatures
+from kubevnfm_clients.multicloud.region_views import FEATURE, Device, DevicePool, NodeFeatures, RegionFeatures
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import MASK
 
-FEATURE: Final = "feature.node.kubernetes.io/"
 _OVS: Final = "ovs-cni.network.kubevirt.io/"
 _SRIOV: Final = "feature.node.kubernetes.io/network-sriov.capable"
 _VALUES: Final = ("string", "int", "bool", "version")

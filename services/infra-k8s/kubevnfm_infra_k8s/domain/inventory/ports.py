@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from kubevnfm_infra_k8s.domain.inventory.record import Identity, InstanceFacts, ObjectRecord
@@ -130,4 +131,20 @@ class Instances(Protocol):
 
     async def facts(self, seen: SeenObject, vim_id: str, cluster: str) -> InstanceFacts | None:
         """Return it for the instance of an object; None if that has no objects in this region."""
+        ...
+
+
+class FeatureRecords(Protocol):
+    """The features of regions that were published."""
+
+    async def last(self, vim_id: str) -> tuple[str, datetime | None]:
+        """Return the digest of the features of a region and when it was stored; "" and None: it was not seen yet."""
+        ...
+
+    async def found(self, vim_id: str, digest: str) -> None:
+        """Store a digest, and the event if it is another one. Raises RevisionConflict."""
+        ...
+
+    async def forget(self, vim_id: str) -> None:
+        """Remove what is stored of a region."""
         ...

@@ -14,8 +14,10 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_infra_k8s.domain.errors import Forbidden
+from kubevnfm_infra_k8s.domain.inventory.feature_watch import FeatureWatch
 from kubevnfm_infra_k8s.domain.inventory.kind_watch import KindWatch, Watching
 from kubevnfm_infra_k8s.domain.inventory.ports import (
+    FeatureRecords,
     Instances,
     InventoryRecords,
     Kind,
@@ -60,6 +62,9 @@ class RegionWatch:
     """Watches at the same time."""
     registered_s: float = 30.0
     """From one look at the registration of the VIM to the next."""
+    features: FeatureWatch | None = None
+    """The watches over what its nodes have."""
+    _on_features: Sequence[asyncio.Task[None]] = ()
     _tasks: dict[Scope, asyncio.Task[None]] = field(default_factory=dict)
     _watches: dict[Scope, KindWatch] = field(default_factory=dict)
     _states: dict[Scope, Stale | None] = field(default_factory=dict)
@@ -77,6 +82,8 @@ class RegionWatch:
                 asyncio.create_task(self._mark(), name=f"inventory-state {region.vim_id}"),
                 asyncio.create_task(self._follow_registration(), name=f"inventory-registration {region.vim_id}"),
             ]
+        if self.features is not None and not self._on_features:
+            self._on_features = [asyncio.create_task(self.features.run(), name=f"features {region.vim_id}")]
         wanted = {
             (kind, namespace)
             for kind in kinds_of(region.kinds)
@@ -99,6 +106,8 @@ class RegionWatch:
         await self._end_watches()
 
     async def _end_watches(self) -> None:
+        tasks_on_features, self._on_features = self._on_features, ()
+        await _ended(tasks_on_features)
         # One that ends may begin others.
         while self._tasks:
             tasks, self._tasks = self._tasks, {}
@@ -186,6 +195,7 @@ class InventoryWatcher:
     clock: Clock
     leadership: Leadership
     outputs: Noticing
+    features: FeatureRecords
     look_s: float = 1.0
     """From one look for regions and kinds that are new to the next."""
     registered_s: float = 30.0
@@ -231,7 +241,13 @@ class InventoryWatcher:
                 async def mark(stale: Mapping[Kind, Stale], vim_id: str = region.vim_id) -> None:
                     await self.regions.mark(vim_id, term.number, stale)
 
-                running[region.vim_id] = RegionWatch(watching, region, mark, registered_s=self.registered_s)
+                running[region.vim_id] = RegionWatch(
+                    watching,
+                    region,
+                    mark,
+                    registered_s=self.registered_s,
+                    features=FeatureWatch(self.features, self.vims, self.clusters, self.clock, term, region.vim_id),
+                )
                 await asyncio.sleep(_APART_S)
             running[region.vim_id].watch(region)
 
@@ -251,6 +267,7 @@ class InventoryWatcher:
                     await watched.end()
                 # First: no process looks for the records of a region that is gone. A region that has changed is news.
                 await self._forget(region.vim_id)
+                await self.features.forget(region.vim_id)
                 await self.regions.remove(region)
         return unused
 
