@@ -106,7 +106,7 @@ class LeftObject(ObjectFacts):
     provider_id: str | None = None
     """``spec.providerID`` of a machine: the server in the cloud."""
     reason: str | None = None
-    """Why it is not deleted, if others need it."""
+    """Why it is not deleted: others need it, or its artifact keeps it."""
 
 
 class PodFacts(Facts):
@@ -189,6 +189,8 @@ class ObjectsApplied(Event, kind="infra.resources.applied"):
     """The providers of Cluster API among the objects; None: there are none."""
     outputs: OutputsRead | None = None
     """The values of the instance's outputs; None: it has none."""
+    kept_objects: tuple[LeftObject, ...] = ()
+    """The objects that changes of the CNF have kept, which belong to no instance any more."""
 
 
 class ObjectsOrder(Facts):

@@ -10,6 +10,7 @@ from typing import Any, Final
 from kubevnfm_events.outputs import WantedOutput
 from kubevnfm_kit.errors import Unprocessable
 
+from kubevnfm_csar.object_treatment import Applying, FieldPath, Keep
 from kubevnfm_csar.values_schema import ValuesSchema, schema_path
 from kubevnfm_csar.waits import Wait, WantedResult, WantedValue
 
@@ -46,13 +47,21 @@ class OrderedArtifact:
     """Whether variables in it are replaced."""
     wanted: WantedValue | WantedResult | None = None
     """With `Wait.PATH` and `Wait.EXPRESSION`."""
+    applying: Applying = Applying.SERVER_SIDE
+    ignored: tuple[FieldPath, ...] = ()
+    """The fields that are left out of every apply after the object exists."""
+    keeps: frozenset[Keep] = frozenset()
+    """The deletions that leave the objects."""
     kind: str = ""
     """The kind that ONAP's form names for its objects; "" if none is named."""
 
 
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "after": ("after", "line"),
+    "apply": ("applying",),
     "conflict": ("takes_fields",),
+    "ignore_fields": ("ignored",),
+    "keep": ("keeps",),
     "priority": ("priority", "has_priority"),
     "timeout": ("timeout_s",),
     "wait": ("wait", "wanted"),

@@ -10,6 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
 from kubevnfm_csar.artifact_order import ArtifactOrder, OrderedArtifact
+from kubevnfm_csar.object_treatment import Applying, said_by
 
 AFTER_ANNOTATION: Final = "kubevnfm.io/after"
 CONFLICT_ANNOTATION: Final = "kubevnfm.io/conflict"
@@ -51,6 +52,11 @@ class OrderedDocument:
         return f"{self.artifact.file}, document {self.number}"
 
     @property
+    def written_body(self) -> Any:
+        """The object; an empty one in the place of an object that is never written, so that no rule for workloads finds it."""
+        return {} if self.artifact.applying is Applying.READ_ONLY else self.body
+
+    @property
     def counts(self) -> bool:
         """Whether later priorities wait for it."""
         return self.after is None or self.artifact.has_priority
@@ -68,7 +74,7 @@ def with_objects(
 
     Wrong places are added to ``problems``.
     """
-    documents = [_with_annotation(each, problems) for each in documents]
+    documents = [_with_annotations(each, problems) for each in documents]
     if not order.objects:
         return documents
     names = _Names(documents, order, namespace)
@@ -90,13 +96,25 @@ def with_objects(
     return list(found.values())
 
 
-def _with_annotation(document: OrderedDocument, problems: list[str]) -> OrderedDocument:
-    said = _annotation(document.body, CONFLICT_ANNOTATION)
-    if said is None:
-        return document
-    if said not in CONFLICTS:
-        problems.append(f"{document.place}: {CONFLICT_ANNOTATION}: one of {', '.join(CONFLICTS)} expected")
-    return replace(document, artifact=replace(document.artifact, takes_fields=said == CONFLICTS[0]))
+def _with_annotations(document: OrderedDocument, problems: list[str]) -> OrderedDocument:
+    wrong: list[str] = []
+    artifact, annotations = document.artifact, _annotations(document.body)
+    conflict = annotations.get(CONFLICT_ANNOTATION)
+    if conflict is not None:
+        if conflict not in CONFLICTS:
+            wrong.append(f"{CONFLICT_ANNOTATION}: one of {', '.join(CONFLICTS)} expected")
+        artifact = replace(artifact, takes_fields=conflict == CONFLICTS[0])
+    said = said_by(annotations, wrong)
+    problems += [f"{document.place}: {each}" for each in wrong]
+    return replace(
+        document,
+        artifact=replace(
+            artifact,
+            applying=artifact.applying if said.applying is None else said.applying,
+            ignored=artifact.ignored if said.ignored is None else said.ignored,
+            keeps=artifact.keeps if said.keeps is None else said.keeps,
+        ),
+    )
 
 
 def with_edges(
@@ -213,8 +231,12 @@ def _members(cycle: Sequence[Hashable], named: Mapping[Hashable, OrderedDocument
             yield str(node[0]) if isinstance(node, tuple) else f"priority {node}"
 
 
-def _annotation(body: object, name: str) -> str | None:
+def _annotations(body: object) -> Mapping[str, object]:
     metadata = body.get("metadata") if isinstance(body, Mapping) else None
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    said = annotations.get(name) if isinstance(annotations, Mapping) else None
+    return annotations if isinstance(annotations, Mapping) else {}
+
+
+def _annotation(body: object, name: str) -> str | None:
+    said = _annotations(body).get(name)
     return said if isinstance(said, str) else None

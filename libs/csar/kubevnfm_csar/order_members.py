@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
 from kubevnfm_kit.foreign_yaml.reader import Lines
 
 from kubevnfm_csar.manifest_limits import LONGEST_PROBLEM, MOST_PROBLEMS
 
+T = TypeVar("T")
 MOST_ARTIFACTS: Final = 1000
 
 
@@ -42,6 +43,16 @@ class OrderMembers:
             self.wrong(self.line(body, name), f"{name}: true or false expected")
             return default
         return value
+
+    def read(self, body: dict[str, Any], name: str, reader: Callable[[object], T], default: T) -> T:
+        """Return what a reader makes of a member; its ValueError says what is wrong."""
+        if name not in body:
+            return default
+        try:
+            return reader(body[name])
+        except ValueError as error:
+            self.wrong(self.line(body, name), f"{name}: {error}")
+            return default
 
     def bounded(self, listed: list[Any], line: int | None) -> list[Any]:
         """Return a list as far as it may be long."""

@@ -12,6 +12,7 @@ from kubevnfm_kit.foreign_yaml.kubernetes import read_one_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.reader import Lines, YamlRefused
 
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact, OrderedObject, OrderedOutput
+from kubevnfm_csar.object_treatment import Applying, contradictions, read_applying, read_ignored, read_keeps
 from kubevnfm_csar.order_graph import CONFLICTS, MOST_ENTRIES, is_object_entry
 from kubevnfm_csar.order_members import OrderMembers
 from kubevnfm_csar.outputs import MOST_OUTPUTS, read_output
@@ -21,9 +22,9 @@ from kubevnfm_csar.wait_reader import WaitReader
 _HIGHEST: Final = 1_000_000
 _LONGEST_WAIT_S: Final = 86_400
 _MEMBERS: Final = ("artifacts", "foreign_namespaces", "objects", "outputs", "values")
-_OF_OBJECT: Final = ("after", "conflict", "priority", "timeout", "wait")
+_OF_OBJECT: Final = ("after", "apply", "conflict", "ignore_fields", "keep", "priority", "timeout", "wait")
 _NAMES: Final = ("group", "kind", "name", "namespace")
-_OF_ARTIFACT: Final = ("after", "conflict", "file", "priority", "substitute", "timeout", "wait")
+_OF_ARTIFACT: Final = (*_OF_OBJECT, "file", "substitute")
 
 
 def read_order(name: str, text: str, files: Collection[str], schema: str | None = None) -> ArtifactOrder:
@@ -114,6 +115,9 @@ class _Reading:
     def _placed(self, body: dict[str, Any]) -> OrderedArtifact:
         """Return the place in the order that the members of an artifact or object give."""
         wait, wanted = self._waits.read(body)
+        applying = self._members.read(body, "apply", read_applying, Applying.SERVER_SIDE)
+        for problem in contradictions(body, applying):
+            self._members.wrong(self._members.line(body), problem)
         return OrderedArtifact(
             "",
             priority=self._members.whole(body, "priority", 0, _HIGHEST) or 0,
@@ -123,6 +127,9 @@ class _Reading:
             has_priority="priority" in body,
             after=self._after(body) if "after" in body else None,
             takes_fields=self._takes_fields(body),
+            applying=applying,
+            ignored=self._members.read(body, "ignore_fields", read_ignored, ()),
+            keeps=self._members.read(body, "keep", read_keeps, frozenset()),
             line=self._members.line(body),
         )
 

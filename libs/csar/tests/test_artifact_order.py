@@ -171,7 +171,36 @@ def test_files_that_the_order_does_not_list_are_ignored() -> None:
         ("artifacts:\n- file: a.yaml\n  hue: 1", f"{NAME}:3: hue: no such member"),
         *(
             (f"artifacts:\n- file: a.yaml\n  {name}: x", f"{NAME}:3: {name}: no such member")
-            for name in ("hook", "chart", "apply", "ignore_fields", "keep")
+            for name in ("hook", "chart")
+        ),
+        *(
+            (f"artifacts:\n- file: a.yaml\n  {member}", f"{NAME}:3: {reason}")
+            for member, reason in (
+                ("apply: x", "apply: one of server-side, create-only, read-only expected"),
+                ("keep: on-delete", "keep: a list of on-delete and on-change expected"),
+                ("keep: []", "keep: a list of"),
+                ("ignore_fields: /spec", "ignore_fields: a list of JSON Pointers expected"),
+                (
+                    f"ignore_fields: {[f'/a{number}' for number in range(51)]}",
+                    "ignore_fields: at most 50 JSON Pointers",
+                ),
+                ("ignore_fields: [/kind]", "ignore_fields: /kind: not expected; of the metadata only labels"),
+                ("ignore_fields: [/metadata/name]", "ignore_fields: /metadata/name: not expected"),
+                (
+                    "ignore_fields: [/metadata/labels/kubevnfm.io~1vnf-instance-id]",
+                    "ignore_fields: /metadata/labels/kub",
+                ),
+                ("ignore_fields: [/a~2]", "ignore_fields: ~0 or ~1 expected after each ~"),
+                ("ignore_fields: [/spec/]", "ignore_fields: a JSON Pointer such as"),
+            )
+        ),
+        (
+            "artifacts:\n- {file: a.yaml, apply: read-only, keep: [on-delete]}",
+            f"{NAME}:2: keep: not expected with apply: read-only",
+        ),
+        (
+            "artifacts:\n- {file: a.yaml, apply: create-only, ignore_fields: [/a]}",
+            f"{NAME}:2: ignore_fields: not expected with apply: create-only",
         ),
         (
             "artifacts:\n- file: a.yaml\n  priority: 1.5",

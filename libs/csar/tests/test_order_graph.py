@@ -152,9 +152,13 @@ def test_a_single_object_has_members_of_its_own() -> None:
     [
         ("- {object: {kind: ConfigMap, name: x}, priority: 1}", f"{ORDER}:5: object: the order has no object ConfigMap/x"),
         ("- {object: {kind: ConfigMap, name: a}, conflict: no}", f"{ORDER}:5: conflict: one of force, abort expected"),
-        ("- {object: {kind: ConfigMap, name: a}}", f"{ORDER}:5: object: one of after, conflict, priority, timeout, wait expected"),
+        ("- {object: {kind: ConfigMap, name: a}}", f"{ORDER}:5: object: one of after, apply, conflict, ignore_fields, keep, priority, timeout, wait expected"),
         ("- {object: {kind: ConfigMap, name: a}, wait: soon}", f"{ORDER}:5: wait: one of none, exists, ready"),
-        ("- {object: {kind: ConfigMap, name: a}, keep: [on-delete]}", f"{ORDER}:5: keep: no such member"),
+        ("- {object: {kind: ConfigMap, name: a}, keep: [always]}", f"{ORDER}:5: keep: on-delete and on-change expected"),
+        (
+            "- {object: {kind: ConfigMap, name: a}, ignore_fields: [data]}",
+            f"{ORDER}:5: ignore_fields: a JSON Pointer such as /spec/replicas expected, not 'data'",
+        ),
         ("- {object: {kind: ConfigMap, name: a}, substitute: false}", f"{ORDER}:5: substitute: no such member"),
         ("- {object: {kind: ConfigMap, name: a, hue: x}, priority: 1}", f"{ORDER}:5: hue: no such member"),
         ("- {object: {kind: configmap, name: a}, priority: 1}", f"{ORDER}:5: object: kind, name, and a group and"),

@@ -9,8 +9,8 @@ from kubevnfm_infra_k8s.domain.ownership import (
     has_owner,
     is_applied,
     is_kept,
-    is_ours_alone,
     is_scaled_apart,
+    ours_alone,
     owned_fields,
     present_fields,
     with_scaled_fields,
@@ -138,17 +138,17 @@ def test_replicas_that_we_have_scaled_are_known() -> None:
 def test_the_owners_of_a_number_are_known() -> None:
     """MC-114: dropping a number resets it only if nothing but our apply owns it."""
     path, second = ("spec", "replicas"), entry(REPLICAS, "kubevnfm-handover")
-    assert is_ours_alone(OURS, path)
+    assert ours_alone(OURS, [path])
     for other in (second, scaled_by("kube-controller-manager"), entry(REPLICAS, "kubectl", "Update")):
         assert is_applied(body(entry(APPLIED), other), path)
-        assert not is_ours_alone(body(entry(APPLIED), other), path)
+        assert not ours_alone(body(entry(APPLIED), other), [path])
     for apart in (body(entry(WITHOUT_REPLICAS), second), body(entry(WITHOUT_REPLICAS), scaled_by("kubevnfm"))):
         assert has_owner(apart, path)
         assert not is_applied(apart, path)
-        assert not is_ours_alone(apart, path)
+        assert not ours_alone(apart, [path])
     assert not has_owner(body(entry(WITHOUT_REPLICAS)), path)
-    assert is_kept(body(second))
-    assert not is_kept(OURS)
+    assert is_kept(body(second), path)
+    assert not is_kept(OURS, path)
 
 
 def test_our_own_number_that_no_manager_owns_is_not_compared_any_more() -> None:

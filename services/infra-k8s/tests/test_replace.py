@@ -122,7 +122,7 @@ async def test_nothing_is_pruned_before_the_new_objects_are_ready(
 
 
 async def test_what_others_need_or_holds_data_is_never_pruned(site: Any, cluster: Cluster, make: Make) -> None:
-    """CR-022: each stays in the inventory, so that the termination judges it again."""
+    """CR-022: each stays in the inventory, so that the termination judges it again; one that is kept is named."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     definitions = [
         make(
@@ -151,7 +151,8 @@ async def test_what_others_need_or_holds_data_is_never_pruned(site: Any, cluster
         key = ObjectKey(api_version, kind, namespace, name)
         await cluster.apply(resource, key, make(kind, name, api_version=api_version, namespace=namespace))
     done = await site.replace({"all.yaml": settings})
-    assert names(done) == {"settings", "with-guest", "useds.example.org", "disk", "precious"}
+    assert names(done) == {"settings", "with-guest", "useds.example.org", "disk"}
+    assert [each.name for each in done.kept_objects] == ["precious"]
     assert await found(cluster, "Namespace", "with-guest", namespace="") is not None
     assert await found(cluster, "PersistentVolume", "disk", namespace="") is not None
     assert await found(cluster, "ConfigMap", "precious") is not None

@@ -82,7 +82,7 @@ MUTATIONS: Final = (
     ),
     Mutation(
         _K8S,
-        'if entry.is_kept or annotations_of(body).get(KEEP_ANNOTATION) == "true":',
+        "if is_kept(entry, body, self.deletion):",
         "if entry.is_kept:",
         "services/infra-k8s/tests/test_delete.py services/infra-k8s/tests/either",
     ),

@@ -41,6 +41,8 @@ _NO_GENERATION: Final = frozenset(
      "clusterrolebindings.rbac.authorization.k8s.io", "storageclasses.storage.k8s.io", "leases.coordination.k8s.io",
      "controllerrevisions.apps"}
 )  # fmt: skip
+_COUNTING_ANNOTATIONS: Final = "deployments.apps"
+"""The kind whose strategy counts a change of annotations too."""
 _SYSTEM_METADATA: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
@@ -156,7 +158,8 @@ class Registry:
         # Kubernetes answers such a write with the old version, so watchers do not see it.
         if new == old:
             return old
-        if _content(resource, new) != _content(resource, old) and "generation" in metadata:
+        is_counted = is_whole and resource.name == _COUNTING_ANNOTATIONS and _annotations(new) != _annotations(old)
+        if (is_counted or _content(resource, new) != _content(resource, old)) and "generation" in metadata:
             metadata["generation"] += 1
         if dry_run:
             return new
@@ -284,6 +287,10 @@ class Registry:
             check_types(resource, obj)
             defaults.fill_in(resource.name, obj)
             obj, problems = self._problems(resource, obj, old, whole=whole)
+            for name in ("labels", "annotations"):
+                # Kubernetes writes no empty map there.
+                if name in obj["metadata"] and not obj["metadata"][name]:
+                    del obj["metadata"][name]
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             # Kubernetes' typed decoder refuses a map in the place of a list and the like before validation.
             raise bad_request(
@@ -343,6 +350,10 @@ def _content(resource: Resource, obj: Obj) -> Obj:
     """Return the part of an object that its generation counts: all but metadata and a separately written status."""
     apart = {"metadata", "status"} if resource.has_status else {"metadata"}
     return {name: value for name, value in obj.items() if name not in apart}
+
+
+def _annotations(obj: Obj) -> Obj:
+    return obj["metadata"].get("annotations") or {}
 
 
 def require_name(resource: Resource, obj: Obj, key: Key) -> None:

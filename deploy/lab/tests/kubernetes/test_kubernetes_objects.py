@@ -59,6 +59,9 @@ async def test_the_generation_counts_changes_of_the_spec_only(api: Any, a_deploy
     labelled = await api.patch(f"{DEPLOYMENTS}/web", {"metadata": {"labels": {"a": "b"}}})
     scaled = await api.patch(f"{DEPLOYMENTS}/web", {"spec": {"replicas": 3}})
     assert [o["metadata"]["generation"] for o in (made, labelled, scaled)] == [1, 1, 2]
+    # A Deployment counts its annotations too.
+    noted = await api.patch(f"{DEPLOYMENTS}/web", {"metadata": {"annotations": {"a": "b"}, "labels": {"a": None}}})
+    assert (noted["metadata"]["generation"], "labels" in noted["metadata"]) == (3, False)
 
 
 async def test_status_is_written_through_its_subresource_only(api: Any) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubevnfm_csar.artifact_order import OrderedArtifact
+from kubevnfm_csar.object_treatment import KEPT_FROM_ANNOTATION, Applying, FieldPath, Keep, keeps_of
 from kubevnfm_csar.order_graph import Place
 from pydantic import ConfigDict
 from pydantic.alias_generators import to_camel
@@ -19,17 +20,18 @@ Body = Mapping[str, Any]
 FIELD_MANAGER: Final = "kubevnfm"
 """The name under which the API server records the fields that we have applied."""
 KEEPING_MANAGER: Final = f"{FIELD_MANAGER}-handover"
-"""The name for numbers of replicas that we no longer apply, until their autoscaler has set another one."""
+"""The name for fields that we no longer apply, until their new owner has set another value."""
 INSTANCE_LABEL: Final = "kubevnfm.io/vnf-instance-id"
 TACKER_LABEL: Final = "tacker_vnf_instance_id"
 """The label by which existing tools select a VNF's objects; it has the same value."""
+ONAP_LABEL: Final = "k8splugin.io/rb-instance-id"
+"""The label by which ONAP's tools select the objects of a package with an order; it has the same value."""
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "kubevnfm"}
 OPERATION_ANNOTATION: Final = "kubevnfm.io/operation-id"
 RESTART_ANNOTATION: Final = "kubevnfm.io/restarted-for"
 """On a pod: the change of configuration or image for which it was started again."""
 PRIMARY_NETWORK_LABEL: Final = "k8s.ovn.org/primary-user-defined-network"
 """On a namespace from its creation on: its pods have a primary network of their own."""
-KEEP_ANNOTATION: Final = "kubevnfm.io/keep"
 READY_WHEN_ANNOTATION: Final = "kubevnfm.io/ready-when"
 CLAIM_OF_ANNOTATION: Final = "kubevnfm.io/stateful-set"
 """On a volume claim: the StatefulSet from whose template it was made. Its instance is in the label."""
@@ -120,6 +122,7 @@ class Resource:
 
 CLAIMS: Final = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True)
 PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
+REPLICA_SETS: Final = Resource("apps/v1", "ReplicaSet", "replicasets", namespaced=True)
 SECRETS: Final = Resource("v1", "Secret", "secrets", namespaced=True)
 
 
@@ -160,8 +163,29 @@ class Wanted:
         return self.artifact is None or self.artifact.takes_fields
 
     @property
-    def is_kept_on_delete(self) -> bool:
-        return annotations_of(self.body).get(KEEP_ANNOTATION) == "true"
+    def is_read_only(self) -> bool:
+        """Whether the object is never written (multicloud.md MC-106a)."""
+        return self.artifact is not None and self.artifact.applying is Applying.READ_ONLY
+
+    @property
+    def is_create_only(self) -> bool:
+        """Whether the object is never changed once it exists (multicloud.md MC-106a)."""
+        return self.artifact is not None and self.artifact.applying is Applying.CREATE_ONLY
+
+    @property
+    def ignored(self) -> tuple[FieldPath, ...]:
+        """The fields that an apply leaves out once the object exists (multicloud.md MC-106c)."""
+        return self.artifact.ignored if self.artifact is not None else ()
+
+    @property
+    def adopts(self) -> str:
+        """The VNF instance whose kept object it takes over; "" if it takes none (multicloud.md MC-106d)."""
+        return annotations_of(self.body).get(KEPT_FROM_ANNOTATION, "")
+
+    @property
+    def keeps(self) -> frozenset[Keep]:
+        """The deletions that leave the object (multicloud.md MC-106d)."""
+        return self.artifact.keeps if self.artifact is not None else keeps_of(annotations_of(self.body))
 
     @property
     def claim_templates(self) -> tuple[str, ...]:

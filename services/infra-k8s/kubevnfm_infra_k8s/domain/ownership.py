@@ -11,6 +11,10 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from kubevnfm_csar.field_paths import has_field, names_element
+from kubevnfm_csar.object_treatment import FieldPath
+from kubevnfm_kit.foreign_json import read_foreign
+
 from kubevnfm_infra_k8s.domain.autoscalers import REPLICAS, SCALE, is_managed_outside, is_of_autoscaler
 from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, KEEPING_MANAGER, RESTART_ANNOTATION, Body, field_at
 
@@ -67,11 +71,44 @@ def is_scaled_apart(body: Body) -> bool:
     return _REPLICAS in scaled and _REPLICAS not in ours
 
 
-def is_ours_alone(body: Body, path: Sequence[str]) -> bool:
-    """Return whether nothing but our own apply owns a field: an apply without it resets it to its default."""
-    wanted = tuple(f"f:{name}" for name in path)
-    owners = [each for each in _entries(body) if wanted in set(_paths(field_at(each, "fieldsV1")))]
-    return bool(owners) and all(_is_applied(each) for each in owners)
+def ours_alone(body: Body, fields: Sequence[FieldPath]) -> frozenset[Path]:
+    """Return what nothing but our own apply owns of these fields: an apply without it resets it to its default."""
+    ours: set[Path] = set()
+    others: set[Path] = set()
+    for entry in _entries(body):
+        paths = _paths(field_at(entry, "fieldsV1"))
+        if _is_applied(entry):
+            ours.update(path for path in paths if any(_is_in(path, each) for each in fields))
+        else:
+            others.update(paths)
+    return frozenset(ours - others)
+
+
+def kept_fields(body: Body) -> frozenset[Path]:
+    """Return what our second field manager owns."""
+    entries = [each for each in _entries(body) if field_at(each, "manager") == KEEPING_MANAGER]
+    return frozenset(path for each in entries for path in _paths(field_at(each, "fieldsV1")))
+
+
+def obstacle_to_ignoring(there: Body, wanted: Body, field: FieldPath) -> str:
+    """Return why an apply cannot leave a field out that it has applied; "" if it can. ``wanted``: what was applied."""
+    trees = [field_at(each, "fieldsV1") for each in _entries(there) if _is_applied(each)]
+    if not trees or not has_field(wanted, field):
+        return ""
+    for position, token in enumerate(field):
+        elements = {element for tree in trees for element in tree if element != "."}
+        if not elements:
+            return f"the API server has one owner for all of /{'/'.join(field[:position])}: ignore that"
+        keyed = [read_foreign(each[2:]) for each in elements if each.startswith("k:")]
+        name = token.partition("=")[0]
+        if keyed and not any(isinstance(each, Mapping) and name in each for each in keyed):
+            named = ", ".join(sorted({key for each in keyed if isinstance(each, Mapping) for key in each}))
+            return f"{token} names no element of the list: one of its keys expected ({named})"
+        trees = [tree[each] for tree in trees for each in tree if each != "." and _names(each, token)]
+        if not trees:
+            # Another manager owns it.
+            return ""
+    return ""
 
 
 def is_applied(body: Body, path: Sequence[str]) -> bool:
@@ -91,9 +128,22 @@ def has_applied(body: Body) -> bool:
     return any(_is_applied(each) for each in _entries(body))
 
 
-def is_kept(body: Body) -> bool:
-    """Return whether our second field manager owns a part of an object."""
-    return any(field_at(each, "manager") == KEEPING_MANAGER for each in _entries(body))
+def is_kept(body: Body, path: Sequence[str]) -> bool:
+    """Return whether our second field manager owns a field."""
+    return tuple(f"f:{name}" for name in path) in kept_fields(body)
+
+
+def _is_in(path: Path, field: FieldPath) -> bool:
+    return len(path) >= len(field) and all(_names(*each) for each in zip(path, field, strict=False))
+
+
+def _names(element: str, token: str) -> bool:
+    """Return whether an element of a path in ``fieldsV1`` is what a token of a JSON Pointer names."""
+    kind, _, text = element.partition(":")
+    if kind != "k":
+        return kind == "f" and text == token
+    members = read_foreign(text)
+    return isinstance(members, Mapping) and names_element(token, members)
 
 
 def _is_applied(entry: Any) -> bool:

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Final
 
+from kubevnfm_csar.object_treatment import Keep
 from kubevnfm_events.objects import LeftObject
 from pydantic import ConfigDict
 from pydantic.alias_generators import to_camel
@@ -32,9 +33,9 @@ class Written:
     owned: str
 
     @classmethod
-    def from_body(cls, body: Body) -> Written:
-        """Return it for the object as it is after our write."""
-        return cls(uid_of(body), owned_fields(body))
+    def from_body(cls, body: Body, wanted: Wanted | None) -> Written:
+        """Return it for the object as it is after our write; nothing is compared with one that we never change."""
+        return cls(uid_of(body), "" if wanted is not None and wanted.is_create_only else owned_fields(body))
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,9 @@ class Entry:
     """"" until the API server has confirmed the object."""
     vdu_id: str | None = None
     is_kept: bool = False
-    """Annotated with ``kubevnfm.io/keep``: termination does not delete it."""
+    """``keep: on-delete``: termination does not delete it (multicloud.md MC-106d)."""
+    is_kept_on_change: bool = False
+    """``keep: on-change``: a change of package that no longer has it does not delete it."""
     is_shared: bool = False
     """Cluster-scoped and shared with another instance, whose label it may carry."""
     is_adopted: bool = False
@@ -162,6 +165,8 @@ class Release:
     """The VIM that has given a login for the Secrets of the objects' cloud, or is being asked for one; "": none (CR-049)."""
     left: tuple[LeftObject, ...] = ()
     """The objects whose finalizers a termination has removed, and what they may have left."""
+    kept_objects: tuple[LeftObject, ...] = ()
+    """The objects that changes of package have kept, without our labels."""
     revision: int = 0
     """0: not stored yet."""
     vim_id: str = ""
@@ -181,7 +186,9 @@ class Release:
         keys = {entry.key.identity for entry in wanted}
         # First in the list, so that termination, which goes backwards, deletes them last.
         left = [entry for entry in self.entries if entry.key.identity not in keys]
-        return replace(self, namespace=namespace, entries=[*left, *wanted])
+        again = {(entry.key.kind, entry.key.namespace or None, entry.key.name) for entry in wanted}
+        left_there = tuple(each for each in self.kept_objects if (each.kind, each.namespace, each.name) not in again)
+        return replace(self, namespace=namespace, entries=[*left, *wanted], kept_objects=left_there)
 
     def sharing(self, keys: Collection[ObjectKey], *, among: Collection[ObjectKey]) -> Release:
         """Return the release with those of ``among`` marked as shared that are in ``keys``, and no others of them."""
@@ -247,7 +254,8 @@ def _entry(wanted: Wanted, known: Entry | None) -> Entry:
         file=wanted.file,
         digest=wanted.digest,
         vdu_id=wanted.vdu_id,
-        is_kept=wanted.is_kept_on_delete,
+        is_kept=Keep.ON_DELETE in wanted.keeps,
+        is_kept_on_change=Keep.ON_CHANGE in wanted.keeps,
         claim_templates=wanted.claim_templates,
         manifest_name=wanted.manifest_name,
         topology_vdus=wanted.topology_vdus,

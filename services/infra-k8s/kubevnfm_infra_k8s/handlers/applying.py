@@ -75,7 +75,7 @@ class ApplyHandlers(Handling):
         """Apply other manifests, and delete what they lack once all is ready."""
         manifests = await step.manifests(command)
         with nothing_made():
-            check_networks([each.body for each in manifests], command)
+            check_networks([each.written_body for each in manifests], command)
         planned = await step.planned(command, manifests)
         await step.want_outputs(command, planned)
         longest_s = longest_wait_s(planned.objects, self.ready_timeout_s)
@@ -88,11 +88,12 @@ class ApplyHandlers(Handling):
                 await _check_contracts(step, planned)
                 await step.apply(planned, applying)
             # Until the new objects are ready, the old ones serve.
-            wanted = {each.key for each in planned.objects}
+            read_only = {each.key for each in planned.objects if each.is_read_only}
+            wanted = {each.key for each in planned.objects} - read_only
             before = autoscalers_in(step.release)
             if not await step.until_ready(wait, planned, progress) or not await step.keeps_its_volumes(command, wait):
                 return NotYet(AGAIN_S)
-            if not await step.prune(step.pruning(wait), wanted):
+            if not await step.prune(step.pruning(wait, read_only), wanted):
                 return NotYet(AGAIN_S)
             # An autoscaler owns the numbers until it is gone; what is planned then has ours.
             if autoscalers_in(step.release) != before:

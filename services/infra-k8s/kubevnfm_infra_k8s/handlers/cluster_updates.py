@@ -45,7 +45,7 @@ class ClusterUpdateHandlers(Handling):
         async with step.showing_remains():
             if command.part == "check":
                 await rehearse_changes(cluster, planned.objects, there)
-                await rehearse(cluster, [each for each in planned.objects if each.key not in there])
+                await rehearse(cluster, [each for each in planned.objects if each.key not in there], {})
                 message = "possible" if version is None else f"possible; to Kubernetes {version}, so without a rollback"
                 await step.progress("check").finished(message, total=len(planned.objects))
             elif command.part == "prune":

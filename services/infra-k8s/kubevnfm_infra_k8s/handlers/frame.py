@@ -384,7 +384,7 @@ class Step:
             self.release = await self.handling.releases.save(self.release.completing(wait.complete))
         self.release = await save_claims(self.cluster, self.handling.releases, self.release)
 
-    def pruning(self, wait: ReadinessWait) -> PruneRun:
+    def pruning(self, wait: ReadinessWait, read_only: Collection[ObjectKey] = ()) -> PruneRun:
         """Return the pruning of what the step's objects lack, within the time of its wait."""
         return PruneRun(
             cluster=self.cluster,
@@ -394,6 +394,7 @@ class Step:
             clock=self.handling.clock,
             deadline=wait.deadline,
             grace_period_s=None,
+            read_only=read_only,
         )
 
     async def prune(self, run: PruneRun, wanted: Collection[ObjectKey]) -> bool:

@@ -160,6 +160,8 @@ class VnfInstance(MultiCloudType):
     volumes: tuple[VnfVolume, ...]
     outputs: Annotated[SecretParams, Field(default_factory=dict)]
     """By name; null: the object has no such value, or one that is too large."""
+    kept_objects: tuple[LeftObject, ...] = ()
+    """The objects that changes have kept; they belong to no VNF any more."""
     ignored_artifacts: tuple[str, ...]
     operation: str | None = None
     """The link of the operation that was asked for, that runs, or that has failed and waits."""

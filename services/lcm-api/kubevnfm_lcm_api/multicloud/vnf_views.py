@@ -93,6 +93,7 @@ class Vnf:
     def view(self, root: str, operation_id: str | None = None, *, suspended: Suspension | None = None) -> JsonObject:
         """Return the body; ``operation_id``: of the operation that the caller has asked for; ``suspended``: if not itself."""
         vnf, place, resources = self.record.vnf, self.record.internals.multicloud, self.resources
+        release = self.record.release.release if self.record.release is not None else None
         assert place is not None
         components = defaultdict[str, list[str]](list)
         for each in resources:
@@ -114,6 +115,7 @@ class Vnf:
             networks=shown_networks(self.record.internals.networks),
             volumes=shown_volumes(self.record.internals.volumes),
             outputs=dict(outputs_of(vnf.metadata)),
+            kept_objects=release.kept_objects if release is not None else (),
             ignored_artifacts=tuple((info.metadata or {}).get(IGNORED) or ()) if info is not None else (),
             suspended=suspension_of(vnf.metadata) or suspended,
             group_operation=place.group_operation,

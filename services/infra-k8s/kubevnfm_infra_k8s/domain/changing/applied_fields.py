@@ -5,12 +5,13 @@ Source: KEP-555; the API server keeps the fields of each manager in ``metadata.m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kubevnfm_kit.foreign_json import read_foreign
 
 from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, Body, ObjectKey, field_at
+from kubevnfm_infra_k8s.domain.ownership import Path
 
 _MEMBER: Final = "."
 """In a tree of fields: the node itself, beside its children."""
@@ -36,6 +37,17 @@ def applied_part(body: Body, key: ObjectKey) -> Body | None:
     if key.namespace:
         metadata["namespace"] = key.namespace
     return {**part, "apiVersion": body["apiVersion"], "kind": key.kind, "metadata": metadata}
+
+
+def part_with(body: Body, paths: Iterable[Path]) -> Body:
+    """Return the part of an object with these fields alone, each a path as ``fieldsV1`` has it."""
+    tree: dict[str, Any] = {}
+    for path in paths:
+        node = tree
+        for element in path:
+            node = node.setdefault(element, {})
+    part: Body = _picked(body, tree) if tree else {}
+    return part
 
 
 def _entry(body: Body) -> Mapping[str, Any] | None:

@@ -19,6 +19,7 @@ from kubevnfm_infra_k8s.domain.ports import Releases, SharedObjects
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.claims import taken_claims
 from kubevnfm_infra_k8s.domain.reading.existing import find_all, readable
+from kubevnfm_infra_k8s.domain.reading.kept import is_given_back
 from kubevnfm_infra_k8s.domain.release import Release, Stages
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
@@ -51,7 +52,7 @@ class ApplyRun:
         ready within the time of a call: the next one continues with them.
         """
         objects = [each for each in plan.objects if self.only is None or each.key in self.only]
-        persistent = [each for each in objects if each.resource.is_persistent]
+        persistent = [each for each in objects if each.resource.is_persistent and not each.is_read_only]
         is_first = not any(entry.uid for entry in release.entries)
         # Stored before any object is sent, so that after a crash termination finds all of them. Entries that were never
         # sent are harmless: termination deletes no object without our label.
@@ -59,7 +60,7 @@ class ApplyRun:
             release = await self.releases.save(release.planned(persistent, namespace=plan.namespace))
         sharers = await self._hold(persistent)
         there = await self._find_existing(persistent)
-        foreign = self._foreign(there, sharers, release)
+        foreign = self._foreign(there, sharers, release, {each.key: each.adopts for each in persistent})
         taken = await taken_claims(
             self.wait.cluster, self.releases, persistent, there.keys(), self.wait.vnf_instance_id
         )
@@ -71,7 +72,7 @@ class ApplyRun:
         # Before its definition is applied, a custom resource would be rejected. For objects that exist already, the dry
         # run was done when they were created, unless their manifests are others now.
         if plan.all_served and (is_first or self.rehearses):
-            await rehearse(self.wait.cluster, objects)
+            await rehearse(self.wait.cluster, [each for each in objects if not each.is_read_only], there)
         keys = {each.key for each in persistent}
         release = await self.releases.save(release.sharing(sharers, among=keys).adopting(foreign))
         await self.progress.started(f"{len(objects)} objects", total=len(objects))
@@ -117,7 +118,11 @@ class ApplyRun:
         return await find_all(cluster, places, lambda resource, key: readable(cluster, resource, key))
 
     def _foreign(
-        self, there: Mapping[ObjectKey, Body], sharers: Mapping[ObjectKey, Sequence[str]], release: Release
+        self,
+        there: Mapping[ObjectKey, Body],
+        sharers: Mapping[ObjectKey, Sequence[str]],
+        release: Release,
+        adopts: Mapping[ObjectKey, str],
     ) -> Sequence[ObjectKey]:
         """Return those of the existing objects that belong neither to this instance nor to one that shares them."""
         mine = self.wait.vnf_instance_id
@@ -126,6 +131,7 @@ class ApplyRun:
             for key, body in there.items()
             if labels_of(body).get(INSTANCE_LABEL) not in {mine, *sharers.get(key, ())}
             and not release.has_lost_label(key, body)
+            and not is_given_back(body, adopts[key], mine)
         ]
 
 

@@ -8,14 +8,15 @@ have registered counts, unless it names another object of the set.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import structlog
 
+from kubevnfm_infra_k8s.domain.changing.handing_over import check_ignored, fields_rehearsed
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsRefused, WebhookUnavailable
-from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted, field_at
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Wanted, field_at
 from kubevnfm_infra_k8s.domain.ports import Cluster
 
 log = structlog.get_logger()
@@ -63,8 +64,11 @@ def _names(text: str, key: ObjectKey) -> bool:
     return bool(key.name and re.search(rf"(?<![\w.-]){re.escape(key.name)}(?![\w.-])", text))
 
 
-async def rehearse(cluster: Cluster, objects: Sequence[Wanted]) -> None:
-    """Have the API server check all objects with a dry run. Raises ObjectsRefused with all errors that count."""
+async def rehearse(cluster: Cluster, objects: Sequence[Wanted], there: Mapping[ObjectKey, Body]) -> None:
+    """Have the API server check all objects with a dry run. Raises ObjectsRefused with all errors that count.
+
+    ``there``: those of them that exist.
+    """
     namespaces = {each.key.name for each in objects if each.key.kind == "Namespace"}
     keys = {each.key for each in objects}
     webhooks = webhooks_of(objects)
@@ -74,8 +78,13 @@ async def rehearse(cluster: Cluster, objects: Sequence[Wanted]) -> None:
         # Its namespace does not exist yet, so the API server would reject it.
         if each.key.namespace in namespaces:
             return
+        present = there.get(each.key)
+        if present is not None and each.is_create_only:
+            return
+        body = fields_rehearsed(each, present)
         try:
-            await cluster.apply(each.resource, each.key, each.body, dry_run=True, takes_fields=each.takes_fields)
+            after = await cluster.apply(each.resource, each.key, body, dry_run=True, takes_fields=each.takes_fields)
+            check_ignored(each, after if present is None else present)
         except ObjectRefused as refusal:
             if may_be_cured(refusal, each.key, keys - {each.key}, webhooks):
                 log.info("refusal_may_be_cured", object=str(each.key), reason=str(refusal))

@@ -13,6 +13,7 @@ from typing import Final
 import structlog
 from kubevnfm_events.objects import PodFacts
 
+from kubevnfm_infra_k8s.domain.changing.handing_over import apply_left
 from kubevnfm_infra_k8s.domain.changing.relabelling import is_ours
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects, ObjectMissing, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.objects import PODS, Body, ObjectKey, Resource, Wanted, field_at, uid_of
@@ -73,8 +74,8 @@ class HealRun:
             if body is None:
                 if key not in wanted:
                     raise ObjectMissing(key)
-                body = await self.wait.cluster.apply(PODS, key, wanted[key].body)
-            created[key] = Written.from_body(body)
+                body = await apply_left(self.wait.cluster, wanted[key], wanted[key].body, None)
+            created[key] = Written.from_body(body, wanted.get(key))
         after = release.written(created)
         return release if after == release else await self.releases.save(after)
 

@@ -12,11 +12,12 @@ from kubevnfm_kit.clock import rfc3339
 
 from kubevnfm_infra_k8s.domain.changing.applied_fields import applied_version
 from kubevnfm_infra_k8s.domain.changing.dry_run import may_be_cured
-from kubevnfm_infra_k8s.domain.changing.handing_over import hand_over
+from kubevnfm_infra_k8s.domain.changing.handing_over import apply_left
+from kubevnfm_infra_k8s.domain.changing.relabelling import with_labels
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, ObjectsNotReady, ObjectsRefused, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, field_at, labels_of
-from kubevnfm_infra_k8s.domain.planning.preparing import instance_labels, labelled
+from kubevnfm_infra_k8s.domain.planning.preparing import labelled, labels_as
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import WEBHOOK_PAUSES, ReadinessWait
@@ -113,21 +114,21 @@ class Sender:
 
     async def _send_one(self, wanted: Wanted) -> Body:
         body, there, sharers = wanted.body, self.there.get(wanted.key), self.sharers.get(wanted.key, ())
+        if there is not None and wanted.is_create_only:
+            return await with_labels(self.wait.cluster, wanted, there, self.wait.vnf_instance_id)
         if sharers:
             if there is not None and not self.is_again:  # another instance has created it with the same content
                 return there
             # Both instances may apply it at the same time; with the same label the order does not matter.
-            body = labelled(body, instance_labels(self._label(there, sharers)))
+            body = labelled(body, labels_as(body, self._label(there, sharers)))
         tries, since = 0, self.wait.clock.now()
         while True:
             try:
-                if there is not None and wanted.autoscaled_at:
-                    await hand_over(self.wait.cluster, wanted, there)
-                applied = await self._apply(wanted, body)
+                applied = await apply_left(self.wait.cluster, wanted, body, there)
                 if there is not None and applied_version(there) not in (None, wanted.key.api_version):
                     # The API server has compared the two sets of our fields by conversions, which can lose some. Now both
                     # are in one version (capi.md CR-038).
-                    applied = await self._apply(wanted, body)
+                    applied = await apply_left(self.wait.cluster, wanted, body, applied)
                     log.info(
                         "object_applied_in_another_version", object=str(wanted.key), version=wanted.key.api_version
                     )
@@ -141,9 +142,6 @@ class Sender:
                 message = f"waiting since {rfc3339(since)} for a webhook: {error}"
                 await self.progress.on(str(wanted.key), message, done=0, total=1)
                 await asyncio.sleep(pause_s)
-
-    async def _apply(self, wanted: Wanted, body: Body) -> Body:
-        return await self.wait.cluster.apply(wanted.resource, wanted.key, body, takes_fields=wanted.takes_fields)
 
     def _label(self, there: Body | None, sharers: Sequence[str]) -> str:
         """Return the instance whose label a shared object has: the present one, if it still holds it."""

@@ -116,9 +116,12 @@ class StageRun:
     async def _begin(self, stage: Stage) -> None:
         """Send a stage. An object that the answer shows ready is held at once: to list it can take longer than the write."""
         with _naming([stage]):
-            bodies = await self._send([each for each in stage.objects if each.key in self.wanted])
+            bodies = await self._send(
+                [each for each in stage.objects if each.key in self.wanted and not each.is_read_only]
+            )
         self.held.update(each.key for each in stage.objects if not self._is_awaited(each))
-        written = [each for each in stage.objects if each.key in bodies]
+        # One that is made once may have been found there, by its metadata alone.
+        written = [each for each in stage.objects if each.key in bodies and not each.is_create_only]
         self.held.update(
             each.key for each in awaited_among(written, self.release) if self.wait.is_ready_in(bodies[each.key], each)
         )
@@ -184,14 +187,15 @@ class StageRun:
                 self.release = await self.releases.save(self.release)
             await self._wait_for(wave)
             sent = await self.sender.send([*postponed, *wave.objects], unsent=unsent)
-            bodies.update(self._written(sent.bodies))
+            bodies.update(self._written(sent.bodies, objects))
             postponed = [each for each, _ in sent.refused]
             unsent -= sent.bodies.keys()
-        bodies.update(self._written(await self.sender.send_rest(postponed)))
+        bodies.update(self._written(await self.sender.send_rest(postponed), objects))
         return bodies
 
-    def _written(self, bodies: Mapping[ObjectKey, Body]) -> Mapping[ObjectKey, Body]:
-        self.release = self.release.written({key: Written.from_body(body) for key, body in bodies.items()})
+    def _written(self, bodies: Mapping[ObjectKey, Body], objects: Sequence[Wanted]) -> Mapping[ObjectKey, Body]:
+        written = {each.key: Written.from_body(bodies[each.key], each) for each in objects if each.key in bodies}
+        self.release = self.release.written(written)
         return bodies
 
     async def _wait_for(self, wave: Wave) -> None:
@@ -224,13 +228,14 @@ def awaited_among(objects: Sequence[Wanted], release: Release) -> Sequence[Await
     """Return those of the objects that can become ready; Jobs that have ended already are not among them."""
     entries = {entry.key: entry for entry in release.entries}
     return [
-        _of_entry(each, entries[each.key])
+        _of_entry(each, Entry(each.key, each.file, "", is_shared=True) if each.is_read_only else entries[each.key])
         for each in objects
-        if each.resource.is_persistent and not entries[each.key].is_complete
+        if each.resource.is_persistent and (each.is_read_only or not entries[each.key].is_complete)
     ]
 
 
 def _of_entry(wanted: Wanted, entry: Entry) -> Awaited:
+    # One that is only read has no label of ours, so that it is watched by name.
     return Awaited(
         wanted.key,
         wanted.resource,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kubevnfm_csar.field_paths import without_fields
+
 from kubevnfm_infra_k8s.domain.autoscalers import is_autoscaled, is_autoscaler
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted, field_at
 from kubevnfm_infra_k8s.domain.ownership import has_applied, has_owner, is_applied, is_kept
@@ -39,7 +41,11 @@ async def freed(cluster: Cluster, objects: Sequence[Wanted]) -> frozenset[Object
         if body is None or not has_applied(body):
             continue
         path = paths[each.resource]
-        is_left = not has_owner(body, path) or is_autoscaled(body) or is_kept(body)
-        if field_at(each.body, *path) is not None and not is_applied(body, path) and is_left:
+        is_left = not has_owner(body, path) or is_autoscaled(body) or is_kept(body, path)
+        if (
+            field_at(without_fields(each.body, each.ignored), *path) is not None
+            and not is_applied(body, path)
+            and is_left
+        ):
             found.add(each.key)
     return frozenset(found)

@@ -11,8 +11,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kubevnfm_csar.field_paths import without_fields
 from kubevnfm_kit.errors import InvalidInput
 
+from kubevnfm_infra_k8s.domain.changing.handing_over import apply_left
 from kubevnfm_infra_k8s.domain.changing.relabelling import is_ours
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects, ObjectsNotReady
@@ -102,7 +104,9 @@ class UpdateRun:
         Raises: InvalidInput for an object that the CNF does not have, ForeignObjects, ObjectsNotReady.
         """
         stored = [
-            each for each in plan.objects if each.resource.is_persistent and (not images_of or each.vdu_id in images_of)
+            each
+            for each in plan.objects
+            if each.resource.is_persistent and not each.is_read_only and (not images_of or each.vdu_id in images_of)
         ]
         lacking = sorted(set(images_of).difference(each.vdu_id for each in stored if each.vdu_id is not None))
         if lacking:
@@ -112,6 +116,10 @@ class UpdateRun:
         if added:
             raise InvalidInput(FIELD, f"a modification adds no objects; the CNF does not have {', '.join(added)}")
         there = await self._find(stored, release)
+        fixed = [each for each in stored if each.is_create_only and self._would_change(each, there.get(each.key))]
+        if fixed:
+            named = ", ".join(f"{each.key} ({each.file})" for each in fixed)
+            raise InvalidInput(FIELD, f"apply: create-only, so never changed: {named}")
         applied = await self._configure([each for each in stored if each.key.kind in _CONFIGS], there)
         changed = {(key.kind, key.namespace, key.name) for key in applied}
         uids = {entry.key: entry.uid for entry in release.entries}
@@ -124,7 +132,7 @@ class UpdateRun:
                 is_ending = is_ending or ends
                 # A restart alone adds no field that is compared with it later.
                 if body is not None and uid_of(body) != uids[each.key]:
-                    applied[each.key] = Written.from_body(body)
+                    applied[each.key] = Written.from_body(body, each)
         if is_ending and self.wait.left_s() <= 0:
             raise ObjectsNotReady(f"pods did not end in time: {', '.join(str(each.key) for each in restarted)}")
         planned = release.planned(stored, namespace=plan.namespace).confirmed(applied, applied_by=release.applied_by)
@@ -145,14 +153,14 @@ class UpdateRun:
     async def _configure(self, configs: Sequence[Wanted], there: Mapping[ObjectKey, Body]) -> dict[ObjectKey, Written]:
         """Apply the ConfigMaps and Secrets that differ; return all that this operation has applied, also by earlier calls."""
         applied = {
-            each.key: Written.from_body(there[each.key])
+            each.key: Written.from_body(there[each.key], each)
             for each in configs
             if annotations_of(there.get(each.key) or {}).get(OPERATION_ANNOTATION) == self.operation_id
         }
-        different = [each for each in configs if _content(there.get(each.key)) != _content(each.body)]
+        different = [each for each in configs if _differs(each, there.get(each.key))]
         for each in different:
-            body = await self.wait.cluster.apply(each.resource, each.key, each.body, takes_fields=each.takes_fields)
-            applied[each.key] = Written.from_body(body)
+            body = await apply_left(self.wait.cluster, each, each.body, there.get(each.key))
+            applied[each.key] = Written.from_body(body, each)
             await self.progress.on(str(each.key), "changed", done=0, total=len(different))
         return applied
 
@@ -166,10 +174,18 @@ class UpdateRun:
         path = () if key.kind == "Pod" else ("spec", "template")
         return annotations_of(field_at(body, *path) or {}).get(RESTART_ANNOTATION) == self.change
 
+    def _would_change(self, wanted: Wanted, there: Body | None) -> bool:
+        if there is None:
+            return False
+        return _differs(wanted, there) if wanted.key.kind in _CONFIGS else bool(self._images(wanted, there))
+
     @staticmethod
     def _images(wanted: Wanted, there: Body) -> Mapping[str, Sequence[Body]]:
         """Return the lists of containers with the wanted images; none if no image differs."""
-        given, present = _pod_spec(wanted.key, wanted.body), _pod_spec(wanted.key, there)
+        if wanted.key.kind not in WORKLOADS:
+            return {}
+        given = _pod_spec(wanted.key, without_fields(wanted.body, wanted.ignored))
+        present = _pod_spec(wanted.key, there)
         lists: dict[str, Sequence[Body]] = {}
         for name in _CONTAINERS:
             images = {each.get("name"): each.get("image") for each in given.get(name) or []}
@@ -228,10 +244,15 @@ class UpdateRun:
             await self.progress.on(str(key), "ends", done=0, total=1)
 
 
-def _content(body: Body | None) -> object:
+def _differs(wanted: Wanted, there: Body | None) -> bool:
+    """Return whether a ConfigMap or a Secret has another content than is wanted, fields that are ignored apart."""
+    return there is None or _content(without_fields(there, wanted.ignored)) != _content(
+        without_fields(wanted.body, wanted.ignored)
+    )
+
+
+def _content(body: Body) -> object:
     """Return what pods read of a ConfigMap or a Secret, in the form in which the API server returns it."""
-    if body is None:
-        return None
     plain = {
         name: base64.b64encode(str(text).encode()).decode() for name, text in (body.get("stringData") or {}).items()
     }

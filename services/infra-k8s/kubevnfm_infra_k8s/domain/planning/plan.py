@@ -23,7 +23,7 @@ from kubevnfm_infra_k8s.domain.objects import (
     labels_of,
 )
 from kubevnfm_infra_k8s.domain.planning.networks import with_networks
-from kubevnfm_infra_k8s.domain.planning.preparing import labelled, placed, prepared
+from kubevnfm_infra_k8s.domain.planning.preparing import labelled, ordered_labels, placed, prepared
 from kubevnfm_infra_k8s.domain.planning.replicas import without_autoscaled_replicas
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reading.claims import with_present_marks
@@ -63,7 +63,7 @@ async def plan(
     Raises: InvalidInput for an object without a name, for namespaces that differ, and for a workload that the request
     maps to a VDU and no file has; UnknownKinds naming every unknown kind.
     """
-    vdus = workload_of_vdus(manifests, order.vdus)
+    vdus = workload_of_vdus([each for each in manifests if not each.is_read_only], order.vdus)
     served = await served_kinds(cluster, [(each.api_version, each.kind) for each in manifests])
     defined = defined_kinds(manifests)
     resources = {
@@ -78,7 +78,7 @@ async def plan(
     namespace = namespace_of_all(namespaced, asked=order.namespace, multi=order.multi_namespace)
     objects: list[Wanted] = []
     implemented = list(vdus.values())
-    workloads, _ = networked_workloads([each.body for each in manifests], order.networks, order.vdus)
+    workloads, _ = networked_workloads([each.written_body for each in manifests], order.networks, order.vdus)
     networked = {manifests[each.position]: each for each in workloads}
     attachments: dict[ObjectKey, Sequence[NetworkAttachment]] = {}
     for each in manifests:
@@ -145,7 +145,8 @@ async def with_namespace(planned: Plan, cluster: Cluster, vnf_instance_id: str, 
     if there is not None and labels_of(there).get(INSTANCE_LABEL) != vnf_instance_id:
         return planned
     manifest = Manifest("", 1, {"apiVersion": key.api_version, "kind": key.kind, "metadata": {"name": key.name}})
-    body = prepared(manifest, namespace="", vnf_instance_id=vnf_instance_id, operation_id=operation_id)
+    body: Body = prepared(manifest, namespace="", vnf_instance_id=vnf_instance_id, operation_id=operation_id)
+    body = labelled(body, ordered_labels(vnf_instance_id))
     made = Wanted(key, body, _NAMESPACES, "the order", digest_of(manifest.body), is_implied=True)
     return replace(planned, objects=[*_labelled([made], planned.attachments), *planned.objects])
 

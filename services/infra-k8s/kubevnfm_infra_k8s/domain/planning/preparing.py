@@ -6,31 +6,39 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Final
 
-from kubevnfm_csar.pod_templates import POD_TEMPLATES
+from kubevnfm_csar.pod_templates import MACHINE_TEMPLATES, POD_TEMPLATES
 
 from kubevnfm_infra_k8s.domain.objects import (
     CLAIM_OF_ANNOTATION,
     INSTANCE_LABEL,
     MANAGED_BY,
+    ONAP_LABEL,
     OPERATION_ANNOTATION,
     TACKER_LABEL,
     Body,
     group_of,
+    labels_of,
 )
 from kubevnfm_infra_k8s.domain.reading.ca_bundles import without_others_bundles
 from kubevnfm_infra_k8s.domain.reading.manifests import Manifest
 
-_LABELLED: Final = {
-    **POD_TEMPLATES,
-    ("kubevirt.io", "VirtualMachine"): ("spec", "template"),
-    ("kubevirt.io", "VirtualMachineInstanceReplicaSet"): ("spec", "template"),
-}
+_LABELLED: Final = {**POD_TEMPLATES, **{kind: path for kind, path in MACHINE_TEMPLATES.items() if path}}
 """The paths of the templates that get the labels of the instance: those of pods, and of virtual machines with node and addresses."""
 
 
 def instance_labels(vnf_instance_id: str) -> dict[str, str]:
     """Return the labels that select all objects of an instance."""
     return {INSTANCE_LABEL: vnf_instance_id, TACKER_LABEL: vnf_instance_id}
+
+
+def ordered_labels(vnf_instance_id: str) -> dict[str, str]:
+    """Return the labels of the objects of a package with an order: ONAP's tools know them by theirs (multicloud.md MC-040)."""
+    return {**instance_labels(vnf_instance_id), ONAP_LABEL: vnf_instance_id}
+
+
+def labels_as(body: Body, vnf_instance_id: str) -> dict[str, str]:
+    """Return the labels of an instance for an object that has those of another one."""
+    return (ordered_labels if ONAP_LABEL in labels_of(body) else instance_labels)(vnf_instance_id)
 
 
 def prepared(
@@ -42,7 +50,7 @@ def prepared(
     """
     body = placed(manifest, namespace=namespace)
     metadata = body["metadata"]
-    own = instance_labels(vnf_instance_id)
+    own = ordered_labels(vnf_instance_id) if manifest.artifact is not None else instance_labels(vnf_instance_id)
     metadata["labels"] = {**(metadata.get("labels") or {}), **own, **MANAGED_BY}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), OPERATION_ANNOTATION: operation_id}
     # Pods inherit only the labels of the template, and they are found by label.

@@ -19,7 +19,7 @@ def with_profiles(order: ObjectsOrder, manifests: Sequence[Manifest]) -> Sequenc
     """
     if not order.compute_profiles:
         return manifests
-    found = profiled([each.body for each in manifests], order.compute_profiles, order.vdus)
+    found = profiled([each.written_body for each in manifests], order.compute_profiles, order.vdus)
     if found.faults:
         raise Unprocessable(*found.faults[0], *found.faults[1:])
     return list(_changed(manifests, found))
@@ -31,4 +31,4 @@ def _changed(manifests: Sequence[Manifest], found: Profiled) -> Iterator[Manifes
         # They belong to the place of their workload in the order, and come before it.
         for number, claim in enumerate(claims, start=1):
             yield Manifest(f"compute_profiles of {manifest.place}", number, claim, manifest.artifact)
-        yield replace(manifest, body=body)
+        yield manifest if manifest.is_read_only else replace(manifest, body=body)

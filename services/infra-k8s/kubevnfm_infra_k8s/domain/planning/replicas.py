@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+
+from kubevnfm_csar.field_paths import without_fields
 
 from kubevnfm_infra_k8s.domain.autoscalers import Autoscalers
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import Forbidden
-from kubevnfm_infra_k8s.domain.objects import Body, Wanted
+from kubevnfm_infra_k8s.domain.objects import Wanted
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reading.autoscaling import autoscalers_of, path_of_replicas
 from kubevnfm_infra_k8s.domain.reading.existing import readable_metadata
@@ -26,7 +27,7 @@ async def without_autoscaled_replicas(cluster: Cluster, objects: Sequence[Wanted
         if not await _is_autoscaled(cluster, autoscalers, each):
             return each
         path = await path_of_replicas(cluster, each.resource, objects)
-        body = each.body if await _needs_number(cluster, autoscalers, each) else _without(each.body, path)
+        body = each.body if await _needs_number(cluster, autoscalers, each) else without_fields(each.body, [path])
         return replace(each, body=body, autoscaled_at=path)
 
     after = await each_of(scalable, given)
@@ -52,14 +53,3 @@ async def _needs_number(cluster: Cluster, autoscalers: Autoscalers, wanted: Want
         return await cluster.get_metadata(wanted.resource, key) is None
     except Forbidden:
         return False
-
-
-def _without(body: Body, path: Sequence[str]) -> Body:
-    """Return the object without the field at the path."""
-    name, *below = path
-    if name not in body:
-        return body
-    if not below:
-        return {each: value for each, value in body.items() if each != name}
-    inner: Any = body[name]
-    return {**body, name: _without(inner, below)} if isinstance(inner, dict) else body

@@ -13,7 +13,7 @@ from kubevnfm_events.objects import ObjectsApplied
 from kubevnfm_infra_k8s.domain.capi.contract import is_of_management, is_provider_definition
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.object_facts import objects_of
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, PODS, Body, ObjectKey, Resource, name_of
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, PODS, REPLICA_SETS, Body, ObjectKey, Resource, name_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reading.existing import find
 from kubevnfm_infra_k8s.domain.reading.vdus import pods_of_vdus
@@ -21,7 +21,6 @@ from kubevnfm_infra_k8s.domain.release import Release
 
 _SERVICES: Final = Resource("v1", "Service", "services", namespaced=True)
 _DEPLOYMENT: Final = ("apps/v1", "Deployment")
-_REPLICA_SETS: Final = Resource("apps/v1", "ReplicaSet", "replicasets", namespaced=True)
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ async def instance_pods(cluster: Cluster, vnf_instance_id: str, workloads: Colle
         pods += list(await cluster.list(PODS, namespace=namespace, labels=selector))
         # A Deployment's pods belong to its ReplicaSets, and only those name the Deployment.
         if any(key.kind == "Deployment" for key in workloads):
-            replica_sets += list(await cluster.list(_REPLICA_SETS, namespace=namespace, labels=selector))
+            replica_sets += list(await cluster.list(REPLICA_SETS, namespace=namespace, labels=selector))
     return InstancePods(pods, replica_sets)
 
 
@@ -52,6 +51,7 @@ async def facts_of(cluster: Cluster, release: Release) -> ObjectsApplied:
         namespace=release.namespace,
         objects=objects_of(release),
         pods=tuple(pods_of_vdus(workloads, pods=found.pods, replica_sets=found.replica_sets)),
+        kept_objects=release.kept_objects,
         services=await _node_ports(cluster, release),
         providers=await providers_in(cluster, release),
     )

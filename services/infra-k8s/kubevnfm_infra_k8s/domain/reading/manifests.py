@@ -8,6 +8,7 @@ from typing import Any
 
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact
 from kubevnfm_csar.manifest_limits import budget_of_a_set
+from kubevnfm_csar.object_treatment import Applying, said_by
 from kubevnfm_csar.order_graph import Place
 from kubevnfm_csar.ordered_manifests import members_of, read_artifacts
 from kubevnfm_csar.placeholders import VARIABLES
@@ -64,6 +65,16 @@ class Manifest:
     def namespace(self) -> str:
         """The manifest's own namespace; "" if it names none."""
         return str(field_at(self.body, "metadata", "namespace") or "")
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the object is never written (multicloud.md MC-106a)."""
+        return self.artifact is not None and self.artifact.applying is Applying.READ_ONLY
+
+    @property
+    def written_body(self) -> Body:
+        """The body; an empty one of an object that is never written, so that nothing is planned for it as a workload."""
+        return {} if self.is_read_only else self.body
 
     @property
     def place(self) -> str:
@@ -165,6 +176,10 @@ def _checked(file: str, number: int, body: Body) -> Manifest:
             parse(expression)
         except ValueError as error:
             raise InvalidInput(FIELD, f"{file}, document {number}: {READY_WHEN_ANNOTATION}: {error}") from error
+    problems: list[str] = []
+    said_by(annotations_of(body), problems)
+    if problems:
+        raise InvalidInput(FIELD, f"{file}, document {number}: {problems[0]}")
     return Manifest(file, number, body)
 
 

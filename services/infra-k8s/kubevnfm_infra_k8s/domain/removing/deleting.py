@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from typing import ClassVar, Final
 
 import structlog
+from kubevnfm_csar.object_treatment import KEPT_FROM_ANNOTATION, Keep, keeps_of
+from kubevnfm_events.objects import LeftObject
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import VnfmError
 
@@ -23,14 +25,12 @@ from kubevnfm_infra_k8s.domain.capi.contract import (
 )
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectsNotGone, WebhookUnavailable
+from kubevnfm_infra_k8s.domain.object_facts import left_object
 from kubevnfm_infra_k8s.domain.objects import (
     CLAIMS,
     FIELD_MANAGER,
     INSTANCE_LABEL,
-    KEEP_ANNOTATION,
     KEEPING_MANAGER,
-    MANAGED_BY,
-    OPERATION_ANNOTATION,
     PODS,
     Body,
     ObjectKey,
@@ -41,7 +41,7 @@ from kubevnfm_infra_k8s.domain.objects import (
     name_of,
     uid_of,
 )
-from kubevnfm_infra_k8s.domain.planning.preparing import instance_labels
+from kubevnfm_infra_k8s.domain.planning.preparing import labels_as
 from kubevnfm_infra_k8s.domain.planning.priorities import bring_down_stages
 from kubevnfm_infra_k8s.domain.ports import Cluster, Propagation, Releases, SharedObjects, Sharing
 from kubevnfm_infra_k8s.domain.progress import Progress
@@ -54,8 +54,10 @@ from kubevnfm_infra_k8s.domain.reading.claims import (
     save_claims,
 )
 from kubevnfm_infra_k8s.domain.reading.existing import find, find_all, served_kinds
+from kubevnfm_infra_k8s.domain.reading.kept import KEPT, is_kept
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.removing.deletion_state import deletion_obstacle, deletion_progress
+from kubevnfm_infra_k8s.domain.removing.disowning import give_back_made, without_owner
 from kubevnfm_infra_k8s.domain.removing.finalizers import Stripping, Target
 from kubevnfm_infra_k8s.domain.removing.inhabitants import inhabitants
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited, View, viewing
@@ -95,6 +97,9 @@ class DeletionRun:
     grace_period_s: int | None
     stripping: Stripping | None = field(default=None, kw_only=True)
     """None: no finalizer is ever removed."""
+    kept_objects: dict[ObjectKey, LeftObject] = field(default_factory=dict, kw_only=True)
+    """The objects that their artifacts or annotations keep."""
+    deletion: ClassVar[Keep] = Keep.ON_DELETE
 
     async def delete(self, release: Release, *, within_s: float) -> int | None:
         """Delete the whole inventory; return its number of objects, or None after ``within_s``.
@@ -178,11 +183,13 @@ class DeletionRun:
 
     async def is_to_go(self, release: Release, entry: Entry, resource: Resource, body: Body) -> bool:
         """Return whether an object that exists is deleted; leave the holders of a cluster-scoped one."""
-        if entry.is_kept or annotations_of(body).get(KEEP_ANNOTATION) == "true":
-            return False
         mine = release.vnf_instance_id
+        if is_kept(entry, body, self.deletion):
+            if not (is_cluster_scoped(entry.key) and (await self._let_go(release, entry.key, resource)).holders):
+                await self.keep_there(release, entry, resource, body)
+            return False
         if entry.is_adopted:
-            await self._give_back(release, entry, resource, body)
+            await self.give_back(release, entry, resource, body)
             return False
         owners: Sequence[str] = [mine]
         was_shared = False
@@ -198,6 +205,7 @@ class DeletionRun:
                 reason = f"it has {', '.join(found)}"
             if reason:
                 await self.leave(entry.key, body, reason)
+                await self.let_stay(release, entry, resource, body)
                 return False
         # An object of the same name with another uid was created by someone else after ours was deleted; one that was
         # shared may have been created again by another holder.
@@ -205,17 +213,35 @@ class DeletionRun:
         is_ours = labels_of(body).get(INSTANCE_LABEL) in owners or release.has_lost_label(entry.key, body)
         return is_same and is_ours
 
-    async def _give_back(self, release: Release, entry: Entry, resource: Resource, body: Body) -> None:
-        """Take our labels off an object that existed before the VNF (capi.md CR-020)."""
+    async def give_back(
+        self, release: Release, entry: Entry, resource: Resource, body: Body, *, kept_from: str | None = None
+    ) -> None:
+        """Take our labels off an object that stays, such as one that existed before the VNF (capi.md CR-020).
+
+        ``kept_from``: the VNF that it names afterwards.
+        """
         if is_cluster_scoped(entry.key):
             await self.shared.release(release.cluster, entry.key, release.vnf_instance_id)
             await self.shared.forget(release.cluster, entry.key)
         if labels_of(body).get(INSTANCE_LABEL) != release.vnf_instance_id:
             return
-        labels = dict.fromkeys([*instance_labels(release.vnf_instance_id), *MANAGED_BY])
-        change = {"metadata": {"labels": labels, "annotations": {OPERATION_ANNOTATION: None}}}
-        await self.cluster.patch(resource, entry.key, change)
-        log.info("adopted_object_given_back", object=str(entry.key))
+        await self.cluster.patch(resource, entry.key, without_owner(uid_of(body), kept_from=kept_from))
+        log.info("object_given_back", object=str(entry.key), kept=kept_from is not None)
+
+    async def keep_there(self, release: Release, entry: Entry, resource: Resource, body: Body) -> None:
+        """Have an object stay that its artifact keeps, and what its controllers have made of it, without our labels (MC-106d)."""
+        mine = release.vnf_instance_id
+        await self.give_back(release, entry, resource, body, kept_from=mine)
+        is_kept_by_us = annotations_of(body).get(KEPT_FROM_ANNOTATION) == mine
+        if labels_of(body).get(INSTANCE_LABEL) == mine or is_kept_by_us:
+            self.kept_objects[entry.key] = left_object(
+                entry.key, uid_of(body), cluster=self.cluster.endpoint, vdu_id=entry.vdu_id, reason=KEPT[self.deletion]
+            )
+            self.keep(entry.key)
+            await give_back_made(self.cluster, entry.key, uid_of(body), mine)
+
+    async def let_stay(self, release: Release, entry: Entry, resource: Resource, body: Body) -> None:
+        """Have a cluster-scoped object stay that others need."""
 
     async def _let_go(self, release: Release, key: ObjectKey, resource: Resource) -> Sharing:
         """Leave the holders of a cluster-scoped object. If others remain, give it the label of one of them.
@@ -228,13 +254,15 @@ class DeletionRun:
             body = await self.cluster.get(resource, key) if sharing.holders else None
             if body is None or labels_of(body).get(INSTANCE_LABEL) not in sharing.former:
                 return sharing
-            await self.cluster.patch(resource, key, {"metadata": {"labels": instance_labels(sharing.holders[0])}})
+            await self.cluster.patch(resource, key, {"metadata": {"labels": labels_as(body, sharing.holders[0])}})
 
     async def need_of_others(self, release: Release, key: ObjectKey, body: Body) -> str:
         """Return why a cluster-scoped object stays at the end of the instance; "" if nothing else needs it."""
         if _is_namespace(key):
             if await self.releases.others_in(release.cluster, key.name, than=release.id):
                 return "other VNF instances have objects there"
+            if kept := next((each for each in self.kept_objects if each.namespace == key.name), None):
+                return f"{kept} is kept there"
             if found := await self._object_of_others(release, key.name):
                 return f"{found} of another VNF instance is there"
             if await self._has_clusters(key.name):
@@ -323,11 +351,14 @@ class DeletionRun:
         for namespace in sorted({entry.key.namespace for entry in sets}):
             around = await Surroundings.look(self.cluster, namespace)
             for entry in (each for each in sets if each.key.namespace == namespace):
-                is_staying = entry.is_kept or entry.is_adopted or await self._exists(entry)
+                is_staying = entry.is_adopted or await self._exists(entry)
                 for claim in around.claims:
                     key = claim_key(claim, namespace)
                     if is_made_by(entry, claim, release):
-                        if await self._is_claim_to_go(release, key, claim, around, is_staying=is_staying):
+                        if entry.key in self.kept_objects or self.deletion in keeps_of(annotations_of(claim)):
+                            await self.keep_there(release, Entry(key, entry.file, ""), CLAIMS, claim)
+                            self.keep(key)
+                        elif await self._is_claim_to_go(release, key, claim, around, is_staying=is_staying):
                             targets[key] = Target(Entry(key, entry.file, ""), CLAIMS, claim)
                     elif not is_staying and await self._is_unclear(entry, claim, release):
                         await self.leave(key, claim, f"nothing proves that {entry.key} has made it")
@@ -337,7 +368,7 @@ class DeletionRun:
         self, release: Release, key: ObjectKey, claim: Body, around: Surroundings, *, is_staying: bool
     ) -> bool:
         """Return whether a claim of the instance is deleted; ``is_staying``: its StatefulSet is not."""
-        if is_staying or annotations_of(claim).get(KEEP_ANNOTATION) == "true":
+        if is_staying:
             self.keep(key)
             return False
         pod = await around.mounted_by_others(claim, release.vnf_instance_id)
@@ -354,8 +385,8 @@ class DeletionRun:
         known |= {(each.key.namespace, claim.name) for each in release.entries for claim in each.claims}
         if (entry.key.namespace, name_of(claim)) in known:
             return False
-        is_kept = annotations_of(claim).get(KEEP_ANNOTATION) == "true"
-        return not is_kept and not await is_of_others(self.releases, claim, release.vnf_instance_id)
+        is_to_stay = self.deletion in keeps_of(annotations_of(claim))
+        return not is_to_stay and not await is_of_others(self.releases, claim, release.vnf_instance_id)
 
     def keep(self, key: ObjectKey) -> None:
         """Note that an object of the instance is not deleted."""

@@ -6,13 +6,16 @@ A pruned object leaves the inventory. One that is never pruned stays there, so t
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import structlog
+from kubevnfm_csar.object_treatment import Keep
 
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Resource, labels_of
 from kubevnfm_infra_k8s.domain.reading.existing import find
+from kubevnfm_infra_k8s.domain.reading.kept import is_kept
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.removing.deleting import DeletionRun
 from kubevnfm_infra_k8s.domain.removing.inhabitants import inhabitants
@@ -23,6 +26,10 @@ log = structlog.get_logger()
 @dataclass(frozen=True)
 class PruneRun(DeletionRun):
     """The pruning of one instance's objects in one step."""
+
+    read_only: Collection[ObjectKey] = field(default=(), kw_only=True)
+    """The objects that the present manifests only read: what the instance has had of them is given back."""
+    deletion: ClassVar[Keep] = Keep.ON_CHANGE
 
     async def prune(self, release: Release, wanted: Collection[ObjectKey], *, within_s: float) -> Release | None:
         """Delete the objects that are not wanted, in reverse order; return the release without them.
@@ -39,7 +46,11 @@ class PruneRun(DeletionRun):
         gone = {entry.key for entry, stay in zip(old, stays, strict=True) if not stay}
         log.info("objects_pruned", objects=len(gone))
         return await self.releases.save(
-            replace(release, entries=[entry for entry in release.entries if entry.key not in gone])
+            replace(
+                release,
+                entries=[entry for entry in release.entries if entry.key not in gone],
+                kept_objects=(*release.kept_objects, *self.kept_objects.values()),
+            )
         )
 
     async def _stays(self, release: Release, entry: Entry) -> bool:
@@ -49,7 +60,11 @@ class PruneRun(DeletionRun):
 
     async def is_to_go(self, release: Release, entry: Entry, resource: Resource, body: Body) -> bool:
         """As for a termination, but nothing that others need or that holds data is deleted."""
-        if not entry.key.namespace and not await self._is_held_by_others(release, entry):
+        if entry.key in self.read_only:
+            await self.give_back(release, entry, resource, body, kept_from=release.vnf_instance_id)
+            return False
+        is_staying = is_kept(entry, body, self.deletion)
+        if not entry.key.namespace and not is_staying and not await self._is_held_by_others(release, entry):
             reason = await self._protection(entry.key, body)
             if reason:
                 # Before the base class leaves the holders: the object stays this instance's.

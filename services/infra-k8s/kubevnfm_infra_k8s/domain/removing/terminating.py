@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
+from kubevnfm_csar.object_treatment import keeps_of
 from kubevnfm_events.objects import LeftObject
 
 from kubevnfm_infra_k8s.domain.concurrency import each_of
@@ -16,7 +17,7 @@ from kubevnfm_infra_k8s.domain.object_facts import left_object
 from kubevnfm_infra_k8s.domain.objects import (
     CLAIMS,
     INSTANCE_LABEL,
-    KEEP_ANNOTATION,
+    REPLICA_SETS,
     Body,
     ObjectKey,
     Resource,
@@ -26,6 +27,7 @@ from kubevnfm_infra_k8s.domain.objects import (
 )
 from kubevnfm_infra_k8s.domain.ports import LinkUses, VolumeUses
 from kubevnfm_infra_k8s.domain.reading.existing import served_kinds
+from kubevnfm_infra_k8s.domain.reading.vdus import owner_uid
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.removing.deleting import DeletionRun, is_cluster_scoped
 from kubevnfm_infra_k8s.domain.removing.finalizers import Target
@@ -43,7 +45,7 @@ class Terminated:
     count: int
     """The objects of the inventory."""
     left: tuple[LeftObject, ...]
-    """Those that stay because others need them."""
+    """Those that stay because others need them, or because their artifacts keep them."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ class TerminationRun(DeletionRun):
         count = await self.delete(release, within_s=within_s)
         if count is None or not await self._clear(release, look_until):
             return None
-        return Terminated(count, tuple(each for each in self._staying.values() if each is not None))
+        left = self._staying | self.kept_objects
+        return Terminated(count, tuple(each for each in left.values() if each is not None))
 
     async def empty(self, release: Release, namespaces: Sequence[str]) -> None:
         """See the base class. The objects of virtual links there would keep the namespaces for ever.
@@ -104,6 +107,10 @@ class TerminationRun(DeletionRun):
         await super().leave(key, body, reason)
         self._staying[key] = left_object(key, uid_of(body), cluster=self.cluster.endpoint, reason=reason)
 
+    async def let_stay(self, release: Release, entry: Entry, resource: Resource, body: Body) -> None:
+        """See the base class. The instance that its labels name is gone."""
+        await self.give_back(release, entry, resource, body)
+
     async def _clear(self, release: Release, look_until: float) -> bool:
         """Delete what carries the label until there is nothing more; False after ``look_until``.
 
@@ -126,8 +133,10 @@ class TerminationRun(DeletionRun):
         listed = await each_of(await self._scopes(release), lambda scope: self._list(release, *scope))
         targets: list[Target] = []
         for target in (each for some in listed for each in some):
-            is_kept = annotations_of(target.body).get(KEEP_ANNOTATION) == "true"
-            if is_kept or target.key in self._staying:
+            if target.key in self._staying or await self._is_made_of_kept(target.body):
+                continue
+            if self.deletion in keeps_of(annotations_of(target.body)):
+                await self.keep_there(release, target.entry, target.resource, target.body)
                 continue
             # Others may share or need an object that is in no namespace.
             if is_cluster_scoped(target.key) and not await self.is_to_go(
@@ -136,6 +145,18 @@ class TerminationRun(DeletionRun):
                 continue
             targets.append(target)
         return targets
+
+    async def _is_made_of_kept(self, body: Body) -> bool:
+        """Return whether a controller has made an object of one that is kept: it gets its labels from the template there."""
+        uids = {each.uid for each in self.kept_objects.values()}
+        owner = owner_uid(body)
+        if not uids or not owner or owner in uids:
+            return owner in uids
+        name = next(each["name"] for each in field_at(body, "metadata", "ownerReferences") if each.get("uid") == owner)
+        place = str(field_at(body, "metadata", "namespace"))
+        key = ObjectKey(REPLICA_SETS.api_version, REPLICA_SETS.kind, place, str(name))
+        replica_set = await self.cluster.get_metadata(REPLICA_SETS, key)
+        return replica_set is not None and uid_of(replica_set) == owner and owner_uid(replica_set) in uids
 
     async def _scopes(self, release: Release) -> Sequence[tuple[Resource, str]]:
         """Return the kinds of the inventory that are still served, each with the namespaces that may have objects of it."""

@@ -142,14 +142,15 @@ class Containers(VnfKind):
         )
         volumes = await requested_volumes(self._volumes, asked.volumes or (), vim_id=draft.vim_id)
         draft = draft.model_copy(update={"networks": attached, "managed_links": managed, "volumes": volumes})
-        bodies = None
+        written = None
         if artifacts is not None:
-            bodies = await check_artifacts(self._packages, self._ring, artifacts, draft.order)
-            digest = await asyncio.to_thread(digest_of_objects, bodies, draft.order, self._ring)
+            objects = await check_artifacts(self._packages, self._ring, artifacts, draft.order)
+            digest = await asyncio.to_thread(digest_of_objects, objects.compared, draft.order, self._ring)
             assert draft.namespace is not None
-            outputs = await wanted_outputs(artifacts, parameters, bodies, namespace=draft.namespace)
+            outputs = await wanted_outputs(artifacts, parameters, objects.bodies, namespace=draft.namespace)
             draft = draft.model_copy(update={"outputs": outputs, "digest": digest})
-        await check_networks(self._packages, draft.order, networks, bodies)
+            written = objects.written
+        await check_networks(self._packages, draft.order, networks, written)
         await self._check_objects(draft, draft.def_files)
         return draft
 
@@ -217,12 +218,12 @@ class Containers(VnfKind):
         outputs = draft.outputs_before if draft.images_of else ()
         if artifacts is not None:
             claims_at = "vnfdId" if asked.volumes is None else None
-            bodies = await check_artifacts(self._packages, self._ring, artifacts, draft.order, claims_at=claims_at)
-            digest = await asyncio.to_thread(digest_of_objects, bodies, draft.order, self._ring)
+            objects = await check_artifacts(self._packages, self._ring, artifacts, draft.order, claims_at=claims_at)
+            digest = await asyncio.to_thread(digest_of_objects, objects.compared, draft.order, self._ring)
             draft = draft.model_copy(update={"digest": digest})
             if asked.networks is not None:
-                await check_networks(self._packages, draft.order, networks, bodies)
-            outputs = await wanted_outputs(artifacts, draft.parameters, bodies, namespace=vnf.release.namespace)
+                await check_networks(self._packages, draft.order, networks, objects.written)
+            outputs = await wanted_outputs(artifacts, draft.parameters, objects.bodies, namespace=vnf.release.namespace)
             if draft.wait_timeout_s is None:
                 draft = draft.model_copy(update={"wait_timeout_s": ordered_wait_s(artifacts)})
         draft = draft.model_copy(update={"outputs": outputs})

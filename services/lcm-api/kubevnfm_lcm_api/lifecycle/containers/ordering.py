@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kubevnfm_csar.artifact_order import LARGEST, ORDER, ArtifactOrder, find_order, limit_s
 from kubevnfm_csar.claimed_volumes import check_claims
+from kubevnfm_csar.field_paths import without_fields
 from kubevnfm_csar.manifest_values import RESERVED, Hidden, check_values, merged
 from kubevnfm_csar.manifest_values import VALUES as VALUES_FIELD
+from kubevnfm_csar.order_graph import OrderedDocument
 from kubevnfm_csar.order_reader import read_order
 from kubevnfm_csar.ordered_manifests import all_values, read_artifacts
 from kubevnfm_csar.placeholders import VARIABLES
@@ -159,6 +162,31 @@ def _check_amount(values: Mapping[str, Any]) -> None:
             raise Unprocessable(VALUES_FIELD, reason)
 
 
+@dataclass(frozen=True)
+class CheckedObjects:
+    """The objects of an order, with a keyed hash in the place of each secret value."""
+
+    documents: Sequence[OrderedDocument]
+
+    @property
+    def bodies(self) -> Sequence[Any]:
+        """All of them."""
+        return [each.body for each in self.documents]
+
+    @property
+    def written(self) -> Sequence[Any]:
+        """Those that can be workloads, with an empty one in the place of each that is only read."""
+        return [each.written_body for each in self.documents]
+
+    @property
+    def compared(self) -> Sequence[Any]:
+        """All of them, without the fields that every apply leaves out."""
+        return [
+            without_fields(each.body, each.artifact.ignored) if isinstance(each.body, Mapping) else each.body
+            for each in self.documents
+        ]
+
+
 async def check_artifacts(
     packages: PackageCatalogue,
     ring: KeyRing,
@@ -166,11 +194,11 @@ async def check_artifacts(
     wanted: ObjectsOrder,
     *,
     claims_at: str | None = None,
-) -> Sequence[Any]:
+) -> CheckedObjects:
     """Check the artifacts of an order, with the values for their variables, as far as that needs no cluster.
 
     ``claims_at``: the attribute that is wrong if the artifacts do not go with the volumes; None: the request names these.
-    Returns: their objects, with a keyed hash in the place of each secret value. Raises Unprocessable naming all wrong places, never with a value.
+    Raises Unprocessable naming all wrong places, never with a value.
     """
     assert wanted.namespace is not None
     if artifacts.schema is not None:
@@ -181,12 +209,12 @@ async def check_artifacts(
         map_secrets, wanted.values, lambda secret: Hidden(ring.fingerprint(secret.reveal(ring)))
     )
     documents = await asyncio.to_thread(read_artifacts, artifacts, texts, values, namespace=wanted.namespace)
-    bodies = [each.body for each in documents]
     if wanted.volumes:
-        await asyncio.to_thread(check_claims, bodies, wanted, place=claims_at)
+        await asyncio.to_thread(check_claims, [each.body for each in documents], wanted, place=claims_at)
+    found = CheckedObjects(documents)
     if wanted.compute_profiles:
-        await asyncio.to_thread(check_profiles, bodies, wanted)
-    return bodies
+        await asyncio.to_thread(check_profiles, found.written, wanted)
+    return found
 
 
 def _described(artifacts: ArtifactOrder, values: Mapping[str, Any]) -> Mapping[str, Any]:

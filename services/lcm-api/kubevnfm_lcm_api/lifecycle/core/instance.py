@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from kubevnfm_cluster.parameters import ClusterParameters
 from kubevnfm_csar.capi_providers import CORE, is_definition_of_cluster_api
 from kubevnfm_events import ApiVersion, CapiProviders, ServiceFacts
-from kubevnfm_events.objects import ClaimedVolume, NetworkAttachment, ObjectFacts, ObjectsApplied, PodFacts
+from kubevnfm_events.objects import ClaimedVolume, LeftObject, NetworkAttachment, ObjectFacts, ObjectsApplied, PodFacts
 from kubevnfm_events.outputs import OutputsRead, WantedOutput
 from kubevnfm_events.stacks import StackResources, UserData
 from kubevnfm_secrets import KeyRing, SecretParams, sealing
@@ -42,6 +42,8 @@ class Release(BaseModel):
     """The providers of Cluster API among the objects."""
     outputs: OutputsRead | None = None
     """Those that an operation has read, until it ends: then the metadata show them."""
+    kept_objects: tuple[LeftObject, ...] = ()
+    """The objects that changes have kept, which belong to no instance any more."""
 
     @classmethod
     def from_applied(cls, applied: ObjectsApplied) -> Self:
