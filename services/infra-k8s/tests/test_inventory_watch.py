@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -12,6 +13,7 @@ import pytest
 from kubevnfm_events import VimConnection
 from kubevnfm_infra_k8s.adapters.documents import StoredReleases
 from kubevnfm_infra_k8s.adapters.stored_inventory import OBJECTS, REGIONS, StoredRegions
+from kubevnfm_infra_k8s.domain.errors import Forbidden
 from kubevnfm_infra_k8s.domain.inventory.kind_watch import KindWatch
 from kubevnfm_infra_k8s.domain.inventory.ports import InventoryRecords, Kind, Stale, Watched
 from kubevnfm_infra_k8s.domain.inventory.record import ObjectRecord
@@ -213,6 +215,73 @@ async def test_kinds_beyond_the_limit_of_a_region_show_that_they_are_not_watched
         assert (kind, others) == (("apps/v1", "Deployment"), [])
         assert "more than 1 kinds" in stale.reason
         await watch.end()
+
+
+@dataclass
+class NarrowCluster:
+    """A cluster whose credentials may watch single namespaces only, each with one pod."""
+
+    watched: set[str] = field(default_factory=set)
+    gone: defaultdict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
+    """Set when the pod of a namespace is to go."""
+
+    async def resource(self, api_version: str, kind: str) -> Resource | None:
+        return PODS if kind == "Pod" else None
+
+    async def follow_kept(
+        self, resource: Resource, keep: Callable[[Any], SeenObject], parts: Sequence[Sequence[str]], **where: str
+    ) -> AsyncGenerator[Seen[SeenObject], None]:
+        namespace = where["namespace"]
+        if not namespace:
+            raise Forbidden("list of pods", "forbidden", http_status=403)
+        self.watched.add(namespace)
+        try:
+            body = pod(of=f"i-{namespace}")
+            body["metadata"]["namespace"] = namespace
+            yield Seen({"web-1": keep(body)}, is_all=True)
+            await self.gone[namespace].wait()
+            yield Seen({}, gone=("web-1",))
+            await asyncio.Event().wait()
+        finally:
+            self.watched.discard(namespace)
+
+    @asynccontextmanager
+    async def cluster(self, vim: VimConnection) -> AsyncIterator[NarrowCluster]:
+        yield self
+
+
+async def test_namespaces_that_come_and_go_use_up_no_watches(store: SqliteStore) -> None:
+    """MC-108: with credentials that may not watch all namespaces at once."""
+    given, releases = NarrowCluster(), StoredReleases(store, noted_s=0)
+
+    async def save(namespace: str) -> None:
+        entry = Entry(ObjectKey("v1", "Pod", namespace, "web-1"), "f.yaml", "d")
+        await releases.save(Release(f"i-{namespace}", _CLUSTER, entries=[entry], vim_id="vim"))
+
+    def watches(*namespaces: str) -> Callable[[], Awaitable[bool]]:
+        async def are_there() -> bool:
+            return given.watched == set(namespaces)
+
+        return are_there
+
+    async with inventory_world(store, cast("Clusters", given), {"vim": _VIM}) as world:
+        for namespace in ("a", "b", "c"):
+            await save(namespace)
+        world.start(look_s=0.002, most=3)
+        await until_true(watches("a", "b", "c"))
+        await save("d")
+        for namespace in ("a", "b"):
+            given.gone[namespace].set()
+            await releases.delete(f"i-{namespace}")
+        await until_true(watches("c", "d"))
+        # A namespace that comes back is watched again.
+        given.gone.clear()
+        await save("a")
+        await until_true(watches("a", "c", "d"))
+        assert [each.name for each in await world.found(namespace="d")] == ["web-1"]
+        stored = await store.get(REGIONS, "vim")
+        assert stored is not None
+        assert stored.body["namespaces"] == ["a", "c", "d"]
 
 
 async def test_a_region_has_the_kinds_of_releases_whatever_other_processes_have_noted(store: SqliteStore) -> None:

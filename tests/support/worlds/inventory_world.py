@@ -84,8 +84,11 @@ class InventoryWorld:
     events: list[PlacementChanged] = field(default_factory=list)
     processes: list[WatchingProcess] = field(default_factory=list)
 
-    def start(self, *, look_s: float = 0.1, registered_s: float = 30.0) -> WatchingProcess:
-        """Start a process; ``look_s``: how often it looks for regions, ``registered_s``: and at their registrations."""
+    def start(self, *, look_s: float = 0.1, registered_s: float = 30.0, most: int = 400) -> WatchingProcess:
+        """Start a process; ``look_s``: how often it looks for regions, ``registered_s``: and at their registrations.
+
+        ``most``: the watches of one region.
+        """
         severed, clock = Severed(self.store), SystemClock()
         store = cast("DocumentStore", severed)
         watcher = InventoryWatcher(
@@ -100,6 +103,7 @@ class InventoryWorld:
             stored_features.StoredFeatures(store, Outbox(store, self.relay, self.ring), clock),
             look_s,
             registered_s,
+            most,
         )
         process = WatchingProcess(severed, asyncio.create_task(watcher.run()))
         self.processes.append(process)

@@ -12,6 +12,7 @@ from cachetools import LRUCache, TTLCache
 from kubevnfm_events import Envelope, Event
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.error_text import bounded
+from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Filter, Index, Op, Query, Sort, Stored, by
 from kubevnfm_worker.outbox import Outbox
@@ -47,6 +48,7 @@ _TRIES: Final = 50
 _REASON_BYTES: Final = 1024
 _MOST_NAMESPACES: Final = 1000
 """The limit for a region; namespaces matter only where the credentials may not watch all namespaces at once."""
+_PAGE: Final = 200
 _MOST_REMEMBERED: Final = 2000
 """Instances whose releases are remembered for a moment: a burst of events reads them once."""
 _REMEMBERED: Final = timedelta(seconds=1)
@@ -115,10 +117,22 @@ class StoredRegions:
             await self._store.update(REGIONS, vim_id, {"watch": {"term": term, "stale": listed}})
 
     async def is_used(self, region: Watched) -> bool:
-        # Releases that an earlier version has stored do not name their VIM. Those of another VIM that is the same cluster do.
-        unnamed = AnyOf([Exists("vimId", exists=False), by(vimId="")])
-        there = AnyOf([by(vimId=region.vim_id), AllOf([by(cluster=region.cluster), unnamed])])
-        return bool(await self._store.count(RELEASES, there, limit=1))
+        return bool(await self._store.count(RELEASES, _there(region), limit=1))
+
+    async def used_namespaces(self, region: Watched) -> frozenset[str]:
+        found, after = set[str](), None
+        while page := await self._store.find(RELEASES, Query(_there(region), after=after, limit=_PAGE)):
+            found |= {str(each["namespace"]) for release in page for each in release.body["objects"]}
+            after = (None, page[-1].id)
+        return frozenset(found - {""})
+
+    async def keep_namespaces(self, region: Watched, namespaces: frozenset[str]) -> Watched | None:
+        body: JsonObject = {"namespaces": sorted(namespaces)[:_MOST_NAMESPACES]}
+        try:
+            stored = await self._store.update(REGIONS, region.vim_id, body, if_revision=region.revision)
+        except RevisionConflict:
+            return None
+        return _watched(stored)
 
     async def remove(self, region: Watched) -> bool:
         try:
@@ -190,6 +204,13 @@ class ReleaseNotes:
             self._noted[release.vim_id] = replace(_watched(stored), namespaces=_watched(stored).namespaces | namespaces)
             return
         raise RevisionConflict(f"VIM {release.vim_id}: too many releases change at the same time")
+
+
+def _there(region: Watched) -> Filter:
+    """Return which releases are in a region."""
+    # Releases that an earlier version has stored do not name their VIM. Those of another VIM that is the same cluster do.
+    unnamed = AnyOf([Exists("vimId", exists=False), by(vimId="")])
+    return AnyOf([by(vimId=region.vim_id), AllOf([by(cluster=region.cluster), unnamed])])
 
 
 def _watched(stored: Stored) -> Watched:

@@ -83,6 +83,14 @@ class WatchedRegions(Protocol):
         """Return whether an instance has objects in the cluster."""
         ...
 
+    async def used_namespaces(self, region: Watched) -> frozenset[str]:
+        """Return the namespaces in which releases have objects there."""
+        ...
+
+    async def keep_namespaces(self, region: Watched, namespaces: frozenset[str]) -> Watched | None:
+        """Store other namespaces of a region; return it, or None if it has changed since it was read."""
+        ...
+
     async def remove(self, region: Watched) -> bool:
         """Remove a region that has not changed since it was read; return whether it is gone."""
         ...

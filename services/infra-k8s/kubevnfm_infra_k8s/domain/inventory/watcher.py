@@ -71,6 +71,8 @@ class RegionWatch:
     """None: all objects are known."""
     _narrow: set[Kind] = field(default_factory=set)
     """The kinds that the credentials may watch in single namespaces only."""
+    left: frozenset[str] = frozenset()
+    """The namespaces without a release and without an object at the last search."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _helpers: Sequence[asyncio.Task[None]] = ()
 
@@ -99,6 +101,24 @@ class RegionWatch:
             reason = f"not watched: the region has more than {self.most} kinds, or kinds in namespaces, to watch"
             self._states.update(dict.fromkeys(unwatched, Stale(now, reason)))
             self._changed.set()
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether namespaces that come and go could use up the watches."""
+        return bool(self._narrow) and len(self._tasks) >= self.most // 2
+
+    async def trim(self, region: Watched) -> None:
+        """End the watches of namespaces that the region does not have any more."""
+        self.region = region
+        ended = {
+            scope for scope in self._states.keys() | self._tasks.keys() if scope[1] not in {"", *region.namespaces}
+        }
+        await _ended([self._tasks.pop(scope) for scope in ended & self._tasks.keys()])
+        for scope in ended:
+            self._watches.pop(scope, None)
+            self._states.pop(scope, None)
+        log.info("inventory_namespaces_left", vim_id=region.vim_id, watches=len(ended))
+        self._changed.set()
 
     async def end(self) -> None:
         """End the watches."""
@@ -200,6 +220,8 @@ class InventoryWatcher:
     """From one look for regions and kinds that are new to the next."""
     registered_s: float = 30.0
     """From one look at the registration of a region to the next."""
+    most: int = _MOST_WATCHES
+    """Watches of a region at the same time."""
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -245,6 +267,7 @@ class InventoryWatcher:
                     watching,
                     region,
                     mark,
+                    self.most,
                     registered_s=self.registered_s,
                     features=FeatureWatch(self.features, self.vims, self.clusters, self.clock, term, region.vim_id),
                 )
@@ -258,7 +281,7 @@ class InventoryWatcher:
         unused: dict[str, int] = {}
         for region in await self.regions.all():
             if await self.regions.is_used(region):
-                await self._start([region], running, term)
+                await self._start([await self._trimmed(running.get(region.vim_id), region)], running, term)
             # A release renews its region before it is stored.
             elif before.get(region.vim_id) != region.revision:
                 unused[region.vim_id] = region.revision
@@ -270,6 +293,30 @@ class InventoryWatcher:
                 await self.features.forget(region.vim_id)
                 await self.regions.remove(region)
         return unused
+
+    async def _trimmed(self, watched: RegionWatch | None, region: Watched) -> Watched:
+        """Return a region without the namespaces in which no release has had objects now and at the last look, if it needs the watches."""
+        # Also once after such a search: a release that gets a namespace while that is given up has it back then.
+        if watched is None or not (watched.is_crowded or watched.left):
+            return region
+        used = await self.regions.used_namespaces(region)
+        # The release of an instance goes before the last of its pods has ended.
+        left = frozenset(
+            [
+                each
+                for each in region.namespaces - used
+                if not await self.records.page({"vim_id": region.vim_id, "namespace": each}, limit=1, after=None)
+            ]
+        )
+        before, watched.left = watched.left, left
+        namespaces = (region.namespaces | used) - (left & before)
+        if namespaces == region.namespaces:
+            return region
+        trimmed = await self.regions.keep_namespaces(region, namespaces)
+        if trimmed is None:
+            return region
+        await watched.trim(trimmed)
+        return trimmed
 
     async def _forget(self, vim_id: str) -> None:
         """Remove what is left of a region, as of one that has not answered since its last instance was removed."""
