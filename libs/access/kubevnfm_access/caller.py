@@ -31,6 +31,8 @@ _OPERATORS_CHANGE: Final = (
     "/multicloud/v1/persistent-volumes",
     "/multicloud/v1/subscriptions",
     "/multicloud/v1/group-operations",
+    "/v1/vnf_instances",
+    "/api/multicloud-k8s/v1/v1/vnf_instances",
     f"{CALLBACK_PATH}/",
 )
 _FOR_MACHINES: Final = ("/health/", "/internal/", "/metrics")

@@ -14,11 +14,18 @@ from pydantic_settings import SettingsConfigDict
 from kubevnfm_lcm_api.granting.settings import GrantSettings
 from kubevnfm_lcm_api.lifecycle.settings import LifecycleSettings
 from kubevnfm_lcm_api.notifications.settings import CallbackSettings
+from kubevnfm_lcm_api.onap.settings import OnapSettings
 from kubevnfm_lcm_api.packages.settings import PackageSettings
 
 
 class SubjectSettings(
-    OutboundSettings, PackageSettings, CallbackSettings, GrantSettings, LifecycleSettings, VnfNetworkSettings
+    OutboundSettings,
+    PackageSettings,
+    CallbackSettings,
+    GrantSettings,
+    LifecycleSettings,
+    OnapSettings,
+    VnfNetworkSettings,
 ):
     """The settings of the subjects; the single process has them too."""
 

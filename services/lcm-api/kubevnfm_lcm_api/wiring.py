@@ -36,6 +36,7 @@ from kubevnfm_lcm_api.multicloud.subscriptions import add_to as add_change_subsc
 from kubevnfm_lcm_api.multicloud.vnf_events import add_to as add_vnf_events
 from kubevnfm_lcm_api.notifications import wiring as notifications
 from kubevnfm_lcm_api.notifications.http.events import stream_instance, stream_operation
+from kubevnfm_lcm_api.onap.routes import add_to as add_onap
 from kubevnfm_lcm_api.packages import wiring as packages
 from kubevnfm_lcm_api.settings import Settings
 
@@ -123,6 +124,8 @@ async def lcm_api(
             partial(add_change_subscriptions, subscriptions=subjects[2].services.subscriptions),
             partial(add_vnf_events, instance_events=stream_instance),
         ]
+        if settings.onap_compat:
+            apis.append(add_onap)
         app = make_app(apis, context, backends.is_ready, backends.states, gate=gate, proxies=way)
         # The gateway opens last and closes first: every request finds its services running.
         bound = backends.sockets.get((settings.host, settings.port))

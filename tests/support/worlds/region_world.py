@@ -24,6 +24,7 @@ from kubevnfm_lcm_api.gateway.app import make_app
 from kubevnfm_lcm_api.http.context import HttpContext
 from kubevnfm_lcm_api.multicloud import routes
 from kubevnfm_lcm_api.multicloud.services import DOCUMENT, PREFIX, MultiCloudServices
+from kubevnfm_lcm_api.onap import routes as onap
 from kubevnfm_vim_registry.settings import Settings
 
 from worlds.inventory_world import NoInventory
@@ -95,6 +96,7 @@ async def region_world(
         subjects = [
             partial(routes.add_to, services=MultiCloudServices(client, links, volumes, NoInventory()), vnfs=no_vnfs),
             partial(vims.add_to, vims=HttpVims(registry.url, TOKEN, session), links=links, volumes=volumes),
+            onap.add_to,
         ]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
         document = our_documents()[DOCUMENT.prefix]

@@ -1,0 +1,60 @@
+"""Bodies and errors as clients of ONAP's plug-in know them: an empty body is 400, malformed JSON 422, errors are plain text (MC-133)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import wraps
+from typing import Any
+
+from aiohttp import web
+from kubevnfm_access.middleware import Handler
+from kubevnfm_clients.multicloud.regions import CloudRegion
+from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable, VnfmError
+
+from kubevnfm_lcm_api.http.bodies import json_of, read_body
+from kubevnfm_lcm_api.multicloud.services import services
+
+_MOST_OWNERS = 100
+
+
+class EmptyBody(InvalidInput):
+    """The request has no body."""
+
+
+def in_plain_text(handler: Handler) -> Handler:
+    """Return a handler whose errors are plain text."""
+
+    @wraps(handler)
+    async def handle(request: web.Request) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except VnfmError as error:
+            # A body that is no JSON is 400 elsewhere.
+            is_malformed = isinstance(error, InvalidInput) and not isinstance(error, EmptyBody)
+            status = max(error.status, Unprocessable.status) if is_malformed and error.status == 400 else error.status
+            headers = {"Retry-After": "1"} if status == 503 else {}
+            return web.Response(status=status, text=f"{error}\n", headers=headers)
+
+    return handle
+
+
+async def read_plain(request: web.Request, secrets_in: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the JSON object of the body, whatever its media type. Raises EmptyBody (400), InvalidInput (422), BodyTooLarge."""
+    raw = await read_body(request)
+    if not raw.strip():
+        raise EmptyBody("", "a body is required")
+    document = json_of(raw, secrets_in)
+    if not isinstance(document, dict):
+        raise InvalidInput("", "a JSON object expected")
+    return document
+
+
+async def region_named(request: web.Request, name: str) -> CloudRegion:
+    """Return the region of this name, or id. Raises NotFound; Conflict that lists the owners if there are several (MC-072)."""
+    found = await services(request).regions.find({"cloud_region_id": name}, limit=_MOST_OWNERS)
+    if not found.items:
+        raise NotFound(f"cloud region {name} does not exist")
+    if len(found.items) > 1:
+        owners = ", ".join(region.cloud_owner for region in found.items)
+        raise Conflict(f"several owners have a cloud region {name}: {owners}; /multicloud/v1 knows them apart")
+    return found.items[0]

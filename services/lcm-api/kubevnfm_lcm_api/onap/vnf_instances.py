@@ -1,0 +1,109 @@
+"""``/v1/vnf_instances``, the API of the plug-in that document 003 describes (multicloud.md MC-129)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from aiohttp import web
+from kubevnfm_access.middleware import CALLER, Handler
+from kubevnfm_kit.errors import NotFound, Unprocessable, VnfmError
+from kubevnfm_store.query import Stored
+
+from kubevnfm_lcm_api.http.context import api_root, context
+from kubevnfm_lcm_api.lifecycle.core.revision import Origin
+from kubevnfm_lcm_api.multicloud import vnf_removal, vnf_requests
+from kubevnfm_lcm_api.multicloud.bodies import parsed
+from kubevnfm_lcm_api.multicloud.prefer import read_preference
+from kubevnfm_lcm_api.multicloud.services import services, vnfs
+from kubevnfm_lcm_api.multicloud.vnf_lists import find
+from kubevnfm_lcm_api.multicloud.vnf_reading import vnf_in_path
+from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstanceRequest
+from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
+from kubevnfm_lcm_api.multicloud.waiting import ended
+from kubevnfm_lcm_api.onap.plain import read_plain, region_named
+
+_PAGE: Final = 1000
+
+
+class BringUpFailed(VnfmError, code="bring-up-failed", title="Bring-up failed", status=500):
+    """The VNF was not brought up; it stays, for a retry or its deletion."""
+
+
+async def create(request: web.Request) -> web.Response:
+    """POST vnf_instances: 201, or 500 once its operation has failed. At the end of the wait it is 201 too: ONAP has no other answer."""
+    body = await read_plain(request, ("values",))
+    given = body.get("cloud_region_id")
+    if not isinstance(given, str) or not given or "csar_id" not in body:
+        raise Unprocessable("cloud_region_id" if "csar_id" in body else "csar_id", "required")
+    region = await region_named(request, given)
+    asked = {**body, "cloud_region_id": region.id}
+    wanted = parsed(VnfInstanceRequest, asked)
+    if wanted.clone_of is not None:
+        raise Unprocessable("clone_of", "not known to ONAP: use /multicloud/v1/vnf_instances")
+    on, regions = vnfs(request), services(request).regions
+    origin = Origin(request[CALLER].subject, "create")
+    made, operation_id = await vnf_requests.accept(on, regions, wanted, asked, origin, instance_id=None)
+    await ended(context(request).store, operation_id, read_preference(request).wait_s)
+    vnf = await vnf_in_path(request, made.vnf.id)
+    if vnf.status == "FAILED":
+        raise BringUpFailed(f"VNF {made.vnf.id}: {vnf.detail}")
+    return web.json_response(_shown(request, vnf, given), status=201)
+
+
+async def list_ids(request: web.Request) -> web.Response:
+    """GET vnf_instances/{region}/{namespace}: 200, or 404 if there is none."""
+    region = await region_named(request, request.match_info["region"])
+    filters = {"cloud_region_id": region.id, "namespace": request.match_info["namespace"]}
+    ids: list[str] = []
+    after: str | None = None
+    while True:
+        page = await find(context(request).store, services(request).regions, filters, limit=_PAGE, after=after)
+        ids += [vnf.record.vnf.id for vnf in page.items]
+        after = page.next_after
+        if after is None:
+            break
+    if not ids:
+        raise NotFound(f"no VNF in namespace {filters['namespace']} of cloud region {region.id}")
+    return web.json_response({"vnf_id_list": ids})
+
+
+async def show(request: web.Request) -> web.Response:
+    """GET vnf_instances/{region}/{namespace}/{id}: 200."""
+    return web.json_response(_shown(request, await _vnf(request), request.match_info["region"]))
+
+
+async def delete(request: web.Request) -> web.Response:
+    """DELETE vnf_instances/{region}/{namespace}/{id}: 202."""
+    vnf = await _vnf(request)
+    on, regions = vnfs(request), services(request).regions
+    await vnf_removal.accept(on, regions, vnf, is_orphaning=False, check=_any)
+    return web.Response(status=202)
+
+
+def _any(_: Stored) -> None:
+    """Accept an instance in every state: ONAP has no conditional requests."""
+
+
+async def _vnf(request: web.Request) -> Vnf:
+    """Return the VNF of the path. Raises NotFound, also for one of another region or namespace."""
+    region, vnf = await region_named(request, request.match_info["region"]), await vnf_in_path(request)
+    place = vnf.record.internals.multicloud
+    if place is None or (place.cloud_region_id, place.namespace) != (region.id, request.match_info["namespace"]):
+        raise NotFound(f"VNF {vnf.record.vnf.id} is not in this namespace of cloud region {region.id}")
+    return vnf
+
+
+def _shown(request: web.Request, vnf: Vnf, region: str) -> Mapping[str, Any]:
+    """Return ONAP's members and ours; the region is named as the caller has named it."""
+    return {**vnf.view(api_root(request)), "cloud_region_id": region}
+
+
+def routes() -> Iterator[tuple[str, str, Handler]]:
+    """Yield method, path and handler."""
+    many, one = "/vnf_instances", "/vnf_instances/{region}/{namespace}/{id}"
+    yield "POST", many, create
+    yield "POST", f"{many}/", create
+    yield "GET", f"{many}/{{region}}/{{namespace}}", list_ids
+    yield "GET", one, show
+    yield "DELETE", one, delete
