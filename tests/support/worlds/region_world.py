@@ -20,7 +20,7 @@ from kubevnfm_kit.http import serving
 from kubevnfm_lab.kubernetes.cluster import LabCluster
 from kubevnfm_lab.lab import Lab
 from kubevnfm_lcm_api.gateway import vims
-from kubevnfm_lcm_api.gateway.app import make_app
+from kubevnfm_lcm_api.gateway.app import Subject, make_app
 from kubevnfm_lcm_api.http.context import HttpContext
 from kubevnfm_lcm_api.multicloud import routes
 from kubevnfm_lcm_api.multicloud.services import DOCUMENT, PREFIX, MultiCloudServices
@@ -93,7 +93,7 @@ async def region_world(
         )
         no_vnfs: Any = None
         links, volumes = TwinLinks(), TwinVolumes()
-        subjects = [
+        subjects: list[Subject] = [
             partial(routes.add_to, services=MultiCloudServices(client, links, volumes, NoInventory()), vnfs=no_vnfs),
             partial(vims.add_to, vims=HttpVims(registry.url, TOKEN, session), links=links, volumes=volumes),
             onap.add_to,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from aiohttp import web
 from kubevnfm_access.middleware import CALLER, Handler
-from kubevnfm_kit.errors import NotFound, Unprocessable, VnfmError
+from kubevnfm_kit.errors import NotFound, Unprocessable
 from kubevnfm_store.query import Stored
 
 from kubevnfm_lcm_api.http.context import api_root, context
@@ -24,10 +24,6 @@ from kubevnfm_lcm_api.multicloud.waiting import ended
 from kubevnfm_lcm_api.onap.plain import read_plain, region_named
 
 _PAGE: Final = 1000
-
-
-class BringUpFailed(VnfmError, code="bring-up-failed", title="Bring-up failed", status=500):
-    """The VNF was not brought up; it stays, for a retry or its deletion."""
 
 
 async def create(request: web.Request) -> web.Response:
@@ -47,7 +43,8 @@ async def create(request: web.Request) -> web.Response:
     await ended(context(request).store, operation_id, read_preference(request).wait_s)
     vnf = await vnf_in_path(request, made.vnf.id)
     if vnf.status == "FAILED":
-        raise BringUpFailed(f"VNF {made.vnf.id}: {vnf.detail}")
+        # It stays, for a retry or its deletion; ONAP has no answer for that.
+        return web.Response(status=500, text=f"VNF {made.vnf.id} was not brought up: {vnf.detail}\n")
     return web.json_response(_shown(request, vnf, given), status=201)
 
 
