@@ -91,10 +91,11 @@ async def region_world(
             internal_token=TOKEN,
             page_size=100,
         )
-        no_vnfs: Any = None
+        none: Any = None
         links, volumes = TwinLinks(), TwinVolumes()
+        owners = MultiCloudServices(client, links, volumes, NoInventory())
         subjects: list[Subject] = [
-            partial(routes.add_to, services=MultiCloudServices(client, links, volumes, NoInventory()), vnfs=no_vnfs),
+            partial(routes.add_to, services=owners, vnfs=none, groups=none, group_parallel=1),
             partial(vims.add_to, vims=HttpVims(registry.url, TOKEN, session), links=links, volumes=volumes),
             onap.add_to,
         ]
