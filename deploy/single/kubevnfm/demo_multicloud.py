@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from pathlib import Path
@@ -16,6 +17,7 @@ from kubevnfm.watch import say
 
 _API: Final = "/multicloud/v1"
 _REGIONS: Final = ("plant-1", "plant-2")
+_LOOK_S: Final = 0.5
 _KUBECTL: Final = "sudo KUBECONFIG=/etc/kubernetes/admin.conf kubectl"
 _ACCESS: Final = "get secret -n kubevnfm-system vnfm-admin-token -o jsonpath={.data.token}"
 _DEFINITIONS: Final = "network-attachment-definitions.k8s.cni.cncf.io"
@@ -62,7 +64,13 @@ async def _job(client: GatewayClient, endpoints: JsonObject, samples: Path) -> N
     await _show_users(client, link["id"], 3)
     await _show_pods(client, vnfs)
 
-    say("\n6. Take all down: the link goes with its last user")
+    say("\n6. Bring up one more in both regions by one call, with values for each")
+    both = await _bring_up_in_all(client, {**asked, "vnf_instance_name": "everywhere"})
+    for vnf in both:
+        await _call(client, "DELETE", f"/vnf_instances/{vnf['vnf_id']}", prefer="wait=120")
+        await _must_be_gone(client, vnf)
+
+    say("\n7. Take all down: the link goes with its last user")
     for vnf in vnfs:
         await _call(client, "DELETE", f"/vnf_instances/{vnf['vnf_id']}", prefer="wait=120")
         await _must_be_gone(client, vnf)
@@ -132,6 +140,24 @@ async def _bring_up(client: GatewayClient, asked: JsonObject, region: str) -> Js
     return vnf
 
 
+async def _bring_up_in_all(client: GatewayClient, asked: JsonObject) -> list[JsonObject]:
+    """Bring a VNF up in each region that has a site, by one request; return the VNFs. Raises DemoFailed."""
+    regions = {"selector": {"match_expressions": [{"key": "site", "operator": "Exists"}]}}
+    values = {f"operator/{name}": {"site": name} for name in _REGIONS}
+    common = {name: value for name, value in asked.items() if name not in {"cloud_region_id", "namespace"}}
+    wanted = {**common, "regions": regions, "values_by_region": values, "parallel": 2}
+    group: JsonObject = await _call(client, "POST", "/vnf_instances", wanted)
+    while group["status"] == "RUNNING":
+        await asyncio.sleep(_LOOK_S)
+        group = await _call(client, "GET", f"/group-operations/{group['id']}")
+    for each in group["regions"]:
+        say(f"   {each['cloud_region_id']}: {each['state']} {each.get('error', {}).get('detail', '')}".rstrip())
+    if group["status"] != "COMPLETED" or len(group["regions"]) != len(_REGIONS):
+        raise DemoFailed(f"the group operation is {group['status']}")
+    found: list[JsonObject] = await _call(client, "GET", f"/vnf_instances?group_operation={group['id']}")
+    return found
+
+
 async def _must_be_gone(client: GatewayClient, vnf: JsonObject) -> None:
     """Check that the region has no namespace of a VNF any more. Raises DemoFailed."""
     read = f"/cloud-regions/{vnf['cloud_region_id']}/resources?apiVersion=v1&kind=Namespace&name={vnf['namespace']}"
@@ -163,4 +189,6 @@ async def _call(
     return found
 
 
-MULTICLOUD: Final = Demo("two clusters as cloud regions, VNFs with order, variables and a shared network", _job)
+MULTICLOUD: Final = Demo(
+    "two clusters as cloud regions, VNFs with order, variables and a shared network, and one call for both", _job
+)

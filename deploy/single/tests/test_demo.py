@@ -46,6 +46,7 @@ SAMPLES = Path(__file__).parents[3] / ".run/samples"
                 "region operator/plant-2: Kubernetes ",
                 "link lan is READY, used by 3",
                 "router-",
+                "   operator/plant-2: READY\n",
                 "third is gone, and its namespace",
             ],
         ),
@@ -54,7 +55,8 @@ SAMPLES = Path(__file__).parents[3] / ".run/samples"
 def test_a_demo_reaches_its_end(arguments: tuple[str, ...], shown: list[str]) -> None:
     """CR-125: with --capi a workload cluster is built, called back, registered, used, scaled and terminated.
 
-    MC-001, MC-013, MC-069, MC-071, MC-107: with --multicloud VNFs are brought up in two regions, and two share a link.
+    MC-001, MC-013, MC-069, MC-071, MC-107, MC-140: with --multicloud VNFs are brought up in two regions, also by one call, and two share
+    a link.
     """
     ran = subprocess.run(
         [sys.executable, "-m", "kubevnfm.cli", "demo", *arguments, "--samples", SAMPLES, "--node-seconds", "0.1"],

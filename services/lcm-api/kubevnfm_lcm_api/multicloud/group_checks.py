@@ -17,7 +17,6 @@ from kubevnfm_lcm_api.lifecycle.core.request_parameters import VALUES
 from kubevnfm_lcm_api.lifecycle.core.revision import Origin
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.multicloud import vnf_requests
-from kubevnfm_lcm_api.multicloud.bodies import parsed
 from kubevnfm_lcm_api.multicloud.group_schema import MOST_REGIONS
 from kubevnfm_lcm_api.multicloud.group_types import REGIONS, RegionSelector, read_regions
 from kubevnfm_lcm_api.multicloud.profile_checks import fulfils
@@ -87,16 +86,25 @@ async def read_group(regions: CloudRegions, body: Mapping[str, Any]) -> Group:
 
 
 async def check_all(
-    on: RequestServices, regions: CloudRegions, group: Group, vnf_ids: Mapping[str, str], by: str
+    on: RequestServices,
+    regions: CloudRegions,
+    group: Group,
+    asked: VnfInstanceRequest,
+    vnf_ids: Mapping[str, str],
+    by: str,
 ) -> None:
-    """Check the request for each region; one that does not answer now fails later. Raises Unprocessable with all faults."""
+    """Check the request for each region; one that does not answer now fails later. Raises Unprocessable with all faults.
+
+    ``asked``: the request for any of them.
+    """
     gate = asyncio.Semaphore(_AT_ONCE)
 
     async def check(region: CloudRegion) -> Sequence[tuple[str, str]]:
         body = group.body(region.id)
         async with gate:
             try:
-                wanted = parsed(VnfInstanceRequest, body)
+                # Not read again for each: a request may have megabytes.
+                wanted = asked.model_copy(update={"cloud_region_id": region.id, VALUES: body.get(VALUES) or {}})
                 await vnf_requests.check(
                     on, regions, region, wanted, body, Origin(by, "create"), instance_id=vnf_ids[region.id]
                 )

@@ -67,7 +67,7 @@ async def _make(request: web.Request, group_id: str, body: Mapping[str, Any]) ->
         values_by_region=dict(group.values),
     )
     vnf_ids = {each.cloud_region_id: each.vnf_id(group_id) for each in record.regions}
-    await check_all(on, regions, group, vnf_ids, record.by)
+    await check_all(on, regions, group, asked, vnf_ids, record.by)
     try:
         await known.store.insert(COLLECTION, group_id, record.stored(known.ring))
     except AlreadyExists:  # by another run of the same request

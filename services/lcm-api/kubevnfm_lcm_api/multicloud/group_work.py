@@ -133,7 +133,9 @@ class GroupWork:
         """Do one pass; return whether the group has moved. Raises RevisionConflict, StoreUnavailable."""
         looked = [await self._looked_at(before, each) for each in before.regions if each.state == "RUNNING"]
         after = before.with_entries(looked).starting()
-        # The lease is renewed by each pass: a process that cannot write has none.
+        is_late = before.lease_until < rfc3339(self.clock.now() + timedelta(seconds=self.lease_s * 2 / 3))
+        if after == before and not is_late:
+            return False
         fields = {**after.moves(), **self._lease()} if after != before else self._lease()
         mine = by(owner=self._me)
         await self.store.update(COLLECTION, before.id, fields, if_revision=before.revision, where=mine)
