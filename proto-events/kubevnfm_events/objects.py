@@ -96,6 +96,14 @@ class ObjectFacts(Facts):
     """A Cluster of Cluster API: the ids of the VDUs for which parts of its ``spec.topology`` stand."""
 
 
+class HookFacts(ObjectFacts):
+    """The object of a hook, which counts for nothing else (multicloud.md MC-141)."""
+
+    hook: str
+    """The point at which it ran last: ``pre-apply`` ..."""
+    has_succeeded: bool = False
+
+
 class LeftObject(ObjectFacts):
     """An object that may still exist, or without whose finalizers what it stands for may still exist elsewhere."""
 
@@ -183,6 +191,8 @@ class ObjectsApplied(Event, kind="infra.resources.applied"):
 
     namespace: str
     objects: tuple[ObjectFacts, ...] = ()
+    hooks: tuple[HookFacts, ...] = ()
+    """The objects of hooks that exist; they are none of ``objects``."""
     pods: tuple[PodFacts, ...] = ()
     services: tuple[ServiceFacts, ...] = ()
     providers: CapiProviders | None = None
@@ -413,6 +423,8 @@ class ReplaceObjects(
     namespace: str
     """The namespace of objects that name none."""
     wait_timeout_s: float | None = None
+    is_rollback: bool = False
+    """Whether objects of an earlier state are applied again: hooks may run then, or then alone."""
 
 
 class ObjectsDeleted(Event, kind="infra.resources.removed"):

@@ -168,7 +168,7 @@ async def test_a_chart_gets_an_environment_without_anything_of_the_operators(sta
         "GOMEMLIMIT": "409MiB",
     }
     assert arguments == [
-        *("template", "vnf1", "/package", "--namespace", "default", "--include-crds", "--skip-tests"),
+        *("template", "vnf1", "/package", "--namespace", "default", "--include-crds"),
         *("--kube-version", "v1.34.1", "--api-versions", "v1,apps/v1", "--values", "-"),
     ]
 

@@ -20,6 +20,7 @@ from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.expressions import CelExpressions
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
+from kubevnfm_infra_k8s.adapters.stored_hooks import StoredHooks
 from kubevnfm_infra_k8s.domain.errors import PolicyViolated
 from kubevnfm_infra_k8s.domain.outputs.owner import Outputs
 from kubevnfm_infra_k8s.handlers.objects import ObjectHandlers
@@ -157,6 +158,7 @@ async def victim(folder: Path, policy: str) -> AsyncIterator[Victim]:
                 links=NoLinks(),
                 volumes=NoVolumes(),
                 outputs=Outputs(KeptOutputs(), clock),
+                hooks=StoredHooks(store, ring),
                 expressions=CelExpressions(),
                 clock=clock,
                 settle_s=0.1,

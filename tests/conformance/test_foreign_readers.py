@@ -34,6 +34,7 @@ _OWN_JSON: Final = {
     "libs/store/kubevnfm_store/sqlite/store.py": "a stored message",
     "libs/store/kubevnfm_store/mongo/documents.py": "a stored message, and what was just written",
     "services/lcm-api/kubevnfm_lcm_api/http/markers.py": "sealed by the key ring",
+    "services/infra-k8s/kubevnfm_infra_k8s/adapters/stored_hooks.py": "sealed by the key ring",
     "services/infra-openstack/kubevnfm_infra_openstack/domain/snapshots.py": "sealed by the key ring",
     "deploy/single/kubevnfm/demo.py": "files of this project",
     "proto-events/examples/consumer.py": "an example without the libs",

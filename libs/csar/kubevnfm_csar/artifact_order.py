@@ -10,6 +10,7 @@ from typing import Any, Final
 from kubevnfm_events.outputs import WantedOutput
 from kubevnfm_kit.errors import Unprocessable
 
+from kubevnfm_csar.hooks import Hook
 from kubevnfm_csar.object_treatment import Applying, FieldPath, Keep
 from kubevnfm_csar.values_schema import ValuesSchema, schema_path
 from kubevnfm_csar.waits import Wait, WantedResult, WantedValue
@@ -54,12 +55,19 @@ class OrderedArtifact:
     """The deletions that leave the objects."""
     kind: str = ""
     """The kind that ONAP's form names for its objects; "" if none is named."""
+    hook: Hook | None = None
+    """When its objects run, if they are hooks (MC-141)."""
+    is_chart: bool = False
+    """Whether it is a Helm chart: a folder with ``Chart.yaml``, or an archive (MC-048)."""
 
 
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "after": ("after", "line"),
     "apply": ("applying",),
     "conflict": ("takes_fields",),
+    "hook": ("hook",),
+    "hook_delete": ("hook",),
+    "on": ("hook",),
     "ignore_fields": ("ignored",),
     "keep": ("keeps",),
     "priority": ("priority", "has_priority"),
@@ -120,7 +128,17 @@ class ArtifactOrder:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The paths of the artifacts, in order."""
+        """The paths of the manifests, in order."""
+        return tuple(each.file for each in self.artifacts if not each.is_chart)
+
+    @property
+    def charts(self) -> tuple[str, ...]:
+        """The paths of the Helm charts, in order."""
+        return tuple(each.file for each in self.artifacts if each.is_chart)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The paths of all artifacts."""
         return tuple(each.file for each in self.artifacts)
 
     def ignored(self, files: Collection[str]) -> tuple[str, ...]:
@@ -128,7 +146,8 @@ class ArtifactOrder:
         folder = posixpath.dirname(self.name)
         inside = f"{folder}/" if folder else ""
         # The schema is not applied, but every request is checked against it.
-        listed = {self.name, schema_path(self.name), *self.files}
+        listed = {self.name, schema_path(self.name), *self.names}
+        charts = tuple(f"{each}/" for each in self.charts)
         return tuple(
             sorted(
                 each
@@ -136,7 +155,7 @@ class ArtifactOrder:
                 if each not in listed
                 and each.startswith(inside)
                 and each.endswith(_ENDINGS)
-                and not each.startswith(_NOT_ARTIFACTS)
+                and not each.startswith((*_NOT_ARTIFACTS, *charts))
             )
         )
 
@@ -144,12 +163,14 @@ class ArtifactOrder:
 def limit_s(artifacts: Iterable[OrderedArtifact], default_s: float) -> float:
     """Return the time after which the waits of all artifacts have ended; ``default_s``: of a wait without a limit of its own.
 
-    Artifacts with the same ``after`` start at the same time. Annotations of single objects add nothing.
+    Artifacts with the same ``after`` start at the same time, and each hook by itself. Annotations of single objects add nothing.
     """
-    longest: dict[int | tuple[str, ...], float] = {}
+    longest: dict[int | str | tuple[str, ...], float] = {}
     for each in artifacts:
         limit = default_s if each.timeout_s is None else each.timeout_s
-        start = each.priority if each.after is None else each.after
+        start: int | str | tuple[str, ...] = each.priority if each.after is None else each.after
+        if each.hook is not None:
+            start = f"hook {each.file or each.line}"
         longest[start] = max(longest.get(start, 0.0), limit)
     return sum(longest.values())
 

@@ -41,6 +41,8 @@ class OrderedDocument:
     """The objects that must be ready before; None: those of lower priorities."""
     level: int | None = None
     """How many objects come before it at most, in a row; None if no object of the order names its predecessors."""
+    template: str = ""
+    """Chart and template that have made it; "" for an object of a file."""
 
     @property
     def position(self) -> Place:
@@ -49,7 +51,7 @@ class OrderedDocument:
     @property
     def place(self) -> str:
         """File and document, for messages."""
-        return f"{self.artifact.file}, document {self.number}"
+        return f"{self.template or self.artifact.file}, document {self.number}"
 
     @property
     def written_body(self) -> Any:
@@ -77,19 +79,19 @@ def with_objects(
     documents = [_with_annotations(each, problems) for each in documents]
     if not order.objects:
         return documents
-    names = _Names(documents, order, namespace)
+    names = Names(documents, order, namespace)
     found = {each.position: each for each in documents}
     seen: set[Place] = set()
     for each in order.objects:
         where = f"{order.name}:{each.given.line}: object"
         positions = names.objects(each.entry)
-        if not positions:
+        if not positions and names.are_all_known:
             problems.append(f"{where}: the order has no object {each.entry}")
         for position in positions:
             document = found[position]
             if position in seen:
                 problems.append(f"{where}: {each.entry} names an object that another entry has")
-            if "after" in each.members and _annotation(document.body, AFTER_ANNOTATION) is not None:
+            if "after" in each.members and annotation_of(document.body, AFTER_ANNOTATION) is not None:
                 problems.append(f"{where}: after not expected beside {AFTER_ANNOTATION} of {document.place}")
             seen.add(position)
             found[position] = replace(document, artifact=each.in_place_of(document.artifact))
@@ -125,31 +127,24 @@ def with_edges(
     ``namespace``: that of the instance.
     """
     if not any(
-        each.artifact.after is not None or _annotation(each.body, AFTER_ANNOTATION) is not None for each in documents
+        each.artifact.after is not None or annotation_of(each.body, AFTER_ANNOTATION) is not None for each in documents
     ):
         return documents
-    names = _Names(documents, order, namespace)
+    names = Names(documents, order, namespace)
     found = []
     for each in documents:
-        said, artifact = _annotation(each.body, AFTER_ANNOTATION), each.artifact
-        if said is not None:
-            where = f"{each.place}: {AFTER_ANNOTATION}"
-            entries: Sequence[str] = [entry.strip() for entry in said.split(",") if entry.strip()]
-        elif artifact.after is not None:
-            where, entries = (
-                f"{order.name}:{artifact.line}: after" if artifact.line else f"{order.name}: after",
-                artifact.after,
-            )
-        else:
+        said = entries_of(each, order)
+        if said is None:
             found.append(each)
             continue
+        where, entries = said
         if len(entries) > MOST_ENTRIES:
             problems.append(f"{where}: at most {MOST_ENTRIES} entries expected")
             entries = entries[:MOST_ENTRIES]
         places: set[Place] = set()
         for entry in entries:
             named = names.places(entry)
-            if not named:
+            if not named and names.are_all_known:
                 problems.append(f"{where}: the order has no file and no object {entry}")
             places.update(named)
         found.append(replace(each, after=frozenset(places)))
@@ -158,15 +153,29 @@ def with_edges(
     return found if problems else _levelled(found, problems)
 
 
-class _Names:
+def entries_of(document: OrderedDocument, order: ArtifactOrder) -> tuple[str, Sequence[str]] | None:
+    """Return what an object comes after, and the place that says so; None if nothing does."""
+    said, artifact = annotation_of(document.body, AFTER_ANNOTATION), document.artifact
+    if said is not None:
+        entries = [entry.strip() for entry in said.split(",") if entry.strip()]
+        return f"{document.place}: {AFTER_ANNOTATION}", entries
+    if artifact.after is None:
+        return None
+    return f"{order.name}:{artifact.line}: after" if artifact.line else f"{order.name}: after", artifact.after
+
+
+class Names:
     """The entries that name something of an order."""
 
     def __init__(self, documents: Sequence[OrderedDocument], order: ArtifactOrder, namespace: str) -> None:
         # A file that has no objects, or that another one has replaced, is ready.
-        self._files = {*order.files, *(each.artifact.file for each in documents)}
+        self._files = {*order.names, *(each.artifact.file for each in documents)}
         self._objects: dict[tuple[str, str, str], list[tuple[str, Place]]] = {}
         """The groups and places of the objects, by kind, namespace and name."""
         self._folder, self._namespace = posixpath.dirname(order.name), namespace
+        rendered = {each.artifact.file for each in documents}
+        self.are_all_known = rendered.issuperset(order.charts)
+        """Whether each chart of the order was rendered. Where it was not, an entry may name an object of it."""
         for each in documents:
             body = each.body if isinstance(each.body, Mapping) else {}
             metadata = body.get("metadata")
@@ -214,12 +223,12 @@ def _levelled(documents: Sequence[OrderedDocument], problems: list[str]) -> Sequ
             levels[node] = max((levels[each] for each in graph.get(node, ())), default=0) + is_object
     except CycleError as error:
         named: Mapping[Hashable, OrderedDocument] = {each.position: each for each in documents}
-        problems.append(f"after: a cycle: {' after '.join(_members(error.args[1], named))}")
+        problems.append(f"after: a cycle: {' after '.join(members_of_cycle(error.args[1], named))}")
         return documents
     return [replace(each, level=levels[each.position]) for each in documents]
 
 
-def _members(cycle: Sequence[Hashable], named: Mapping[Hashable, OrderedDocument]) -> Iterator[str]:
+def members_of_cycle(cycle: Sequence[Hashable], named: Mapping[Hashable, OrderedDocument]) -> Iterator[str]:
     """Yield the names of the nodes of a cycle, each before the one that it comes after: objects, files and priorities."""
     for node in reversed(cycle):
         document = named.get(node)
@@ -237,6 +246,6 @@ def _annotations(body: object) -> Mapping[str, object]:
     return annotations if isinstance(annotations, Mapping) else {}
 
 
-def _annotation(body: object, name: str) -> str | None:
+def annotation_of(body: object, name: str) -> str | None:
     said = _annotations(body).get(name)
     return said if isinstance(said, str) else None

@@ -11,6 +11,8 @@ from kubevnfm_csar.manifest_limits import LONGEST_PROBLEM, MOST_PROBLEMS
 
 T = TypeVar("T")
 MOST_ARTIFACTS: Final = 1000
+ON_IN_YAML: Final = "true"
+"""The member ``on``: YAML 1.1 has that word, without quotes, for true."""
 
 
 class OrderMembers:
@@ -23,7 +25,7 @@ class OrderMembers:
     def check_names(self, body: dict[str, Any], known: Sequence[str]) -> None:
         """Name the members that are not known."""
         for name in body:
-            if name not in known:
+            if name not in known and not (name == ON_IN_YAML and "on" in known):
                 self.wrong(self.line(body, name), f"{name}: no such member; {', '.join(known)} expected")
 
     def whole(self, body: dict[str, Any], name: str, least: int, most: int) -> int | None:

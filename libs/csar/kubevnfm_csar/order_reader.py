@@ -5,13 +5,15 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.foreign_yaml.kubernetes import read_one_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.reader import Lines, YamlRefused
 
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact, OrderedObject, OrderedOutput
+from kubevnfm_csar.hook_reader import MEMBERS as HOOK_MEMBERS
+from kubevnfm_csar.hook_reader import read_hook
 from kubevnfm_csar.object_treatment import Applying, contradictions, read_applying, read_ignored, read_keeps
 from kubevnfm_csar.order_graph import CONFLICTS, MOST_ENTRIES, is_object_entry
 from kubevnfm_csar.order_members import OrderMembers
@@ -20,10 +22,22 @@ from kubevnfm_csar.values_schema import SchemaRefused, ValuesSchema, read_schema
 from kubevnfm_csar.wait_reader import WaitReader
 
 _HIGHEST: Final = 1_000_000
+_CHART_FILE: Final = "Chart.yaml"
 _LONGEST_WAIT_S: Final = 86_400
 _MEMBERS: Final = ("artifacts", "foreign_namespaces", "objects", "outputs", "values")
-_OF_OBJECT: Final = ("after", "apply", "conflict", "ignore_fields", "keep", "priority", "timeout", "wait")
+_OF_OBJECT: Final = (
+    "after",
+    "apply",
+    "conflict",
+    *HOOK_MEMBERS,
+    "ignore_fields",
+    "keep",
+    "priority",
+    "timeout",
+    "wait",
+)
 _NAMES: Final = ("group", "kind", "name", "namespace")
+_OF_CHART: Final = ("after", "chart", "conflict", "priority", "timeout", "wait")
 _OF_ARTIFACT: Final = (*_OF_OBJECT, "file", "substitute")
 
 
@@ -103,7 +117,10 @@ class _Reading:
             return
         for each in self._members.bounded(listed, line):
             if not isinstance(each, dict):
-                self._members.wrong(line, "artifacts: objects with file expected")
+                self._members.wrong(line, "artifacts: objects with file or chart expected")
+                continue
+            if "chart" in each:
+                yield from self._chart(each)
                 continue
             self._members.check_names(each, _OF_ARTIFACT)
             file = self._path(each.get("file"), self._members.line(each))
@@ -111,6 +128,18 @@ class _Reading:
             artifact = replace(self._placed(each), file=file or "", is_filled_in=is_filled_in)
             if file is not None:
                 yield artifact
+
+    def _chart(self, body: dict[str, Any]) -> Iterator[OrderedArtifact]:
+        """Yield a Helm chart, whose templates no variable is replaced in (MC-048)."""
+        self._members.check_names(body, _OF_CHART)
+        given, placed = body["chart"], self._placed(body)
+        found = self._found(given.rstrip("/")) or self._found(f"{given}/{_CHART_FILE}") if _is_path(given) else None
+        if found is None:
+            named = given[:100] if isinstance(given, str) else "another value"
+            form = f"an archive of the package, or a folder with {_CHART_FILE}"
+            self._members.wrong(self._members.line(body, "chart"), f"chart: {form}, expected, not {named}")
+            return
+        yield replace(placed, file=found.removesuffix(f"/{_CHART_FILE}"), is_chart=True, is_filled_in=False)
 
     def _placed(self, body: dict[str, Any]) -> OrderedArtifact:
         """Return the place in the order that the members of an artifact or object give."""
@@ -127,6 +156,7 @@ class _Reading:
             has_priority="priority" in body,
             after=self._after(body) if "after" in body else None,
             takes_fields=self._takes_fields(body),
+            hook=read_hook(self._members, body),
             applying=applying,
             ignored=self._members.read(body, "ignore_fields", read_ignored, ()),
             keeps=self._members.read(body, "keep", read_keeps, frozenset()),
@@ -193,7 +223,7 @@ class _Reading:
         if not isinstance(given, list) or not all(isinstance(each, str) for each in given) or len(given) > MOST_ENTRIES:
             self._members.wrong(line, f"after: a list of at most {MOST_ENTRIES} files and objects expected")
             return ()
-        return tuple(self._found(each) or each for each in given)
+        return tuple(self._found(each) or self._found_chart(each) or each for each in given)
 
     def _check_after(self, files: Collection[str], artifacts: Sequence[OrderedArtifact]) -> None:
         """Name the entries that are neither a file of the order nor have the form of an object."""
@@ -255,9 +285,18 @@ class _Reading:
         paths = (posixpath.normpath(each) for each in (posixpath.join(self._folder, given), given))
         return next((each for each in paths if each in self._files), None)
 
+    def _found_chart(self, given: str) -> str | None:
+        """Return the path in the package of a chart that is a folder."""
+        found = self._found(f"{given}/{_CHART_FILE}")
+        return found.removesuffix(f"/{_CHART_FILE}") if found is not None else None
+
     def _check_twice(self, artifacts: Sequence[OrderedArtifact]) -> None:
         seen: set[str] = set()
         for each in artifacts:
             if each.file in seen:
                 self._members.wrong(None, f"{each.file} is listed twice")
             seen.add(each.file)
+
+
+def _is_path(given: object) -> TypeGuard[str]:
+    return isinstance(given, str) and bool(given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from kubevnfm_kit.errors import Unprocessable
@@ -11,8 +12,10 @@ from kubevnfm_kit.foreign_yaml.kubernetes import read_kubernetes_yaml
 from kubevnfm_kit.foreign_yaml.reader import Budget, YamlRefused
 
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact
+from kubevnfm_csar.hook_order import with_hooks
+from kubevnfm_csar.hooks import helm_hook, is_helm_hook
 from kubevnfm_csar.manifest_limits import LONGEST_PROBLEM, MOST_PROBLEMS, budget_of_a_set
-from kubevnfm_csar.manifest_values import Filling, merged
+from kubevnfm_csar.manifest_values import RESERVED, Filling, merged
 from kubevnfm_csar.order_graph import OrderedDocument, with_edges, with_objects
 from kubevnfm_csar.values_schema import SchemaRefused, with_defaults
 
@@ -42,25 +45,42 @@ def all_values(order: ArtifactOrder, given: Mapping[str, Any]) -> Mapping[str, A
         raise Unprocessable(ORDER, f"{order.schema.name}: {error}") from None
 
 
-def read_artifacts(
-    order: ArtifactOrder, texts: Sequence[tuple[str, str]], values: Mapping[str, Any], *, namespace: str
-) -> Sequence[OrderedDocument]:
-    """Return the objects of the files, in their order; ``texts``: (path, content); ``namespace``: that of the instance.
+def chart_values(order: ArtifactOrder, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of the order's charts: those of a request without the reserved names (MC-048). Raises Unprocessable."""
+    return {name: value for name, value in all_values(order, given).items() if name not in RESERVED}
 
+
+def read_artifacts(
+    order: ArtifactOrder,
+    texts: Sequence[tuple[str, str]],
+    values: Mapping[str, Any],
+    *,
+    namespace: str,
+    charts: Mapping[str, Sequence[tuple[str, str]]] = MappingProxyType({}),
+) -> Sequence[OrderedDocument]:
+    """Return the objects of the files, in their order, and then hooks.
+
+    ``texts``: (path, content); ``namespace``: that of the instance; ``charts``: (name, content) of the templates of each chart
+    that was rendered.
     A file that the order does not list (as one that replaces another) has the order's defaults. Raises Unprocessable for
     a file that is no YAML, for variables that cannot be filled in, for objects that the order does not allow, and for cycles.
     """
-    filling = Filling(all_values(order, values))
+    filling, problems = Filling(all_values(order, values)), list[str]()
     found = [
         replace(each, body=filling.filled(each.body, each.place)) if each.artifact.is_filled_in else each
         for each in documents_of(order, texts)
     ]
     filling.check()
-    problems = list(_problems(found, {namespace, *order.foreign_namespaces}, namespace))
+    found += _of_charts(order, charts, problems)
+    problems += _problems(found, {namespace, *order.foreign_namespaces}, namespace)
     if not problems:
         found = list(with_objects(found, order, namespace, problems))
     if not problems:
-        found = list(with_edges(found, order, namespace, problems))
+        found = list(with_hooks(found, order, namespace, problems))
+    if not problems:
+        hooks = [each for each in found if each.artifact.hook is not None]
+        others = [each for each in found if each.artifact.hook is None]
+        found = [*with_edges(others, order, namespace, problems), *hooks]
     if problems:
         first, *more = ((ORDER, problem[:LONGEST_PROBLEM]) for problem in problems[:MOST_PROBLEMS])
         raise Unprocessable(*first, *more)
@@ -74,8 +94,28 @@ def documents_of(order: ArtifactOrder, texts: Sequence[tuple[str, str]]) -> Iter
         yield from _documents(artifacts.get(name, OrderedArtifact(name)), text, budget)
 
 
-def _documents(artifact: OrderedArtifact, text: str, budget: Budget) -> Iterator[OrderedDocument]:
-    name = artifact.file
+def _of_charts(
+    order: ArtifactOrder, charts: Mapping[str, Sequence[tuple[str, str]]], problems: list[str]
+) -> Iterator[OrderedDocument]:
+    """Yield the objects of the templates of charts. Tests of a chart are none of them."""
+    artifacts, budget = {each.file: each for each in order.artifacts}, budget_of_a_set()
+    for chart, templates in charts.items():
+        number = 0
+        for template, text in templates:
+            for each in _documents(artifacts[chart], text, budget, template):
+                number += 1
+                body = each.body if isinstance(each.body, Mapping) else {}
+                try:
+                    hook = helm_hook(body)
+                except ValueError as error:
+                    problems.append(f"{each.place}: {error}")
+                    continue
+                if hook is not None or not is_helm_hook(body):
+                    yield replace(each, number=number, artifact=replace(each.artifact, hook=hook))
+
+
+def _documents(artifact: OrderedArtifact, text: str, budget: Budget, template: str = "") -> Iterator[OrderedDocument]:
+    name = template or artifact.file
     try:
         documents = read_kubernetes_yaml(text, budget)
     except YamlRefused as error:
@@ -85,7 +125,7 @@ def _documents(artifact: OrderedArtifact, text: str, budget: Budget) -> Iterator
     for document in documents:
         for body in members_of(document) if document is not None else ():
             number += 1
-            yield OrderedDocument(artifact, number, body)
+            yield OrderedDocument(artifact, number, body, template=template)
 
 
 def _problems(documents: Sequence[OrderedDocument], namespaces: set[str], namespace: str) -> Iterator[str]:

@@ -170,10 +170,6 @@ def test_files_that_the_order_does_not_list_are_ignored() -> None:
         ("artifacts:\n- {priority: 1}", f"{NAME}:2: file: a path in the package expected"),
         ("artifacts:\n- file: a.yaml\n  hue: 1", f"{NAME}:3: hue: no such member"),
         *(
-            (f"artifacts:\n- file: a.yaml\n  {name}: x", f"{NAME}:3: {name}: no such member")
-            for name in ("hook", "chart")
-        ),
-        *(
             (f"artifacts:\n- file: a.yaml\n  {member}", f"{NAME}:3: {reason}")
             for member, reason in (
                 ("apply: x", "apply: one of server-side, create-only, read-only expected"),
@@ -239,7 +235,7 @@ def test_files_that_the_order_does_not_list_are_ignored() -> None:
         ("artifacts: [{file: a.yaml}]\nresources: []", f"{NAME}:2: artifacts or resources expected, not both"),
         ("artifacts: [{file: a.yaml}, {file: ./a.yaml}]", f"{NAME}: Files/kubernetes/a.yaml is listed twice"),
         ("artifacts: {}", f"{NAME}:1: artifacts: a list expected"),
-        ("artifacts: [a.yaml]", f"{NAME}:1: artifacts: objects with file expected"),
+        ("artifacts: [a.yaml]", f"{NAME}:1: artifacts: objects with file or chart expected"),
         ("artifacts: []", f"{NAME}: at least one artifact expected"),
         ("values: {}", f"{NAME}: artifacts: a list expected"),
         ("artifacts: [{file: a.yaml}]\nvalues: []", f"{NAME}:2: values: an object expected"),

@@ -152,7 +152,7 @@ def test_a_single_object_has_members_of_its_own() -> None:
     [
         ("- {object: {kind: ConfigMap, name: x}, priority: 1}", f"{ORDER}:5: object: the order has no object ConfigMap/x"),
         ("- {object: {kind: ConfigMap, name: a}, conflict: no}", f"{ORDER}:5: conflict: one of force, abort expected"),
-        ("- {object: {kind: ConfigMap, name: a}}", f"{ORDER}:5: object: one of after, apply, conflict, ignore_fields, keep, priority, timeout, wait expected"),
+        ("- {object: {kind: ConfigMap, name: a}}", f"{ORDER}:5: object: one of after, apply, conflict, hook, hook_delete, on, ignore_fields, keep, priority, timeout, wait expected"),
         ("- {object: {kind: ConfigMap, name: a}, wait: soon}", f"{ORDER}:5: wait: one of none, exists, ready"),
         ("- {object: {kind: ConfigMap, name: a}, keep: [always]}", f"{ORDER}:5: keep: on-delete and on-change expected"),
         (

@@ -46,6 +46,7 @@ from kubevnfm_infra_k8s.adapters import (
     documents,
     sources,
     stored_features,
+    stored_hooks,
     stored_inventory,
     stored_links,
     stored_outputs,
@@ -89,6 +90,7 @@ LAYER = "Kubernetes"
 _INDEXES = {
     **documents.INDEXES,
     sources.FETCHED: sources.INDEXES,
+    stored_hooks.HOOKS: stored_hooks.INDEXES,
     **stored_inventory.INDEXES,
     **stored_links.INDEXES,
     **stored_outputs.INDEXES,
@@ -124,8 +126,7 @@ async def infra_k8s(
     await backends.ensure_indexes(_INDEXES)
     trusted = await asyncio.to_thread(ClientTls(settings.outbound_ca_file).context)
     store, key_ring, clock = backends.store, backends.key_ring, backends.clock
-    releases = documents.StoredReleases(store)
-    helm = HelmProgram(settings.helm, key_ring, settings.chart_limits)
+    releases, helm = documents.StoredReleases(store), HelmProgram(settings.helm, key_ring, settings.chart_limits)
     backends.states["packageCode"] = await helm.state()
     async with (
         KubernetesClusters.open(
@@ -153,6 +154,7 @@ async def infra_k8s(
             links=InstanceLinks(links),
             volumes=InstanceVolumes(volumes),
             outputs=outputs,
+            hooks=stored_hooks.StoredHooks(store, key_ring),
             clock=clock,
             wait_s=settings.wait_s,
             settle_s=settings.settle_s,

@@ -39,6 +39,7 @@ from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
 from kubevnfm_infra_k8s.adapters.expressions import CelExpressions
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
+from kubevnfm_infra_k8s.adapters.stored_hooks import StoredHooks
 from kubevnfm_infra_k8s.domain.outputs.owner import Outputs
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.handlers.objects import ObjectHandlers
@@ -392,6 +393,7 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
             links=NoLinks(),
             volumes=NoVolumes(),
             outputs=Outputs(KeptOutputs(), clock),
+            hooks=StoredHooks(store, ring),
             clock=clock,
             wait_s=5.0,
             settle_s=0.1,

@@ -17,7 +17,7 @@ from kubevnfm_infra_k8s.domain.charts import templates_of
 from kubevnfm_infra_k8s.domain.errors import ChartRefused, HelmMissing
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster
-from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_secrets import Secret
 
@@ -119,10 +119,103 @@ async def test_a_chart_that_cannot_be_rendered_says_why_without_secrets(site: An
         await site.apply(FILES, def_files=(), chart=a_chart(fail=Secret("swordfish-10")))
 
 
-async def test_hooks_are_refused_by_name(site: Any, helm: None) -> None:
-    hook = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: first, annotations: {helm.sh/hook: pre-install}}\n"
-    with pytest.raises(ChartRefused, match=r"ConfigMap first \(pre-install\)"):
+def a_hook(name: str, hook: str, *, weight: str = "0", policy: str = "") -> str:
+    annotations = {"helm.sh/hook": hook, "helm.sh/hook-weight": weight}
+    if policy:
+        annotations["helm.sh/hook-delete-policy"] = policy
+    metadata = {"name": name, "annotations": annotations}
+    return json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+
+
+async def test_the_hooks_of_a_chart_run_as_those_of_an_order(site: Any, cluster: Cluster, helm: None) -> None:
+    """MC-141, MC-048: by weight; a hook for another occasion and a test do not run; what has succeeded may go."""
+    hooks = {
+        "first": a_hook("first", "pre-install, pre-upgrade", weight="-5"),
+        "second": a_hook("second", "pre-install,test"),
+        "third": a_hook("third", "post-install", policy="hook-succeeded,before-hook-creation"),
+        "fourth": a_hook("fourth", "post-upgrade"),
+        "fifth": a_hook("fifth", "test"),
+    }
+    files = {f"Files/web/templates/{name}.yaml": text for name, text in hooks.items()}
+    done = await site.apply({**FILES, **files}, def_files=(), chart=a_chart())
+    assert [(each.name, each.hook) for each in done.hooks] == [("first", "pre-apply"), ("second", "pre-apply")]
+    assert not {"first", "second", "third", "fourth", "fifth"} & {each.name for each in done.objects}
+    ran = [each.message.split()[3] for each in site.progress if "has succeeded" in each.message]
+    assert ran == ["default/first", "default/second", "default/third"]
+    assert await site.delete() is not None
+    with pytest.raises(AssertionError):
+        await read(cluster, "ConfigMap", "first")
+
+
+@pytest.mark.parametrize(
+    ("hook", "problem"),
+    [
+        (a_hook("h", "post-instal"), r"Files/web: web/templates/hook.yaml, document 1: helm.sh/hook: one of"),
+        (a_hook("h", "pre-install", weight="1.5"), "helm.sh/hook-weight: a whole number from"),
+        (a_hook("h", "pre-install", policy="never"), "helm.sh/hook-delete-policy: one of"),
+    ],
+)
+async def test_a_hook_that_helm_does_not_know_is_refused(site: Any, helm: None, hook: str, problem: str) -> None:
+    """MC-141."""
+    with pytest.raises(ChartRefused, match=problem):
         await site.apply({**FILES, "Files/web/templates/hook.yaml": hook}, def_files=(), chart=a_chart())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'helm: 1: info: skipping unknown hook: "crd-install"',
+        'level=INFO msg="skipping unknown hooks" hookTypes=crd-install',
+    ],
+)
+async def test_a_definition_of_helm_2_is_refused(site: Any, tmp_path: Path, line: str) -> None:
+    """MC-141, MC-048: Helm 3 and 4 leave it out without an error."""
+    program = tmp_path / "helm"
+    program.write_text(f"#!{Path(sys.executable).resolve()}\nimport sys\nprint({line!r}, file=sys.stderr)\n")
+    program.chmod(0o700)
+    files = {**FILES, "Files/web/templates/crd.yaml": "# crd-install\n"}
+    with pytest.raises(ChartRefused, match=r"Files/web: templates/crd\.yaml: Helm does not know the hook crd-install;"):
+        await site.apply(files, def_files=(), chart=a_chart())
+
+
+ORDER = "artifact-order.yaml"
+
+
+async def test_a_chart_has_a_place_in_an_order(site: Any, cluster: Cluster, helm: None) -> None:
+    """MC-048: with its priority and wait; its values are those of the VNF without the reserved names, and no `$` is replaced."""
+    template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: made}\ndata: {text: $name, got: {{ greeting }}}\n"
+    order = (
+        "artifacts:\n- {file: a.yaml, priority: 1}\n- {chart: Files/web, priority: 2}\n- {file: z.yaml, after: [Files/web]}\n"
+        "values: {greeting: hello, replicas: 1, password: x}\nobjects:\n- {object: {kind: ConfigMap, name: made}, wait: exists}\n"
+    )
+    maps = {f"{n}.yaml": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": n}} for n in "az"}
+    files = {**FILES, **maps, "Files/web/templates/made.yaml": template, ORDER: order}
+    values = {"greeting": "bye", "namespace": "default", "password": Secret("swordfish-13")}
+    await site.apply(
+        files, def_files=["a.yaml", "z.yaml"], order_artifact=ORDER, namespace="default", values=values, instance="i-1"
+    )
+    made = await read(cluster, "ConfigMap", "made")
+    assert made["data"] == {"text": "$name", "got": "bye"}
+    call = (await read(cluster, "ConfigMap", "call"))["data"]
+    assert json.loads(call["values"]) == {"greeting": "bye", "replicas": 1, "password": "swordfish-13"}
+    assert json.loads(call["arguments"])[1] == "vnfi1"
+    order_of = {
+        n: int((await read(cluster, "ConfigMap", n))["metadata"]["resourceVersion"]) for n in ("a", "made", "z")
+    }
+    assert sorted(order_of, key=order_of.__getitem__) == ["a", "made", "z"]
+    await site.delete(instance="i-1")
+
+
+async def test_an_order_of_charts_alone_is_applied(site: Any, cluster: Cluster, helm: None) -> None:
+    """MC-048: and an object in it that the order does not have is refused with the line."""
+    order = "artifacts: [{chart: Files/web}]\nvalues: {replicas: 1, password: x}\n"
+    given = {"def_files": (), "order_artifact": ORDER, "namespace": "default", "instance": "i-1"}
+    done = await site.apply({**FILES, ORDER: order}, **given)
+    assert {each.kind for each in done.objects} == {"ConfigMap", "Deployment", "Secret"}
+    await site.delete(instance="i-1")
+    wrong = f"{order}objects:\n- {{object: {{kind: ConfigMap, name: none}}, priority: 1}}\n"
+    with pytest.raises(Unprocessable, match=f"{ORDER}:4: object: the order has no object ConfigMap/none"):
+        await site.apply({**FILES, ORDER: wrong}, **given)
 
 
 async def test_without_the_program_a_chart_is_refused(site: Any) -> None:

@@ -6,6 +6,7 @@ limits of memory and time, and with the files of the package alone.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
@@ -22,6 +23,9 @@ from kubevnfm_infra_k8s.domain.charts import ChartTarget
 from kubevnfm_infra_k8s.domain.errors import ChartRefused, HelmMissing
 
 _LARGEST_MIB: Final = 20
+_LARGEST_TEMPLATE: Final = 2**20
+_UNKNOWN_HOOK: Final = re.compile(r'skipping unknown hook(?:s"? hookTypes=|: )"?(?P<hooks>[^"\n]*)')
+"""How Helm 4 and Helm 3 say that they leave out an object."""
 _SAID: Final = 4096
 """Characters of the program's own words in an error."""
 _GC_SHARE: Final = 0.8
@@ -74,7 +78,18 @@ class HelmProgram:
         if ended.status == NOT_EXECUTED:
             raise HelmMissing(f"{program} cannot be executed confined: {_PROGRAM_EXPECTED}")
         self._check(chart, ended, secrets)
+        await self._check_hooks(folder, chart, ended, secrets)
         return ended.stdout.decode(errors="replace")
+
+    async def _check_hooks(self, folder: Path, chart: HelmChart, ended: ForeignEnded, secrets: Sequence[str]) -> None:
+        """Raise ChartRefused if helm has left out an object because it does not know its hook, as that of Helm 2 for definitions."""
+        skipped = _UNKNOWN_HOOK.search(ended.said.decode(errors="replace"))
+        if skipped is None:
+            return
+        named = _masked(skipped["hooks"], secrets)
+        template = await asyncio.to_thread(_template_with, folder / chart.path, skipped["hooks"])
+        place = f"{chart.path}: {template}" if template else chart.path
+        raise ChartRefused(f"{place}: Helm does not know the hook {named}; the chart's folder crds takes definitions")
 
     def _environment(self) -> dict[str, str]:
         # Nothing of the operator's own: no plugins, repositories or cluster.
@@ -99,10 +114,18 @@ class HelmProgram:
 def _arguments(chart: HelmChart, target: ChartTarget) -> Sequence[str]:
     return [
         *("template", chart.release_name, "{package}"),
-        *("--namespace", target.namespace, "--include-crds", "--skip-tests"),
+        *("--namespace", target.namespace, "--include-crds"),
         *("--kube-version", target.kubernetes_version, "--api-versions", ",".join(target.api_versions)),
         *("--values", "-"),
     ]
+
+
+def _template_with(chart: Path, text: str) -> str:
+    """Return the template of a chart that has the text; "" if none is found, as in an archive."""
+    for path in sorted((chart / "templates").rglob("*.yaml")) if chart.is_dir() else ():
+        if path.stat().st_size <= _LARGEST_TEMPLATE and text in path.read_text(errors="replace"):
+            return str(path.relative_to(chart))
+    return ""
 
 
 def _masked(said: str, secrets: Sequence[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
@@ -20,8 +19,9 @@ from kubevnfm_infra_k8s.adapters.paths import collection_path, object_path, sele
 from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, named, part_of, version_of
 from kubevnfm_infra_k8s.adapters.transport import APPLY, JSON, LARGEST_ANSWER, Answer, AnswerTooLong, Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectRefused, WebhookUnavailable
-from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, KEEPING_MANAGER, Body, ObjectKey, Resource, field_at
+from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, KEEPING_MANAGER, PODS, Body, ObjectKey, Resource, field_at
 from kubevnfm_infra_k8s.domain.ports import Propagation, Seen
+from kubevnfm_infra_k8s.domain.reading.secret_values import values_of
 
 log = structlog.get_logger()
 
@@ -401,11 +401,19 @@ class KubernetesCluster:
                 return self.masked(text)
             # The whole of a value that has another type than a text.
             shown = _REPEATED_VALUE.sub("got another type", text)
-            return Mask([*self._secrets, *_values(body)])(shown)
+            return Mask([*self._secrets, *values_of(body)])(shown)
 
         return await self._transport.call(
             method, path, query=query, body=body, content_type=content_type, subject=str(key), mask=mask
         )
+
+    async def pod_log(self, pod: ObjectKey, *, container: str) -> str:
+        path, query = (
+            f"{object_path(PODS, pod)}/log",
+            {"tailLines": "200", "limitBytes": "65536", "container": container},
+        )
+        answer = await self._transport.call("GET", path, query=query, accept="*/*", subject=f"log of {pod}")
+        return str(answer.body) if answer.status < 400 else ""
 
     async def scale(self, resource: Resource, key: ObjectKey, *, replicas: int | None = None) -> Body | None:
         path, subject = f"{object_path(resource, key)}/scale", f"scale of {key}"
@@ -458,22 +466,6 @@ class KubernetesCluster:
             raise ClusterUnavailable(
                 f"{self.endpoint}: {subject}: not an answer of a Kubernetes API: {error}"
             ) from error
-
-
-def _values(secret: Body) -> Iterator[str]:
-    """Yield the values of a Secret, as they are written and without base64."""
-    found: list[Any] = [secret.get("data"), secret.get("stringData")]
-    while found:
-        each = found.pop()
-        if isinstance(each, Mapping):
-            found += each.values()
-        elif isinstance(each, list):
-            found += each
-        elif each is not None:
-            text = str(each)
-            yield text
-            with suppress(ValueError):
-                yield base64.b64decode(text, validate=True).decode()
 
 
 def _followed(body: Body) -> Body:

@@ -15,6 +15,11 @@ _MOST_DOCUMENTS: Final = 20_000
 _SEPARATOR: Final = re.compile(r"^---[ \t\r]*(?:\n|\Z)", re.MULTILINE)
 
 
+def release_name(vnf_instance_id: str) -> str:
+    """Return the name of the release of an instance's charts, as Tacker has it."""
+    return f"vnf{vnf_instance_id.replace('-', '')}"
+
+
 @dataclass(frozen=True)
 class ChartTarget:
     """The cluster and the namespace that a chart is rendered for: its templates may ask for them."""

@@ -168,6 +168,17 @@ class ObjectsNotGone(
     """Some objects were not deleted in time; the message names each one and what blocks its deletion."""
 
 
+class HookFailed(WithRemains, code="hook-failed", title="Hook failed"):
+    """A hook of the package has failed, or did not end in time; the message has the end of its pod's log (multicloud.md MC-141)."""
+
+
+class HooksTooLarge(VnfmError, code="hooks-too-large", title="Hooks too large"):
+    """The hooks that run at the end of an instance are stored with it, and have a limit."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"the objects of hooks pre-delete and post-delete have more than {most} characters together")
+
+
 class ClusterFailed(VnfmError, code="cluster-failed", title="Workload cluster failed"):
     """A workload cluster has failed for good; waiting would not help (capi.md CR-057)."""
 

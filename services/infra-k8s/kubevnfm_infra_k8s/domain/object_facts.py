@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubevnfm_events.objects import LeftObject, ObjectFacts
+from kubevnfm_events.objects import HookFacts, LeftObject, ObjectFacts
 
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.release import Release
@@ -21,6 +21,24 @@ def objects_of(release: Release) -> tuple[ObjectFacts, ...]:
             topology_vdus=entry.topology_vdus,
         )
         for entry in release.entries
+    )
+
+
+def hooks_of(release: Release) -> tuple[HookFacts, ...]:
+    """Return the objects of hooks that exist, as far as is known; of one that runs at several points, the last run."""
+    last = {each.key: each for each in release.hooks if each.uid}
+    return tuple(
+        HookFacts(
+            api_version=each.key.api_version,
+            kind=each.key.kind,
+            namespace=each.key.namespace or None,
+            name=each.key.name,
+            uid=each.uid,
+            hook=each.point,
+            has_succeeded=each.ended == "succeeded",
+        )
+        for each in last.values()
+        if not each.is_gone
     )
 
 

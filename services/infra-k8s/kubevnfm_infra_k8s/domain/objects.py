@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubevnfm_csar.artifact_order import OrderedArtifact
+from kubevnfm_csar.hooks import Hook
 from kubevnfm_csar.object_treatment import KEPT_FROM_ANNOTATION, Applying, FieldPath, Keep, keeps_of
 from kubevnfm_csar.order_graph import Place
 from pydantic import ConfigDict
@@ -152,6 +153,8 @@ class Wanted:
     """Its position in its file, from 1; 0 if it is in no file."""
     after: frozenset[Place] | None = None
     """The objects of the order that must be ready before; None: those of lower priorities."""
+    hook: Hook | None = None
+    """When it runs, if it is a hook."""
     level: int | None = None
     """How many objects come before it at most, in a row; None if no object of the order names its predecessors."""
     is_implied: bool = False

@@ -17,6 +17,7 @@ from kubevnfm_worker.outcome import StepContext
 
 from kubevnfm_infra_k8s.domain.charts import ChartTarget
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.planned_hook import PlannedHook
 from kubevnfm_infra_k8s.domain.release import Release
 from kubevnfm_infra_k8s.domain.verdicts import Evaluation
 
@@ -162,6 +163,10 @@ class Cluster(Protocol):
         """Merge a change into the object (RFC 7396); return the server's version of it, None if it does not exist."""
         ...
 
+    async def pod_log(self, pod: ObjectKey, *, container: str) -> str:
+        """Return the last lines of a container's log, at most some ten thousand characters; "" if the pod does not exist."""
+        ...
+
     async def scale(self, resource: Resource, key: ObjectKey, *, replicas: int | None = None) -> Body | None:
         """Return the object's Scale (autoscaling/v1), None if it does not exist; set its ``replicas`` first if given."""
         ...
@@ -230,6 +235,22 @@ class Sources(Protocol):
 
     async def forget(self, vnf_instance_id: str) -> None:
         """Delete the stored content of the instance's URLs and charts."""
+        ...
+
+
+class DeletionHooks(Protocol):
+    """The hooks that run at the end of an instance, as they were planned when its objects were applied."""
+
+    async def get(self, vnf_instance_id: str) -> tuple[Sequence[PlannedHook], Sequence[str]]:
+        """Return the hooks, and the secrets that no message about them shows."""
+        ...
+
+    async def save(self, vnf_instance_id: str, hooks: Sequence[PlannedHook], secrets: Sequence[str]) -> None:
+        """Store the hooks in the place of those before. Raises HooksTooLarge."""
+        ...
+
+    async def forget(self, vnf_instance_id: str) -> None:
+        """Delete the hooks."""
         ...
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal
 
 from kubevnfm_csar.object_treatment import Keep
 from kubevnfm_events.objects import LeftObject
@@ -143,6 +143,41 @@ class Stages:
 
 
 @dataclass(frozen=True)
+class HookRecord:
+    """The last run of a hook at one of its points (multicloud.md MC-141)."""
+
+    __pydantic_config__ = ConfigDict(alias_generator=to_camel)
+
+    key: ObjectKey
+    point: str
+    run: str
+    """The operation, the step and the occasion for which it ran."""
+    attempt: str
+    """The step attempt that has begun the run."""
+    started_at: datetime
+    uid: str = ""
+    """"" until the API server has confirmed the object."""
+    ended: Literal["", "succeeded", "failed"] = ""
+    reason: str = ""
+    """Why it has failed."""
+    is_gone: bool = False
+    """Whether it was deleted after its end."""
+
+
+@dataclass(frozen=True)
+class ApplyFailure:
+    """Why an attempt to apply has failed, while the hooks run that are for failures."""
+
+    __pydantic_config__ = ConfigDict(alias_generator=to_camel)
+
+    attempt: str
+    code: str
+    title: str
+    status: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Release:
     """The objects of one VNF instance in one cluster."""
 
@@ -157,6 +192,8 @@ class Release:
     applied_by: str = ""
     """The step attempt that applied all entries, or began to scale them; a later call of the same attempt only waits."""
     stages: Stages = Stages()
+    hooks: tuple[HookRecord, ...] = ()
+    failure: ApplyFailure | None = None
     repaired_by: str = ""
     """The operation that has begun to repair the objects; a later call or attempt of it continues."""
     repaired: int = 0
@@ -211,6 +248,19 @@ class Release:
             return self
         entries = [replace(each, is_complete=True) if each.key in keys else each for each in self.entries]
         return replace(self, entries=entries)
+
+    def hook_record(self, key: ObjectKey, point: str) -> HookRecord | None:
+        """Return the last run of a hook at a point."""
+        return next((each for each in self.hooks if each.key == key and each.point == point), None)
+
+    def with_hook(self, record: HookRecord) -> Release:
+        """Return the release with a run in the place of the last one of this hook and point."""
+        others = (each for each in self.hooks if (each.key, each.point) != (record.key, record.point))
+        return replace(self, hooks=(*others, record))
+
+    def failure_of(self, attempt: str) -> ApplyFailure | None:
+        """Return why an attempt has failed; None if it has not."""
+        return self.failure if self.failure is not None and self.failure.attempt == attempt else None
 
     def has_lost_label(self, key: ObjectKey, body: Body) -> bool:
         """Return whether an object is ours although another party has removed its label: its uid says so.

@@ -65,6 +65,8 @@ class Observation:
     """The condition that the order of the package names, in the place of the rules of the object's kind."""
     evaluated: Evaluation | None = None
     """The results of the expressions of ``wanted``; None if they were not evaluated."""
+    until_ended: bool = False
+    """Whether a pod must have ended well, and not only run."""
     only_served: bool = False
     """Whether a definition is ready once its kind is served. Its conversion webhook may belong to objects that are sent
     after it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kubevnfm_csar.capi_providers import contract_losses, providers_of
+from kubevnfm_csar.hooks import Occasion
 from kubevnfm_events.objects import ApplyObjects, ObjectsRepaired, ObjectsReplaced, RepairObjects, ReplaceObjects
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext, nothing_made
@@ -17,9 +18,11 @@ from kubevnfm_infra_k8s.domain.planning.networks import check_networks
 from kubevnfm_infra_k8s.domain.planning.plan import Plan
 from kubevnfm_infra_k8s.domain.planning.priorities import longest_wait_s
 from kubevnfm_infra_k8s.domain.reading.instance_facts import providers_in
+from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 from kubevnfm_infra_k8s.domain.workload_clusters.earlier_secrets import secrets_of_earlier
 from kubevnfm_infra_k8s.domain.workload_clusters.references import check_references
 from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, ENDING_S, Handling, Step, in_cluster, repeatable
+from kubevnfm_infra_k8s.handlers.hooks import ApplyHooks, hooks_wait_s
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class ApplyHandlers(Handling):
         if planned.has_cluster and planned.all_served and not step.is_applied:
             await check_references(step.cluster, planned.objects)
         usual_s = self.cluster_ready_timeout_s if planned.has_cluster else self.ready_timeout_s
-        longest_s = longest_wait_s(planned.objects, usual_s)
+        longest_s = longest_wait_s(planned.objects, usual_s) + hooks_wait_s(planned, self.ready_timeout_s)
         wait, progress = await step.wait(command.wait_timeout_s or longest_s), step.progress("apply")
         if workload is not None and (left := await secrets_of_earlier(step.cluster, workload)):
             named = f"waits until those of an earlier Cluster are deleted: {', '.join(map(str, left))}"
@@ -51,11 +54,25 @@ class ApplyHandlers(Handling):
                 raise ObjectsNotReady(f"Cluster {workload.namespace}/{workload.name}: {named}")
             await progress.on(f"Cluster {workload.name}", named, done=0, total=len(planned.objects))
             return NotYet(ENDING_S)
+        hooks = ApplyHooks(step, command, planned, Occasion.CREATE, wait)
+        async with step.showing_remains():
+            return await hooks.guarded(lambda: self._applied(command, step, planned, wait, hooks))
+
+    async def _applied(
+        self, command: ApplyObjects, step: Step, planned: Plan, wait: ReadinessWait, hooks: ApplyHooks
+    ) -> Outcome:
+        """Return the outcome of the application of a plan, with the hooks before and after it."""
+        progress = step.progress("apply")
         applying = step.applying(
-            wait, progress, adopt=command.adopt, rehearses=bool(planned.attachments or command.volumes)
+            wait,
+            progress,
+            adopt=command.adopt,
+            rehearses=bool(planned.attachments or command.volumes or planned.hook_objects),
         )
         if not await step.has_what_it_holds(command, planned, wait, progress, applying):
             return NotYet(AGAIN_S)
+        await hooks.store()
+        await hooks.before(applying)
         if not step.is_applied:
             if command.openstack_vim_id is not None:
                 step.release = replace(step.release, openstack_vim_id=command.openstack_vim_id)
@@ -67,6 +84,7 @@ class ApplyHandlers(Handling):
             is_ready = await step.until_ready(wait, planned, progress, cluster_apart=command.cluster_apart)
         if not is_ready or not await step.keeps_its_volumes(command, wait):
             return NotYet(AGAIN_S)
+        await hooks.after()
         await progress.finished("all objects are ready", total=len(step.release.entries))
         return Done(await step.facts())
 
@@ -78,30 +96,42 @@ class ApplyHandlers(Handling):
             check_networks([each.written_body for each in manifests], command)
         planned = await step.planned(command, manifests)
         await step.want_outputs(command, planned)
-        longest_s = longest_wait_s(planned.objects, self.ready_timeout_s)
-        wait, progress = await step.wait(command.wait_timeout_s or longest_s), step.progress("apply")
+        longest_s = longest_wait_s(planned.objects, self.ready_timeout_s) + hooks_wait_s(planned, self.ready_timeout_s)
+        wait = await step.wait(command.wait_timeout_s or longest_s)
+        occasion = Occasion.ROLLBACK if command.is_rollback else Occasion.UPDATE
+        hooks = ApplyHooks(step, command, planned, occasion, wait)
         async with step.showing_remains():
-            applying = step.applying(wait, progress, rehearses=True)
-            if not await step.has_what_it_holds(command, planned, wait, progress, applying):
-                return NotYet(AGAIN_S)
-            if not step.is_applied:
-                await _check_contracts(step, planned)
-                await step.apply(planned, applying)
-            # Until the new objects are ready, the old ones serve.
-            read_only = {each.key for each in planned.objects if each.is_read_only}
-            wanted = {each.key for each in planned.objects} - read_only
-            before = autoscalers_in(step.release)
-            if not await step.until_ready(wait, planned, progress) or not await step.keeps_its_volumes(command, wait):
-                return NotYet(AGAIN_S)
-            if not await step.prune(step.pruning(wait, read_only), wanted):
-                return NotYet(AGAIN_S)
-            # An autoscaler owns the numbers until it is gone; what is planned then has ours.
-            if autoscalers_in(step.release) != before:
-                return NotYet(AGAIN_S)
-            if ours := await freed(step.cluster, planned.objects):
-                run = replace(step.applying(wait, progress), only=ours)
-                step.release = await run.apply(planned, step.release, applied_by=step.attempt)
-                return NotYet(AGAIN_S)
+            return await hooks.guarded(lambda: self._replaced(command, step, planned, wait, hooks))
+
+    async def _replaced(
+        self, command: ReplaceObjects, step: Step, planned: Plan, wait: ReadinessWait, hooks: ApplyHooks
+    ) -> Outcome:
+        """Return the outcome of the application of other objects, with the hooks before and after it."""
+        progress = step.progress("apply")
+        applying = step.applying(wait, progress, rehearses=True)
+        if not await step.has_what_it_holds(command, planned, wait, progress, applying):
+            return NotYet(AGAIN_S)
+        if not step.is_applied:
+            await _check_contracts(step, planned)
+            await hooks.before(applying)
+            await step.apply(planned, applying)
+        # Until the new objects are ready, the old ones serve.
+        read_only = {each.key for each in planned.objects if each.is_read_only}
+        wanted = {each.key for each in planned.objects} - read_only
+        before = autoscalers_in(step.release)
+        if not await step.until_ready(wait, planned, progress) or not await step.keeps_its_volumes(command, wait):
+            return NotYet(AGAIN_S)
+        if not await step.prune(step.pruning(wait, read_only), wanted):
+            return NotYet(AGAIN_S)
+        # An autoscaler owns the numbers until it is gone; what is planned then has ours.
+        if autoscalers_in(step.release) != before:
+            return NotYet(AGAIN_S)
+        if ours := await freed(step.cluster, planned.objects):
+            run = replace(step.applying(wait, progress), only=ours)
+            step.release = await run.apply(planned, step.release, applied_by=step.attempt)
+            return NotYet(AGAIN_S)
+        await hooks.after()
+        await hooks.store()
         await progress.finished("all objects are ready, and others are gone", total=len(step.release.entries))
         return Done(ObjectsReplaced(**dict(await step.facts())))
 

@@ -14,13 +14,15 @@ from kubevnfm_worker.outcome import Done, NotYet, Outcome, StepContext
 
 from kubevnfm_infra_k8s.domain.capi.contract import is_cluster
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, AddressUnnamed, ClusterUnavailable
+from kubevnfm_infra_k8s.domain.hooks.running import HookRun
 from kubevnfm_infra_k8s.domain.object_facts import left_of
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.release import ADDONS, Release
+from kubevnfm_infra_k8s.domain.removing.end_hooks import EndHooks
 from kubevnfm_infra_k8s.domain.removing.finalizers import Stripping
 from kubevnfm_infra_k8s.domain.removing.terminating import Terminated, TerminationRun
-from kubevnfm_infra_k8s.domain.watching.readiness_wait import deadline_of
+from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait, deadline_of
 from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, Handling, repeatable
 
 log = structlog.get_logger()
@@ -57,6 +59,7 @@ class DeletionHandlers(Handling):
             # Before the release goes, from which a repeat of this command could answer.
             await self.deletions.record(context, answer)
             await self.releases.delete(mine)
+        await self.hooks.forget(mine)
         # A worker that was killed may have got no further.
         await self._forget_addons(mine)
         await self.sources.forget(mine)
@@ -131,8 +134,25 @@ class DeletionHandlers(Handling):
             gone_s = max(gone_s, self.cluster_ready_timeout_s)
         if command.cluster_gone_timeout_s is not None:
             gone_s = command.cluster_gone_timeout_s
-        async with self.connected(command.vim) as cluster:
-            progress = Progress("delete", context.publish)
+        hooks, secrets = await self.hooks.get(release.vnf_instance_id)
+        hooks_s = sum(each.timeout_s or self.ready_timeout_s for each in hooks)
+        limit_s = gone_s + (command.grace_period_s or 0.0) + hooks_s
+        async with self.connected(command.vim) as connected:
+            cluster, progress = connected.hiding(secrets), Progress("delete", context.publish)
+            deadline = deadline_of(context.deadline, began, limit_s)
+            wait = ReadinessWait(
+                cluster, release.vnf_instance_id, self.clock, deadline, self.settle_s, self.expressions
+            )
+            hook_run = HookRun(
+                wait,
+                self.releases,
+                Progress("hooks", context.publish),
+                release,
+                run=f"{context.operation_id}/{context.step_id}",
+                attempt=f"{context.operation_id}/{context.step_id}/{context.attempt}",
+                limit_s=self.ready_timeout_s,
+                within_s=self.wait_s,
+            )
             stripping = Stripping(
                 cluster,
                 self.releases,
@@ -147,9 +167,10 @@ class DeletionHandlers(Handling):
                 releases=self.releases,
                 shared=self.shared,
                 volumes=self.volumes,
+                hooks=EndHooks(hooks, hook_run, command.force),
                 progress=progress,
                 clock=self.clock,
-                deadline=deadline_of(context.deadline, began, gone_s + (command.grace_period_s or 0.0)),
+                deadline=deadline,
                 grace_period_s=None if command.grace_period_s is None else int(command.grace_period_s),
                 stripping=stripping if command.force_remove_finalizers else None,
             )

@@ -11,8 +11,9 @@ from typing import Final, Protocol, TypeVar
 
 from kubevnfm_clients.ports import CloudIdentities, VimDirectory
 from kubevnfm_csar.claimed_volumes import check_claims
+from kubevnfm_csar.ordered_manifests import chart_values
 from kubevnfm_events import VimConnection
-from kubevnfm_events.objects import ChartOrder, NetworkAttachment, ObjectsApplied, ObjectsOrder
+from kubevnfm_events.objects import ChartOrder, HelmChart, NetworkAttachment, ObjectsApplied, ObjectsOrder
 from kubevnfm_kit.clock import Clock
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_secrets import KeyRing
@@ -21,7 +22,7 @@ from kubevnfm_worker.outcome import NotYet, Outcome, StepContext, nothing_made
 
 from kubevnfm_infra_k8s.domain.capi.contract import GROUPS as CAPI_GROUPS
 from kubevnfm_infra_k8s.domain.changing.applying import ApplyRun, awaited
-from kubevnfm_infra_k8s.domain.charts import ChartTarget
+from kubevnfm_infra_k8s.domain.charts import ChartTarget, release_name
 from kubevnfm_infra_k8s.domain.errors import AccessRefused, LinkNotReady, StillWaiting, VolumeNotReady, WithRemains
 from kubevnfm_infra_k8s.domain.links.attaching import address_of
 from kubevnfm_infra_k8s.domain.objects import CLAIMS, ObjectKey, field_at
@@ -33,6 +34,7 @@ from kubevnfm_infra_k8s.domain.planning.profiles import with_profiles
 from kubevnfm_infra_k8s.domain.ports import (
     Cluster,
     Clusters,
+    DeletionHooks,
     Deletions,
     Expressions,
     LinkUse,
@@ -46,7 +48,7 @@ from kubevnfm_infra_k8s.domain.ports import (
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.claims import save_claims
 from kubevnfm_infra_k8s.domain.reading.instance_facts import facts_of
-from kubevnfm_infra_k8s.domain.reading.manifests import Manifest, check_hooks, read_manifests, read_ordered
+from kubevnfm_infra_k8s.domain.reading.manifests import Manifest, read_manifests, read_ordered, with_helm_hooks
 from kubevnfm_infra_k8s.domain.release import ADDONS, Release
 from kubevnfm_infra_k8s.domain.removing.pruning import PruneRun
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait, deadline_of
@@ -88,6 +90,7 @@ class Handling:
     links: LinkUses
     volumes: VolumeUses
     outputs: Outputs
+    hooks: DeletionHooks
     clock: Clock
     wait_s: float = 20.0
     settle_s: float = 5.0
@@ -126,12 +129,8 @@ class Handling:
         return release
 
     async def manifests(self, order: ObjectsOrder, vnf_instance_id: str, operation_id: str) -> Sequence[Manifest]:
-        """Return the manifests of an order's files and URLs, filled in with its variables."""
+        """Return the manifests of files and URLs, filled in with the variables of an order."""
         files = await self.sources.read(order, vnf_instance_id=vnf_instance_id, operation_id=operation_id)
-        if order.order_artifact is not None:
-            artifacts, values = await self.sources.ordering(order)
-            assert order.namespace is not None
-            return await asyncio.to_thread(read_ordered, artifacts, files, values, namespace=order.namespace)
         # In a thread, because large YAML files take longer than other commands should wait.
         return await asyncio.to_thread(read_manifests, files, is_filled_in=order.variables is not None)
 
@@ -204,18 +203,38 @@ class Step:
 
         Raises: InvalidInput, ChartRefused, HelmMissing.
         """
-        mine, operation_id = self.release.vnf_instance_id, self.context.operation_id
         chart = order.chart if isinstance(order, ChartOrder) else None
-        if chart is None:
-            return await self.handling.manifests(order, mine, operation_id)
+        if chart is not None:
+            texts = await self._rendered(order, chart)
+            return with_helm_hooks(await asyncio.to_thread(read_manifests, texts))
+        if order.order_artifact is not None:
+            return await self._ordered(order)
+        return await self.handling.manifests(order, self.release.vnf_instance_id, self.context.operation_id)
+
+    async def _ordered(self, order: ObjectsOrder) -> Sequence[Manifest]:
+        """Return the manifests of the files and charts that an order artifact lists."""
+        mine, sources = self.release.vnf_instance_id, self.handling.sources
+        artifacts, values = await sources.ordering(order)
+        files: Sequence[tuple[str, str]] = ()
+        if order.def_files:
+            files = await sources.read(order, vnf_instance_id=mine, operation_id=self.context.operation_id)
+        charts = {}
+        for path in artifacts.charts:
+            given = chart_values(artifacts, order.values)
+            charts[path] = await self._rendered(
+                order, HelmChart(path=path, release_name=release_name(mine), values=given)
+            )
+        assert order.namespace is not None
+        return await asyncio.to_thread(read_ordered, artifacts, files, values, namespace=order.namespace, charts=charts)
+
+    async def _rendered(self, order: ObjectsOrder, chart: HelmChart) -> Sequence[tuple[str, str]]:
+        """Return the templates of a chart as it makes them for the cluster."""
         version, api_versions = await asyncio.gather(self.cluster.version(), self.cluster.api_versions())
         target = ChartTarget(order.namespace or "default", version, api_versions)
-        texts = await self.handling.sources.rendered(
+        mine, operation_id = self.release.vnf_instance_id, self.context.operation_id
+        return await self.handling.sources.rendered(
             order.package, chart, target, vnf_instance_id=mine, operation_id=operation_id
         )
-        manifests = await asyncio.to_thread(read_manifests, texts)
-        check_hooks(manifests)
-        return manifests
 
     async def planned(self, order: ObjectsOrder, manifests: Sequence[Manifest] | None = None) -> Plan:
         """Return the plan of the objects, which the policy for CNFs allows; ``manifests``: those of the order, if they are read.
@@ -236,7 +255,7 @@ class Step:
         )
         with nothing_made():
             await self.handling.policy.judge(
-                planned.objects,
+                [*planned.objects, *planned.hook_objects],
                 self.vim,
                 self.cluster,
                 self.context,

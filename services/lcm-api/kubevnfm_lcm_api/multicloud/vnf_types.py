@@ -113,6 +113,8 @@ class VnfResource(MultiCloudType):
     vdu_id: str | None = None
     ready: bool
     """Whether it was ready when an operation ended, and nothing has found it deleted or replaced since."""
+    hook: str | None = None
+    """The point at which it ran last, if it is the object of a hook; ``ready``: it has succeeded."""
     live: Literal["present", "missing", "replaced"] | None = None
     """The state in the region, if the request asks for it; ``replaced``: another object has the name."""
 

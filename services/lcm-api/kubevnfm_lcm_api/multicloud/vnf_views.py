@@ -77,7 +77,7 @@ class Vnf:
             return ()
         drift = drift_of(self.record.vnf.metadata)
         gone = {(o.kind, o.namespace, o.name) for o in drift.objects if o.what != "changed"} if drift else set()
-        return tuple(
+        objects = tuple(
             VnfResource(
                 api_version=each.api_version,
                 kind=each.kind,
@@ -89,6 +89,19 @@ class Vnf:
             )
             for each in release.objects
         )
+        hooks = (
+            VnfResource(
+                api_version=each.api_version,
+                kind=each.kind,
+                namespace=each.namespace,
+                name=each.name,
+                uid=each.uid,
+                ready=each.has_succeeded,
+                hook=each.hook,
+            )
+            for each in release.hooks
+        )
+        return (*objects, *hooks)
 
     def view(self, root: str, operation_id: str | None = None, *, suspended: Suspension | None = None) -> JsonObject:
         """Return the body; ``operation_id``: of the operation that the caller has asked for; ``suspended``: if not itself."""
@@ -96,7 +109,7 @@ class Vnf:
         release = self.record.release.release if self.record.release is not None else None
         assert place is not None
         components = defaultdict[str, list[str]](list)
-        for each in resources:
+        for each in (one for one in resources if one.hook is None):
             components[each.kind.lower()].append(each.name)
         info = vnf.instantiated_vnf_info
         operation = operation_id or self.record.internals.current_operation

@@ -22,6 +22,7 @@ from kubevnfm_infra_k8s.domain.objects import (
     digest_of,
     labels_of,
 )
+from kubevnfm_infra_k8s.domain.planned_hook import PlannedHook
 from kubevnfm_infra_k8s.domain.planning.networks import with_networks
 from kubevnfm_infra_k8s.domain.planning.preparing import labelled, ordered_labels, placed, prepared
 from kubevnfm_infra_k8s.domain.planning.replicas import without_autoscaled_replicas
@@ -48,6 +49,13 @@ class Plan:
     """VDUs that none of the files implements: they have no VNFCs."""
     attachments: Mapping[ObjectKey, Sequence[NetworkAttachment]] = field(default_factory=dict)
     """The interfaces on virtual links, by workload."""
+    hook_objects: Sequence[Wanted] = ()
+    """The objects of hooks, which are none of ``objects``."""
+
+    @property
+    def hooks(self) -> Sequence[PlannedHook]:
+        """The hooks."""
+        return [PlannedHook.from_wanted(each, each.hook) for each in self.hook_objects if each.hook is not None]
 
     @property
     def has_cluster(self) -> bool:
@@ -63,7 +71,7 @@ async def plan(
     Raises: InvalidInput for an object without a name, for namespaces that differ, and for a workload that the request
     maps to a VDU and no file has; UnknownKinds naming every unknown kind.
     """
-    vdus = workload_of_vdus([each for each in manifests if not each.is_read_only], order.vdus)
+    vdus = workload_of_vdus([each for each in manifests if each.hook is None and not each.is_read_only], order.vdus)
     served = await served_kinds(cluster, [(each.api_version, each.kind) for each in manifests])
     defined = defined_kinds(manifests)
     resources = {
@@ -121,21 +129,27 @@ async def plan(
                 document=each.document,
                 after=each.after,
                 level=each.level,
+                hook=each.hook,
             )
         )
+    without_hooks = [each for each in objects if each.hook is None]
     return Plan(
         namespace,
-        await without_autoscaled_replicas(cluster, await with_present_marks(cluster, _labelled(objects, attachments))),
+        await without_autoscaled_replicas(
+            cluster, await with_present_marks(cluster, _labelled(without_hooks, attachments))
+        ),
         all_served=all(served.values()),
         without_workload=vdus_without_workload(implemented, order.vdus),
         attachments=attachments,
+        hook_objects=[each for each in objects if each.hook is not None],
     )
 
 
 async def with_namespace(planned: Plan, cluster: Cluster, vnf_instance_id: str, operation_id: str) -> Plan:
     """Return the plan with its Namespace if no file has it and it is absent, or was made by this instance (multicloud.md MC-031)."""
     key = ObjectKey("v1", "Namespace", "", planned.namespace)
-    if any(each.key == key for each in planned.objects) or all(not each.key.namespace for each in planned.objects):
+    placed = [*planned.objects, *planned.hook_objects]
+    if any(each.key == key for each in planned.objects) or all(not each.key.namespace for each in placed):
         return planned
     try:
         there = await cluster.get(_NAMESPACES, key)

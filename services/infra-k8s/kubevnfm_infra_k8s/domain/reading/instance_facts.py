@@ -12,7 +12,7 @@ from kubevnfm_events.objects import ObjectsApplied
 
 from kubevnfm_infra_k8s.domain.capi.contract import is_of_management, is_provider_definition
 from kubevnfm_infra_k8s.domain.concurrency import each_of
-from kubevnfm_infra_k8s.domain.object_facts import objects_of
+from kubevnfm_infra_k8s.domain.object_facts import hooks_of, objects_of
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, PODS, REPLICA_SETS, Body, ObjectKey, Resource, name_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reading.existing import find
@@ -50,6 +50,7 @@ async def facts_of(cluster: Cluster, release: Release) -> ObjectsApplied:
     return ObjectsApplied(
         namespace=release.namespace,
         objects=objects_of(release),
+        hooks=hooks_of(release),
         pods=tuple(pods_of_vdus(workloads, pods=found.pods, replica_sets=found.replica_sets)),
         kept_objects=release.kept_objects,
         services=await _node_ports(cluster, release),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact
+from kubevnfm_csar.hooks import Hook, helm_hook, is_helm_hook
 from kubevnfm_csar.manifest_limits import budget_of_a_set
 from kubevnfm_csar.object_treatment import Applying, said_by
 from kubevnfm_csar.order_graph import Place
@@ -30,7 +32,6 @@ from kubevnfm_infra_k8s.domain.reading.manifest_forms import fault_of
 from kubevnfm_infra_k8s.domain.reading.ready_when import parse
 
 FIELD = "additionalParams.lcm-kubernetes-def-files"
-HOOK_ANNOTATION = "helm.sh/hook"
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,10 @@ class Manifest:
     """The objects of the order that must be ready before; None: those of lower priorities."""
     level: int | None = None
     """As in `OrderedDocument`."""
+    hook: Hook | None = None
+    """When it runs, if it is a hook."""
+    template: str = ""
+    """Chart and template that have made it; "" for an object of a file."""
 
     @property
     def api_version(self) -> str:
@@ -79,7 +84,7 @@ class Manifest:
     @property
     def place(self) -> str:
         """File and document, for messages."""
-        return f"{self.file}, document {self.document}"
+        return f"{self.template or self.file}, document {self.document}"
 
     @property
     def kind_in_full(self) -> str:
@@ -111,10 +116,18 @@ def read_manifests(files: Sequence[tuple[str, str]], *, is_filled_in: bool = Fal
 
 
 def read_ordered(
-    order: ArtifactOrder, files: Sequence[tuple[str, str]], values: Mapping[str, Any], *, namespace: str
+    order: ArtifactOrder,
+    files: Sequence[tuple[str, str]],
+    values: Mapping[str, Any],
+    *,
+    namespace: str,
+    charts: Mapping[str, Sequence[tuple[str, str]]] = MappingProxyType({}),
 ) -> Sequence[Manifest]:
-    """Read the (name, YAML text) pairs of an order, filled in with ``values``. Raises Unprocessable naming file and document."""
-    documents = read_artifacts(order, files, values, namespace=namespace)
+    """Read the (name, YAML text) pairs of an order, filled in with ``values``, and those of its rendered ``charts``.
+
+    Raises Unprocessable naming file and document.
+    """
+    documents = read_artifacts(order, files, values, namespace=namespace, charts=charts)
     try:
         manifests = [
             replace(
@@ -122,6 +135,8 @@ def read_ordered(
                 artifact=each.artifact,
                 after=each.after,
                 level=each.level,
+                hook=each.artifact.hook,
+                template=each.template,
             )
             for each in documents
         ]
@@ -193,12 +208,17 @@ def check_names(resources: Mapping[Manifest, Resource]) -> None:
             raise InvalidInput(FIELD, f"{manifest.place}: metadata.name expected in a {manifest.kind}")
 
 
-def check_hooks(manifests: Sequence[Manifest]) -> None:
-    """Raise ChartRefused if a chart has hooks: Helm runs these at other times than it applies objects."""
-    hooks = [each for each in manifests if HOOK_ANNOTATION in annotations_of(each.body)]
-    if hooks:
-        named = ", ".join(f"{each.kind} {each.name} ({annotations_of(each.body)[HOOK_ANNOTATION]})" for each in hooks)
-        raise ChartRefused(f"hooks of charts are not run: {named}; switch them off by values of the chart")
+def with_helm_hooks(manifests: Sequence[Manifest]) -> Sequence[Manifest]:
+    """Return the manifests of a chart with its hooks, without its tests. Raises ChartRefused for hooks that Helm does not know."""
+    found = []
+    for each in manifests:
+        try:
+            hook = helm_hook(each.body)
+        except ValueError as error:
+            raise ChartRefused(f"{each.place}: {error}") from error
+        if hook is not None or not is_helm_hook(each.body):
+            found.append(replace(each, hook=hook))
+    return found
 
 
 def defined_kinds(manifests: Sequence[Manifest]) -> Mapping[tuple[str, str], Resource]:

@@ -199,7 +199,7 @@ def _daemon_set(body: Body, _: Observation) -> Verdict:
 
 def _pod(body: Body, seen: Observation) -> Verdict:
     phase = field_at(body, "status", "phase")
-    if phase == "Succeeded" or _is_true(body, "Ready"):
+    if phase == "Succeeded" or (_is_true(body, "Ready") and not seen.until_ended):
         return CURRENT
     if phase == "Failed":
         reason = field_at(body, "status", "message") or field_at(body, "status", "reason") or "its containers failed"

@@ -30,6 +30,7 @@ from kubevnfm_infra_k8s.domain.reading.existing import served_kinds
 from kubevnfm_infra_k8s.domain.reading.vdus import owner_uid
 from kubevnfm_infra_k8s.domain.release import Entry, Release
 from kubevnfm_infra_k8s.domain.removing.deleting import DeletionRun, is_cluster_scoped
+from kubevnfm_infra_k8s.domain.removing.end_hooks import EndHooks
 from kubevnfm_infra_k8s.domain.removing.finalizers import Target
 
 log = structlog.get_logger()
@@ -54,6 +55,7 @@ class TerminationRun(DeletionRun):
 
     links: LinkUses = field(kw_only=True)
     volumes: VolumeUses = field(kw_only=True)
+    hooks: EndHooks = field(kw_only=True)
     _staying: dict[ObjectKey, LeftObject | None] = field(default_factory=dict, kw_only=True)
     """The objects that are not deleted; with what is reported if others need them."""
 
@@ -64,8 +66,14 @@ class TerminationRun(DeletionRun):
         """
         look_until = asyncio.get_running_loop().time() + within_s
         release = await self.with_claims(release)
+        await self.hooks.before()
+        # Before the definitions of their kinds.
+        if not await self._delete_hooks(release, look_until, of_end=False):
+            return None
         count = await self.delete(release, within_s=within_s)
-        if count is None or not await self._clear(release, look_until):
+        if count is None or not await self._are_hooks_gone(release, look_until):
+            return None
+        if not await self._clear(release, look_until):
             return None
         left = self._staying | self.kept_objects
         return Terminated(count, tuple(each for each in left.values() if each is not None))
@@ -82,6 +90,8 @@ class TerminationRun(DeletionRun):
 
         Raises ObjectsNotGone at the deadline.
         """
+        if not await self._are_hooks_gone(release, look_until):
+            return False
         within_s = max(0.0, look_until - asyncio.get_running_loop().time())
         left = await self.volumes.leave(release.vnf_instance_id, within_s=within_s)
         waits = "; ".join(left.values())
@@ -90,6 +100,16 @@ class TerminationRun(DeletionRun):
         if left:
             await self.progress.on("persistent volumes", f"waits for {waits}", done=0, total=len(left))
         return not left
+
+    async def _are_hooks_gone(self, release: Release, look_until: float) -> bool:
+        """Run the hooks after all other objects but namespaces, and delete what hooks have left; False after ``look_until``."""
+        await self.hooks.after()
+        return await self._delete_hooks(release, look_until, of_end=True)
+
+    async def _delete_hooks(self, release: Release, look_until: float, *, of_end: bool) -> bool:
+        targets = await self.hooks.left(of_end=of_end)
+        await each_of(targets, self.begin)
+        return not targets or await self.until_gone(release, targets, look_until)
 
     async def is_to_go(self, release: Release, entry: Entry, resource: Resource, body: Body) -> bool:
         """As for any deletion; what stays is remembered."""

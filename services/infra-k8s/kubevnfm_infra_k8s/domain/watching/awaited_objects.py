@@ -35,6 +35,8 @@ class Awaited:
     """The condition that the order of the package names, in the place of the rules of the object's kind."""
     only_exists: bool = False
     """Whether the wait ends once the object exists and is not being deleted."""
+    until_ended: bool = False
+    """Whether a pod must have ended well, and not only run."""
 
 
 @dataclass

@@ -204,6 +204,7 @@ class ReadinessWait:
             waits_for_consumer=waits_for_consumer,
             settle_s=self.settle_s,
             only_served=each.only_served,
+            until_ended=each.until_ended,
             wanted=each.wanted,
             evaluated=evaluated,
         )

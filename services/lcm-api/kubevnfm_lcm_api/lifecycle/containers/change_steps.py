@@ -187,6 +187,7 @@ class ReplaceCnfObjects(AwaitedObjects[ReplaceCnfDraft, ObjectsReplaced]):
             **vars(draft.order_before if is_back else draft.order),
             vnf_instance_id=draft.vnf_instance_id,
             wait_timeout_s=self.wait_timeout_s,
+            is_rollback=is_back or draft.is_rollback,
         )
 
 

@@ -80,7 +80,7 @@ async def cnf_draft(
         namespace=namespace,
         variables=requested_variables(asked.original),
         def_files=artifacts.files if artifacts is not None else (),
-        files=files,
+        files=files if artifacts is None else None,
     )
     if order.variables is not None and order.chart is not None:
         raise Unprocessable(VARIABLES, "a Helm chart has values of its own: leave it out")

@@ -145,12 +145,16 @@ class Containers(VnfKind):
         written = None
         if artifacts is not None:
             objects = await check_artifacts(self._packages, self._ring, artifacts, draft.order)
-            digest = await asyncio.to_thread(digest_of_objects, objects.compared, draft.order, self._ring)
+            digest = await asyncio.to_thread(
+                digest_of_objects, objects.compared, draft.order, self._ring, artifacts.charts
+            )
             assert draft.namespace is not None
             outputs = await wanted_outputs(artifacts, parameters, objects.bodies, namespace=draft.namespace)
             draft = draft.model_copy(update={"outputs": outputs, "digest": digest})
             written = objects.written
-        await check_networks(self._packages, draft.order, networks, written)
+        # The workloads of charts are known to infra-k8s alone, which checks before it applies anything.
+        if artifacts is None or not artifacts.charts:
+            await check_networks(self._packages, draft.order, networks, written)
         await self._check_objects(draft, draft.def_files)
         return draft
 
@@ -214,14 +218,17 @@ class Containers(VnfKind):
             identity=identity(vnfd, package),
             tasks=self.tasks(vnfd, flavour),
         )
+        draft = draft.model_copy(update={"is_rollback": asked.origin.cause == "rollback"})
         draft, networks = await self._with_holds(draft, asked)
         outputs = draft.outputs_before if draft.images_of else ()
         if artifacts is not None:
             claims_at = "vnfdId" if asked.volumes is None else None
             objects = await check_artifacts(self._packages, self._ring, artifacts, draft.order, claims_at=claims_at)
-            digest = await asyncio.to_thread(digest_of_objects, objects.compared, draft.order, self._ring)
+            digest = await asyncio.to_thread(
+                digest_of_objects, objects.compared, draft.order, self._ring, artifacts.charts
+            )
             draft = draft.model_copy(update={"digest": digest})
-            if asked.networks is not None:
+            if asked.networks is not None and not artifacts.charts:
                 await check_networks(self._packages, draft.order, networks, objects.written)
             outputs = await wanted_outputs(artifacts, draft.parameters, objects.bodies, namespace=vnf.release.namespace)
             if draft.wait_timeout_s is None:

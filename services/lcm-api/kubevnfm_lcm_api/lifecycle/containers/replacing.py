@@ -33,6 +33,8 @@ class ReplaceCnfDraft(ChangeCnfDraft):
     files with the same objects."""
     images_of: tuple[str, ...] = ()
     """The VDUs whose images alone change; empty: all objects are replaced."""
+    is_rollback: bool = False
+    """Whether the request asks for an earlier revision, at which some hooks run."""
     vdus_before: tuple[VduTarget, ...] = ()
     scale_status: tuple[ScaleInfo, ...] = ()
     """The scale levels in the new package."""

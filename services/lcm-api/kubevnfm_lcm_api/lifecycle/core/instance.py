@@ -8,7 +8,15 @@ from typing import Annotated, Any, Final, Literal, Self
 from kubevnfm_cluster.parameters import ClusterParameters
 from kubevnfm_csar.capi_providers import CORE, is_definition_of_cluster_api
 from kubevnfm_events import ApiVersion, CapiProviders, ServiceFacts
-from kubevnfm_events.objects import ClaimedVolume, LeftObject, NetworkAttachment, ObjectFacts, ObjectsApplied, PodFacts
+from kubevnfm_events.objects import (
+    ClaimedVolume,
+    HookFacts,
+    LeftObject,
+    NetworkAttachment,
+    ObjectFacts,
+    ObjectsApplied,
+    PodFacts,
+)
 from kubevnfm_events.outputs import OutputsRead, WantedOutput
 from kubevnfm_events.stacks import StackResources, UserData
 from kubevnfm_secrets import KeyRing, SecretParams, sealing
@@ -36,6 +44,7 @@ class Release(BaseModel):
 
     namespace: str
     objects: tuple[ObjectFacts, ...] = ()
+    hooks: tuple[HookFacts, ...] = ()
     pods: tuple[PodFacts, ...] = ()
     services: tuple[ServiceFacts, ...] = ()
     providers: CapiProviders | None = None

@@ -1,0 +1,40 @@
+"""The order in which the hooks of a set of manifests run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from graphlib import TopologicalSorter
+
+from kubevnfm_csar.hooks import DELETIONS, Occasion, Point
+from kubevnfm_csar.order_graph import Place
+
+from kubevnfm_infra_k8s.domain.planned_hook import PlannedHook
+from kubevnfm_infra_k8s.domain.planning.order import rank
+
+
+def hooks_at(hooks: Sequence[PlannedHook], point: Point, occasion: Occasion = Occasion.CREATE) -> Sequence[PlannedHook]:
+    """Return the hooks that run at a point, in their order."""
+    return list(_ordered([each for each in hooks if each.hook.runs_at(point, occasion)]))
+
+
+def hooks_of_deletion(hooks: Sequence[PlannedHook]) -> Sequence[PlannedHook]:
+    """Return the hooks that run when the instance ends."""
+    return [each for each in hooks if each.hook.points & DELETIONS]
+
+
+def _ordered(hooks: Sequence[PlannedHook]) -> Iterator[PlannedHook]:
+    """Yield hooks by priority, kind and name, but each after those that it names."""
+    by_place: Mapping[Place, PlannedHook] = {each.place: each for each in hooks}
+    sorter = TopologicalSorter({each.place: each.after & by_place.keys() for each in hooks})
+    sorter.prepare()
+    ready: list[Place] = []
+    while sorter.is_active():
+        ready += sorter.get_ready()
+        ready.sort(key=lambda place: _rank(by_place[place]))
+        first = ready.pop(0)
+        yield by_place[first]
+        sorter.done(first)
+
+
+def _rank(hook: PlannedHook) -> tuple[int, int, str, str]:
+    return hook.priority, rank(hook.key), hook.key.name, hook.key.namespace
