@@ -303,7 +303,7 @@ async def test_each_type_of_link_is_made_and_removed(region: RealRegion) -> None
 
 
 async def test_a_virtual_machine_and_a_container_share_a_link(region: RealRegion) -> None:
-    """MC-066, MC-069, MC-107 (scenario 3)."""
+    """MC-062, MC-063, MC-066, MC-069, MC-107 (scenario 3)."""
     named = {"cloud_region_id": region.id, "name": f"lan-{uuid4().hex[:6]}", "type": "nad", "reference": "so"}
     asked = {**named, "spec": {"bridge": {"bridge": "br1", "vlan": 7}}}
     link = (await region.call("POST", "/virtual-links", asked)).must(201).json
@@ -350,7 +350,14 @@ async def test_a_virtual_machine_and_a_container_share_a_link(region: RealRegion
     refused = (await region.call("DELETE", f"/cloud-regions/{region.id}")).must(409).json
     assert (refused["type"], refused["holders"]) == ("in-use", [link["id"]])
     await region.cluster.remove(f"{kubevirt}/virtualmachineinstances/firewall")
-    for vnf in (machine, container):
+    broken = await region.start(package, namespace=region.place())
+    false = {"type": "Ready", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes have 64Gi"}
+    stuck = {"printableStatus": "ErrorUnschedulable", "created": True, "conditions": [false]}
+    path = f"/apis/kubevirt.io/v1/namespaces/{broken['namespace']}/virtualmachines/firewall"
+    await region.write_status(path, stuck)
+    broken = await region.settled(broken, status="FAILED")
+    assert "ErrorUnschedulable: 0/3 nodes have 64Gi" in broken["status_detail"]
+    for vnf in (machine, container, broken):
         await region.remove(vnf)
         assert await region.is_empty(vnf["namespace"])
     (await region.call("DELETE", f"/virtual-links/{link['id']}?reference=so")).must(204)

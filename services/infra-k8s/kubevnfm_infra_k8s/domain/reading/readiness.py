@@ -24,6 +24,7 @@ from kubevnfm_infra_k8s.domain.objects import (
     field_at,
     group_of,
 )
+from kubevnfm_infra_k8s.domain.reading import kubevirt
 from kubevnfm_infra_k8s.domain.reading.ca_bundles import webhooks_without_ca
 from kubevnfm_infra_k8s.domain.reading.ready_when import parse
 from kubevnfm_infra_k8s.domain.verdicts import CURRENT, NOT_FOUND, Observation, Status, Verdict, failed, in_progress
@@ -52,7 +53,9 @@ def judge(body: Body | None, seen: Observation) -> Verdict:
         return Verdict(Status.TERMINATING, "is being deleted")
     generation, observed = field_at(body, "metadata", "generation"), field_at(body, "status", "observedGeneration")
     # Until the controller has seen the latest change, the rest of the status describes the previous version.
-    if observed is not None and generation is not None and observed != generation:
+    # KubeVirt writes that of the running machine, which may wait for a restart.
+    kind = group_of(str(body.get("apiVersion"))), str(body.get("kind"))
+    if observed is not None and generation is not None and observed != generation and kind != kubevirt.MACHINE:
         return in_progress(f"generation {observed} of {generation} observed")
     if _is_true(body, "Stalled"):
         return _failed(body, "Stalled")
@@ -63,8 +66,7 @@ def judge(body: Body | None, seen: Observation) -> Verdict:
     own = annotations_of(body).get(READY_WHEN_ANNOTATION)
     if own is not None:
         return CURRENT if parse(own)(body) else in_progress(f"waits for {own}")
-    kind = group_of(str(body.get("apiVersion"))), str(body.get("kind"))
-    rule = _RULES.get(kind) or capi.rule_of(*kind)
+    rule = _RULES.get(kind) or kubevirt.RULES.get(kind) or capi.rule_of(*kind)
     if rule is not None:
         return rule(body, seen)
     return _by_ready_condition(body, seen)

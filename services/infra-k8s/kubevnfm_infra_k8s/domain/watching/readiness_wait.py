@@ -15,6 +15,7 @@ from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectFailed, ObjectsNot
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, annotations_of, field_at, name_of
 from kubevnfm_infra_k8s.domain.ports import Cluster, Expressions
 from kubevnfm_infra_k8s.domain.progress import Progress
+from kubevnfm_infra_k8s.domain.reading.kubevirt import DISKS, MACHINE
 from kubevnfm_infra_k8s.domain.reading.readiness import is_complete_job, judge
 from kubevnfm_infra_k8s.domain.verdicts import CURRENT, Evaluation, Observation, Status, Verdict
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited, View, soonest, viewing
@@ -106,6 +107,14 @@ class ReadinessWait:
             while True:
                 await expressed.update(view.bodies)
                 verdicts = {each.key: self._judge(each, view, classes, expressed) for each in awaited}
+                unready = frozenset(
+                    key.name for key, each in verdicts.items() if key.kind in DISKS and not each.is_current
+                )
+                verdicts |= {
+                    each.key: self._judge(each, view, classes, expressed, unready)
+                    for each in awaited
+                    if unready and (each.key.group, each.key.kind) == MACHINE
+                }
                 verdicts |= await self._judge_ended(awaited, verdicts)
                 ready = frozenset(key for key, verdict in verdicts.items() if verdict.is_current)
                 if is_enough(ready):
@@ -175,14 +184,26 @@ class ReadinessWait:
         # Expressions are evaluated in another process, and look at what a controller has written.
         return each.key in self.complete or (each.wanted is None and self._verdict(each, body).is_current)
 
-    def _judge(self, each: Awaited, view: View, classes: frozenset[str] | None, expressed: Expressed) -> Verdict:
+    def _judge(
+        self,
+        each: Awaited,
+        view: View,
+        classes: frozenset[str] | None,
+        expressed: Expressed,
+        unready: frozenset[str] = frozenset(),
+    ) -> Verdict:
         self.complete.update(view.complete)
         if each.key in self.complete:
             return CURRENT
         body = view.bodies.get(each.key)
         evaluated = expressed.result(each.key, body)
         return self._verdict(
-            each, body, unchanged_s=view.unchanged_s(each.key), waits_for_consumer=classes, evaluated=evaluated
+            each,
+            body,
+            unchanged_s=view.unchanged_s(each.key),
+            waits_for_consumer=classes,
+            evaluated=evaluated,
+            unready=unready,
         )
 
     def _verdict(
@@ -193,6 +214,7 @@ class ReadinessWait:
         unchanged_s: float = 0.0,
         waits_for_consumer: frozenset[str] | None = frozenset(),
         evaluated: Evaluation | None = None,
+        unready: frozenset[str] = frozenset(),
     ) -> Verdict:
         if each.only_exists and body is not None:
             is_ending = field_at(body, "metadata", "deletionTimestamp") is not None
@@ -207,6 +229,7 @@ class ReadinessWait:
             until_ended=each.until_ended,
             wanted=each.wanted,
             evaluated=evaluated,
+            unready=unready,
         )
         return judge(body, seen)
 
