@@ -1,7 +1,8 @@
-"""Heal of workload clusters over HTTP, with twins behind: what is refused, what is sent, and what is shown."""
+"""Heal of workload clusters: what is refused, what is sent, and what is shown; without a server, but for what HTTP adds."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -17,10 +18,13 @@ from kubevnfm_events.capi import (
 from kubevnfm_events.credentials import WithdrawCredentials
 from kubevnfm_events.objects import ApplyObjects, ObjectFacts, ObjectsApplied
 from kubevnfm_events.vim import RegisterReceived, VimRegistered
-from packages.package_variants import CAPI_WORKLOAD, OTHER_WORKLOAD, SAMPLES, changed_package
+from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable
+from kubevnfm_lcm_api.lifecycle.core.states import RollbackUnsupported
+from kubevnfm_sol.lcm import HealVnfRequest, OperationState, OperationType
 from worlds.lcm_builders import CREDENTIALS_SENT
 from worlds.lcm_world import World, sample_request
-from worlds.workload_world import APPLY, AWAIT, KINDS, SHOWN, VNFD, built, machines, sent, shown
+from worlds.workload_requests import WorkloadVnf, a_workload_vnf
+from worlds.workload_world import APPLY, AWAIT, KINDS, SHOWN, built, machines, sent, shown
 
 CHECK, REPLACE = "infra.k8s.check_machines", "infra.k8s.replace_machine"
 
@@ -32,30 +36,35 @@ async def healable(world: World, control_planes: int = 1) -> tuple[str, tuple[Ma
     return instance_id, reached.machines
 
 
+async def a_healable_vnf(control_planes: int = 1) -> WorkloadVnf:
+    """Return the same without a server."""
+    return await a_workload_vnf(reached=machines([0, 1], control_planes))
+
+
+def heal(body: Mapping[str, Any] = {}) -> HealVnfRequest:
+    """Return the request."""
+    return HealVnfRequest.model_validate(body)
+
+
 def named(found: tuple[MachineFacts, ...], *names: str) -> tuple[MachineFacts, ...]:
     return tuple(each for name in names for each in found if each.name == name)
 
 
-async def test_named_machines_are_replaced_one_after_the_other(world: World) -> None:
+async def test_named_machines_are_replaced_one_after_the_other() -> None:
     """CR-113: a step for each, with the uids that existed before; the VNFCs and resourceChanges are the new Machines."""
-    instance_id, before = await healable(world)
-    world.twins.answers[CHECK] = MachinesChecked(machines=before, chosen=named(before, "md-0", "md-1"))
-    world.twins.answers[REPLACE] = MachineReplaced(machines=machines([1, 2]).machines)
+    vnf = await a_healable_vnf()
+    before = machines([0, 1]).machines
+    vnf.answers[CHECK] = MachinesChecked(machines=before, chosen=named(before, "md-0", "md-1"))
+    vnf.answers[REPLACE] = MachineReplaced(machines=machines([1, 2]).machines)
     # By vnfcInfo, as SOL002 says, and by vnfcResourceInfo, as clients of Tacker do.
-    body = {"vnfcInstanceId": ["worker-md-0", "md-1"]}
-    operation_id = await world.ask(instance_id, "heal", body)
-    await world.reached(operation_id, "COMPLETED")
-    (check,) = sent(world, CheckMachines)
+    assert await vnf.ask(heal({"vnfcInstanceId": ["worker-md-0", "md-1"]})) is OperationState.COMPLETED
+    (check,) = vnf.of_kind(CheckMachines)
     assert ([each.name for each in check.chosen], check.is_forced) == (["md-0", "md-1"], False)
-    first, second = sent(world, ReplaceMachine)
+    first, second = vnf.of_kind(ReplaceMachine)
     assert (first.machine.uid, set(first.known)) == ("uid-md-0", {"uid-cp-0", "uid-md-0", "uid-md-1"})
     assert (second.machine.uid, set(second.known)) == ("uid-md-1", {"uid-cp-0", "uid-md-1", "uid-md-2"})
-    view = (await world.lcm("GET", f"/vnf_lcm_op_occs/{operation_id}")).json
-    assert {(one["id"], one["changeType"]) for one in view["resourceChanges"]["affectedVnfcs"]} == {
-        ("md-0", "REMOVED"), ("md-2", "ADDED")
-    }  # fmt: skip
-    vnfcs = (await shown(world, instance_id))["instantiatedVnfInfo"]["vnfcResourceInfo"]
-    assert {one["id"]: one["metadata"]["providerId"] for one in vnfcs} == {
+    assert vnf.changed == {("md-0", "REMOVED"), ("md-2", "ADDED")}
+    assert {one.id: (one.metadata or {})["providerId"] for one in vnf.info.vnfc_resource_info} == {
         name: f"openstack:///{name}" for name in ("cp-0", "md-1", "md-2")
     }
 
@@ -72,41 +81,38 @@ async def test_without_names_there_may_be_nothing_to_do(world: World, version: s
     assert not sent(world, ReplaceMachine)
 
 
-async def test_a_failed_replacement_is_retried_with_the_same_machine(world: World) -> None:
+async def test_a_failed_replacement_is_retried_with_the_same_machine() -> None:
     """CR-113: also its uid and those of the others are the same, so that no second Machine is deleted; no rollback."""
-    instance_id, before = await healable(world)
-    world.twins.answers[CHECK] = MachinesChecked(machines=before, chosen=named(before, "md-0"))
-    world.twins.failing = {REPLACE}
-    operation_id = await world.ask(instance_id, "heal", {})
-    await world.reached(operation_id, "FAILED_TEMP")
-    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).problem(404)
-    world.twins.failing = set()
-    world.twins.answers[REPLACE] = MachineReplaced(machines=machines([1, 2]).machines)
-    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/retry")).must(202)
-    await world.reached(operation_id, "COMPLETED")
-    assert len(sent(world, CheckMachines)) == 1
-    assert len({(each.machine, each.known) for each in sent(world, ReplaceMachine)}) == 1
+    vnf = await a_healable_vnf()
+    before = machines([0, 1]).machines
+    vnf.answers[CHECK] = MachinesChecked(machines=before, chosen=named(before, "md-0"))
+    vnf.failing = {REPLACE}
+    assert await vnf.ask(heal()) is OperationState.FAILED_TEMP
+    with pytest.raises(RollbackUnsupported):
+        vnf.roll_back()
+    vnf.failing = set()
+    vnf.answers[REPLACE] = MachineReplaced(machines=machines([1, 2]).machines)
+    assert vnf.retry() is OperationState.COMPLETED
+    assert len(vnf.of_kind(CheckMachines)) == 1
+    assert len(vnf.of_kind(ReplaceMachine)) == 2
+    assert len({(each.machine, each.known) for each in vnf.of_kind(ReplaceMachine)}) == 1
 
 
-async def test_all_machines_are_rolled_out(world: World) -> None:
+async def test_all_machines_are_rolled_out() -> None:
     """CR-117: `all: true` is the roll-out of CR-103 without its first wait; names of VNFCs contradict it."""
-    instance_id, _ = await healable(world)
+    vnf = await a_healable_vnf()
     body: dict[str, Any] = {"additionalParams": {"all": True}}
-    problem = (
-        await world.lcm("POST", f"{SHOWN.format(instance_id)}/heal", {**body, "vnfcInstanceId": ["md-0"]})
-    ).problem(422)
-    assert "additionalParams/all: true replaces every Machine" in problem["detail"]
-    world.twins.answers[AWAIT] = machines([5, 6])
-    before = len(sent(world, AwaitCluster))
-    operation_id = await world.ask(instance_id, "heal", body)
-    await world.reached(operation_id, "COMPLETED")
-    (roll_out,) = sent(world, RollOutMachines)
+    with pytest.raises(Unprocessable, match="true replaces every Machine") as refused:
+        await vnf.draft(heal({**body, "vnfcInstanceId": ["md-0"]}))
+    assert refused.value.field == "additionalParams/all"
+    vnf.answers[AWAIT] = machines([5, 6])
+    assert await vnf.ask(heal(body)) is OperationState.COMPLETED
+    (roll_out,) = vnf.of_kind(RollOutMachines)
     # Only that of the end: a broken cluster would not become available by itself.
-    assert [each.made_after for each in sent(world, AwaitCluster)[before:]] == [roll_out.roll_out_after]
-    assert not sent(world, CheckMachines)
-    view = (await world.lcm("GET", f"/vnf_lcm_op_occs/{operation_id}")).json
-    assert view["operation"] == "HEAL"
-    assert {one["changeType"] for one in view["resourceChanges"]["affectedVnfcs"]} == {"ADDED", "REMOVED"}
+    assert [each.made_after for each in vnf.of_kind(AwaitCluster)] == [roll_out.roll_out_after]
+    assert not vnf.of_kind(CheckMachines)
+    assert vnf.operation is OperationType.HEAL
+    assert {change for _, change in vnf.changed} == {"ADDED", "REMOVED"}
 
 
 RECREATE: dict[str, Any] = {"additionalParams": {"capi": {"recreate": True}}}
@@ -215,86 +221,71 @@ async def test_a_heal_that_was_given_up_after_the_deletion_can_be_repeated_and_t
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "said"),
+    ("body", "refusal", "field"),
     [
-        ({"additionalParams": {"capi": {"recreate": 1}}}, 400, "additionalParams/capi/recreate"),
-        ({"additionalParams": {"capi": {"ready": "initialized"}}}, 400, "additionalParams/capi/ready"),
-        ({"additionalParams": {"capi": [True]}}, 400, "additionalParams/capi"),
-        ({"additionalParams": {"capi": {"recreate": True}, "all": True}}, 422, "additionalParams/all"),
-        ({"additionalParams": {"capi": {"recreate": True}, "force": True}}, 422, "additionalParams/force"),
-        ({"additionalParams": {"capi": {"recreate": True}, "repair": True}}, 422, "additionalParams/repair"),
-        ({**RECREATE, "vnfcInstanceId": ["md-0"]}, 422, "vnfcInstanceId"),
+        ({"additionalParams": {"capi": {"recreate": 1}}}, InvalidInput, "additionalParams/capi/recreate"),
+        ({"additionalParams": {"capi": {"ready": "initialized"}}}, InvalidInput, "additionalParams/capi/ready"),
+        ({"additionalParams": {"capi": [True]}}, InvalidInput, "additionalParams/capi"),
+        ({"additionalParams": {"capi": {"recreate": True}, "all": True}}, Unprocessable, "additionalParams/all"),
+        ({"additionalParams": {"capi": {"recreate": True}, "force": True}}, Unprocessable, "additionalParams/force"),
+        ({"additionalParams": {"capi": {"recreate": True}, "repair": True}}, Unprocessable, "additionalParams/repair"),
+        ({**RECREATE, "vnfcInstanceId": ["md-0"]}, Unprocessable, "vnfcInstanceId"),
     ],
 )
 async def test_a_request_to_build_a_cluster_again_says_nothing_else(
-    world: World, body: dict[str, Any], status: int, said: str
+    body: dict[str, Any], refusal: type[InvalidInput | Unprocessable], field: str
 ) -> None:
     """CR-117: the answer names the field."""
-    instance_id, _ = await healable(world)
-    since = len(world.twins.commands)
-    problem = (await world.lcm("POST", f"{SHOWN.format(instance_id)}/heal", body)).problem(status)
-    assert said in problem["detail"]
-    assert len(world.twins.commands) == since
+    vnf = await a_healable_vnf()
+    with pytest.raises(refusal) as refused:
+        await vnf.draft(heal(body))
+    assert refused.value.field == field
 
 
-async def test_a_cluster_whose_package_lacks_its_addons_is_not_deleted(world: World) -> None:
+async def test_a_cluster_whose_package_lacks_its_addons_is_not_deleted() -> None:
     """CR-117: another package came without addons, and the present ones stayed."""
-    instance_id, _ = await healable(world)
-    descriptor = (SAMPLES / "capi-workload" / VNFD).read_text(encoding="utf-8").replace(CAPI_WORKLOAD, OTHER_WORKLOAD)
-    without = changed_package(world.folder, "capi-workload", {VNFD: descriptor, "Files/addons/cni.yaml": None})
-    await world.upload(without)
-    change = {
-        "vnfdId": OTHER_WORKLOAD,
-        "additionalParams": {"lcm-kubernetes-def-files": ["Files/kubernetes/cluster.yaml"]},
-    }
-    await world.reached(await world.ask(instance_id, "change_vnfpkg", change), "COMPLETED")
-    problem = (await world.lcm("POST", f"{SHOWN.format(instance_id)}/heal", RECREATE)).problem(422)
-    assert "the package lacks the addons Files/addons/cni.yaml" in problem["detail"]
+    vnf = await a_healable_vnf()
+    vnf.files -= {"Files/addons/cni.yaml"}
+    with pytest.raises(Unprocessable, match=r"the package lacks the addons Files/addons/cni\.yaml"):
+        await vnf.draft(heal(RECREATE))
 
 
-async def test_all_unknown_vnfcs_are_listed_before_anything_is_sent(world: World) -> None:
+async def test_all_unknown_vnfcs_are_listed_before_anything_is_sent() -> None:
     """CR-118: 404."""
-    instance_id, _ = await healable(world)
-    body = {"vnfcInstanceId": ["worker-md-0", "worker-md-7", "none"]}
-    problem = (await world.lcm("POST", f"{SHOWN.format(instance_id)}/heal", body)).problem(404)
-    assert problem["detail"] == "vnfcInstanceId: the VNF has no VNFCs worker-md-7, none"
-    assert not sent(world, CheckMachines)
+    vnf = await a_healable_vnf()
+    with pytest.raises(NotFound) as refused:
+        await vnf.draft(heal({"vnfcInstanceId": ["worker-md-0", "worker-md-7", "none"]}))
+    assert str(refused.value) == "vnfcInstanceId: the VNF has no VNFCs worker-md-7, none"
 
 
-async def test_the_only_machine_of_a_control_plane_is_healed_by_force_alone(world: World) -> None:
+async def test_the_only_machine_of_a_control_plane_is_healed_by_force_alone() -> None:
     """CR-114: 409 at once, unless `force: true`, which infra-k8s gets too."""
-    instance_id, before = await healable(world)
+    vnf = await a_healable_vnf()
+    before = machines([0, 1]).machines
     body: dict[str, Any] = {"vnfcInstanceId": ["controlPlane-cp-0"]}
-    problem = (await world.lcm("POST", f"{SHOWN.format(instance_id)}/heal", body)).problem(409)
-    assert "cp-0 is the only Machine of the control plane" in problem["detail"]
-    assert "additionalParams/force" in problem["detail"]
-    world.twins.answers[CHECK] = MachinesChecked(machines=before, chosen=named(before, "cp-0"))
-    world.twins.answers[REPLACE] = MachineReplaced(machines=before)
-    operation_id = await world.ask(instance_id, "heal", {**body, "additionalParams": {"force": True}})
-    await world.reached(operation_id, "COMPLETED")
-    commands = [*sent(world, CheckMachines), *sent(world, ReplaceMachine)]
+    with pytest.raises(Conflict, match=r"cp-0 is the only Machine of the control plane.*additionalParams/force"):
+        await vnf.draft(heal(body))
+    vnf.answers[CHECK] = MachinesChecked(machines=before, chosen=named(before, "cp-0"))
+    vnf.answers[REPLACE] = MachineReplaced(machines=before)
+    assert await vnf.ask(heal({**body, "additionalParams": {"force": True}})) is OperationState.COMPLETED
+    commands = [*vnf.of_kind(CheckMachines), *vnf.of_kind(ReplaceMachine)]
     assert [each.is_forced for each in commands] == [True, True]
 
 
-async def test_one_of_three_control_planes_is_left_to_the_check_of_its_health(world: World) -> None:
+async def test_one_of_three_control_planes_is_left_to_the_check_of_its_health() -> None:
     """CR-114: what is stored does not say which Machines are healthy."""
-    instance_id, before = await healable(world, 3)
-    world.twins.answers[CHECK] = MachinesChecked(machines=before)
-    operation_id = await world.ask(instance_id, "heal", {"vnfcInstanceId": ["controlPlane-cp-0"]})
-    await world.reached(operation_id, "COMPLETED")
+    vnf = await a_healable_vnf(3)
+    vnf.answers[CHECK] = MachinesChecked(machines=machines([0, 1], 3).machines)
+    assert await vnf.ask(heal({"vnfcInstanceId": ["controlPlane-cp-0"]})) is OperationState.COMPLETED
+    assert [[one.name for one in each.chosen] for each in vnf.of_kind(CheckMachines)] == [["cp-0"]]
 
 
 @pytest.mark.parametrize(
-    ("parameters", "status", "field"),
-    [
-        ({"force": "yes"}, 400, "additionalParams/force"),
-        ({"all": 1}, 400, "additionalParams/all"),
-    ],
+    ("parameters", "field"), [({"force": "yes"}, "additionalParams/force"), ({"all": 1}, "additionalParams/all")]
 )
-async def test_parameters_are_read_strictly(world: World, parameters: Any, status: int, field: str) -> None:
+async def test_parameters_are_read_strictly(parameters: Any, field: str) -> None:
     """CR-114: the answer names the field."""
-    instance_id, _ = await healable(world)
-    body = {"additionalParams": parameters}
-    problem = (await world.lcm("POST", f"{SHOWN.format(instance_id)}/heal", body)).problem(status)
-    assert field in problem["detail"]
-    assert not sent(world, CheckMachines)
+    vnf = await a_healable_vnf()
+    with pytest.raises(InvalidInput) as refused:
+        await vnf.draft(heal({"additionalParams": parameters}))
+    assert refused.value.field == field
