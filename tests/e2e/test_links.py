@@ -44,7 +44,10 @@ async def two_vnfs_hold(user: User, lab: LabControl, cluster_id: str, link: str,
         namespace = f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: vnf{number}}}\n"
         await kubectl(user.installation.lab, master, f"apply -f - <<'END'\n{namespace}END")
         named = {**body, "additionalParams": {**body["additionalParams"], "namespace": f"vnf{number}"}}
-        await killed_in(user, vnf_id, "instantiate", named)
+        if number == 0:
+            await killed_in(user, vnf_id, "instantiate", named)
+        else:
+            await user.do(vnf_id, "instantiate", named)
     assert await users() == sorted(["other", "so", *(f"vnf:{each}" for each in vnfs)])
     web = await kubectl(user.installation.lab, master, "get deployment web -n vnf0 -o yaml")
     assert "k8s.v1.cni.cncf.io/networks" in web
