@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 from callers.documented import an_app, documents
+from jsonschema_rs import Draft4Validator
 from kubevnfm_lcm_api.gateway.openapi.routes import ROOT
+from kubevnfm_lcm_api.gateway.openapi.swagger import to_swagger
 from kubevnfm_lcm_api.http.documents import DOCUMENTS, document_of
 from kubevnfm_lcm_api.http.routes import ROUTES
 from worlds.lcm_world import World
+
+FIXTURES = Path(__file__).parents[4] / "tests/fixtures"
 
 
 def nodes(tree: Any) -> list[dict[str, Any]]:
@@ -122,3 +128,33 @@ async def test_the_document_is_served_to_who_takes_json(world: World) -> None:
     assert document["openapi"] == "3.1.0"
     (await world.call("GET", "/openapi.json", headers={"Accept": "text/html"})).problem(406)
     (await world.call("GET", "/docs", headers={"Accept": "application/json"})).problem(406)
+
+
+def test_old_clients_get_the_same_operations_in_swagger_2() -> None:
+    """MC-127: valid by the schema of the OpenAPI Initiative, with every operation, type and answer."""
+    ours = documents()["/multicloud/v1"]
+    swagger = to_swagger(ours)
+    schema = json.loads((FIXTURES / "swagger-2.0.schema.json").read_text(encoding="utf-8"))
+    wrong = [
+        f"{list(each.instance_path)}: {each.message[:200]}" for each in Draft4Validator(schema).iter_errors(swagger)
+    ]
+    assert not wrong
+    assert {path: set(methods) for path, methods in swagger["paths"].items()} == {
+        path: set(methods) for path, methods in ours["paths"].items()
+    }
+    for path, methods in ours["paths"].items():
+        for method, operation in methods.items():
+            there = swagger["paths"][path][method]
+            assert there["responses"].keys() == operation["responses"].keys()
+            assert len(there["parameters"]) == len(operation["parameters"]) + ("requestBody" in operation)
+    referenced = {str(node["$ref"]) for node in nodes(swagger) if isinstance(node.get("$ref"), str)}
+    assert referenced <= {f"#/definitions/{name}" for name in swagger["definitions"]}
+    shown = swagger["definitions"]["Suspension"]["properties"]
+    assert (shown["since"]["type"], shown["scope"]["enum"]) == ("string", ["instance", "region"])
+    assert not [node for node in nodes(swagger["definitions"]) if {"anyOf", "oneOf", "const"} & node.keys()]
+
+
+async def test_the_swagger_document_is_served_below_the_multi_cloud_api_alone(world: World) -> None:
+    """MC-127."""
+    assert (await world.call("GET", "/multicloud/v1/swagger.json")).must(200).json["swagger"] == "2.0"
+    (await world.call("GET", "/swagger.json")).problem(404)

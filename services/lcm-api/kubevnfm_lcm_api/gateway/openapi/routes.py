@@ -1,4 +1,4 @@
-"""``openapi.json``, ``openapi.yaml`` and ``docs`` of each document."""
+"""``openapi.json``, ``openapi.yaml`` and ``docs`` of each document, and ``swagger.json`` of those below a path."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_lcm_api.gateway.openapi.document import make_document
 from kubevnfm_lcm_api.gateway.openapi.page import POLICY, make_page
+from kubevnfm_lcm_api.gateway.openapi.swagger import to_swagger
 from kubevnfm_lcm_api.http.documents import Document
 from kubevnfm_lcm_api.http.routes import Answer, Route
 
@@ -45,6 +46,7 @@ class _Served:
         self._document: JsonObject | None = None
         self._yaml: str | None = None
         self._page: str | None = None
+        self._swagger: JsonObject | None = None
 
     def document(self, app: web.Application) -> JsonObject:
         """Return the document."""
@@ -59,6 +61,11 @@ class _Served:
         if self._yaml is None:
             self._yaml = await asyncio.to_thread(_in_yaml, self.document(request.app))
         return web.Response(text=self._yaml, content_type=_YAML)
+
+    async def show_swagger(self, request: web.Request) -> web.Response:
+        if self._swagger is None:
+            self._swagger = to_swagger(self.document(request.app))
+        return web.json_response(self._swagger)
 
     async def read(self, request: web.Request) -> web.Response:
         """GET docs: 200, one page that needs nothing else."""
@@ -78,7 +85,11 @@ def routes(about: Document) -> list[Route]:
     tag = TAG if TAG in about.tags else about.tags[-1]
     document, page = Answer("OpenAPI 3.1", is_any_object=True), Answer("A page to read", media_types=(_HTML,))
     in_yaml = Answer("OpenAPI 3.1", media_types=(_YAML,))
+    in_swagger = Answer("Swagger 2.0", is_any_object=True)
+    swagger = Route(tag, "GET", f"{base}/swagger.json", served.show_swagger, "This document in 2.0", {200: in_swagger})
     return [
+        # For clients of ONAP, which know the multi-cloud API alone.
+        *([swagger] if base else []),
         Route(tag, "GET", f"{base}/openapi.json", served.show, "This document", {200: document}),
         Route(tag, "GET", f"{base}/openapi.yaml", served.show_yaml, "This document in YAML", {200: in_yaml}),
         Route(tag, "GET", f"{base}/docs", served.read, "This document for people", {200: page}),
