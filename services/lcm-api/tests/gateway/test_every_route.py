@@ -26,6 +26,7 @@ def real(path: str) -> str:
         .replace("{region}", "edge")
         .replace("{reference}", "so")
         .replace("{csar_id}", UNKNOWN)
+        .replace("{revision}", "1")
     )
 
 
