@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_csar.artifact_order import ArtifactOrder, OrderedArtifact
 from kubevnfm_events import Envelope
 from kubevnfm_events.objects import ApplyObjects, ObjectsApplied, ObjectsReplaced, ReplaceObjects
 from kubevnfm_events.outputs import ObjectOutputsChanged, OutputsChanged, OutputsRead
+from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_lcm_api.lifecycle.containers.outputs import wanted_outputs
 from kubevnfm_lcm_api.lifecycle.core.outputs import KEY
 from kubevnfm_secrets import hide
 from packages.package_variants import variant
@@ -167,3 +170,16 @@ async def test_bad_outputs_of_an_order_and_of_sol003_are_refused(gateway: Gatewa
     }
     refused = await world.lcm("POST", f"/vnf_instances/{created['id']}/instantiate", request)
     assert "additionalParams/outputs/a/jsonpath" in str(refused.problem(422))
+
+
+async def test_an_output_may_be_of_an_object_that_a_chart_makes() -> None:
+    """MC-048, MC-138: only the region knows what a chart makes, so infra-k8s looks for the object."""
+    given = {"outputs": {"address": an_output(kind="Service", name="web")}}
+    for chart in (True, False):
+        order = ArtifactOrder("o.yaml", [OrderedArtifact("charts/web", is_chart=chart)], {}, frozenset())
+        if chart:
+            (found,) = await wanted_outputs(order, given, [], namespace="mine")
+            assert (found.name, found.object_name) == ("address", "web")
+        else:
+            with pytest.raises(Unprocessable, match="no Service web"):
+                await wanted_outputs(order, given, [], namespace="mine")
