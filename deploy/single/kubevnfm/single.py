@@ -15,6 +15,7 @@ from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_clients.callback import PATH as CALLBACK_PATH
 from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_clients.logs import HttpCredentials, HttpNodeLogs
+from kubevnfm_clients.multicloud.dry_runs import HttpDryRuns
 from kubevnfm_clients.multicloud.inventory import HttpInventory
 from kubevnfm_clients.multicloud.links import HttpVirtualLinks
 from kubevnfm_clients.multicloud.regions import HttpCloudRegions
@@ -40,6 +41,7 @@ from kubevnfm_lcm_api.wiring import lcm_api
 from kubevnfm_mgmt_executor.settings import ReceiverSettings
 from kubevnfm_mgmt_executor.settings import Settings as MgmtExecutorSettings
 from kubevnfm_mgmt_executor.wiring import mgmt_executor
+from kubevnfm_secrets import KeyRing
 from kubevnfm_store.sqlite.store import SqliteStore
 from kubevnfm_vim_registry.region_settings import RegionSettings
 from kubevnfm_vim_registry.settings import Settings as VimRegistrySettings
@@ -138,7 +140,7 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
                 backends,
                 vims=HttpVims(vims_url, token, session),
                 node_logs=HttpNodeLogs(machines_url, token, session),
-                multicloud=_multicloud(regions, objects_url, token, session),
+                multicloud=_multicloud(regions, objects_url, token, session, ring),
             ),
         ):
             await starting.aclose()
@@ -195,11 +197,13 @@ def _lcm_api_settings(settings: Settings, port: int, shared: dict[str, Any]) -> 
 
 
 def _multicloud(
-    regions: HttpCloudRegions, objects_url: str, token: str, session: aiohttp.ClientSession
+    regions: HttpCloudRegions, objects_url: str, token: str, session: aiohttp.ClientSession, ring: KeyRing
 ) -> MultiCloudServices:
     """Return the services behind the multi-cloud API; ``objects_url``: infra-k8s."""
     links, volumes = HttpVirtualLinks(objects_url, token, session), HttpPersistentVolumes(objects_url, token, session)
-    return MultiCloudServices(regions, links, volumes, HttpInventory(objects_url, token, session))
+    inventory = HttpInventory(objects_url, token, session)
+    dry_runs = HttpDryRuns(objects_url, token, session, ring=ring)
+    return MultiCloudServices(regions, links, volumes, inventory, dry_runs)
 
 
 def _on_loopback(port: int) -> str:

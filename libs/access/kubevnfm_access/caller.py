@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -35,6 +36,10 @@ _OPERATORS_CHANGE: Final = (
     "/api/multicloud-k8s/v1/v1/vnf_instances",
     f"{CALLBACK_PATH}/",
 )
+DRY_RUN: Final = "dry_run"
+"""The query parameter with which a request is not carried out."""
+_DRY_RUNS: Final = re.compile(r"/multicloud/v1/vnf_instances(/[^/]+(/rollback)?)?")
+"""The paths whose POST and PATCH have it."""
 _FOR_MACHINES: Final = ("/health/", "/internal/", "/metrics")
 """Health and metrics need no credentials; the internal API has its own token."""
 _SIGNED: Final = ("POST", CALLBACK_PATH)
@@ -77,9 +82,10 @@ def is_for_machines(method: str, path: str) -> bool:
     return path.startswith(_FOR_MACHINES) or (method, path) == _SIGNED
 
 
-def needed_role(method: str, path: str) -> Role:
-    """Return the role that a request needs; an unlisted path needs the highest."""
-    if not is_changing(method):
+def needed_role(method: str, path: str, *, is_dry_run: bool = False) -> Role:
+    """Return the role that a request needs; an unlisted path needs the highest. ``is_dry_run``: whether it has `DRY_RUN`."""
+    is_asking = is_dry_run and method in {"POST", "PATCH"} and _DRY_RUNS.fullmatch(path) is not None
+    if is_asking or not is_changing(method):
         return Role.READER
     return Role.OPERATOR if path.startswith(_OPERATORS_CHANGE) else Role.ADMIN
 

@@ -96,9 +96,9 @@ class Gate:
             _refuse(self._limit.count(caller))
 
 
-def check_right(caller: Caller, method: str, path: str) -> None:
-    """Raise Forbidden if the caller lacks the role that the request needs."""
-    needed = needed_role(method, path)
+def check_right(caller: Caller, method: str, path: str, *, is_dry_run: bool = False) -> None:
+    """Raise Forbidden if the caller lacks the role that the request needs; ``is_dry_run`` as of `needed_role`."""
+    needed = needed_role(method, path, is_dry_run=is_dry_run)
     if not caller.may(needed):
         raise Forbidden(f"this request needs the role {needed}")
 

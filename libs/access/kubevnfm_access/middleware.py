@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from kubevnfm_access.caller import Caller, is_changing, is_for_machines, is_open
+from kubevnfm_access.caller import DRY_RUN, Caller, is_changing, is_for_machines, is_open
 from kubevnfm_access.certificates import forwarded_certificate
 from kubevnfm_access.credentials import Credentials
 from kubevnfm_access.errors import Forbidden
@@ -173,7 +173,7 @@ def admitted(gate: Gate, proxies: Proxies) -> Any:
                 certificate=proxies.certificate(request),
             )
             caller = request[CALLER] = await gate.admit(credentials, address=proxies.address(request))
-            check_right(caller, request.method, request.path)
+            check_right(caller, request.method, request.path, is_dry_run=DRY_RUN in request.query)
             request[ADMISSION] = Admission(gate, credentials, request.method, request.path)
         return await handler(request)
 

@@ -201,6 +201,15 @@ def test_a_role_includes_the_ones_before_it_and_unknown_names_give_none() -> Non
     assert roles_of(["x", "member"], {"member": Role.OPERATOR}) == {Role.OPERATOR}
 
 
+def test_a_dry_run_needs_the_role_of_a_reader_where_there_is_one() -> None:
+    """MC-033, MC-135."""
+    one = "/multicloud/v1/vnf_instances/1"
+    for method, path in (("POST", one[:-2]), ("PATCH", one), ("POST", f"{one}/rollback")):
+        assert needed_role(method, path, is_dry_run=True) is Role.READER
+    for method, path in (("DELETE", one), ("PUT", f"{one}/suspension"), ("POST", "/vnflcm/v2/vnf_instances")):
+        assert needed_role(method, path, is_dry_run=True) is Role.OPERATOR
+
+
 @pytest.mark.parametrize(
     ("method", "path", "role"),
     [

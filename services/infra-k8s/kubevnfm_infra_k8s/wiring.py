@@ -78,6 +78,7 @@ from kubevnfm_infra_k8s.domain.volumes.uses import InstanceVolumes
 from kubevnfm_infra_k8s.domain.watching.object_watches import ObjectWatches
 from kubevnfm_infra_k8s.domain.workload_clusters.cluster_watches import ClusterWatches
 from kubevnfm_infra_k8s.handlers.comparison import ComparisonHandler
+from kubevnfm_infra_k8s.handlers.dry_runs import DryRunHandlers
 from kubevnfm_infra_k8s.handlers.machines import MachineHandlers
 from kubevnfm_infra_k8s.handlers.objects import ObjectHandlers
 from kubevnfm_infra_k8s.handlers.policy_gate import PolicyGate
@@ -183,8 +184,11 @@ async def infra_k8s(
         worker.handle_direct(WatchMachines, watching.watch_machines)
         worker.handle_direct(CompareObjects, comparison.compare_objects)
         worker.handle_direct(WatchKubeconfigs, watching.watch_kubeconfigs)
-        metrics = clusters.metrics.routes(stored_links.StoredLinkStates(store))
-        app = internal_api(links, volumes, inventory, metrics, token=settings.internal_token.get_secret_value())
+        app = internal_api(
+            links, volumes, inventory, DryRunHandlers(**vars(handlers)),
+            clusters.metrics.routes(stored_links.StoredLinkStates(store)),
+            token=settings.internal_token.get_secret_value(),
+        )  # fmt: skip
         async with (
             watching.watching(),
             worker,

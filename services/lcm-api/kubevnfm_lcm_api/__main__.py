@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 
 from kubevnfm_clients.logs import HttpNodeLogs
+from kubevnfm_clients.multicloud.dry_runs import HttpDryRuns
 from kubevnfm_clients.multicloud.inventory import HttpInventory
 from kubevnfm_clients.multicloud.links import HttpVirtualLinks
 from kubevnfm_clients.multicloud.regions import HttpCloudRegions
@@ -34,6 +35,7 @@ def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncC
             links=HttpVirtualLinks(settings.infra_k8s_url, *peers.credentials("infra-k8s")),
             volumes=HttpPersistentVolumes(settings.infra_k8s_url, *peers.credentials("infra-k8s")),
             inventory=HttpInventory(settings.infra_k8s_url, *peers.credentials("infra-k8s")),
+            dry_runs=HttpDryRuns(settings.infra_k8s_url, *peers.credentials("infra-k8s"), ring=backends.key_ring),
         ),
     )
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
+from kubevnfm_clients.multicloud.dry_runs import DryRunOrder, DryRunReport
 from kubevnfm_clients.multicloud.inventory import InventoryResource
 from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_events import VimConnection
@@ -163,3 +164,14 @@ class NoInventory:
         self, filters: Mapping[str, str], *, limit: int, after: str | None = None
     ) -> Page[InventoryResource]:
         return Page(())
+
+
+class NoDryRuns:
+    """A stand-in for the dry runs of infra-k8s: it keeps what it is asked, and answers with no object."""
+
+    def __init__(self) -> None:
+        self.asked: list[DryRunOrder] = []
+
+    async def run(self, order: DryRunOrder) -> DryRunReport:
+        self.asked.append(order)
+        return DryRunReport(summary={}, objects=())

@@ -51,7 +51,7 @@ from kubevnfm_worker.backends import Backends
 from pydantic import BaseModel
 from servers.vnf_networks import LOOPBACK
 
-from worlds.inventory_world import NoInventory
+from worlds.inventory_world import NoDryRuns, NoInventory
 from worlds.lcm_builders import ANSWERS
 
 KEY: Final = KeyRing.new_key()
@@ -426,6 +426,7 @@ class World:
     folder: Path
     links: TwinLinks
     volumes: TwinVolumes
+    dry_runs: NoDryRuns
     changes: list[OperationChanged] = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -620,6 +621,7 @@ async def lcm_world(
     ``limits`` are those of its listener; ``clock`` defaults to the system clock; ``changes`` are settings.
     """
     vims, regions, links, volumes, starting = TwinVims(), TwinRegions(), TwinLinks(), TwinVolumes(), ExitStack()
+    dry_runs = NoDryRuns()
     database = folder / "store.db"
     if not database.exists():
         await prepare_database(database)
@@ -636,13 +638,13 @@ async def lcm_world(
                     Backends(bus, store, storage.ring, clock or SystemClock()),
                     vims=vims,
                     node_logs=TwinLogs(),
-                    multicloud=MultiCloudServices(regions, links, volumes, NoInventory()),
+                    multicloud=MultiCloudServices(regions, links, volumes, NoInventory(), dry_runs),
                     limits=limits,
                 ) as running,
                 aiohttp.ClientSession() as session,
             ):
                 url = f"http://127.0.0.1:{running.port}"
-                world = World(url, bus, store, twins, vims, regions, session, folder, links, volumes)
+                world = World(url, bus, store, twins, vims, regions, session, folder, links, volumes, dry_runs)
                 await bus.consume_events("tests.changes", ["lcm.operation.changed"], world.keep)
                 starting.close()
                 yield world

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from aiohttp import web
+from kubevnfm_clients.multicloud.dry_runs import DryRuns
 from kubevnfm_clients.multicloud.links import LinkRequest, ReferenceRequest
 from kubevnfm_clients.multicloud.networks import AttachRequest
 from kubevnfm_kit.internal import internal_app
 
+from kubevnfm_infra_k8s.adapters.http_dry_runs import dry_run_routes
 from kubevnfm_infra_k8s.adapters.http_inventory import inventory_routes
 from kubevnfm_infra_k8s.adapters.http_volumes import volume_routes
 from kubevnfm_infra_k8s.adapters.internal_http import answer, body, filters, limits, page, revision, wait_s
@@ -19,13 +21,14 @@ def internal_api(
     links: VirtualLinks,
     volumes: PersistentVolumes,
     inventory: StoredInventory,
+    dry_runs: DryRuns,
     metrics: web.RouteTableDef,
     *,
     token: str,
 ) -> web.Application:
     """Return the application; all its paths but those of metrics require the internal token."""
-    routes = [*link_routes(links), *volume_routes(volumes), *inventory_routes(inventory), *metrics]
-    return internal_app(routes, token=token)
+    of_objects = [*inventory_routes(inventory), *dry_run_routes(dry_runs)]
+    return internal_app([*link_routes(links), *volume_routes(volumes), *of_objects, *metrics], token=token)
 
 
 def link_routes(links: VirtualLinks) -> web.RouteTableDef:

@@ -12,6 +12,7 @@ from functools import partial, wraps
 from typing import Final
 
 from aiohttp import web
+from kubevnfm_access.caller import DRY_RUN
 from kubevnfm_access.middleware import CALLER, Handler
 from kubevnfm_kit.errors import InvalidInput, VnfmError
 from kubevnfm_kit.run import background, repeat
@@ -23,7 +24,6 @@ from kubevnfm_lcm_api.multicloud.idempotency import LEASE_S, Claim, IdempotencyK
 
 _HEADER: Final = "Idempotency-Key"
 _KEY: Final = re.compile(r"[ -~]{1,128}")
-_DRY_RUN: Final = "dry_run"
 _KEPT_HEADERS: Final = ("Content-Type", "Location", "ETag", "Preference-Applied")
 _SEED: Final = web.RequestKey("idempotency_seed", str)
 _DESCRIBED: Final = Parameter(
@@ -58,7 +58,7 @@ def _once(handler: Handler) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         key = _key(request)
         # A dry run makes nothing, so its repeat need not be recognised.
-        if key is None or _DRY_RUN in request.query:
+        if key is None or DRY_RUN in request.query:
             return await handler(request)
         known = context(request)
         keys = IdempotencyKeys(known.store, known.ring, known.clock)

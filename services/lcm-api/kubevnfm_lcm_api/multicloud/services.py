@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
+from kubevnfm_clients.multicloud.dry_runs import DryRuns
 from kubevnfm_clients.multicloud.inventory import Inventory
 from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.regions import CloudRegions
@@ -42,6 +43,7 @@ class MultiCloudServices:
     links: VirtualLinks
     volumes: PersistentVolumes
     inventory: Inventory
+    dry_runs: DryRuns
 
 
 SERVICES: Final = web.AppKey("multicloud", MultiCloudServices)

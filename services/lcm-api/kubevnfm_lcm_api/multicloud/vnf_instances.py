@@ -8,7 +8,7 @@ from typing import Final, get_args
 
 from aiohttp import web
 from kubevnfm_access.middleware import CALLER
-from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.lcm import OperationState
@@ -24,7 +24,7 @@ from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.occurrence import OccurrenceRecord
 from kubevnfm_lcm_api.lifecycle.core.revision import Origin
 from kubevnfm_lcm_api.lifecycle.http.context import repeated
-from kubevnfm_lcm_api.multicloud import group_operations, vnf_removal, vnf_requests
+from kubevnfm_lcm_api.multicloud import dry_runs, group_operations, vnf_removal, vnf_requests
 from kubevnfm_lcm_api.multicloud.bodies import parsed
 from kubevnfm_lcm_api.multicloud.group_types import BegunVnf
 from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
@@ -66,10 +66,17 @@ async def bring_up(request: web.Request) -> web.Response:
     """POST vnf_instances: 201 once its operation has ended or waits FAILED_TEMP, 202 if it runs on."""
     body = await read_json(request, secrets_in=("values",))
     body = await completed(vnfs(request), context(request).store, body)
+    mode = dry_runs.mode_of(request)
     if isinstance(body, Mapping) and body.get("regions") is not None:
+        # Readers may ask for a dry run, and a group has none.
+        if mode is not None:
+            raise Unprocessable("regions", "not expected with dry_run: name one cloud_region_id")
         return await group_operations.begin(request, body)
     wanted = parsed(VnfInstanceRequest, body)
     check_single(wanted)
+    if mode is not None:
+        own_id, order = await vnf_requests.order_of_new(vnfs(request), services(request).regions, wanted, body)
+        return await dry_runs.report(request, mode, order, own_id)
     preference, seed = read_preference(request), seed_of(request)
     vnf_id = None if seed is None else derived_id("multicloud-vnf", seed)
     operation_id = await _begun_before(request, vnf_id)
@@ -135,6 +142,9 @@ async def change(request: web.Request) -> web.Response:
     body = await read_json(request, PATCH, secrets_in=("values",))
     wanted = parsed(VnfInstancePatch, body)
     preference, vnf = read_preference(request), await unchanged_vnf(request)
+    if (mode := dry_runs.mode_of(request)) is not None:
+        order = await vnf_requests.order_of_patch(vnfs(request), services(request).regions, vnf, wanted, body)
+        return await dry_runs.report(request, mode, order, vnf.record.vnf.id)
     on, origin = vnfs(request), Origin(request[CALLER].subject, "patch")
     check, known = as_seen(request), partial(vnfs(request).revisions.is_newest, ring=context(request).ring)
     operation_id = await vnf_requests.change(
@@ -200,7 +210,7 @@ def routes() -> Iterator[Route]:
     }
     shown = {200: Answer("The VNF; the answer about live objects has no ETag", VnfInstance, has_etag=True)}
     changed = {
-        200: Answer(ended_so, VnfInstance, has_etag=True),
+        200: Answer(ended_so, dry_runs.VnfOrDryRun, has_etag=True),
         202: Answer("Not finished in time", VnfInstance, has_etag=True),
     }
     gone = {
@@ -213,12 +223,32 @@ def routes() -> Iterator[Route]:
     away = {503: "The region does not answer"}
     busy = {409: "Another operation runs, or waits FAILED_TEMP"}
     page, query = page_of(VnfInstance), (*_FILTERS, *PARAMETERS)
-    yield Route(tag, "POST", _MANY, bring_up, "Bring a VNF up", made, VnfInstanceRequest, refusals={**wrong, **away})
+    yield Route(
+        tag,
+        "POST",
+        _MANY,
+        bring_up,
+        "Bring a VNF up",
+        {200: dry_runs.ANSWER, **made},
+        VnfInstanceRequest,
+        query=(dry_runs.PARAMETER,),
+        refusals={**wrong, **away},
+    )
     yield Route(tag, "GET", _MANY, list_all, "List VNFs", page, query=query)
     yield Route(tag, "GET", _ONE, show, "Show a VNF", shown, query=(_LIVE,), refusals=away)
     refused = {**wrong, **busy}
     yield Route(
-        tag, "PATCH", _ONE, change, "Change a VNF", changed, VnfInstancePatch, PATCH, conditions=True, refusals=refused
+        tag,
+        "PATCH",
+        _ONE,
+        change,
+        "Change a VNF",
+        changed,
+        VnfInstancePatch,
+        PATCH,
+        query=(dry_runs.PARAMETER,),
+        conditions=True,
+        refusals={**refused, **away},
     )
     down = "Bring a VNF down"
     yield Route(

@@ -9,6 +9,7 @@ from kubevnfm_clients.multicloud.errors import RegionUnavailable
 from kubevnfm_clients.multicloud.regions import CloudRegion, CloudRegions
 from kubevnfm_csar.vnfd.model import Vnfd
 from kubevnfm_events import PackageRef
+from kubevnfm_events.objects import ObjectsOrder
 from kubevnfm_kit.errors import ConflictingInput, InvalidInput, NotFound, Unprocessable
 from kubevnfm_kit.json_pointer import escaped
 from kubevnfm_sol.lcm import (
@@ -25,9 +26,9 @@ from kubevnfm_lcm_api.http.bodies import parse
 from kubevnfm_lcm_api.lifecycle.core.cloud_place import CloudPlace
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
-from kubevnfm_lcm_api.lifecycle.core.kind import Asked, UnderChange
+from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Replacement, UnderChange
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES
-from kubevnfm_lcm_api.lifecycle.core.revision import Origin
+from kubevnfm_lcm_api.lifecycle.core.revision import SOL003, Origin
 from kubevnfm_lcm_api.lifecycle.requests import bring_up, changes, modify
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.multicloud.profile_checks import check_profiles
@@ -77,6 +78,20 @@ async def accept(
         group_operation=group_operation,
     )
     return await pointed(accepting)
+
+
+async def order_of_new(
+    on: RequestServices, regions: CloudRegions, wanted: VnfInstanceRequest, body: Mapping[str, Any]
+) -> tuple[str, ObjectsOrder]:
+    """Return the id that a VNF could have, and the objects that it would be asked for. Raises as `accept`; nothing is stored."""
+    region = await region_of(regions, wanted.cloud_region_id)
+    made, package, asked = await asked_of(on, regions, region, wanted, body, SOL003)
+    place = CloudPlace(cloud_region_id=region.id, namespace="")
+    protected = region.protected_namespaces
+    record, found = await pointed(
+        bring_up.prepared(on, made, package, place, asked, protected_namespaces=protected, instance_id=None)
+    )
+    return record.vnf.id, _order_in(found)
 
 
 async def check(
@@ -141,6 +156,46 @@ async def change(
     ``vnf`` was as the caller expected.
     Raises: Unprocessable with pointers into the body; Conflict; RegionUnavailable.
     """
+    names, replacing = await _patched(on, regions, vnf, wanted, body, origin)
+    if names is not None:
+        return await pointed(modify.accept(on, vnf.record.vnf.id, names, check=check))
+    if replacing is None:
+        return None
+    under_change, found = await pointed(changes.package_change(on, vnf.record.vnf.id, replacing, check=check))
+    if await is_known(under_change, found.draft):
+        return None
+    return await pointed(changes.accept_found_package(on, under_change, found, replacing))
+
+
+async def order_of_patch(
+    on: RequestServices, regions: CloudRegions, vnf: Vnf, wanted: VnfInstancePatch, body: Mapping[str, Any]
+) -> ObjectsOrder | None:
+    """Return the objects that a patch would ask for; None if it changes no object. Raises as `change`; nothing is stored."""
+    _, replacing = await _patched(on, regions, vnf, wanted, body, SOL003)
+    return None if replacing is None else await order_of_change(on, vnf, replacing)
+
+
+async def order_of_change(on: RequestServices, vnf: Vnf, asked: Asked[ChangeCurrentVnfPkgRequest]) -> ObjectsOrder:
+    """Return the objects that a change of package would ask for. Raises as `change`; nothing is stored."""
+    _, found = await pointed(changes.package_change(on, vnf.record.vnf.id, asked))
+    return _order_in(found)
+
+
+def _order_in(found: Replacement) -> ObjectsOrder:
+    order: object = getattr(found.draft, "order", None)
+    assert isinstance(order, ObjectsOrder)
+    return order
+
+
+async def _patched(
+    on: RequestServices,
+    regions: CloudRegions,
+    vnf: Vnf,
+    wanted: VnfInstancePatch,
+    body: Mapping[str, Any],
+    origin: Origin,
+) -> tuple[Asked[VnfInfoModificationRequest] | None, Asked[ChangeCurrentVnfPkgRequest] | None]:
+    """Return the request of SOL003 that a patch stands for: one for the names, or one for the objects, or none."""
     # null removes a list, as a merge patch does.
     body = {**body, **{name: body[name] or [] for name in _LISTS if name in body}}
     names = {name: body[name] for name in _NAMES if name in body}
@@ -153,10 +208,9 @@ async def change(
         raise Unprocessable(next(iter(names)), f"not expected beside {made_from[0]}: send it by itself")
     if names:
         original = {to_camel(name): value for name, value in names.items()}
-        asked = Asked(parse(VnfInfoModificationRequest, original), original, "v2")
-        return await pointed(modify.accept(on, vnf.record.vnf.id, asked, check=check))
+        return Asked(parse(VnfInfoModificationRequest, original), original, "v2", origin=origin), None
     if not made_from:
-        return None
+        return None, None
     if wanted.compute_profiles:
         await check_profiles(regions, await region_of(regions, _region_id(vnf)), wanted.compute_profiles)
     package = None if wanted.csar_id is None else await package_of(on, wanted.csar_id)
@@ -165,10 +219,7 @@ async def change(
     networks = wanted.networks or () if "networks" in body else None
     volumes = wanted.volumes or () if "volumes" in body else None
     replacing = Asked(parse(ChangeCurrentVnfPkgRequest, changed), changed, "v2", networks, volumes, origin)
-    under_change, found = await pointed(changes.package_change(on, vnf.record.vnf.id, replacing, check=check))
-    if await is_known(under_change, found.draft):
-        return None
-    return await pointed(changes.accept_found_package(on, under_change, found, replacing))
+    return None, replacing
 
 
 def _region_id(vnf: Vnf) -> str:

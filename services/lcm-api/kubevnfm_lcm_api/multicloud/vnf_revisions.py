@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Awaitable, Iterator
+from typing import Any, Final, TypeVar
 
 from aiohttp import web
 from kubevnfm_access.middleware import CALLER
 from kubevnfm_clients.multicloud.types import MultiCloudRequest, MultiCloudType, Page
+from kubevnfm_events.objects import ObjectsOrder
 from kubevnfm_kit.errors import Conflict, ConflictingInput, InvalidInput, NotFound, Unprocessable
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_secrets import mask
 from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest
-from kubevnfm_store.query import Stored
 from pydantic import Field
 
 from kubevnfm_lcm_api.http.bodies import parse
@@ -26,6 +26,7 @@ from kubevnfm_lcm_api.lifecycle.core.revision import Cause, Origin, Result, resu
 from kubevnfm_lcm_api.lifecycle.http.context import repeated
 from kubevnfm_lcm_api.lifecycle.requests import changes
 from kubevnfm_lcm_api.lifecycle.requests.revisions import Inputs, Kept
+from kubevnfm_lcm_api.multicloud import dry_runs
 from kubevnfm_lcm_api.multicloud.bodies import read
 from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
@@ -33,13 +34,16 @@ from kubevnfm_lcm_api.multicloud.repeats import seed_of
 from kubevnfm_lcm_api.multicloud.services import PREFIX, vnfs
 from kubevnfm_lcm_api.multicloud.vnf_holds import asked_networks, shown_networks, shown_volumes
 from kubevnfm_lcm_api.multicloud.vnf_reading import as_seen, unchanged_vnf, vnf_in_path
-from kubevnfm_lcm_api.multicloud.vnf_requests import package_of, pointed
+from kubevnfm_lcm_api.multicloud.vnf_requests import order_of_change, package_of, pointed
 from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstance, VnfNetwork, VnfVolume
 from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
 from kubevnfm_lcm_api.multicloud.waiting import ended
 
 _ONE: Final = f"{PREFIX}/vnf_instances/{{id}}"
+_REVISION: Final = "revision"
 _LARGEST_NUMBER: Final = 2**53
+
+T = TypeVar("T")
 
 
 class VnfRevisionEntry(MultiCloudType):
@@ -103,13 +107,19 @@ async def show(request: web.Request) -> web.Response:
 @repeated
 async def roll_back(request: web.Request) -> web.Response:
     """POST rollback: 200 once its operation has ended or waits FAILED_TEMP, 202 if it runs on."""
-    wanted, preference, seed = await read(request, RollbackRequest), read_preference(request), seed_of(request)
+    wanted = await read(request, RollbackRequest)
+    if (mode := dry_runs.mode_of(request)) is not None:
+        vnf = await unchanged_vnf(request)
+        order = await _of_revision(_order(request, vnf, wanted.revision))
+        return await dry_runs.report(request, mode, order, vnf.record.vnf.id)
+    preference, seed = read_preference(request), seed_of(request)
     operation_id = None if seed is None else derived_id("multicloud-rollback", seed)
     store = context(request).store
     if operation_id is None or await store.get(occurrences.COLLECTION, operation_id) is None:
         vnf, check = await unchanged_vnf(request), as_seen(request)
         asked = await asked_rollback(request, vnf, wanted.revision, operation_id)
-        operation_id = await at_revision(request, vnf, asked, check)
+        accepting = changes.accept_package(vnfs(request), vnf.record.vnf.id, asked, check=check)
+        operation_id = await _of_revision(pointed(accepting))
     state = await ended(store, operation_id, preference.wait_s)
     vnf = await vnf_in_path(request)
     headers = {**preference.headers, "ETag": vnf.tag}
@@ -147,21 +157,22 @@ async def asked_rollback(
     )
 
 
-async def at_revision(
-    request: web.Request, vnf: Vnf, asked: Asked[ChangeCurrentVnfPkgRequest], check: Callable[[Stored], None]
-) -> str:
-    """Accept a rollback; return the occurrence's id. Faults of the earlier inputs are faults of the revision."""
+async def _order(request: web.Request, vnf: Vnf, number: int) -> ObjectsOrder:
+    asked = await asked_rollback(request, vnf, number)
+    return await order_of_change(vnfs(request), vnf, asked)
+
+
+async def _of_revision(work: Awaitable[T]) -> T:
+    """Return the result; raise faults of the earlier inputs as faults of the revision."""
     try:
-        return await pointed(changes.accept_package(vnfs(request), vnf.record.vnf.id, asked, check=check))
+        return await work
     except InvalidInput as error:
-        raise of_revision(error) from error
-
-
-def of_revision(error: InvalidInput) -> InvalidInput:
-    """Return the error about inputs of a revision as one about the revision."""
-    kind = type(error) if isinstance(error, Unprocessable | ConflictingInput) else Unprocessable
-    faults = [("revision", f"{place}: {reason}") for place, reason in error.places]
-    return kind(*faults[0], *faults[1:])
+        kind = type(error) if isinstance(error, Unprocessable | ConflictingInput) else Unprocessable
+        faults = [
+            (place, reason) if place == _REVISION else (_REVISION, f"{place}: {reason}")
+            for place, reason in error.places
+        ]
+        raise kind(*faults[0], *faults[1:]) from error
 
 
 def _original(vnfd_id: str, inputs: Inputs) -> dict[str, Any]:
@@ -195,7 +206,7 @@ def routes() -> Iterator[Route]:
     """Yield the routes of revisions."""
     tag, one = "VNF instances", {200: Answer("The revision with its inputs", VnfRevision)}
     done = {
-        200: Answer("Its operation has ended: status says how", VnfInstance, has_etag=True),
+        200: Answer("Its operation has ended: status says how", dry_runs.VnfOrDryRun, has_etag=True),
         202: Answer("Not finished in time", VnfInstance, has_etag=True),
     }
     yield Route(
@@ -208,5 +219,5 @@ def routes() -> Iterator[Route]:
     }
     yield Route(
         tag, "POST", f"{_ONE}/rollback", roll_back, "Return to an earlier revision", done, RollbackRequest,
-        conditions=True, refusals=refused,
+        query=(dry_runs.PARAMETER,), conditions=True, refusals=refused,
     )  # fmt: skip

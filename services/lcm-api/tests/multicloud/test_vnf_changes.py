@@ -242,3 +242,51 @@ async def test_a_revision_that_a_vnf_cannot_return_to_is_refused(gateway: _Gatew
     refused = (await world.call("POST", f"{one}/rollback", {"revision": 23})).problem(409)
     assert [each["pointer"] for each in refused["errors"]] == ["/revision"]
     await world.packages("PATCH", f"/{gateway.csar_id}", {"operationalState": "ENABLED"})
+
+
+async def test_a_dry_run_asks_for_what_its_request_would_and_stores_nothing(gateway: _Gateway) -> None:
+    """MC-005, MC-033: create, PATCH and rollback, in three modes; Prefer is ignored and a key is not stored; bad input of chapter 5."""
+    world = gateway.world
+    one = await gateway.bring_up(values={"password": PASSWORD}, networks=[FIRST])
+    (await gateway.patch(one, networks=[], values={"user": "b"})).must(200)
+    before = (await world.call("GET", one)).must(200)
+    world.twins.commands.clear()
+    world.dry_runs.asked.clear()
+    new = {"cloud_region_id": "op/edge", "csar_id": gateway.csar_id, "values": {"user": "c"}, "namespace": "other"}
+    many = len((await world.call("GET", VNFS)).must(200).json)
+    headers = {"Prefer": "respond-async", "Idempotency-Key": "the-same"}
+    for mode in ("render", "server", "diff"):
+        # The same key with another query: it would be a conflict if it was stored.
+        (await world.call("POST", f"{VNFS}?dry_run={mode}", new, headers=headers)).must(200)
+        (await world.call("PATCH", f"{one}?dry_run={mode}", {"values": {"user": "d"}}, headers=PATCH)).must(200)
+        answer = await world.call("POST", f"{one}/rollback?dry_run={mode}", {"revision": 1}, headers=headers)
+        assert answer.must(200).json == {"summary": {}, "objects": []}
+    create, patch, rollback = world.dry_runs.asked[-3:]
+    assert [each.mode for each in world.dry_runs.asked[::3]] == ["render", "server", "diff"]
+    assert (create.namespace, revealed(create.values, RING)["user"], create.networks) == ("other", "c", ())
+    assert patch.vnf_instance_id == rollback.vnf_instance_id == before.json["vnf_id"] != create.vnf_instance_id
+    assert revealed(patch.values, RING)["user"] == "d"
+    assert "user" not in revealed(rollback.values, RING)
+    assert [each.virtual_link_id for each in rollback.networks] == ["link-1"]
+    asked = len(world.dry_runs.asked)
+    # Nothing of the region is asked where no object changes.
+    (await world.call("PATCH", f"{one}?dry_run=diff", {"vnf_instance_name": "x"}, headers=PATCH)).must(200)
+    for method, path, body in (
+        ("POST", VNFS, new),
+        ("PATCH", one, {"values": {}}),
+        ("POST", f"{one}/rollback", {"revision": 1}),
+    ):
+        for mode in ("", "apply"):
+            given = PATCH if method == "PATCH" else {}
+            (await world.call(method, f"{path}?dry_run={mode}", body, headers=given)).problem(400)
+    (await world.call("POST", f"{one}/rollback?dry_run=diff", {"revision": 9})).problem(422)
+    (await world.call("POST", f"{VNFS}?dry_run=diff", {**new, "namespace": "kube-system"})).problem(422)
+    (await world.call("DELETE", f"{one}?dry_run=diff")).problem(400)
+    # A group would be begun: it has no dry run.
+    group = {**{name: new[name] for name in ("csar_id", "values")}, "regions": [{"cloud_region_id": "op/edge"}]}
+    refused = (await world.call("POST", f"{VNFS}?dry_run=diff", group)).problem(422)
+    assert [each["pointer"] for each in refused["errors"]] == ["/regions"]
+    assert len(world.dry_runs.asked) == asked
+    assert (await world.call("GET", one)).must(200).json == before.json
+    assert len((await world.call("GET", VNFS)).must(200).json) == many
+    assert gateway.sent == []

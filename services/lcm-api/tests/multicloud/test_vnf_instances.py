@@ -475,7 +475,7 @@ async def test_what_is_no_request_is_400(shared_gateway: Gateway) -> None:
     for values in ({"$secret": "x"}, {"a": {"$secret": "x", "b": 1}}, {"a": {"$sealed": "x"}}, {"a": {"b": {"$x": 1}}}):
         (await shared_gateway.bring_up(values=values)).problem(400)
     (await shared_gateway.bring_up(oof_parameters=[{"a": {"$secret": "x"}}])).problem(400)
-    (await shared_gateway.call("POST", f"{VNFS}?dry_run=render", {})).problem(400)
+    (await shared_gateway.call("POST", f"{VNFS}?dry_runs=render", {})).problem(400)
     shared_gateway.world.regions.away.add("op/edge")
     away = await shared_gateway.bring_up()
     shared_gateway.world.regions.away.clear()

@@ -1,0 +1,176 @@
+"""A dry run of a plan: each object is read, and sent so that the API server stores nothing (multicloud.md MC-033)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from kubevnfm_clients.multicloud.dry_runs import (
+    MOST_FIELDS,
+    Action,
+    DryRunMode,
+    DryRunObject,
+    DryRunReport,
+    FieldDifference,
+)
+from kubevnfm_secrets import MASK
+
+from kubevnfm_infra_k8s.domain.changing.dry_run import may_be_cured, webhooks_of
+from kubevnfm_infra_k8s.domain.changing.field_differences import (
+    ABSENT,
+    comparable,
+    differences,
+    is_hidden,
+    is_in_pod_template,
+    masked,
+    pointer,
+    shown_value,
+)
+from kubevnfm_infra_k8s.domain.concurrency import each_of
+from kubevnfm_infra_k8s.domain.errors import ObjectRefused, WebhookUnavailable
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, labels_of, name_of
+from kubevnfm_infra_k8s.domain.planning.plan import Plan
+from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.reading.existing import MANY, readable
+from kubevnfm_infra_k8s.domain.release import Entry, Release
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """The dry run of one plan."""
+
+    cluster: Cluster
+    plan: Plan
+    release: Release
+    """The inventory of the instance; an empty one of one that does not exist."""
+
+    async def report(self, mode: DryRunMode) -> DryRunReport:
+        """Return the objects as they would be sent (``render``), as the API server would store them, or what would change."""
+        if mode == "render":
+            return DryRunReport(objects=tuple(_shown(each, object=_body(each)) for each in self.plan.objects))
+        absent = {
+            each.key.name
+            for each in self.plan.objects
+            if each.key.api_kind == ("v1", "Namespace")
+            and await readable(self.cluster, each.resource, each.key) is None
+        }
+        listed = await self._listed(absent)
+        judged = await each_of(self.plan.objects, lambda each: self._judged(each, mode, absent, listed))
+        wanted = {each.key.identity for each in self.plan.objects}
+        going = [each for each in self.release.entries if each.uid and each.key.identity not in wanted]
+        objects = [*judged, *(map(_deleted, going) if mode == "diff" else ())]
+        actions: Counter[str] = Counter(each.action for each in objects if each.action is not None)
+        if errors := sum(each.error is not None for each in objects):
+            actions["error"] = errors
+        return DryRunReport(summary=dict(actions), objects=tuple(objects))
+
+    async def _listed(self, absent: Collection[str]) -> Mapping[ObjectKey, Body]:
+        """Return the objects of the instance of which there are many in one place: a list costs less than a read of each."""
+        places = Counter(
+            (each.resource, each.key.namespace)
+            for each in self.plan.objects
+            if each.resource.is_persistent and each.key.namespace and each.key.namespace not in absent
+        )
+        found: dict[ObjectKey, Body] = {}
+        for (resource, namespace), count in places.items():
+            # Refused: each is read by itself then.
+            with suppress(ObjectRefused):
+                if count >= MANY and await self.cluster.resource(resource.api_version, resource.kind) is not None:
+                    labels = f"{INSTANCE_LABEL}={self.release.vnf_instance_id}"
+                    bodies = await self.cluster.list(resource, namespace=namespace, labels=labels)
+                    found |= {
+                        ObjectKey(resource.api_version, resource.kind, namespace, name_of(body)): body
+                        for body in bodies
+                    }
+        return found
+
+    async def _present(self, wanted: Wanted, listed: Mapping[ObjectKey, Body]) -> Body | None:
+        if wanted.key in listed or not wanted.resource.is_persistent:
+            return listed.get(wanted.key)
+        return await readable(self.cluster, wanted.resource, wanted.key)
+
+    async def _judged(
+        self, wanted: Wanted, mode: DryRunMode, absent: Collection[str], listed: Mapping[ObjectKey, Body]
+    ) -> DryRunObject:
+        action: Action | None = "create" if mode == "diff" else None
+        served = await self.cluster.resource(*wanted.key.api_kind)
+        if wanted.key.namespace in absent or served is None:
+            return _shown(wanted, action=action, object=_body(wanted) if mode == "server" else None)
+        there = await self._present(wanted, listed)
+        if there is not None and labels_of(there).get(INSTANCE_LABEL) != self.release.vnf_instance_id:
+            # One of the cluster can be shared by instances that make the same.
+            action = "adopt" if mode == "diff" else None
+            if wanted.key.namespace:
+                return _shown(wanted, action=action, error=f"{wanted.key} exists and belongs to another party")
+        try:
+            stored = await self.cluster.apply(
+                wanted.resource, wanted.key, wanted.body, dry_run=True, takes_fields=wanted.takes_fields
+            )
+        except ObjectRefused as refusal:
+            others = [each.key for each in self.plan.objects if each.key != wanted.key]
+            error = None
+            if not may_be_cured(refusal, wanted.key, others, webhooks_of(self.plan.objects)):
+                error = self.cluster.masked(str(refusal))
+            if action == "create" and there is not None:
+                action = "update"
+            return _shown(wanted, action=action, checked=error is not None, error=error)
+        except WebhookUnavailable as error:
+            return _shown(wanted, action=action, error=self.cluster.masked(str(error)))
+        if mode == "server":
+            return _shown(wanted, checked=True, object=masked(wanted.key, comparable(stored)))
+        if there is None:
+            return _shown(wanted, action=action, checked=True)
+        return await asyncio.to_thread(_compared, wanted, there, stored, "update" if action == "create" else "adopt")
+
+
+def _compared(wanted: Wanted, there: Body, stored: Body, action: Action) -> DryRunObject:
+    found = [each for each in differences(there, stored) if each[0] != wanted.autoscaled_at]
+    if not found:
+        return _shown(wanted, action="unchanged", checked=True)
+    is_cut = len(found) > MOST_FIELDS
+    fields: list[FieldDifference] = []
+    for path, before, after in islice(found, MOST_FIELDS):
+        shown: dict[str, Any] = {"path": pointer(path)}
+        for name, value in (("from", before), ("to", after)):
+            if value is not ABSENT:
+                shown[name], has_long_text = (MASK, False) if is_hidden(wanted.key, path) else shown_value(value)
+                is_cut = is_cut or has_long_text
+        fields.append(FieldDifference(**shown))
+    restarts = any(is_in_pod_template(wanted.key, path) for path, _, _ in found)
+    return _shown(wanted, action=action, checked=True, restarts=restarts, truncated=is_cut, fields=tuple(fields))
+
+
+def _body(wanted: Wanted) -> Mapping[str, Any]:
+    return masked(wanted.key, comparable(wanted.body))
+
+
+def _shown(wanted: Wanted, **members: Any) -> DryRunObject:
+    key, artifact = wanted.key, wanted.artifact
+    return DryRunObject(
+        api_version=key.api_version,
+        kind=key.kind,
+        namespace=key.namespace or None,
+        name=key.name,
+        file=None if wanted.is_implied else wanted.file,
+        priority=None if artifact is None else artifact.priority,
+        # Set, so that they are shown.
+        **{"checked": False, "restarts": False, "truncated": False, **members},
+    )
+
+
+def _deleted(entry: Entry) -> DryRunObject:
+    key = entry.key
+    return DryRunObject(
+        api_version=key.api_version, kind=key.kind, namespace=key.namespace or None, name=key.name,
+        action="delete", checked=False,
+    )  # fmt: skip
+
+
+def in_order(objects: Sequence[Wanted]) -> Sequence[Wanted]:
+    """Return objects by their priorities; those of one priority stay as they are."""
+    return sorted(objects, key=lambda each: each.artifact.priority if each.artifact is not None else -1)

@@ -1,0 +1,57 @@
+"""``?dry_run=``: answers what a request would make of a VNF's objects, and makes nothing (multicloud.md MC-033)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, get_args
+
+from aiohttp import web
+from kubevnfm_access.caller import DRY_RUN
+from kubevnfm_clients.multicloud.dry_runs import DryRunMode, DryRunOrder, DryRunReport
+from kubevnfm_events.objects import ObjectsOrder
+from kubevnfm_kit.errors import InvalidInput
+from pydantic import RootModel, TypeAdapter
+
+from kubevnfm_lcm_api.http.routes import Answer, Parameter
+from kubevnfm_lcm_api.multicloud.services import services
+from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstance
+
+_MODES: Final[tuple[DryRunMode, ...]] = get_args(DryRunMode)
+_MODE: Final = TypeAdapter[DryRunMode](DryRunMode)
+PARAMETER: Final = Parameter(
+    DRY_RUN, "Make nothing: answer 200 with the objects, with those that the API server would store, or with what differs",
+    values=_MODES,
+)  # fmt: skip
+
+
+class VnfOrDryRun(RootModel[VnfInstance | DryRunReport]):
+    """The VNF, or with ``dry_run`` what would become of its objects."""
+
+
+ANSWER: Final = Answer("With dry_run: the objects", DryRunReport)
+
+
+def mode_of(request: web.Request) -> DryRunMode | None:
+    """Return the mode of a dry run; None if the request is to be carried out. Raises InvalidInput.
+
+    `kubevnfm_access.caller.needed_role` lets readers ask for what this returns a mode for.
+    """
+    if DRY_RUN not in request.query:
+        return None
+    given = request.query[DRY_RUN]
+    if given not in _MODES:
+        raise InvalidInput(DRY_RUN, f"{', '.join(_MODES)} expected")
+    return _MODE.validate_python(given)
+
+
+async def report(request: web.Request, mode: DryRunMode, order: ObjectsOrder | None, vnf_id: str) -> web.Response:
+    """Return the answer of a dry run; ``order``: None if the request changes no object.
+
+    Raises: InvalidInput, Unprocessable, Conflict; OutsideUnavailable if the region does not answer.
+    """
+    found = DryRunReport()
+    if order is not None:
+        facts = {name: getattr(order, name) for name in ObjectsOrder.model_fields}
+        found = await services(request).dry_runs.run(DryRunOrder(**facts, vnf_instance_id=vnf_id, mode=mode))
+    text = await asyncio.to_thread(found.model_dump_json, by_alias=True, exclude_unset=True, exclude_none=True)
+    return web.Response(text=text, content_type="application/json")
