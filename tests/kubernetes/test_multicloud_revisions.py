@@ -88,7 +88,7 @@ async def test_a_dry_run_says_what_each_change_does(region: RealRegion) -> None:
     ]  # fmt: skip
     assert listed[0]["digest"] == listed[2]["digest"] != listed[1]["digest"]
 
-    # What the API server refuses, and what another party has in the place, is said without an operation.
+    # Refusals of the API server, and objects of another party, are shown without an operation.
     refused = (await region.call("PATCH", f"{one}?dry_run=diff", {"values": {"db": {"port": 0}}})).must(200).json
     assert "spec.ports[0].port" in next(each["error"] for each in refused["objects"] if each["kind"] == "Service")
     async with region.cluster.namespace() as theirs:

@@ -176,11 +176,7 @@ async def infra_k8s(
         )
         worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
         _handle_objects(worker, handlers)
-        worker.handle(AwaitCluster, workload.await_cluster)
-        worker.handle(ApplyAddons, workload.apply_addons)
-        worker.handle(RollOutMachines, workload.roll_out_machines)
-        worker.handle(CheckMachines, workload.check_machines)
-        worker.handle(ReplaceMachine, workload.replace_machine)
+        _handle_machines(worker, workload)
         worker.handle_direct(WatchMachines, watching.watch_machines)
         worker.handle_direct(CompareObjects, comparison.compare_objects)
         worker.handle_direct(WatchKubeconfigs, watching.watch_kubeconfigs)
@@ -196,6 +192,15 @@ async def infra_k8s(
         ):
             await worker.start()
             yield InfraK8s(port, links, volumes)
+
+
+def _handle_machines(worker: CommandWorker, handlers: MachineHandlers) -> None:
+    """Register the handlers of the commands about workload clusters."""
+    worker.handle(AwaitCluster, handlers.await_cluster)
+    worker.handle(ApplyAddons, handlers.apply_addons)
+    worker.handle(RollOutMachines, handlers.roll_out_machines)
+    worker.handle(CheckMachines, handlers.check_machines)
+    worker.handle(ReplaceMachine, handlers.replace_machine)
 
 
 def _handle_objects(worker: CommandWorker, handlers: ObjectHandlers) -> None:

@@ -22,7 +22,7 @@ async def run(
     return await DryRunHandlers(**vars(site.handlers)).run(order)
 
 
-def told(report: DryRunReport) -> dict[str, str | None]:
+def actions(report: DryRunReport) -> dict[str, str | None]:
     return {f"{each.kind} {each.name}": each.action for each in report.objects}
 
 
@@ -30,7 +30,7 @@ def a_map(name: str, **data: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
-async def of(cluster: Cluster, key: ObjectKey) -> Body:
+async def present(cluster: Cluster, key: ObjectKey) -> Body:
     resource = await cluster.resource(*key.api_kind)
     assert resource is not None
     found = await cluster.get(resource, key)
@@ -42,14 +42,14 @@ async def test_a_dry_run_says_what_would_change(site: Any, cluster: Cluster, wor
     """MC-033: created, updated, deleted, or left alone; objects of others are named; nothing is made or stored."""
     web = workload()
     await site.apply({"a.yaml": web, "b.yaml": a_map("gone"), "c.yaml": a_map("same", a="b")})
-    before, kept = await of(cluster, WEB), await site.handlers.releases.get("i1")
+    before, kept = await present(cluster, WEB), await site.handlers.releases.get("i1")
     changed = workload(image="nginx:2")
     changed["spec"]["template"]["spec"]["containers"].append({"name": "side", "image": "s"})
     many = a_map("many", **{f"k{number}": "v" for number in range(MOST_FIELDS + 1)})
     files = {"a.yaml": changed, "c.yaml": a_map("same", a="b"), "d.yaml": many}
     report = await run(site, files)
     assert report.summary == {"update": 1, "unchanged": 1, "create": 1, "delete": 1}
-    assert told(report) == {
+    assert actions(report) == {
         "Deployment web": "update", "ConfigMap same": "unchanged", "ConfigMap many": "create", "ConfigMap gone": "delete",
     }  # fmt: skip
     deployment = report.objects[0]
@@ -59,9 +59,9 @@ async def test_a_dry_run_says_what_would_change(site: Any, cluster: Cluster, wor
         "/spec/template/spec/containers/0/image", "nginx:1.27", "nginx:2",
     )  # fmt: skip
     assert (side.path, side.before) == ("/spec/template/spec/containers/1", None)
-    assert await of(cluster, WEB) == before
+    assert await present(cluster, WEB) == before
     assert await site.handlers.releases.get("i1") == kept
-    assert told(await run(site, {"c.yaml": a_map("same", a="b")}, instance="i2")) == {"ConfigMap same": "adopt"}
+    assert actions(await run(site, {"c.yaml": a_map("same", a="b")}, instance="i2")) == {"ConfigMap same": "adopt"}
 
     await site.apply({"d.yaml": a_map("many", text="x")}, instance="i3")
     many["data"]["text"] = "x" * 5000

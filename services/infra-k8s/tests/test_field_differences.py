@@ -22,10 +22,12 @@ DEPLOYMENT = ObjectKey("apps/v1", "Deployment", "a", "web")
 
 
 def found(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
-    return [
-        (pointer(path), *("absent" if each is ABSENT else each for each in values))
-        for path, *values in differences({"spec": before}, {"spec": after})
-    ]
+    shown = differences({"spec": before}, {"spec": after})
+    return [(pointer(path), _known(one), _known(other)) for path, one, other in shown]
+
+
+def _known(value: Any) -> Any:
+    return "absent" if value is ABSENT else value
 
 
 @pytest.mark.parametrize(

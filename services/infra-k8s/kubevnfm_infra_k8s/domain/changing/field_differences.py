@@ -26,7 +26,7 @@ ABSENT: Final = object()
 
 
 def differences(before: Body, after: Body) -> Iterator[Difference]:
-    """Yield the fields that differ, with their values; ABSENT: there is none. What the API server writes itself does not count."""
+    """Yield the fields that differ, with their values; ABSENT: there is none. Fields of the API server itself do not count."""
     yield from _differing((), comparable(before), comparable(after))
 
 
