@@ -15,7 +15,7 @@ from kubevnfm_clients.http import InternalApi
 from kubevnfm_clients.multicloud.types import MultiCloudType
 
 DryRunMode = Literal["render", "server", "diff"]
-Action = Literal["create", "update", "delete", "unchanged", "adopt"]
+Action = Literal["create", "update", "delete", "unchanged", "adopt", "read"]
 MOST_FIELDS: Final = 200
 """The differences of one object that are listed."""
 _LONGEST_S: Final = 60.0

@@ -18,6 +18,7 @@ from kubevnfm_clients.multicloud.dry_runs import (
     DryRunReport,
     FieldDifference,
 )
+from kubevnfm_csar.field_paths import without_fields
 from kubevnfm_secrets import MASK
 
 from kubevnfm_infra_k8s.domain.changing.dry_run import may_be_cured, webhooks_of
@@ -31,6 +32,7 @@ from kubevnfm_infra_k8s.domain.changing.field_differences import (
     pointer,
     shown_value,
 )
+from kubevnfm_infra_k8s.domain.changing.handing_over import fields_rehearsed
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, labels_of, name_of
@@ -62,7 +64,11 @@ class DryRun:
         listed = await self._listed(absent)
         judged = await each_of(self.plan.objects, lambda each: self._judged(each, mode, absent, listed))
         wanted = {each.key.identity for each in self.plan.objects}
-        going = [each for each in self.release.entries if each.uid and each.key.identity not in wanted]
+        going = [
+            each
+            for each in self.release.entries
+            if each.uid and not each.is_kept_on_change and each.key.identity not in wanted
+        ]
         objects = [*judged, *(map(_deleted, going) if mode == "diff" else ())]
         actions: Counter[str] = Counter(each.action for each in objects if each.action is not None)
         if errors := sum(each.error is not None for each in objects):
@@ -102,14 +108,20 @@ class DryRun:
         if wanted.key.namespace in absent or served is None:
             return _shown(wanted, action=action, object=_body(wanted) if mode == "server" else None)
         there = await self._present(wanted, listed)
+        if wanted.is_read_only:
+            lacks = f"{wanted.key} does not exist, and the order only reads it" if there is None else None
+            return _shown(wanted, action="read" if mode == "diff" else None, checked=True, error=lacks)
         if there is not None and labels_of(there).get(INSTANCE_LABEL) != self.release.vnf_instance_id:
             # One of the cluster can be shared by instances that make the same.
             action = "adopt" if mode == "diff" else None
             if wanted.key.namespace:
                 return _shown(wanted, action=action, error=f"{wanted.key} exists and belongs to another party")
+        if there is not None and wanted.is_create_only:
+            return _shown(wanted, action="unchanged" if mode == "diff" else None, checked=True)
         try:
+            body = fields_rehearsed(wanted, there)
             stored = await self.cluster.apply(
-                wanted.resource, wanted.key, wanted.body, dry_run=True, takes_fields=wanted.takes_fields
+                wanted.resource, wanted.key, body, dry_run=True, takes_fields=wanted.takes_fields
             )
         except ObjectRefused as refusal:
             others = [each.key for each in self.plan.objects if each.key != wanted.key]
@@ -129,7 +141,8 @@ class DryRun:
 
 
 def _compared(wanted: Wanted, there: Body, stored: Body, action: Action) -> DryRunObject:
-    found = [each for each in differences(there, stored) if each[0] != wanted.autoscaled_at]
+    compared = (without_fields(each, wanted.ignored) for each in (there, stored))
+    found = [each for each in differences(*compared) if each[0] != wanted.autoscaled_at]
     if not found:
         return _shown(wanted, action="unchanged", checked=True)
     is_cut = len(found) > MOST_FIELDS
