@@ -30,6 +30,7 @@ FILES = {
     f"{FOLDER}/a.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {level: '$level'}}\n",
 }
 FOUR = ("op/edge-1", "op/edge-2", "op/edge-3", "op/edge-4")
+ALL = tuple({"cloud_region_id": each} for each in FOUR)
 
 
 class Gateway:
@@ -38,7 +39,7 @@ class Gateway:
     def __init__(self, world: World, csar_id: str) -> None:
         self.world, self.csar_id = world, csar_id
 
-    async def begin(self, regions: Any = tuple({"cloud_region_id": each} for each in FOUR), **more: Any) -> Answer:
+    async def begin(self, regions: Any = ALL, **more: Any) -> Answer:
         asked = {"csar_id": self.csar_id, "values": {"level": 1, "password": "open-sesame"}, "regions": regions, **more}
         return await self.world.call("POST", VNFS, asked)
 
