@@ -28,7 +28,7 @@ async def asked(session: aiohttp.ClientSession, method: str, url: str, data: Any
 
 
 async def test_the_four_routes_of_document_003(tmp_path: Path) -> None:
-    """MC-002, MC-129, MC-133, and the bad input of chapter 15."""
+    """MC-002, MC-113, MC-129, MC-133, and the bad input of chapter 15."""
     async with a_gateway(tmp_path, onap_compat=True) as gateway:
         world = gateway.world
 
