@@ -17,6 +17,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.json"))
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_is_read_and_written_again_without_loss(path: Path) -> None:
+    """It ignores what a later version adds."""
     example = json.loads(path.read_text(encoding="utf-8"))
 
     read = decode(path.read_bytes())
@@ -26,21 +27,22 @@ def test_an_example_is_read_and_written_again_without_loss(path: Path) -> None:
     assert lost(example, written) == []
     assert decode(read.encode(RING)) == read
 
-
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_what_a_later_version_adds_is_ignored(path: Path) -> None:
-    example = json.loads(path.read_text(encoding="utf-8"))
     example["laterattribute"] = "x"
     example["data"]["added_by_a_later_version"] = {"a": 1}
 
-    assert decode(json.dumps(example)) == decode(path.read_bytes())
+    assert decode(json.dumps(example)) == read
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_no_secret_is_in_clear(path: Path) -> None:
-    for name, value in leaves(json.loads(path.read_text(encoding="utf-8"))):
-        if name in {"password", "bearer_token", "certificate_key", "registry_password", "credential_secret"}:
-            assert set(value) == {"$sealed"}
+def test_no_secret_is_in_clear() -> None:
+    secret = {"password", "bearer_token", "certificate_key", "registry_password", "credential_secret"}
+    found = [
+        (path.name, name, value)
+        for path in EXAMPLES
+        for name, value in leaves(json.loads(path.read_text(encoding="utf-8")))
+        if name in secret
+    ]
+    assert {name for _, name, _ in found} == secret
+    assert [(path, name) for path, name, value in found if set(value) != {"$sealed"}] == []
 
 
 @pytest.mark.parametrize("attribute", ["specversion", "id", "source", "type"])

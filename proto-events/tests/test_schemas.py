@@ -43,9 +43,9 @@ def test_writing_twice_gives_the_same() -> None:
     assert files() == made()
 
 
-@pytest.mark.parametrize("name", MESSAGES)
-def test_every_schema_is_valid_json_schema(name: str) -> None:
-    meta.validate(schema_of(name))
+def test_every_schema_is_valid_json_schema() -> None:
+    for name in MESSAGES:
+        assert meta.is_valid(schema_of(name)), name
 
 
 def test_every_reference_of_the_asyncapi_document_leads_somewhere() -> None:
