@@ -29,6 +29,7 @@ from kubevnfm_lcm_api.lifecycle.workloads.drafts import InstantiateWorkloadDraft
 from kubevnfm_lcm_api.lifecycle.workloads.kind import Workloads
 from kubevnfm_sol.base import SolType
 from kubevnfm_sol.lcm import (
+    ChangeCurrentVnfPkgRequest,
     HealVnfRequest,
     InstantiateVnfRequest,
     OperationState,
@@ -145,6 +146,8 @@ class WorkloadVnf:
                 await scale.accept_level(on, "inst-1", Asked(request, original, "v2"))
             case HealVnfRequest():
                 await changes.accept_heal(on, "inst-1", Asked(request, original, "v2"))
+            case ChangeCurrentVnfPkgRequest():
+                await changes.accept_package(on, "inst-1", Asked(request, original, "v2"))
             case _:
                 raise AssertionError(f"{request!r} is not expected")
         ((self.operation, draft),) = acceptance.accepted
@@ -234,7 +237,7 @@ async def a_workload_vnf(
         # Parts of a topology have names of their own (capi.md CR-050).
         text = text.replace("workload-control-plane", "controlPlane").replace("workload-md-0", "md-0")
     vnfd, files = _read(text)
-    flavour, new = vnfd.flavour("simple"), an_instance()
+    flavour, new = vnfd.flavour("simple"), an_instance(vnfd_id=vnfd.vnfd_id)
     original = sample_request("capi-workload", "instantiate")
     original["additionalParams"]["capi"] |= capi
     asked = Asked(InstantiateVnfRequest.model_validate(original), original, "v2")

@@ -1,4 +1,4 @@
-"""Change of the package of workload clusters over HTTP, with twins behind: what is refused, what is sent, what is shown."""
+"""Change of the package of workload clusters, over HTTP with twins behind, and their roll-out, without a server."""
 
 from __future__ import annotations
 
@@ -9,58 +9,84 @@ import pytest
 from kubevnfm_events import CommandFailed
 from kubevnfm_events.capi import ApplyAddons, AwaitCluster, ClusterUpdated, RollOutMachines, UpdateCluster
 from kubevnfm_events.objects import ObjectFacts
+from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_lcm_api.lifecycle.core.states import RollbackUnsupported
+from kubevnfm_sol.lcm import ChangeCurrentVnfPkgRequest, OperationState, OperationType
 from packages.package_variants import CAPI_WORKLOAD, OTHER_WORKLOAD, SAMPLES, changed_package
 from worlds.lcm_world import RING, World
+from worlds.workload_requests import a_workload_vnf
 from worlds.workload_world import AWAIT, KINDS, SHOWN, VNFD, built, machines, sent, shown
 
 ROLL_OUT = {"vnfdId": CAPI_WORKLOAD, "additionalParams": {"capi": {"rollout": True}}}
 
 
-async def test_a_roll_out_replaces_the_machines_and_nothing_else(world: World) -> None:
+def roll_out(**changes: Any) -> ChangeCurrentVnfPkgRequest:
+    """Return the request."""
+    return ChangeCurrentVnfPkgRequest.model_validate({**ROLL_OUT, **changes})
+
+
+async def test_a_roll_out_replaces_the_machines_and_nothing_else() -> None:
     """CR-103, CR-092: the time is stored with the operation, so that a retry sends the same; the VIM stays."""
-    instance_id = await built(world)
-    before = await shown(world, instance_id)
-    world.twins.failing = {"infra.k8s.roll_out_machines"}
-    operation_id = await world.ask(instance_id, "change_vnfpkg", ROLL_OUT)
-    await world.reached(operation_id, "FAILED_TEMP")
-    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).problem(404)
-    world.twins.failing = set()
-    world.twins.answers[AWAIT] = machines([7])
-    (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/retry")).must(202)
-    await world.reached(operation_id, "COMPLETED")
-    first, second = sent(world, RollOutMachines)
+    vnf = await a_workload_vnf()
+    before = vnf.record.vnf
+    vnf.failing = {"infra.k8s.roll_out_machines"}
+    assert await vnf.ask(roll_out()) is OperationState.FAILED_TEMP
+    assert vnf.operation is OperationType.CHANGE_VNFPKG
+    with pytest.raises(RollbackUnsupported):
+        vnf.roll_back()
+    vnf.failing = set()
+    vnf.answers[AWAIT] = machines([7])
+    assert vnf.retry() is OperationState.COMPLETED
+    first, second = vnf.of_kind(RollOutMachines)
     assert (first.roll_out_after, first.cluster.name) == (second.roll_out_after, "workload")
     assert datetime.fromisoformat(first.roll_out_after) <= datetime.now(UTC)
-    assert sent(world, AwaitCluster)[-1].made_after == first.roll_out_after
-    after = await shown(world, instance_id)
-    assert [one["id"] for one in after["instantiatedVnfInfo"]["vnfcResourceInfo"]] == ["cp-0", "md-7"]
-    assert {name: before[name] for name in ("vnfdId", "vimConnectionInfo", "metadata")} == {
-        name: after[name] for name in ("vnfdId", "vimConnectionInfo", "metadata")
-    }
-    changed = (await world.lcm("GET", f"/vnf_lcm_op_occs/{operation_id}")).json["resourceChanges"]["affectedVnfcs"]
-    assert {(one["id"], one["changeType"]) for one in changed} == {("md-0", "REMOVED"), ("md-7", "ADDED")}
+    assert vnf.of_kind(AwaitCluster)[-1].made_after == first.roll_out_after
+    assert [one.id for one in vnf.info.vnfc_resource_info] == ["cp-0", "md-7"]
+    after = vnf.record.vnf
+    assert (after.vnfd_id, after.vim_connection_info, after.metadata) == (
+        before.vnfd_id,
+        before.vim_connection_info,
+        before.metadata,
+    )
+    assert vnf.changed == {("md-0", "REMOVED"), ("md-7", "ADDED")}
 
 
 @pytest.mark.parametrize(
-    ("change", "status", "field"),
+    ("change", "refusal", "field"),
     [
-        ({"vnfdId": "another"}, 422, "vnfdId"),
-        ({"additionalParams": {"capi": {"rollout": "now"}}}, 400, "additionalParams/capi/rollout"),
-        ({"additionalParams": {"capi": [True]}}, 400, "additionalParams/capi"),
-        ({"additionalParams": {"capi": {"rollout": True, "vim_name": "x"}}}, 422, "additionalParams/capi/vim_name"),
-        ({"additionalParams": {"capi": {"rollout": True}, "namespace": "x"}}, 422, "additionalParams/namespace"),
-        ({"additionalParams": {"capi": {"rollout": True, "variables": {}}}}, 422, "additionalParams/capi/variables"),
-        ({"additionalParams": {"capi": {"rollout": True, "addon-def-files": []}}}, 422, "capi/addon-def-files"),
+        ({"vnfdId": "another"}, Unprocessable, "vnfdId"),
+        ({"additionalParams": {"capi": {"rollout": "now"}}}, InvalidInput, "additionalParams/capi/rollout"),
+        ({"additionalParams": {"capi": [True]}}, InvalidInput, "additionalParams/capi"),
+        (
+            {"additionalParams": {"capi": {"rollout": True, "vim_name": "x"}}},
+            Unprocessable,
+            "additionalParams/capi/vim_name",
+        ),
+        (
+            {"additionalParams": {"capi": {"rollout": True}, "namespace": "x"}},
+            Unprocessable,
+            "additionalParams/namespace",
+        ),
+        (
+            {"additionalParams": {"capi": {"rollout": True, "variables": {}}}},
+            Unprocessable,
+            "additionalParams/capi/variables",
+        ),
+        (
+            {"additionalParams": {"capi": {"rollout": True, "addon-def-files": []}}},
+            Unprocessable,
+            "additionalParams/capi/addon-def-files",
+        ),
     ],
 )
 async def test_a_roll_out_with_anything_else_is_refused_by_field(
-    world: World, change: dict[str, Any], status: int, field: str
+    change: dict[str, Any], refusal: type[InvalidInput | Unprocessable], field: str
 ) -> None:
     """CR-103: before anything is sent."""
-    instance_id = await built(world)
-    answer = await world.lcm("POST", f"{SHOWN.format(instance_id)}/change_vnfpkg", {**ROLL_OUT, **change})
-    assert field in answer.problem(status)["detail"]
-    assert not sent(world, RollOutMachines)
+    vnf = await a_workload_vnf()
+    with pytest.raises(refusal) as refused:
+        await vnf.draft(roll_out(**change))
+    assert refused.value.field == field
 
 
 UPDATED = "infra.k8s.update_cluster"
