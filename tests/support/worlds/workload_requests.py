@@ -124,7 +124,7 @@ class WorkloadVnf:
     sent: list[Any] = field(default_factory=list)
     """The data of all commands so far."""
     operation: OperationType | None = None
-    """What the last request has asked for."""
+    """The operation that the last request has asked for."""
     move: Move | None = None
     """The last move of the last operation."""
 
@@ -199,7 +199,7 @@ class WorkloadVnf:
 
     @property
     def info(self) -> InstantiatedVnfInfo:
-        """What the instance shows."""
+        """The part of the instance that an operation changes."""
         info = self.record.vnf.instantiated_vnf_info
         assert info is not None
         return info
