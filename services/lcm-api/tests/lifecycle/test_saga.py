@@ -74,6 +74,8 @@ INSTANCE = (
 )
 LIVE_CNF = a_cnf_draft().with_release(CNF_BEFORE).completed(an_instance()).document(RING)
 OWN_SENDER = CapiParameters(sender="package", addon_def_files=("Files/addons/cni.yaml",))
+OTHER_NETWORKS = (NETWORK.model_copy(update={"virtual_link_id": "link-2"}),)
+OTHER_VOLUMES = (VOLUME.model_copy(update={"persistent_volume_id": "volume-2"}),)
 DRAFTS = {
     "cluster": an_instantiate_draft(),
     "cluster after remains": an_instantiate_draft(remains_of="op-0"),
@@ -121,6 +123,13 @@ DRAFTS = {
     "scale cnf with scripts": scripted(a_cnf_change(ScaleCnfDraft), "scale"),
     "change package of cnf": a_cnf_change(ReplaceCnfDraft),
     "change images of cnf": a_cnf_change(ReplaceCnfDraft, images_of=("web",)),
+    "change cnf to other links and volumes": a_cnf_change(
+        ReplaceCnfDraft,
+        networks=(NETWORK,),
+        volumes=(VOLUME,),
+        networks_before=OTHER_NETWORKS,
+        volumes_before=OTHER_VOLUMES,
+    ),
     "change package of cnf with scripts": scripted(a_cnf_change(ReplaceCnfDraft), "change_current_package"),
     "heal cnf": a_cnf_change(HealCnfDraft, pods=CNF_BEFORE.pods),
     "heal whole cnf": a_cnf_change(HealCnfDraft, is_whole=True),
