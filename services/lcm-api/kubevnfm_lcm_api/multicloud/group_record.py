@@ -59,7 +59,7 @@ class GroupRecord(SolType):
     created_at: str
     expires_at: str
     by: str = ""
-    """Who has asked for it."""
+    """The user who has asked for it."""
     parallel: int
     stop_after_failures: int
     is_cancelled: bool = False
