@@ -10,7 +10,7 @@ from aiohttp import web
 from kubevnfm_access.middleware import CALLER
 from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_kit.clock import Clock, rfc3339
-from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable
+from kubevnfm_kit.errors import Conflict, NotFound, Unprocessable
 from kubevnfm_kit.ids import derived_id, new_id
 from kubevnfm_store.port import AlreadyExists, DocumentStore
 from kubevnfm_store.query import AllOf, Compare, Op, Query, by
@@ -38,9 +38,6 @@ _LARGE: Final = (REQUEST, "valuesByRegion")
 
 async def begin(request: web.Request, body: Mapping[str, Any]) -> web.Response:
     """POST vnf_instances with regions: 202 after all regions were checked."""
-    if "dry_run" in request.query:
-        # A VNF can be rehearsed in one region; that must never bring up those of a group.
-        raise InvalidInput("dry_run", "not expected with regions: name one region")
     seed, known = seed_of(request), context(request)
     group_id = new_id() if seed is None else derived_id("multicloud-group", seed)
     if await known.store.get(COLLECTION, group_id) is None:

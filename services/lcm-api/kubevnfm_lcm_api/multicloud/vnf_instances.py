@@ -8,7 +8,7 @@ from typing import Final, get_args
 
 from aiohttp import web
 from kubevnfm_access.middleware import CALLER
-from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_sol.lcm import OperationState
@@ -70,7 +70,7 @@ async def bring_up(request: web.Request) -> web.Response:
     if isinstance(body, Mapping) and body.get("regions") is not None:
         # Readers may ask for a dry run, and a group has none.
         if mode is not None:
-            raise Unprocessable("regions", "not expected with dry_run: name one cloud_region_id")
+            raise InvalidInput("dry_run", "not expected with regions: name one cloud_region_id")
         return await group_operations.begin(request, body)
     wanted = parsed(VnfInstanceRequest, body)
     check_single(wanted)
