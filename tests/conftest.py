@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
+from typing import Final
 
 import pytest
 from callers.user import User
@@ -26,17 +27,24 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
+_ONLY_IN_THE_LAB: Final = {
+    "faults": "a real cloud has no faults on request",
+    "kubeadm": "`make test-machines` installs Kubernetes on real machines",
+}
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Have one worker begin with all tests of servers and six processes, and another with those of the one process.
 
     Each worker begins with a contiguous part of the list, and would start for itself what its tests need.
-    On a real cloud, skip the tests that need the lab's faults.
+    On a real cloud, skip the tests that need what only the lab has.
     """
     if REAL_CLOUD is not None:
-        for item in items:
-            if item.get_closest_marker("faults") is not None:
-                item.add_marker(pytest.mark.skip(reason="a real cloud has no faults on request"))
+        for mark, reason in _ONLY_IN_THE_LAB.items():
+            for item in items:
+                if item.get_closest_marker(mark) is not None:
+                    item.add_marker(pytest.mark.skip(reason=reason))
     if not hasattr(config, "workerinput"):
         return
     groups: tuple[list[pytest.Item], ...] = ([], [], [])

@@ -295,6 +295,7 @@ def on_cluster(caller: User, cluster: dict[str, Any], **parameters: str) -> dict
     return caller.on_vim({**body, "additionalParams": params}, cluster)
 
 
+@pytest.mark.kubeadm
 async def test_scripts_of_a_cnf_run_in_each_operation_and_in_a_rollback(
     user: User, v1: User, lab: LabControl, tmp_path: Path
 ) -> None:
@@ -345,6 +346,7 @@ async def test_scripts_of_a_cnf_run_in_each_operation_and_in_a_rollback(
     await user.terminate(cluster_id)
 
 
+@pytest.mark.kubeadm
 async def test_a_cluster_that_a_driver_class_builds_takes_cnfs_and_is_healed_as_a_whole(
     user: User, v1: User, tmp_path: Path
 ) -> None:
