@@ -19,6 +19,7 @@ from kubevnfm_clients.multicloud.dry_runs import HttpDryRuns
 from kubevnfm_clients.multicloud.inventory import HttpInventory
 from kubevnfm_clients.multicloud.links import HttpVirtualLinks
 from kubevnfm_clients.multicloud.regions import HttpCloudRegions
+from kubevnfm_clients.multicloud.verdicts import HttpVerdicts
 from kubevnfm_clients.multicloud.volumes import HttpPersistentVolumes
 from kubevnfm_clients.outbound_settings import OutboundSettings
 from kubevnfm_clients.packages import HttpPackages
@@ -203,7 +204,8 @@ def _multicloud(
     links, volumes = HttpVirtualLinks(objects_url, token, session), HttpPersistentVolumes(objects_url, token, session)
     inventory = HttpInventory(objects_url, token, session)
     dry_runs = HttpDryRuns(objects_url, token, session, ring=ring)
-    return MultiCloudServices(regions, links, volumes, inventory, dry_runs)
+    verdicts = HttpVerdicts(objects_url, token, session)
+    return MultiCloudServices(regions, links, volumes, inventory, dry_runs, verdicts)
 
 
 def _on_loopback(port: int) -> str:

@@ -69,6 +69,7 @@ from kubevnfm_infra_k8s.domain.links.uses import InstanceLinks
 from kubevnfm_infra_k8s.domain.outputs.owner import Outputs
 from kubevnfm_infra_k8s.domain.outputs.watch import OutputWatch
 from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.domain.reading.live_verdicts import LiveVerdicts
 from kubevnfm_infra_k8s.domain.reconciling.ports import D
 from kubevnfm_infra_k8s.domain.reconciling.work import ReconcilingWork
 from kubevnfm_infra_k8s.domain.volumes.owner import PersistentVolumes
@@ -182,6 +183,7 @@ async def infra_k8s(
         worker.handle_direct(WatchKubeconfigs, watching.watch_kubeconfigs)
         app = internal_api(
             links, volumes, inventory, DryRunHandlers(**vars(handlers)),
+            LiveVerdicts(handlers.releases, clock, handlers.settle_s),
             clusters.metrics.routes(stored_links.StoredLinkStates(store)),
             token=settings.internal_token.get_secret_value(),
         )  # fmt: skip

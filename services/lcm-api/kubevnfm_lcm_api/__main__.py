@@ -9,6 +9,7 @@ from kubevnfm_clients.multicloud.dry_runs import HttpDryRuns
 from kubevnfm_clients.multicloud.inventory import HttpInventory
 from kubevnfm_clients.multicloud.links import HttpVirtualLinks
 from kubevnfm_clients.multicloud.regions import HttpCloudRegions
+from kubevnfm_clients.multicloud.verdicts import HttpVerdicts
 from kubevnfm_clients.multicloud.volumes import HttpPersistentVolumes
 from kubevnfm_clients.session import Peers
 from kubevnfm_clients.vims import HttpVims
@@ -36,6 +37,7 @@ def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncC
             volumes=HttpPersistentVolumes(settings.infra_k8s_url, *peers.credentials("infra-k8s")),
             inventory=HttpInventory(settings.infra_k8s_url, *peers.credentials("infra-k8s")),
             dry_runs=HttpDryRuns(settings.infra_k8s_url, *peers.credentials("infra-k8s"), ring=backends.key_ring),
+            verdicts=HttpVerdicts(settings.infra_k8s_url, *peers.credentials("infra-k8s")),
         ),
     )
 

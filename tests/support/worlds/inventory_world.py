@@ -14,6 +14,7 @@ from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients.multicloud.dry_runs import DryRunOrder, DryRunReport
 from kubevnfm_clients.multicloud.inventory import InventoryResource
 from kubevnfm_clients.multicloud.types import Page
+from kubevnfm_clients.multicloud.verdicts import ObjectVerdict, SeenObject
 from kubevnfm_events import VimConnection
 from kubevnfm_events.inventory import PlacementChanged
 from kubevnfm_infra_k8s.adapters import stored_features, stored_inventory
@@ -175,3 +176,13 @@ class NoDryRuns:
     async def run(self, order: DryRunOrder) -> DryRunReport:
         self.asked.append(order)
         return DryRunReport(summary={}, objects=())
+
+
+class SimpleVerdicts:
+    """A stand-in for the verdicts of infra-k8s: what exists works, unless its status has a ``phase``, which is the message then."""
+
+    async def judge(self, seen: SeenObject) -> ObjectVerdict:
+        if seen.body is None:
+            return ObjectVerdict(judgement="NotFound", message="does not exist")
+        phase = (seen.body.get("status") or {}).get("phase")
+        return ObjectVerdict(judgement="Current" if phase is None else "InProgress", message=phase or "")

@@ -51,7 +51,7 @@ from kubevnfm_worker.backends import Backends
 from pydantic import BaseModel
 from servers.vnf_networks import LOOPBACK
 
-from worlds.inventory_world import NoDryRuns, NoInventory
+from worlds.inventory_world import NoDryRuns, NoInventory, SimpleVerdicts
 from worlds.lcm_builders import ANSWERS
 
 KEY: Final = KeyRing.new_key()
@@ -638,7 +638,7 @@ async def lcm_world(
                     Backends(bus, store, storage.ring, clock or SystemClock()),
                     vims=vims,
                     node_logs=TwinLogs(),
-                    multicloud=MultiCloudServices(regions, links, volumes, NoInventory(), dry_runs),
+                    multicloud=MultiCloudServices(regions, links, volumes, NoInventory(), dry_runs, SimpleVerdicts()),
                     limits=limits,
                 ) as running,
                 aiohttp.ClientSession() as session,

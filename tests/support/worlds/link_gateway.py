@@ -32,7 +32,7 @@ from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_store.sqlite.store import SqliteStore
 from servers.vnf_networks import networks
 
-from worlds.inventory_world import NoDryRuns
+from worlds.inventory_world import NoDryRuns, SimpleVerdicts
 from worlds.lcm_world import Answer, TwinRegions, TwinVolumes
 from worlds.link_world import LinkWorld, define, link_world
 
@@ -106,7 +106,7 @@ async def link_gateway(lab: LabCluster, folder: Path, *kinds: str) -> AsyncItera
             store=store, ring=ring, clock=SystemClock(), public_url=None, internal_token=_TOKEN, page_size=100
         )
         no_vnfs: Any = None
-        owners = MultiCloudServices(TwinRegions(), client, TwinVolumes(), inventory, NoDryRuns())
+        owners = MultiCloudServices(TwinRegions(), client, TwinVolumes(), inventory, NoDryRuns(), SimpleVerdicts())
         subjects = [partial(routes.add_to, services=owners, vnfs=no_vnfs, groups=no_vnfs, group_parallel=1)]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
         document = our_documents()[DOCUMENT.prefix]

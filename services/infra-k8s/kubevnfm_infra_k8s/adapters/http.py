@@ -6,10 +6,12 @@ from aiohttp import web
 from kubevnfm_clients.multicloud.dry_runs import DryRuns
 from kubevnfm_clients.multicloud.links import LinkRequest, ReferenceRequest
 from kubevnfm_clients.multicloud.networks import AttachRequest
+from kubevnfm_clients.multicloud.verdicts import Verdicts
 from kubevnfm_kit.internal import internal_app
 
 from kubevnfm_infra_k8s.adapters.http_dry_runs import dry_run_routes
 from kubevnfm_infra_k8s.adapters.http_inventory import inventory_routes
+from kubevnfm_infra_k8s.adapters.http_verdicts import verdict_routes
 from kubevnfm_infra_k8s.adapters.http_volumes import volume_routes
 from kubevnfm_infra_k8s.adapters.internal_http import answer, body, filters, limits, page, revision, wait_s
 from kubevnfm_infra_k8s.domain.inventory.owner import StoredInventory
@@ -22,12 +24,13 @@ def internal_api(
     volumes: PersistentVolumes,
     inventory: StoredInventory,
     dry_runs: DryRuns,
+    verdicts: Verdicts,
     metrics: web.RouteTableDef,
     *,
     token: str,
 ) -> web.Application:
     """Return the application; all its paths but those of metrics require the internal token."""
-    of_objects = [*inventory_routes(inventory), *dry_run_routes(dry_runs)]
+    of_objects = [*inventory_routes(inventory), *dry_run_routes(dry_runs), *verdict_routes(verdicts)]
     return internal_app([*link_routes(links), *volume_routes(volumes), *of_objects, *metrics], token=token)
 
 

@@ -15,6 +15,7 @@ from kubevnfm_lcm_api.multicloud import (
     regions,
     vnf_instances,
     vnf_revisions,
+    vnf_status,
     volumes,
 )
 from kubevnfm_lcm_api.multicloud.group_operations import GROUPS, PARALLEL
@@ -35,6 +36,7 @@ def add_to(
     app[DOCUMENTS].append(DOCUMENT)
     described = [
         *vnf_instances.routes(),
+        *vnf_status.routes(),
         *vnf_revisions.routes(),
         *group_operations.routes(),
         *maintenance.routes(),

@@ -10,6 +10,7 @@ from kubevnfm_clients.multicloud.dry_runs import DryRuns
 from kubevnfm_clients.multicloud.inventory import Inventory
 from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.regions import CloudRegions
+from kubevnfm_clients.multicloud.verdicts import Verdicts
 from kubevnfm_clients.multicloud.volumes import PersistentVolumes
 
 from kubevnfm_lcm_api.http.documents import Document
@@ -44,6 +45,7 @@ class MultiCloudServices:
     volumes: PersistentVolumes
     inventory: Inventory
     dry_runs: DryRuns
+    verdicts: Verdicts
 
 
 SERVICES: Final = web.AppKey("multicloud", MultiCloudServices)

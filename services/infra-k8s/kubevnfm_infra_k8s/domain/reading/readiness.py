@@ -210,7 +210,7 @@ def _pod(body: Body, seen: Observation) -> Verdict:
     if trouble is None:
         return in_progress(f"phase {phase or 'unknown'}")
     # A container often fails a few times until the objects that it needs exist.
-    left_s = _GRACE_S - _age_s(body, seen)
+    left_s = _GRACE_S - age_s(body, seen.now)
     if left_s > 0:
         return Verdict(Status.IN_PROGRESS, trouble, again_in_s=left_s)
     return Verdict(Status.FAILED, trouble)
@@ -230,11 +230,12 @@ def trouble_of_pod(body: Body) -> str | None:
     return None
 
 
-def _age_s(body: Body, seen: Observation) -> float:
+def age_s(body: Body, now: datetime) -> float:
+    """Return the time since the API server has created the object."""
     created = field_at(body, "metadata", "creationTimestamp")
     if not created:
         return 0.0
-    return (seen.now - datetime.fromisoformat(str(created)).astimezone(UTC)).total_seconds()
+    return (now - datetime.fromisoformat(str(created)).astimezone(UTC)).total_seconds()
 
 
 def is_complete_job(body: Body) -> bool:

@@ -1,0 +1,48 @@
+"""The verdict on an object that the gateway has read once (multicloud.md MC-049)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kubevnfm_clients.multicloud.verdicts import ObjectVerdict, SeenObject
+from kubevnfm_kit.clock import Clock
+
+from kubevnfm_infra_k8s.domain.objects import ObjectKey
+from kubevnfm_infra_k8s.domain.ports import Releases
+from kubevnfm_infra_k8s.domain.reading.readiness import age_s, judge
+from kubevnfm_infra_k8s.domain.verdicts import Observation
+
+
+@dataclass(frozen=True)
+class LiveVerdicts:
+    """`kubevnfm_clients.multicloud.verdicts.Verdicts`."""
+
+    releases: Releases
+    clock: Clock
+    settle_s: float
+
+    async def judge(self, seen: SeenObject) -> ObjectVerdict:
+        """Return the verdict by the rules of the kind: what the order of the package has waited for has been met once."""
+        key = ObjectKey(seen.api_version, seen.kind, seen.namespace or "", seen.name)
+        if seen.body is None and await self._has_ended(seen.vnf_instance_id, key):
+            return ObjectVerdict(judgement="Current", message="has ended well, and does not exist any more")
+        now = self.clock.now()
+        try:
+            # The last change is not known. A custom resource that has no status so long after its creation gets none.
+            unchanged_s = 0.0 if seen.body is None else age_s(seen.body, now)
+            # The classes are not read: a claim that is not bound counts as one that waits for its pod, which is judged too.
+            observation = Observation(now, unchanged_s=unchanged_s, waits_for_consumer=None, settle_s=self.settle_s)
+            verdict = judge(seen.body, observation)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            # Their definitions may leave open what custom resources have in the places that the rules read.
+            return ObjectVerdict(
+                judgement="Unknown", message="its status or its kubevnfm.io annotations cannot be understood"
+            )
+        return ObjectVerdict(judgement=verdict.status.value, message=verdict.message)
+
+    async def _has_ended(self, vnf_instance_id: str, key: ObjectKey) -> bool:
+        """Return whether a missing object is a Job that was seen complete, which its cluster may remove then."""
+        if (key.group, key.kind) != ("batch", "Job"):
+            return False
+        release = await self.releases.get(vnf_instance_id)
+        return release is not None and key in release.complete
