@@ -103,7 +103,9 @@ def _judged(files: PackageFiles, raw: bytes, file: str, *, phase: str) -> tuple[
         # The kind too: of `print "text"` the message alone is a question.
         place = f"{file}, line {error.lineno}" if error.lineno else file
         return "", f"{place}: {type(error).__name__}: {printable(error.msg)}; a script for Python 3 expected"
-    except (ValueError, RecursionError, MemoryError):
+    except ValueError as error:  # null bytes, which are a SyntaxError since Python 3.11.4
+        return "", f"{file}: {SyntaxError.__name__}: {printable(str(error))}; a script for Python 3 expected"
+    except (RecursionError, MemoryError):
         return "", ""  # Python reports it, when the script is run
     folder = file.rpartition("/")[0]
     names = files.below(f"{folder}/") if folder else files.names()
