@@ -271,6 +271,40 @@ async def test_a_worker_that_is_killed_finds_the_hook_that_runs(ground: Any) -> 
     assert (await uid(ground, "fast"), await uid(ground, "slow")) == before
 
 
+async def test_a_job_that_has_ended_is_collected_once_its_end_is_stored(ground: Any) -> None:
+    """MC-141: not before, although ``ttlSecondsAfterFinished`` is 0: it would run again after a kill."""
+    once = a_job("once", ttlSecondsAfterFinished=0)
+    once["spec"]["suspend"] = True
+    given = command_of(
+        ground, "- {file: once.yaml, hook: pre-apply}\n- {file: a.yaml}\n", {"once.yaml": once, "a.yaml": a_map("a")}
+    )
+    package = ground.site.packages.add(given.pop("files"))
+    command = ApplyObjects(
+        vnf_instance_id=given.pop("instance"), package=package, vim=ground.site.vim,
+        **{**given, "def_files": ("once.yaml", "a.yaml")},
+    )  # fmt: skip
+    handlers = ground.site.handlers
+    killed = asyncio.create_task(handlers.apply_objects(command, ground.site.context()))
+    await until_true(lambda: _exists(ground, "once"))
+    killed.cancel()
+    await asyncio.gather(killed, return_exceptions=True)
+    first = await uid(ground, "once")
+    release = await handlers.releases.get(ground.namespace)
+    (record,) = release.hooks
+    await handlers.releases.save(release.with_hook(dataclasses.replace(record, uid="")))
+    await ground.as_other("batch/v1", "Job", "once", {"spec": {"suspend": False}})
+
+    async def has_ended() -> bool:
+        found = await job(ground, "once")
+        assert found is not None
+        return bool(found.get("status", {}).get("completionTime"))
+
+    await until_true(has_ended)
+    done = await until_done(ground, command)
+    assert [(each.name, each.uid, each.has_succeeded) for each in done.hooks] == [("once", first, True)]
+    await until_true(lambda: _is_gone(ground, "once"))
+
+
 async def until_done(ground: Any, command: ApplyObjects) -> ObjectsApplied:
     while True:
         outcome = await ground.site.handlers.apply_objects(command, ground.site.context())

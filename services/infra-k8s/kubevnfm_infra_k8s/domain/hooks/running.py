@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, NoReturn
@@ -34,6 +35,8 @@ from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 
 log = structlog.get_logger()
 
+_JOB: Final = ("batch/v1", "Job")
+_COLLECTED_AFTER: Final = "ttlSecondsAfterFinished"
 RUN_LABEL: Final = "kubevnfm.io/hook-run"
 """On the object of a hook: the run for which it was created."""
 
@@ -62,7 +65,7 @@ class HookRun:
             name = f"{point} hook {hook.key} ({number} of {len(hooks)})"
             try:
                 await self._run(hook, point, name)
-            except HookFailed:
+            except (HookFailed, ForeignObjects, ObjectsNotGone):
                 await self._clean(hooks, point)
                 raise
             await self.progress.on(name, "has succeeded", done=number, total=len(hooks))
@@ -133,7 +136,7 @@ class HookRun:
         cluster, label = self.wait.cluster, _label(record)
         there = await cluster.get(hook.resource, hook.key)
         if there is None:
-            there = await cluster.create(hook.resource, hook.key, labelled(hook.body, {RUN_LABEL: label}))
+            there = await cluster.create(hook.resource, hook.key, labelled(_lasting(hook), {RUN_LABEL: label}))
         if there is None or labels_of(there).get(RUN_LABEL) != label:
             raise ForeignObjects([hook.key], way_out="delete or rename them")
         record = replace(record, uid=uid_of(there))
@@ -149,7 +152,6 @@ class HookRun:
             hook.key,
             hook.resource,
             uid=record.uid,
-            is_collected_at_end=field_at(hook.body, "spec", "ttlSecondsAfterFinished") is not None,
             wanted=hook.wanted,
             only_exists=hook.wait is Wait.EXISTS,
             until_ended=True,
@@ -169,7 +171,10 @@ class HookRun:
         raise error
 
     async def _clean(self, hooks: Sequence[PlannedHook], point: Point) -> None:
-        """Delete the objects whose policies say so, in reverse order: a ServiceAccount after the Job that uses it."""
+        """Delete the objects whose policies say so, in reverse order: a ServiceAccount after the Job that uses it.
+
+        The time after which Kubernetes deletes a Job counts from now on (`_lasting`).
+        """
         for hook in reversed(hooks):
             record = self.release.hook_record(hook.key, point)
             if record is None or record.run != self.run or record.is_gone or not record.ended:
@@ -181,9 +186,30 @@ class HookRun:
                         hook.resource, hook.key, uid=record.uid, propagation=_propagation(hook)
                     )
                 await self._save(replace(record, is_gone=True))
+            elif record.uid and (limit_s := _collected_after(hook)) is not None:
+                change = {"metadata": {"uid": record.uid}, "spec": {_COLLECTED_AFTER: limit_s}}
+                # Refused: another party has put a Job in its place by now.
+                with suppress(ObjectRefused):
+                    await self.wait.cluster.patch(hook.resource, hook.key, change)
 
     async def _save(self, record: HookRecord) -> None:
         self.release = await self.releases.save(self.release.with_hook(record))
+
+
+def _collected_after(hook: PlannedHook) -> object:
+    """Return the time after which Kubernetes deletes the Job of a hook that has ended; None if it has none."""
+    is_job = hook.key.api_kind == _JOB
+    return field_at(hook.body, "spec", _COLLECTED_AFTER) if is_job else None
+
+
+def _lasting(hook: PlannedHook) -> Body:
+    """Return the body of a hook's object, with which nothing deletes a Job before its end is stored.
+
+    One that was collected before would look as one that has not run yet.
+    """
+    if _collected_after(hook) is None:
+        return hook.body
+    return {**hook.body, "spec": {name: each for name, each in hook.body["spec"].items() if name != _COLLECTED_AFTER}}
 
 
 def _label(record: HookRecord) -> str:
@@ -191,4 +217,4 @@ def _label(record: HookRecord) -> str:
 
 
 def _propagation(hook: PlannedHook) -> Propagation:
-    return Propagation.FOREGROUND if hook.key.api_kind == ("batch/v1", "Job") else Propagation.BACKGROUND
+    return Propagation.FOREGROUND if hook.key.api_kind == _JOB else Propagation.BACKGROUND
