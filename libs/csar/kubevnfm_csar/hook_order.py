@@ -7,7 +7,7 @@ from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
 from kubevnfm_csar.artifact_order import ArtifactOrder, OrderedArtifact
-from kubevnfm_csar.hooks import HOOK_ANNOTATION, Point, a_hook
+from kubevnfm_csar.hooks import HOOK_ANNOTATION, MOST_HOOKS, Point, a_hook
 from kubevnfm_csar.object_treatment import Applying
 from kubevnfm_csar.order_graph import (
     Names,
@@ -28,7 +28,11 @@ def with_hooks(
     to ``problems``.
     """
     documents = [_with_annotation(each, problems) for each in documents]
-    if all(each.artifact.hook is None for each in documents):
+    count = sum(each.artifact.hook is not None for each in documents)
+    if not count:
+        return documents
+    if count > MOST_HOOKS:
+        problems.append(f"hook: at most {MOST_HOOKS} objects expected, not {count}")
         return documents
     problems += [
         f"{each.place}: apply, ignore_fields and keep not expected for a hook"

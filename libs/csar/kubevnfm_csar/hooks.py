@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 HOOK_ANNOTATION: Final = "kubevnfm.io/hook"
+MOST_HOOKS: Final = 1000
+"""The most hooks of a VNF: their runs are stored with it, after each step of each."""
 _HELM_HOOK: Final = "helm.sh/hook"
 _HELM_WEIGHT: Final = "helm.sh/hook-weight"
 _HELM_DELETE: Final = "helm.sh/hook-delete-policy"

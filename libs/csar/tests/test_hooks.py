@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 from kubevnfm_csar.artifact_order import ArtifactOrder, limit_s
-from kubevnfm_csar.hooks import Hook, HookDelete, Occasion, Point, a_hook, helm_hook
+from kubevnfm_csar.hooks import MOST_HOOKS, Hook, HookDelete, Occasion, Point, a_hook, helm_hook
 from kubevnfm_csar.order_graph import OrderedDocument
 from kubevnfm_csar.order_reader import read_order
 from kubevnfm_csar.ordered_manifests import read_artifacts
@@ -65,6 +65,13 @@ def test_an_artifact_an_object_and_an_annotation_may_say_that_it_is_a_hook() -> 
     }
     assert [each.body["metadata"]["name"] for each in found if each.artifact.hook is None] == ["b"]
     assert all(each.runs_at(Point.PRE_DELETE, occasion) for each in [hooks(found)["c"]] for occasion in Occasion)
+
+
+def test_a_vnf_has_no_more_hooks_than_can_be_stored() -> None:
+    """MC-141: their runs are stored after each step of each."""
+    many = "".join(a_map(f"m{number}") for number in range(MOST_HOOKS + 1))
+    problem = refusal("- {file: a.yaml, hook: pre-apply}", {"Files/a.yaml": many})
+    assert f"hook: at most {MOST_HOOKS} objects expected, not {MOST_HOOKS + 1}" in problem
 
 
 def test_the_time_of_hooks_is_added_to_that_of_the_objects() -> None:

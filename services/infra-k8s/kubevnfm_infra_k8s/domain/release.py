@@ -163,6 +163,11 @@ class HookRecord:
     is_gone: bool = False
     """Whether it was deleted after its end."""
 
+    @property
+    def operation_id(self) -> str:
+        """The operation for which it ran."""
+        return self.run.partition("/")[0]
+
 
 @dataclass(frozen=True)
 class ApplyFailure:
@@ -211,6 +216,10 @@ class Release:
     part: str = ""
     """"" for the objects in the cluster that is the instance's VIM, or `ADDONS`: each part is a release of its own."""
 
+    @cached_property
+    def _hooks_by_place(self) -> Mapping[tuple[ObjectKey, str], HookRecord]:
+        return {(each.key, each.point): each for each in self.hooks}
+
     @property
     def id(self) -> str:
         """The id under which it is stored."""
@@ -251,11 +260,19 @@ class Release:
 
     def hook_record(self, key: ObjectKey, point: str) -> HookRecord | None:
         """Return the last run of a hook at a point."""
-        return next((each for each in self.hooks if each.key == key and each.point == point), None)
+        return self._hooks_by_place.get((key, point))
 
     def with_hook(self, record: HookRecord) -> Release:
-        """Return the release with a run in the place of the last one of this hook and point."""
-        others = (each for each in self.hooks if (each.key, each.point) != (record.key, record.point))
+        """Return the release with a run in the place of the last one of this hook and point.
+
+        Runs of other operations whose objects are gone are forgotten: the hooks of a chart can have other names each time.
+        """
+        place = record.key, record.point
+        others = (
+            each
+            for each in self.hooks
+            if (each.key, each.point) != place and not (each.is_gone and each.operation_id != record.operation_id)
+        )
         return replace(self, hooks=(*others, record))
 
     def failure_of(self, attempt: str) -> ApplyFailure | None:

@@ -165,7 +165,7 @@ class HookRun:
     async def _fail(self, hook: PlannedHook, record: HookRecord, reason: str) -> NoReturn:
         cluster = self.wait.cluster
         said = await last_words(cluster, hook, record.uid, vnf_instance_id=self.wait.vnf_instance_id)
-        error = HookFailed(cluster.masked(reason) + (f"; its log ends: {said}" if said else ""))
+        error = HookFailed(cluster.masked(reason) + (f"; its log ends:{said}" if said else ""))
         await self._save(replace(record, ended="failed", reason=str(error)))
         log.info("hook_failed", hook=str(hook.key), point=record.point)
         raise error

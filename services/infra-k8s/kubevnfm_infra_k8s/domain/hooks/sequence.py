@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from graphlib import TopologicalSorter
+from heapq import heappop, heappush
 
 from kubevnfm_csar.hooks import DELETIONS, Occasion, Point
 from kubevnfm_csar.order_graph import Place
 
 from kubevnfm_infra_k8s.domain.planned_hook import PlannedHook
 from kubevnfm_infra_k8s.domain.planning.order import rank
+
+_Rank = tuple[int, int, str, str]
 
 
 def hooks_at(hooks: Sequence[PlannedHook], point: Point, occasion: Occasion = Occasion.CREATE) -> Sequence[PlannedHook]:
@@ -27,14 +30,14 @@ def _ordered(hooks: Sequence[PlannedHook]) -> Iterator[PlannedHook]:
     by_place: Mapping[Place, PlannedHook] = {each.place: each for each in hooks}
     sorter = TopologicalSorter({each.place: each.after & by_place.keys() for each in hooks})
     sorter.prepare()
-    ready: list[Place] = []
+    ready: list[tuple[_Rank, Place]] = []
     while sorter.is_active():
-        ready += sorter.get_ready()
-        ready.sort(key=lambda place: _rank(by_place[place]))
-        first = ready.pop(0)
+        for place in sorter.get_ready():
+            heappush(ready, (_rank(by_place[place]), place))
+        _, first = heappop(ready)
         yield by_place[first]
         sorter.done(first)
 
 
-def _rank(hook: PlannedHook) -> tuple[int, int, str, str]:
+def _rank(hook: PlannedHook) -> _Rank:
     return hook.priority, rank(hook.key), hook.key.name, hook.key.namespace

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kubevnfm_kit.errors import VnfmError
+from kubevnfm_kit.printable import quoted_end
 
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, PODS, Body, ObjectKey, field_at, name_of
 from kubevnfm_infra_k8s.domain.planned_hook import PlannedHook
@@ -13,11 +14,11 @@ from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reading.vdus import owner_uid
 
 _MOST: Final = 3000
-"""Characters. An error has at most 4 KiB, and what fails is named before."""
+"""Bytes. An error has at most 4 KiB, and what fails is named before."""
 
 
 async def last_words(cluster: Cluster, hook: PlannedHook, uid: str, *, vnf_instance_id: str) -> str:
-    """Return the end of the log of the newest pod of a hook; "" if it has none, or if it cannot be read."""
+    """Return the end of the log of the newest pod of a hook, as a quotation; "" if it has none, or if it cannot be read."""
     if not hook.runs_to_an_end:
         return ""
     try:
@@ -29,7 +30,7 @@ async def last_words(cluster: Cluster, hook: PlannedHook, uid: str, *, vnf_insta
     except VnfmError:  # no log is no reason to hide why the hook has failed
         return ""
     # Masked first: a part of a secret would not be found.
-    return cluster.masked(text).strip()[-_MOST:]
+    return quoted_end(cluster.masked(text), _MOST) if text.strip() else ""
 
 
 async def _pod(cluster: Cluster, hook: PlannedHook, uid: str, vnf_instance_id: str) -> Body | None:
