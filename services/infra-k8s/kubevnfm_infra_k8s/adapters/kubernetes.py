@@ -26,6 +26,9 @@ from kubevnfm_infra_k8s.domain.reading.secret_values import values_of
 log = structlog.get_logger()
 
 T = TypeVar("T")
+_LOG_LINES: Final = 50
+_LOG_BYTES: Final = 2**18
+"""The API server counts them from the first of the lines: there are few, so that the last one is seldom beyond it."""
 _MERGE: Final = "application/merge-patch+json"
 _REPEATED_VALUE: Final = re.compile(r"got &.*")
 _METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -410,10 +413,14 @@ class KubernetesCluster:
     async def pod_log(self, pod: ObjectKey, *, container: str) -> str:
         path, query = (
             f"{object_path(PODS, pod)}/log",
-            {"tailLines": "200", "limitBytes": "65536", "container": container},
+            {"tailLines": str(_LOG_LINES), "limitBytes": str(_LOG_BYTES), "container": container},
         )
         answer = await self._transport.call("GET", path, query=query, accept="*/*", subject=f"log of {pod}")
-        return str(answer.body) if answer.status < 400 else ""
+        if answer.status >= 400:
+            return ""
+        text = str(answer.body)
+        # A cut text can end within a secret, which would not be found any more.
+        return text if len(text.encode()) < _LOG_BYTES else text.rpartition("\n")[0]
 
     async def scale(self, resource: Resource, key: ObjectKey, *, replicas: int | None = None) -> Body | None:
         path, subject = f"{object_path(resource, key)}/scale", f"scale of {key}"

@@ -164,7 +164,7 @@ class Cluster(Protocol):
         ...
 
     async def pod_log(self, pod: ObjectKey, *, container: str) -> str:
-        """Return the last lines of a container's log, at most some ten thousand characters; "" if the pod does not exist."""
+        """Return the last lines of a container's log, at most some hundred thousand characters; "" if the pod does not exist."""
         ...
 
     async def scale(self, resource: Resource, key: ObjectKey, *, replicas: int | None = None) -> Body | None:
