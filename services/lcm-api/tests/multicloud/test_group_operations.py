@@ -108,7 +108,7 @@ async def test_one_call_brings_a_vnf_up_in_each_region(gateway: Gateway) -> None
     assert group in listed
     assert "open-sesame" not in str(listed)
     rehearsed = {"csar_id": gateway.csar_id, "values": {"level": 1}, "regions": [{"cloud_region_id": FOUR[0]}]}
-    (await gateway.world.call("POST", f"{VNFS}?dry_run=render", rehearsed)).problem(422)
+    (await gateway.world.call("POST", f"{VNFS}?dry_run=render", rehearsed)).problem(400)
     assert (await gateway.world.call("GET", GROUPS)).must(200).json == listed
     (await gateway.world.call("POST", f"{GROUPS}/{group['id']}/cancel")).problem(409)
     (await gateway.world.call("POST", f"{GROUPS}/{group['id']}/retry")).problem(409)
