@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kubevnfm_clients.multicloud.regions import CloudRegion, CloudRegions
@@ -37,6 +37,14 @@ class Group:
     """Without a region."""
     values: Mapping[str, Any]
     """By region, over those of the request."""
+
+    def hidden(self, names: Collection[str]) -> Group:
+        """Return it with the values of secrets hidden, as it is stored; ``names``: further names of secrets."""
+        request = dict(self.request)
+        for name in (VALUES, "oof_parameters"):
+            if name in request:
+                request[name] = hide(request[name], names)
+        return replace(self, request=request, values=hide(self.values, names))
 
     def body(self, region_id: str) -> dict[str, Any]:
         """Return the body of a request for one region."""
@@ -78,7 +86,7 @@ async def read_group(regions: CloudRegions, body: Mapping[str, Any]) -> Group:
             raise Unprocessable(place, "the id of a region of the group expected: <owner>/<region>")
         if not isinstance(given, Mapping):
             raise Unprocessable(place, "an object expected")
-        values[region_id] = merged(hide(given), values.get(region_id) or {})
+        values[region_id] = merged(given, values.get(region_id) or {})
     request = {name: value for name, value in body.items() if name not in OF_GROUPS and value is not None}
     return Group(
         sorted(found, key=lambda each: each.id), request, {name: each for name, each in values.items() if each}
@@ -93,15 +101,19 @@ async def check_all(
     vnf_ids: Mapping[str, str],
     by: str,
 ) -> None:
-    """Check the request for each region; one that does not answer now fails later. Raises Unprocessable with all faults.
+    """Check the request for each region; one that does not answer now fails later. Raises Unprocessable with up to 100 faults.
 
     ``asked``: the request for any of them.
     """
     gate = asyncio.Semaphore(_AT_ONCE)
 
-    async def check(region: CloudRegion) -> Sequence[tuple[str, str]]:
-        body = group.body(region.id)
+    faults: list[tuple[str, str]] = []
+
+    async def check(region: CloudRegion) -> None:
         async with gate:
+            if len(faults) >= _MOST_FAULTS:
+                return
+            body = group.body(region.id)
             try:
                 # Not read again for each: a request may have megabytes.
                 wanted = asked.model_copy(update={"cloud_region_id": region.id, VALUES: body.get(VALUES) or {}})
@@ -109,12 +121,11 @@ async def check_all(
                     on, regions, region, wanted, body, Origin(by, "create"), instance_id=vnf_ids[region.id]
                 )
             except OutsideUnavailable:
-                return ()
+                return
             except InvalidInput as error:
-                return [(place, f"cloud region {region.id}: {reason}") for place, reason in error.places]
-        return ()
+                faults.extend((place, f"cloud region {region.id}: {reason}") for place, reason in error.places)
 
-    faults = [fault for each in await asyncio.gather(*map(check, group.regions)) for fault in each]
+    await asyncio.gather(*map(check, group.regions))
     if faults:
         raise Unprocessable(*faults[0], *faults[1:_MOST_FAULTS])
 

@@ -12,17 +12,20 @@ from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import Conflict, NotFound, Unprocessable
 from kubevnfm_kit.ids import derived_id, new_id
+from kubevnfm_secrets import listed_names
 from kubevnfm_store.port import AlreadyExists, DocumentStore
 from kubevnfm_store.query import AllOf, Compare, Op, Query, by
 from kubevnfm_store.races import repeat_lost_writes
 
 from kubevnfm_lcm_api.http.context import api_root, context
 from kubevnfm_lcm_api.http.routes import Answer, Route, page_of
+from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
+from kubevnfm_lcm_api.multicloud import vnf_requests
 from kubevnfm_lcm_api.multicloud.bodies import parsed
 from kubevnfm_lcm_api.multicloud.group_checks import check_all, read_group
-from kubevnfm_lcm_api.multicloud.group_record import COLLECTION, REQUEST, GroupRecord, RegionEntry
+from kubevnfm_lcm_api.multicloud.group_record import COLLECTION, LARGE, GroupRecord, RegionEntry
 from kubevnfm_lcm_api.multicloud.group_types import GroupOperation
-from kubevnfm_lcm_api.multicloud.group_work import GroupWork, renewed
+from kubevnfm_lcm_api.multicloud.group_work import GroupWork, read, renewed
 from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
 from kubevnfm_lcm_api.multicloud.repeats import seed_of
 from kubevnfm_lcm_api.multicloud.services import PREFIX, services, vnfs
@@ -33,7 +36,6 @@ PARALLEL: Final = web.AppKey("multicloud-group-parallel", int)
 _MANY: Final = f"{PREFIX}/group-operations"
 _ONE: Final = f"{_MANY}/{{id}}"
 _KEPT: Final = timedelta(days=30)
-_LARGE: Final = (REQUEST, "valuesByRegion")
 
 
 async def begin(request: web.Request, body: Mapping[str, Any]) -> web.Response:
@@ -55,6 +57,7 @@ async def _make(request: web.Request, group_id: str, body: Mapping[str, Any]) ->
     if parallel > most:
         raise Unprocessable("parallel", f"1 to {most} expected")
     known, now = context(request), context(request).clock.now()
+    stored = group.hidden(await _secret_names(on, asked.csar_id, body))
     record = GroupRecord(
         id=group_id,
         created_at=rfc3339(now),
@@ -63,8 +66,8 @@ async def _make(request: web.Request, group_id: str, body: Mapping[str, Any]) ->
         parallel=parallel,
         stop_after_failures=asked.stop_after_failures or 0,
         regions=tuple(RegionEntry(cloud_region_id=each.id) for each in group.regions),
-        request=dict(group.request),
-        values_by_region=dict(group.values),
+        request=dict(stored.request),
+        values_by_region=dict(stored.values),
     )
     vnf_ids = {each.cloud_region_id: each.vnf_id(group_id) for each in record.regions}
     await check_all(on, regions, group, asked, vnf_ids, record.by)
@@ -74,11 +77,18 @@ async def _make(request: web.Request, group_id: str, body: Mapping[str, Any]) ->
         return
 
 
+async def _secret_names(on: RequestServices, csar_id: str, body: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of secrets that the request lists, and those that its package marks. Raises Unprocessable."""
+    package = await vnf_requests.package_of(on, csar_id)
+    vnfd = await on.packages.vnfd(package.package_id, package.checksum)
+    return listed_names(body).union(vnfd.secret_names)
+
+
 async def list_all(request: web.Request) -> web.Response:
     """GET group-operations: a page of them, by id."""
     asked = read_page(request, ())
     behind = None if asked.after is None else (None, asked.after)
-    query = Query(after=behind, limit=asked.limit + 1, exclude=_LARGE)
+    query = Query(after=behind, limit=asked.limit + 1, exclude=LARGE)
     found = [GroupRecord.from_stored(each) for each in await context(request).store.find(COLLECTION, query)]
     shown, root = found[: asked.limit], api_root(request)
     page = Page(shown, shown[-1].id if len(found) > asked.limit else None)
@@ -125,25 +135,22 @@ async def remove_old(store: DocumentStore, clock: Clock) -> None:
 
 @repeat_lost_writes
 async def _change(store: DocumentStore, group_id: str, moved: Callable[[GroupRecord], Mapping[str, Any]]) -> None:
-    stored = await store.get(COLLECTION, group_id)
-    if stored is None:
-        raise _missing(group_id)
-    fields = moved(GroupRecord.from_stored(stored))
-    await store.update(COLLECTION, group_id, dict(fields), if_revision=stored.revision)
+    record = await _read(store, group_id)
+    await store.update(COLLECTION, group_id, dict(moved(record)), if_revision=record.revision)
+
+
+async def _read(store: DocumentStore, group_id: str) -> GroupRecord:
+    record = await read(store, group_id)
+    if record is None:
+        raise NotFound(f"group operation {group_id} does not exist")
+    return record
 
 
 async def _answer(request: web.Request, group_id: str, *, status: int = 200) -> web.Response:
-    stored = await context(request).store.get(COLLECTION, group_id)
-    if stored is None:
-        raise _missing(group_id)
     root = api_root(request)
-    shown = GroupRecord.from_stored(stored).view(root).model_dump(mode="json", exclude_none=True)
+    shown = (await _read(context(request).store, group_id)).view(root).model_dump(mode="json", exclude_none=True)
     headers = {"Location": f"{root}{_MANY}/{group_id}"} if status == 202 else {}
     return web.json_response(shown, status=status, headers=headers)
-
-
-def _missing(group_id: str) -> NotFound:
-    return NotFound(f"group operation {group_id} does not exist")
 
 
 def routes() -> Iterator[Route]:

@@ -26,9 +26,9 @@ from kubevnfm_lcm_api.multicloud.group_types import (
 )
 
 COLLECTION: Final = "group_operations"
-INDEXES: Final = {COLLECTION: [Index(["isOpen"]), Index(["expiresAt"])]}
-REQUEST: Final = "request"
-"""The largest attribute, which no move changes."""
+INDEXES: Final = {COLLECTION: [Index(["id"]), Index(["isOpen"]), Index(["expiresAt"])]}
+LARGE: Final = ("request", "valuesByRegion")
+"""The large attributes, which no move changes."""
 _ENDED: Final = ("READY", "FAILED", "NOT_STARTED")
 
 
@@ -81,7 +81,7 @@ class GroupRecord(SolType):
     def stored(self, ring: KeyRing) -> dict[str, Any]:
         """Return what is stored."""
         body = self.model_dump(
-            mode="json", by_alias=True, exclude_none=True, exclude={"id", "revision"}, context=sealing(ring)
+            mode="json", by_alias=True, exclude_none=True, exclude={"revision"}, context=sealing(ring)
         )
         return {**body, "isOpen": self.is_open}
 

@@ -19,10 +19,10 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.ids import new_id
 from kubevnfm_secrets import KeyRing
-from kubevnfm_sol.lcm import InstantiationState, OperationState
+from kubevnfm_sol.lcm import InstantiationState, OperationState, OperationType
 from kubevnfm_sol.problem import ProblemDetails
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
-from kubevnfm_store.query import Compare, Op, Query, Sort, Stored, by
+from kubevnfm_store.query import Query, Sort, Stored, by
 
 from kubevnfm_lcm_api.lifecycle.core import instance as instances
 from kubevnfm_lcm_api.lifecycle.core import occurrence as occurrences
@@ -34,7 +34,7 @@ from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.multicloud import vnf_requests
 from kubevnfm_lcm_api.multicloud.bodies import parsed
 from kubevnfm_lcm_api.multicloud.group_checks import body_for
-from kubevnfm_lcm_api.multicloud.group_record import COLLECTION, REQUEST, GroupRecord, RegionEntry
+from kubevnfm_lcm_api.multicloud.group_record import COLLECTION, LARGE, GroupRecord, RegionEntry
 from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstanceRequest
 
 log = structlog.get_logger()
@@ -75,7 +75,7 @@ class GroupWork:
             while True:
                 self._woken.clear()
                 try:
-                    for stored in await self.store.find(COLLECTION, Query(by(isOpen=True), exclude=[REQUEST])):
+                    for stored in await self.store.find(COLLECTION, Query(by(isOpen=True), exclude=LARGE)):
                         await self._claim(stored)
                 except StoreUnavailable as error:
                     log.warning("groups_not_read", reason=str(error))
@@ -91,12 +91,12 @@ class GroupWork:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _claim(self, stored: Stored) -> None:
-        now = self.clock.now()
-        if stored.id in self._groups or str(stored.body.get("leaseUntil", "")) > rfc3339(now):
+        is_leased = str(stored.body.get("leaseUntil", "")) > rfc3339(self.clock.now())
+        # The answer to a claim of this process may have been lost.
+        if stored.id in self._groups or (is_leased and stored.body.get("owner") != self._me):
             return
-        free = Compare("leaseUntil", Op.LTE, [rfc3339(now)])
         try:
-            await self.store.update(COLLECTION, stored.id, self._lease(), where=free)
+            await self.store.update(COLLECTION, stored.id, self._lease(), if_revision=stored.revision)
         except RevisionConflict:  # another process was faster
             return
         self._groups[stored.id] = asyncio.create_task(self._bring(stored.id), name=f"group {stored.id}")
@@ -110,7 +110,7 @@ class GroupWork:
         try:
             while True:
                 try:
-                    before = await self._read(group_id)
+                    before = await read(self.store, group_id)
                     if before is None or before.owner != self._me or not before.is_open:
                         return
                     moved = await self._pass(before)
@@ -123,11 +123,12 @@ class GroupWork:
         except Exception:  # a fault of ours with one group must not stop the others, and must be seen
             log.exception("group_failed", group_id=group_id)
         finally:
+            # Starts that still run are those of a group whose lease is lost: its next owner looks how far they were.
+            starts = [self._starts.pop(key) for key in [key for key in self._starts if key[0] == group_id]]
+            for task in starts:
+                task.cancel()
+            await asyncio.gather(*starts, return_exceptions=True)
             self._groups.pop(group_id, None)
-
-    async def _read(self, group_id: str) -> GroupRecord | None:
-        stored = await self.store.get(COLLECTION, group_id)
-        return None if stored is None else GroupRecord.from_stored(stored)
 
     async def _pass(self, before: GroupRecord) -> bool:
         """Do one pass; return whether the group has moved. Raises RevisionConflict, StoreUnavailable."""
@@ -157,15 +158,11 @@ class GroupWork:
         if starting is not None and not starting.done():
             return entry
         self._starts.pop(key, None)
-        error = starting.exception() if starting is not None else None
-        # After a lost answer of the database the instance says how far it was.
-        if error is not None and not isinstance(error, StoreUnavailable):
-            if not isinstance(error, VnfmError):
-                log.error("group_region_failed", region=entry.cloud_region_id, exc_info=error)
-            problem = ProblemDetails.from_error(error) if isinstance(error, VnfmError) else _UNEXPECTED
-            return entry.failed(problem, failed_at=entry.failed_at)
+        refusal = _refusal(entry, None if starting is None else starting.exception())
         stored = await self.store.get(instances.COLLECTION, entry.vnf_id(group.id))
         if stored is None:
+            if refusal is not None:
+                return entry.failed(refusal, failed_at=entry.failed_at)
             if entry.operation is not None:
                 return entry.failed(_REMOVED)
             self._start(group, entry)
@@ -176,7 +173,14 @@ class GroupWork:
             entry = entry.model_copy(update={"operation": operation.occ.id})
         if record.vnf.instantiation_state is InstantiationState.INSTANTIATED:
             return entry.model_copy(update={"state": "READY", "failed_at": None})
-        if operation is None or operation.occ.operation_state not in _RESTS:
+        is_claimed = record.internals.current_operation is not None
+        is_resting = operation is not None and operation.occ.operation_state in _RESTS
+        # An operation that runs counts above a refusal: another party has begun or retried it first.
+        if refusal is not None and (is_resting or not is_claimed):
+            return entry.failed(refusal, failed_at=entry.failed_at)
+        if operation is not None and not is_claimed and operation.occ.operation is OperationType.TERMINATE:
+            return entry.failed(_REMOVED)
+        if operation is None or not is_resting:
             return entry
         if operation.occ.state_entered_time == entry.failed_at:
             # It has failed before this try.
@@ -197,7 +201,11 @@ class GroupWork:
 
     async def _begin(self, group: GroupRecord, entry: RegionEntry) -> None:
         """Bring a VNF up, or try its operation again. Raises what refuses it."""
-        body = body_for(group.request, group.values_by_region, entry.cloud_region_id)
+        whole = await self.store.get(COLLECTION, group.id)
+        if whole is None:
+            return
+        asked = GroupRecord.from_stored(whole)
+        body = body_for(asked.request, asked.values_by_region, entry.cloud_region_id)
         vnf_id = entry.vnf_id(group.id)
         stored = await self.store.get(instances.COLLECTION, vnf_id)
         wanted, origin = parsed(VnfInstanceRequest, body), Origin(str(group.by), "create")
@@ -221,8 +229,24 @@ class GroupWork:
             await self.on.suspensions.check(record, record.internals.vim_ids)
             await self.on.engine.retry(current)
         else:
-            _, _, asked = await vnf_requests.asked_of(self.on, self.regions, region, wanted, body, origin)
-            await vnf_requests.pointed(instantiate.accept(self.on, vnf_id, asked))
+            _, _, again = await vnf_requests.asked_of(self.on, self.regions, region, wanted, body, origin)
+            await vnf_requests.pointed(instantiate.accept(self.on, vnf_id, again))
+
+
+def _refusal(entry: RegionEntry, error: BaseException | None) -> ProblemDetails | None:
+    """Return why a start was refused; None if it was not, or if the answer of the database was lost: the instance says how far it was."""
+    if error is None or isinstance(error, StoreUnavailable):
+        return None
+    if isinstance(error, VnfmError):
+        return ProblemDetails.from_error(error)
+    log.error("group_region_failed", region=entry.cloud_region_id, exc_info=error)
+    return _UNEXPECTED
+
+
+async def read(store: DocumentStore, group_id: str) -> GroupRecord | None:
+    """Return a group operation without what it was asked for, which may have megabytes."""
+    found = await store.find(COLLECTION, Query(by(id=group_id), exclude=LARGE))
+    return GroupRecord.from_stored(found[0]) if found else None
 
 
 def renewed(record: GroupRecord) -> Mapping[str, Any]:

@@ -86,9 +86,21 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gat
 @pytest.mark.asyncio(loop_scope="module")
 async def test_one_call_brings_a_vnf_up_in_each_region(gateway: Gateway) -> None:
     """MC-007, MC-140: values of an entry and by region are merged over the common ones; each instance names its group."""
-    regions = [{"cloud_region_id": each, "values": {"level": number}} for number, each in enumerate(FOUR[:3])]
-    made = await gateway.begin(regions, values_by_region={FOUR[0]: {"level": 9, "zone": "x"}}, parallel=2)
+    regions: list[Any] = [
+        {"cloud_region_id": each, "values": {"level": number}} for number, each in enumerate(FOUR[:3])
+    ]
+    regions[1]["values"] = {"level": 1, "admin_pass": "from-an-entry", "community": "listed"}
+    made = await gateway.begin(
+        regions,
+        values={"level": 1, "password": "open-sesame", "x_secret_names": ["community"]},
+        values_by_region={FOUR[0]: {"level": 9, "zone": "x"}},
+        oof_parameters=[{"token": "from-oof"}],
+        parallel=2,
+    )
     group = made.must(202).json
+    stored = await gateway.world.store.get(group_record.COLLECTION, group["id"])
+    assert stored is not None
+    assert not [each for each in ("open-sesame", "from-an-entry", "listed", "from-oof") if each in str(stored.body)]
     assert made.headers["Location"] == f"{gateway.world.url}{GROUPS}/{group['id']}"
     group = await gateway.ended(group)
     assert (group["status"], states(group), group["parallel"]) == ("COMPLETED", ["READY"] * 3, 2)
@@ -103,7 +115,8 @@ async def test_one_call_brings_a_vnf_up_in_each_region(gateway: Gateway) -> None
     assert {region: (each["level"], each.get("zone")) for region, each in values.items()} == {
         FOUR[0]: (0, "x"), FOUR[1]: (1, None), FOUR[2]: (2, None),
     }  # fmt: skip
-    assert {each["password"] for each in values.values()} == {"open-sesame"}
+    assert {(each["password"], each["token"]) for each in values.values()} == {("open-sesame", "from-oof")}
+    assert (values[FOUR[1]]["admin_pass"], values[FOUR[1]]["community"]) == ("from-an-entry", "listed")
     listed = (await gateway.world.call("GET", GROUPS)).must(200).json
     assert group in listed
     assert "open-sesame" not in str(listed)
@@ -112,6 +125,23 @@ async def test_one_call_brings_a_vnf_up_in_each_region(gateway: Gateway) -> None
     assert (await gateway.world.call("GET", GROUPS)).must(200).json == listed
     (await gateway.world.call("POST", f"{GROUPS}/{group['id']}/cancel")).problem(409)
     (await gateway.world.call("POST", f"{GROUPS}/{group['id']}/retry")).problem(409)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_vnf_that_was_terminated_before_its_end_was_seen_ends_its_region(gateway: Gateway) -> None:
+    """MC-140: its group operation would otherwise run for ever."""
+    world = gateway.world
+    group = await gateway.ended((await gateway.begin([{"cloud_region_id": FOUR[0]}])).must(202).json)
+    operation = await world.ask(group["regions"][0]["vnf_id"], "terminate", {"terminationType": "FORCEFUL"})
+    await world.reached(operation, "COMPLETED")
+    stored = await world.store.get(group_record.COLLECTION, group["id"])
+    assert stored is not None
+    # As a process leaves it that dies before it has seen the end.
+    regions = [{**each, "state": "RUNNING"} for each in stored.body["regions"]]
+    dead = {"regions": regions, "isOpen": True, "owner": "another", "leaseUntil": ""}
+    await world.store.update(group_record.COLLECTION, group["id"], dead)
+    group = await gateway.ended(group)
+    assert (group["status"], group["regions"][0]["error"]["status"]) == ("PARTLY_FAILED", 404)
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -214,12 +244,18 @@ async def test_a_fault_in_one_region_refuses_the_whole_call(
 
 
 class _Dying(FragileStore):
-    """Loses one write of a group operation or of an instance, and if it is dead then, all that follow."""
+    """Loses the answer to one write of a group operation or of an instance, or is dead from there on."""
 
     dies_at = 0
     writes = 0
     is_dead = False
-    """Whether it ends before the write; otherwise the write is done and its answer lost."""
+    """Whether no later write is done either."""
+    is_done = True
+    """Whether the write itself is done."""
+
+    @classmethod
+    def lose(cls, write: int, *, is_dead: bool, is_done: bool = True) -> None:
+        cls.writes, cls.dies_at, cls.is_dead, cls.is_done = 0, write, is_dead, is_done
 
     async def insert(self, collection: str, *given: Any, **more: Any) -> Stored:
         is_one = collection in {instance.COLLECTION, group_record.COLLECTION}
@@ -231,12 +267,12 @@ class _Dying(FragileStore):
 
     async def _counted(self, write: Any, *, is_one: bool) -> Stored:
         _Dying.writes += is_one
-        is_lost = is_one and _Dying.writes == _Dying.dies_at
-        if is_one and _Dying.is_dead and _Dying.writes >= _Dying.dies_at:
+        past = _Dying.writes - _Dying.dies_at if is_one and _Dying.dies_at else -1
+        if (past > 0 and _Dying.is_dead) or (past == 0 and not _Dying.is_done):
             write.close()
             raise StoreUnavailable("the process is dead")
         stored: Stored = await write
-        if is_lost:
+        if past == 0:
             raise StoreUnavailable("the process has lost the answer")
         return stored
 
@@ -253,26 +289,31 @@ async def _has_one_vnf_in_each(gateway: Gateway, begun: Answer) -> None:
     assert Counter(each["cloud_region_id"] for each in await gateway.vnfs(group)) == {FOUR[0]: 1, FOUR[1]: 1}
 
 
-async def test_a_lost_answer_of_a_write_never_makes_two_instances_in_a_region(tmp_path: Path) -> None:
-    """MC-005, MC-140 (scenario 14): the POST is sent again with its key; the rest goes on by itself."""
-    async with a_gateway(tmp_path, Storage(kind=_Dying)) as gateway:
-        for lost in range(1, 7):
-            _Dying.writes, _Dying.dies_at, _Dying.is_dead = 0, lost, False
-            begun = await _begun(gateway, str(lost))
-            await _has_one_vnf_in_each(gateway, begun if begun.status == 202 else await _begun(gateway, str(lost)))
+async def test_a_lost_write_never_makes_two_instances_in_a_region(tmp_path: Path) -> None:
+    """MC-005, MC-140 (scenario 14): a process that dies before or after a write is followed by one that goes on.
 
-
-async def test_a_process_that_dies_at_a_write_is_followed_by_one_that_goes_on(tmp_path: Path) -> None:
-    """MC-140 (scenario 14): the group is where it was, and each region gets one instance."""
-    for lost in range(2, 6):
-        _Dying.writes, _Dying.dies_at, _Dying.is_dead = 0, lost, True
+    If only the answer is lost, the POST is sent again with its key; the rest goes on by itself.
+    """
+    begun: Answer | None = None
+    for write, is_done in ((3, False), (4, False), (4, True), (5, True), (0, True)):
+        _Dying.lose(0, is_dead=False)
         async with a_gateway(tmp_path, Storage(kind=_Dying)) as gateway:
-            begun = await _begun(gateway, f"dead-{lost}")
-            await until_true(partial(_is_reached, lost))
-        async with a_gateway(tmp_path) as gateway:
-            # As the time of the dead process's lease.
-            await gateway.world.store.update(group_record.COLLECTION, begun.must(202).json["id"], {"leaseUntil": ""})
-            await _has_one_vnf_in_each(gateway, begun)
+            if begun is not None:
+                # As the time of the dead process's lease.
+                await gateway.world.store.update(
+                    group_record.COLLECTION, begun.must(202).json["id"], {"leaseUntil": ""}
+                )
+                await _has_one_vnf_in_each(gateway, begun)
+            if write:
+                _Dying.lose(write, is_dead=True, is_done=is_done)
+                begun = await _begun(gateway, f"dead-{write}-{is_done}")
+                await until_true(partial(_is_reached, write))
+                continue
+            # The claim, the move to RUNNING, and the end of a region; the first write is the group's own.
+            for lost in (1, 2, 3, 6):
+                _Dying.lose(lost, is_dead=False)
+                begun = await _begun(gateway, str(lost))
+                await _has_one_vnf_in_each(gateway, begun if begun.status == 202 else await _begun(gateway, str(lost)))
 
 
 async def _is_reached(write: int) -> bool:
