@@ -31,6 +31,7 @@ from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES
 from kubevnfm_lcm_api.lifecycle.core.revision import SOL003, Origin
 from kubevnfm_lcm_api.lifecycle.requests import bring_up, changes, modify
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
+from kubevnfm_lcm_api.multicloud.oam_address import with_oam_address
 from kubevnfm_lcm_api.multicloud.profile_checks import check_profiles
 from kubevnfm_lcm_api.multicloud.vnf_types import (
     VnfInstancePatch,
@@ -123,6 +124,7 @@ async def asked_of(
 ) -> tuple[CreateVnfRequest, PackageRef, Asked[InstantiateVnfRequest]]:
     """Return a request for a region in the form of SOL003, with its package. Raises as `accept`."""
     check_oof_parameters(wanted.oof_parameters)
+    networks = with_oam_address(wanted.networks, wanted.network_parameters)
     await check_profiles(regions, region, wanted.compute_profiles)
     package = await package_of(on, wanted.csar_id)
     vnfd = await on.packages.vnfd(package.package_id, package.checksum)
@@ -133,7 +135,7 @@ async def asked_of(
     }
     names = {"vnf_instance_name": wanted.vnf_instance_name, "vnf_instance_description": wanted.vnf_instance_description}
     made = CreateVnfRequest(vnfd_id=package.vnfd_id, **names)
-    asked = Asked(parse(InstantiateVnfRequest, original), original, "v2", wanted.networks, wanted.volumes, origin)
+    asked = Asked(parse(InstantiateVnfRequest, original), original, "v2", networks, wanted.volumes, origin)
     return made, package, asked
 
 

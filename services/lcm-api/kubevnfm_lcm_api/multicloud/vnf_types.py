@@ -45,6 +45,22 @@ def _with_its_forms(schema: dict[str, Any]) -> None:
     ]
 
 
+class OamAddress(MultiCloudRequest):
+    """The address of an interface among ``networks``."""
+
+    workload_name: Annotated[str, StringConstraints(min_length=1, max_length=253)]
+    """The ``vdu_id`` of the interface."""
+    connection_point: Annotated[str, StringConstraints(min_length=1, max_length=255)]
+    """The name of the interface: its ``interface``."""
+    ip_address: Annotated[str, StringConstraints(min_length=1, max_length=255)]
+
+
+class NetworkParameters(MultiCloudRequest):
+    """The addresses that ONAP gives by workload and connection point."""
+
+    oam_ip_address: OamAddress
+
+
 class VnfInstanceRequest(MultiCloudRequest):
     """A VNF to bring up."""
 
@@ -65,6 +81,8 @@ class VnfInstanceRequest(MultiCloudRequest):
     """The path of the order artifact in the package; None: the one that the package has."""
     networks: Networks = ()
     """The interfaces of workloads on virtual links, in their order."""
+    network_parameters: NetworkParameters | None = None
+    """Completes ``networks``."""
     volumes: Volumes = ()
     """The persistent volumes that workloads mount by the names of their claims; they outlive the VNF."""
     compute_profiles: Profiles = ()

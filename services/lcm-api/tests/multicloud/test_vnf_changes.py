@@ -140,6 +140,41 @@ async def test_a_change_of_links_and_volumes_that_fails_is_undone(gateway: _Gate
     assert gateway.world.twins.asked()[-2:] == ["infra.k8s.release_links", "infra.k8s.release_volumes"]
 
 
+async def test_an_interface_gets_the_address_of_the_network_parameters(gateway: _Gateway) -> None:
+    """MC-036, and chapter 6, Bad input: they complete an interface of `networks` by workload and connection point, or are refused."""
+    named = {**FIRST, "interface": "oam0"}
+    networks = [named, {**SECOND, "interface": "data0"}]
+    given = {"workload_name": "router", "connection_point": "oam0", "ip_address": "10.2.0.30"}
+    one = await gateway.bring_up(networks=networks, network_parameters={"oam_ip_address": given})
+    shown = (await gateway.world.call("GET", one)).must(200).json["networks"]
+    assert [each["ip_address"] for each in shown] == ["10.2.0.30", "10.2.0.20"]
+    assert [each.ip_address for each in gateway.world.links.asked[-1].networks] == ["10.2.0.30", "10.2.0.20"]
+    equal = [{**named, "ip_address": "10.2.0.30"}]
+    await gateway.bring_up(networks=equal, network_parameters={"oam_ip_address": given})
+    place = "/network_parameters/oam_ip_address"
+    for changes, status, pointer in (
+        ({"connection_point": "net1"}, 422, f"{place}/connection_point"),
+        ({"workload_name": "none"}, 422, f"{place}/workload_name"),
+        ({"connection_point": "data0"}, 422, f"{place}/ip_address"),
+        ({"ip_address": ""}, 422, f"{place}/ip_address"),
+        ({"ip_address": None}, 422, f"{place}/ip_address"),
+        ({"mask": 24}, 422, f"{place}/mask"),
+        # It is an address of the interface then.
+        ({"ip_address": "10.9.9.9"}, 409, "/networks/0/ip_address"),
+    ):
+        parameters = {"network_parameters": {"oam_ip_address": {**given, **changes}}}
+        asked = {"cloud_region_id": "op/edge", "csar_id": gateway.csar_id, "networks": networks, **parameters}
+        refused = (await gateway.world.call("POST", VNFS, asked)).problem(status)
+        assert [each["pointer"] for each in refused["errors"]] == [pointer], changes
+    wrong: tuple[dict[str, Any], ...] = ({}, {"oam_ip_address": None}, {"oam_ip_address": given, "other": {}})
+    for whole in wrong:
+        asked = {"cloud_region_id": "op/edge", "csar_id": gateway.csar_id, "network_parameters": whole}
+        refused = (await gateway.world.call("POST", VNFS, asked)).problem(422)
+        assert refused["errors"][0]["pointer"].startswith("/network_parameters/"), whole
+    refused = (await gateway.patch(one, network_parameters={"oam_ip_address": given})).problem(422)
+    assert refused["errors"][0]["pointer"] == "/network_parameters"
+
+
 async def test_links_and_volumes_that_a_vnf_cannot_have_are_refused(gateway: _Gateway) -> None:
     """MC-042: a volume that it has is no other user's, keeps its claim, and its claim no other volume gets."""
     one = await gateway.bring_up(volumes=[ONE])
