@@ -319,8 +319,8 @@ async def test_a_dry_run_asks_for_what_its_request_would_and_stores_nothing(gate
     (await world.call("DELETE", f"{one}?dry_run=diff")).problem(400)
     # A group would be begun: it has no dry run.
     group = {**{name: new[name] for name in ("csar_id", "values")}, "regions": [{"cloud_region_id": "op/edge"}]}
-    refused = (await world.call("POST", f"{VNFS}?dry_run=diff", group)).problem(422)
-    assert [each["pointer"] for each in refused["errors"]] == ["/regions"]
+    refused = (await world.call("POST", f"{VNFS}?dry_run=diff", group)).problem(400)
+    assert [each["pointer"] for each in refused["errors"]] == ["/dry_run"]
     assert len(world.dry_runs.asked) == asked
     assert (await world.call("GET", one)).must(200).json == before.json
     assert len((await world.call("GET", VNFS)).must(200).json) == many
