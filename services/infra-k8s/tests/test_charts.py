@@ -12,14 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubevnfm_clients.multicloud.dry_runs import DryRunOrder
 from kubevnfm_events.objects import HelmChart, VduTarget
+from kubevnfm_infra_k8s.adapters.sources import FETCHED
 from kubevnfm_infra_k8s.domain.charts import templates_of
 from kubevnfm_infra_k8s.domain.errors import ChartRefused, HelmMissing
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster
+from kubevnfm_infra_k8s.handlers.dry_runs import DryRunHandlers
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
 from kubevnfm_lab.kubernetes import LabCluster
 from kubevnfm_secrets import Secret
+from kubevnfm_store.query import by
 
 STAND_IN = """\
 import json, pathlib, sys, uuid
@@ -204,6 +208,18 @@ async def test_a_chart_has_a_place_in_an_order(site: Any, cluster: Cluster, helm
     }
     assert sorted(order_of, key=order_of.__getitem__) == ["a", "made", "z"]
     await site.delete(instance="i-1")
+
+
+async def test_a_dry_run_stores_nothing_of_a_chart(site: Any, helm: None) -> None:
+    """MC-033, MC-048: each would leave what its chart has made, of an instance that need not exist."""
+    files = {**FILES, ORDER: "artifacts: [{chart: Files/web}]\nvalues: {replicas: 1, password: x}\n"}
+    order = DryRunOrder(
+        vnf_instance_id="i-9", package=site.packages.add(files), vim=site.vim, def_files=(), order_artifact=ORDER,
+        namespace="default", mode="render",
+    )  # fmt: skip
+    report = await DryRunHandlers(**vars(site.handlers)).run(order)
+    assert {each.kind for each in report.objects} == {"ConfigMap", "Deployment", "Secret"}
+    assert await site.store.count(FETCHED, by(vnfInstanceId="i-9"), limit=1) == 0
 
 
 async def test_an_order_of_charts_alone_is_applied(site: Any, cluster: Cluster, helm: None) -> None:

@@ -40,10 +40,20 @@ class PackageSources:
     """`ports.Sources`."""
 
     def __init__(
-        self, packages: Packages, downloads: Downloads, helm: HelmProgram, store: DocumentStore, key_ring: KeyRing
+        self,
+        packages: Packages,
+        downloads: Downloads,
+        helm: HelmProgram,
+        store: DocumentStore,
+        key_ring: KeyRing,
+        *,
+        keeps: bool = True,
     ) -> None:
         self._packages, self._downloads, self._helm = packages, downloads, helm
-        self._store, self._key_ring = store, key_ring
+        self._store, self._key_ring, self._keeps = store, key_ring, keeps
+
+    def of_dry_runs(self) -> PackageSources:
+        return PackageSources(self._packages, self._downloads, self._helm, self._store, self._key_ring, keeps=False)
 
     async def read(self, order: ObjectsOrder, *, vnf_instance_id: str, operation_id: str) -> Sequence[tuple[str, str]]:
         if not order.def_files:
@@ -107,6 +117,8 @@ class PackageSources:
         self, document_id: str, vnf_instance_id: str, operation_id: str, make: Callable[[], Awaitable[str]]
     ) -> str:
         """Return the text that the operation's first request has made."""
+        if not self._keeps:
+            return await make()
         stored = await self._store.get(FETCHED, document_id)
         # A retry must apply the same bytes, although a URL may have other content by now, or a chart uses chance.
         if stored is None:

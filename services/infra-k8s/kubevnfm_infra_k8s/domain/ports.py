@@ -233,6 +233,10 @@ class Sources(Protocol):
         """
         ...
 
+    def of_dry_runs(self) -> Sources:
+        """Return the same files, of whose content nothing is stored."""
+        ...
+
     async def forget(self, vnf_instance_id: str) -> None:
         """Delete the stored content of the instance's URLs and charts."""
         ...

@@ -23,7 +23,8 @@ class DryRunHandlers(Handling):
         """Render the objects, and have the API server judge them. Nothing is stored, here or there."""
         mine = order.vnf_instance_id
         context = StepContext(new_id(), _NAME, _NAME, 1, mine, None, 0, _published)
-        async with self.step(order, context, await self.releases.get(mine)) as step:
+        handling = replace(self, sources=self.sources.of_dry_runs())
+        async with handling.step(order, context, await self.releases.get(mine)) as step:
             planned = await step.planned(order)
             planned = replace(planned, objects=in_order(planned.objects))
             return await DryRun(step.cluster, planned, step.release).report(order.mode)
