@@ -90,7 +90,11 @@ class OrderedObject:
     def in_place_of(self, artifact: OrderedArtifact) -> OrderedArtifact:
         """Return the place of the object in the order; ``artifact``: that of its file."""
         names = [name for member in self.members for name in _FIELDS[member]]
-        return replace(artifact, **{name: getattr(self.given, name) for name in names})
+        placed = replace(artifact, **{name: getattr(self.given, name) for name in names})
+        if placed.hook is None or "priority" not in self.members:
+            return placed
+        # The weight of a hook of Helm would count before it.
+        return replace(placed, hook=replace(placed.hook, weight=None))
 
     @property
     def for_limits(self) -> OrderedArtifact:

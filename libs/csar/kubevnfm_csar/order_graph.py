@@ -10,6 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
 from kubevnfm_csar.artifact_order import ArtifactOrder, OrderedArtifact
+from kubevnfm_csar.hooks import HOOK_ANNOTATION
 from kubevnfm_csar.object_treatment import Applying, said_by
 
 AFTER_ANNOTATION: Final = "kubevnfm.io/after"
@@ -91,8 +92,9 @@ def with_objects(
             document = found[position]
             if position in seen:
                 problems.append(f"{where}: {each.entry} names an object that another entry has")
-            if "after" in each.members and annotation_of(document.body, AFTER_ANNOTATION) is not None:
-                problems.append(f"{where}: after not expected beside {AFTER_ANNOTATION} of {document.place}")
+            for member, annotation in (("after", AFTER_ANNOTATION), ("hook", HOOK_ANNOTATION)):
+                if member in each.members and annotation_of(document.body, annotation) is not None:
+                    problems.append(f"{where}: {member} not expected beside {annotation} of {document.place}")
             seen.add(position)
             found[position] = replace(document, artifact=each.in_place_of(document.artifact))
     return list(found.values())

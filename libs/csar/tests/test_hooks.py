@@ -153,6 +153,11 @@ def test_members_of_hooks_and_charts_that_are_wrong_are_named_with_their_line(ar
             {"Files/a.yaml": a_map("a", "{kubevnfm.io/hook: soon}")},
             "Files/a.yaml, document 1: kubevnfm.io/hook: one of pre-apply",
         ),
+        (
+            "- {file: a.yaml}\nobjects: [{object: {kind: ConfigMap, name: a}, hook: pre-apply}]\n",
+            {"Files/a.yaml": a_map("a", "{kubevnfm.io/hook: post-apply}")},
+            "o.yaml:3: object: hook not expected beside kubevnfm.io/hook of Files/a.yaml, document 1",
+        ),
     ],
 )
 def test_hooks_come_after_hooks_of_their_point_alone(artifacts: str, files: Mapping[str, str], problem: str) -> None:
@@ -180,6 +185,14 @@ def test_a_chart_gives_objects_and_hooks_and_no_tests() -> None:
         ("kept", "Files/web: web/templates/y.yaml, document 3", None),
         ("pre", "Files/web: web/templates/x.yaml, document 1", None),
     ]
+    # A priority of the order takes the place of the weight.
+    moved = f"{artifacts}objects:\n- {{object: {{kind: ConfigMap, name: pre}}, priority: 5}}\n"
+    (pre,) = (
+        each.artifact
+        for each in documents(moved, {"Files/a.yaml": a_map("a")}, {"Files/web": templates, "more.tgz": []})
+        if each.artifact.hook is not None
+    )
+    assert (pre.priority, pre.hook and pre.hook.weight) == (5, None)
     # Before it is rendered, an object that is named may be one of it.
     named = f"{artifacts}objects:\n- {{object: {{kind: Job, name: x}}, priority: 1}}\n"
     assert len(documents(named, {"Files/a.yaml": a_map("a")})) == 1
