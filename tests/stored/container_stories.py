@@ -20,6 +20,7 @@ from answers import (
     WORKLOAD_ANSWERS,
 )
 from instances import (
+    OTHER_HOLDS,
     balanced_body,
     body_with_volume,
     cnf,
@@ -30,6 +31,7 @@ from instances import (
     live_cnf,
     live_cnf_on_links,
     live_cnf_with_node_ports,
+    live_cnf_with_other_holds,
     live_cnf_with_volume,
     live_management,
     live_scripted_cnf,
@@ -84,6 +86,10 @@ _RELEASE_LEFT: Final[dict[str, object]] = RELEASE.model_dump(mode="json")
 
 async def _bring_up_with_volume(script: Script) -> None:
     await script.bring_up(body_with_volume(script))
+
+
+async def _change_holds(script: Script) -> None:
+    await script.patch(OTHER_HOLDS)
 
 
 CONTAINER_STORIES: Final[Mapping[str, Story]] = {
@@ -436,6 +442,37 @@ CONTAINER_STORIES: Final[Mapping[str, Story]] = {
             ask("change_vnfpkg", _OTHER),
             fail("replace_objects", "rollback"),
             succeed("replace_objects"),
+            ends="ROLLED_BACK",
+        ),
+        CNF_ANSWERS,
+    ),
+    "change-holds-of-cnf": Story(
+        play(
+            live_cnf_with_other_holds,
+            _change_holds,
+            retry(
+                "hold_changed_links",
+                "hold_changed_volumes",
+                "replace_objects",
+                "release_earlier_links",
+                "release_earlier_volumes",
+            ),
+        ),
+        CNF_ANSWERS,
+    ),
+    "change-holds-of-cnf-rolled-back": Story(
+        play(
+            live_cnf_with_other_holds,
+            _change_holds,
+            succeed("hold_changed_links", "hold_changed_volumes", "replace_objects", "release_earlier_links"),
+            fail("release_earlier_volumes", "rollback"),
+            succeed(
+                "release_earlier_volumes",
+                "release_earlier_links",
+                "replace_objects",
+                "hold_changed_volumes",
+                "hold_changed_links",
+            ),
             ends="ROLLED_BACK",
         ),
         CNF_ANSWERS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 from answers import (
@@ -329,16 +329,27 @@ async def volume(script: Script) -> str:
     """Have a region with a persistent volume, and a package with an order; return no instance: there is none yet."""
     script.world.vims.add("vim-k", "kubernetes")
     script.world.regions.add("op/edge", "vim-k")
-    script.world.volumes.by_id["volume-1"] = PersistentVolume(
-        id="volume-1", cloud_region_id="op/edge", vim_id="vim-k", name="data", phase="Reserved", size="1Gi",
-        access_modes=("ReadWriteOnce",), volume_mode="Filesystem", reclaim="Retain", created_at="t", updated_at="t",
-    )  # fmt: skip
+    _add_volume(script, "volume-1")
     folder = "Files/kubernetes"
     order = {f"{folder}/artifact-order.yaml": "artifacts: [{file: configmap.yaml, priority: 1}]"}
     onboarded = await script.world.upload(variant(script.world.folder, files=order))
     assert onboarded["onboardingState"] == "ONBOARDED", onboarded
     script.package_id = onboarded["id"]
     return ""
+
+
+def _add_volume(script: Script, name: str) -> None:
+    script.world.volumes.by_id[name] = PersistentVolume(
+        id=name, cloud_region_id="op/edge", vim_id="vim-k", name="data", phase="Reserved", size="1Gi",
+        access_modes=("ReadWriteOnce",), volume_mode="Filesystem", reclaim="Retain", created_at="t", updated_at="t",
+    )  # fmt: skip
+
+
+def _holds(number: str) -> dict[str, Any]:
+    return {
+        "networks": [{"vdu_id": "VDU1", "virtual_link_id": f"link-{number}"}],
+        "volumes": [{"persistent_volume_id": f"volume-{number}", "claim_name": f"data-{number}"}],
+    }
 
 
 def body_with_volume(script: Script) -> dict[str, Any]:
@@ -355,3 +366,24 @@ async def live_cnf_with_volume(script: Script) -> str:
     instance_id = script.instance_id
     await script.settled(script.operation_id)
     return instance_id
+
+
+async def live_cnf_with_other_holds(script: Script) -> str:
+    """Return a CNF on a link and with a volume that is INSTANTIATED; the ones that it can change to are there too."""
+    await volume(script)
+    _add_volume(script, "volume-2")
+    for name in ("link-1", "link-2"):
+        script.world.links.attachable[name] = AttachedLink(name=name, type="nad", definition=name)
+    folder = "Files/kubernetes"
+    order = {f"{folder}/artifact-order.yaml": "artifacts: [{file: deployment.yaml, priority: 1}]"}
+    onboarded = await script.world.upload(variant(script.world.folder, files=order, vnfd_id=OTHER_CNF))
+    script.package_id = onboarded["id"]
+    script.world.twins.waiting.clear()
+    await script.bring_up({**body_with_volume(script), **_holds("1")})
+    instance_id = script.instance_id
+    await script.settled(script.operation_id)
+    return instance_id
+
+
+OTHER_HOLDS: Final[dict[str, Any]] = _holds("2")
+"""The multi-cloud change to another link and another volume."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from unittest import mock
 
 from kubevnfm_events import Event
@@ -19,6 +19,7 @@ from worlds.lcm_world import Storage, World, lcm_world
 from worlds.stored_operations import INSTANCES, OPERATIONS, Json
 from worlds.stored_replay import NFVO, ROOT
 
+MERGE_PATCH: Final = "application/merge-patch+json"
 Answers = Mapping[str, Event]
 
 
@@ -78,6 +79,14 @@ class Script:
         headers = {"Prefer": "respond-async"}
         made = (await self.world.call("POST", "/multicloud/v1/vnf_instances", body, headers=headers)).must(202).json
         self.instance_id, self.operation_id = made["vnf_id"], made["operation"].rpartition("/")[2]
+
+    async def patch(self, body: object) -> None:
+        """Ask for a change of the VNF by multi-cloud."""
+        self.clock.advance()
+        path, headers = f"/multicloud/v1/vnf_instances/{self.instance_id}", {"Content-Type": MERGE_PATCH}
+        headers["Prefer"] = "respond-async"
+        changed = (await self.world.call("PATCH", path, body, headers=headers)).must(202).json
+        self.operation_id = changed["operation"].rpartition("/")[2]
 
     async def modify(self, body: object) -> str:
         """Ask for a change of the instance's information."""
