@@ -9,7 +9,6 @@ other commands for the same subscription only make the run check its queue once 
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -19,7 +18,7 @@ import structlog
 from cachetools import LRUCache
 from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
 from kubevnfm_events import Envelope, Message
-from kubevnfm_events.lcm import DeliverNotification, InstanceDeleted, NotificationDropped, NotificationsDelivered
+from kubevnfm_events.lcm import DeliverNotification, NotificationDropped, NotificationsDelivered
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
@@ -36,7 +35,6 @@ from kubevnfm_lcm_api.notifications.domain.lifecycle import LIFECYCLE_ANNOUNCEME
 from kubevnfm_lcm_api.notifications.domain.packages import PACKAGE_ANNOUNCEMENTS
 from kubevnfm_lcm_api.notifications.domain.subscription import (
     COLLECTION,
-    ENDED,
     Announcement,
     callback_of,
     matching,
@@ -134,15 +132,7 @@ class Notifications:
         # notifications by their ids and adds none. No event follows the last one, so none asks for its mark.
         if not announcement.is_last:
             await self._mark_announced(envelope)
-        if isinstance(envelope.data, InstanceDeleted):
-            await self._end_with(envelope.data.vnf_instance_id)
         return Ack()
-
-    async def _end_with(self, instance_id: str) -> None:
-        """Let subscriptions end that belong to an instance: after its last changes, which come from the region."""
-        for subscription in await self._store.find(COLLECTION, Query(by(endsWith=instance_id))):
-            with suppress(RevisionConflict):
-                await self._store.update(COLLECTION, subscription.id, {ENDED: rfc3339(self._clock.now())})
 
     async def _is_in_order(self, announcement: Announcement, envelope: Envelope[Message]) -> bool:
         """Return whether the event before this one is in the queues already (API-074)."""
@@ -417,9 +407,7 @@ class Notifications:
             log.debug("notification_gone", notification=entry.id)  # it was deleted with its subscription
 
     async def remove_old(self) -> None:
-        """Remove the records of old deliveries, and subscriptions whose instance is gone. Raises StoreUnavailable."""
+        """Remove the records of old deliveries. Raises StoreUnavailable."""
         before = rfc3339(self._clock.now() - _REMEMBERED)
         for collection in (NOTIFICATIONS, ANNOUNCED):
             await self._store.delete_many(collection, Compare("doneAt", Op.LT, [before]))
-        # Long enough for the last notifications, which are given up after an hour.
-        await self._store.delete_many(COLLECTION, Compare(ENDED, Op.LT, [before]))

@@ -20,7 +20,6 @@ from kubevnfm_lcm_api.notifications.domain.callback import Subscriber
 from kubevnfm_lcm_api.notifications.domain.subscription import (
     APIS,
     COLLECTION,
-    ENDED,
     SEALED_ADDRESS,
     ApiName,
     SubscriptionRequest,
@@ -99,12 +98,10 @@ class Subscriptions:
             raise NotFound(f"subscription {subscription_id} does not exist")
         return stored
 
-    async def page(
-        self, api: ApiName, *, limit: int, after: tuple[str, str] | None = None, **equal: str
-    ) -> Sequence[Stored]:
+    async def page(self, api: ApiName, *, limit: int, after: tuple[str, str] | None = None) -> Sequence[Stored]:
         """Return subscriptions of an API, by the time of their creation; ``after``: that and the id of the last one before."""
-        wanted = AllOf([by(apiVersion=api, **equal), Exists(ENDED, exists=False)])
-        return await self._store.find(COLLECTION, Query(wanted, sort=Sort("createdAt"), after=after, limit=limit))
+        query = Query(by(apiVersion=api), sort=Sort("createdAt"), after=after, limit=limit)
+        return await self._store.find(COLLECTION, query)
 
     async def delivery_state(self, subscription_id: str) -> DeliveryState:
         """Return the state of its deliveries; the API of its creation does not matter. Raises NotFound."""

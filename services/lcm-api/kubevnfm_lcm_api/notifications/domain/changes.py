@@ -1,7 +1,7 @@
 """Subscriptions to changes of what VNFs have in cloud regions, and their notifications (multicloud.md MC-052).
 
-A change is sent as a CloudEvent, or in the form of ONAP. A subscription with an interval gets those of the interval
-together, and of each object one: from the first state to the last one.
+A change is sent as a CloudEvent. A subscription with an interval gets those of the interval together, and of each object
+one: from the first state to the last one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, Literal, get_args
 
 from kubevnfm_events import Message
 from kubevnfm_events.inventory import PlacementChanged
-from kubevnfm_kit.json_types import JsonMapping, JsonObject
+from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_store.query import Stored
 from pydantic import Field
 
@@ -42,12 +42,6 @@ class ChangeSubscriptionRequest(SubscriptionRequest):
     """As the caller has given it."""
     min_notify_interval_s: int = 0
     """How long at least from one notification to the next; 0: each change is sent by itself."""
-    name: str = ""
-    """ONAP: unique for the instance."""
-    metadata: JsonObject | None = None
-    """ONAP: sent with each notification."""
-    ends_with: str = ""
-    """The VNF instance with which the subscription ends; empty: it is deleted by its owner alone."""
 
     def keys(self) -> dict[str, list[str]]:
         """Types are named even where any fits: ``*`` there is any news of life cycles."""
@@ -100,8 +94,6 @@ def posts(subscription: JsonMapping, pending: Sequence[Stored]) -> Iterator[Post
             yield Post(Notice(entry.body["body"], {"Version": version}), [entry])
     elif not pending:
         return
-    elif api == "onap":
-        yield Post(_of_onap(subscription, merged(pending)), pending)
     elif interval_s(subscription):
         events = [_cloud_event(each) for each in merged(pending)]
         yield Post(Notice(events, {"Content-Type": _EVENTS}) if events else None, pending)
@@ -147,38 +139,3 @@ def _cloud_event(body: JsonMapping) -> JsonMapping:
         "datacontenttype": "application/json",
         "data": body["data"],
     }
-
-
-_ONAPS_LIST: Final = {"created": "created", "changed": "modified", "vanished": "deleted"}
-
-
-def _of_onap(subscription: JsonMapping, changes: Sequence[JsonMapping]) -> Notice | None:
-    if not changes:
-        return None
-    lists: dict[str, list[JsonMapping]] = {"created": [], "deleted": [], "modified": []}
-    for each in changes:
-        change = each["data"]
-        group, _, version = change["api_version"].rpartition("/")
-        lists[_ONAPS_LIST[change["change"]]].append(
-            {
-                "name": change["name"],
-                "GVK": {"Group": group, "Version": version, "Kind": change["kind"]},
-                "status": _status(change.get("new") or change.get("old") or {}),
-            }
-        )
-    body = {
-        "instance-id": subscription.get("shownInstanceId") or subscription["endsWith"],
-        "subscription-name": subscription["name"],
-        "metadata": subscription.get("metadata") or {},
-        "resource-changes": lists,
-    }
-    return Notice(body, {"Content-Type": "application/json"})
-
-
-def _status(placement: JsonMapping) -> JsonMapping:
-    """Return a placement in the form of the status of a pod."""
-    addresses = [address for network in placement.get("networks", ()) for address in network.get("addresses", ())]
-    status: JsonObject = {"phase": placement.get("phase", ""), "node": placement.get("node", "")}
-    if addresses:
-        status |= {"podIP": addresses[0], "podIPs": [{"ip": each} for each in addresses]}
-    return status

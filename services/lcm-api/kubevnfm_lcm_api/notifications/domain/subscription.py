@@ -25,8 +25,6 @@ COLLECTION: Final = "subscriptions"
 ANY: Final = "*"
 SEALED_ADDRESS: Final = "sealedCallbackUri"
 """Stored, sealed: the ``callbackUri`` as it was given, if it has parts that are not shown."""
-ENDED: Final = "endedAt"
-"""Stored when the instance is gone that a subscription belongs to; it stays for the last notifications."""
 _ALTERNATIVES: Final[Mapping[str, int]] = {"instances": 2, "vnfds": 2, "packages": 3}
 """How many attributes of a filter are alternatives to one another, by key."""
 
@@ -40,14 +38,13 @@ class SubscribedApi:
     """The ``Version`` header of its notifications; None: it is no API of SOL, so its callbacks are not tested either."""
 
 
-ApiName = Literal["v1", "v2", "vnfpkgm", "multicloud", "onap"]
+ApiName = Literal["v1", "v2", "vnfpkgm", "multicloud"]
 """A subscription's ``apiVersion``."""
 APIS: Final[Mapping[ApiName, SubscribedApi]] = {
     "v1": SubscribedApi("/vnflcm/v1", "1.3.0"),
     "v2": SubscribedApi("/vnflcm/v2", "2.0.0"),
     "vnfpkgm": SubscribedApi("/vnfpkgm/v1", "1.0.0"),
     "multicloud": SubscribedApi("/multicloud/v1"),
-    "onap": SubscribedApi("/v1"),
 }
 
 
