@@ -11,7 +11,7 @@ from kubevnfm_access.middleware import Handler
 from kubevnfm_clients.multicloud.regions import CloudRegion
 from kubevnfm_kit.errors import Conflict, InvalidInput, NotFound, Unprocessable, VnfmError
 
-from kubevnfm_lcm_api.http.bodies import json_of, read_body
+from kubevnfm_lcm_api.http.bodies import check_query, json_of, read_body
 from kubevnfm_lcm_api.multicloud.services import services
 
 _MOST_OWNERS = 100
@@ -22,11 +22,13 @@ class EmptyBody(InvalidInput):
 
 
 def in_plain_text(handler: Handler) -> Handler:
-    """Return a handler whose errors are plain text."""
+    """Return a handler whose errors are plain text, of a path without query parameters."""
 
     @wraps(handler)
     async def handle(request: web.Request) -> web.StreamResponse:
         try:
+            # One that is ignored could ask for less, as dry_run does elsewhere.
+            check_query(request, {})
             return await handler(request)
         except VnfmError as error:
             # A body that is no JSON is 400 elsewhere.

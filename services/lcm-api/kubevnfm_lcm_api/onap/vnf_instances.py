@@ -18,12 +18,14 @@ from kubevnfm_lcm_api.multicloud.prefer import read_preference
 from kubevnfm_lcm_api.multicloud.services import services, vnfs
 from kubevnfm_lcm_api.multicloud.vnf_lists import find
 from kubevnfm_lcm_api.multicloud.vnf_reading import vnf_in_path
-from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstanceRequest
+from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstanceRequest, check_single
 from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
 from kubevnfm_lcm_api.multicloud.waiting import ended
 from kubevnfm_lcm_api.onap.plain import read_plain, region_named
 
 _PAGE: Final = 1000
+_ELSEWHERE: Final = ("clone_of", "regions")
+"""Members of requests whose answer ONAP does not know."""
 
 
 async def create(request: web.Request) -> web.Response:
@@ -32,11 +34,13 @@ async def create(request: web.Request) -> web.Response:
     given = body.get("cloud_region_id")
     if not isinstance(given, str) or not given or "csar_id" not in body:
         raise Unprocessable("cloud_region_id" if "csar_id" in body else "csar_id", "required")
+    for name in _ELSEWHERE:
+        if body.get(name) is not None:
+            raise Unprocessable(name, "not known to ONAP: use /multicloud/v1/vnf_instances")
     region = await region_named(request, given)
     asked = {**body, "cloud_region_id": region.id}
     wanted = parsed(VnfInstanceRequest, asked)
-    if wanted.clone_of is not None:
-        raise Unprocessable("clone_of", "not known to ONAP: use /multicloud/v1/vnf_instances")
+    check_single(wanted)
     on, regions = vnfs(request), services(request).regions
     origin = Origin(request[CALLER].subject, "create")
     made, operation_id = await vnf_requests.accept(on, regions, wanted, asked, origin, instance_id=None)

@@ -72,6 +72,13 @@ async def test_the_four_routes_of_document_003(tmp_path: Path) -> None:
             (await call("POST", many, {"csar_id": gateway.csar_id})).must(422)
             (await call("POST", many, {**facts, "cloud_region_id": "edge", "namespace": "Not one"})).must(422)
             (await call("POST", many, {**facts, "cloud_region_id": "none"})).must(404)
+            # Only the other API has an answer to these: without it they would do nothing, or the contrary.
+            here_again = {**facts, **given, "cloud_region_id": "edge"}
+            in_regions = {"regions": [{"cloud_region_id": "edge"}]}
+            for member in (in_regions, {"parallel": 2}, {"stop_after_failures": 1}, {"clone_of": made["vnf_id"]}):
+                assert next(iter(member)).encode() in (await call("POST", many, {**here_again, **member})).must(422).raw
+            assert b"dry_run" in (await call("POST", f"{many}?dry_run=server", here_again)).must(422).raw
+            (await call("DELETE", f"{here}/{made['vnf_id']}?orphan=true")).must(422)
             ambiguous = (await call("POST", many, {**facts, "cloud_region_id": "twice"})).must(409)
             assert b"op, other" in ambiguous.raw
             (await call("GET", f"{many}/twice/ns1")).must(409)
