@@ -90,6 +90,42 @@ def test_a_probe_that_is_given_up_leaves_its_place_to_the_next() -> None:
     assert not breaker.is_open
 
 
+def test_calls_that_were_sent_before_make_no_pause_longer() -> None:
+    """MC-083: a server that restarts ends hundreds of watches at one moment."""
+    time = Time()
+    breaker = CircuitBreaker("https://edge", time)
+    error = aiohttp.ServerDisconnectedError()
+    sent = [breaker.call() for _ in range(50)]
+    for each in sent:
+        each.__enter__()
+    for each in sent:
+        assert not each.__exit__(type(error), error, None)
+    assert is_refused(breaker)
+    time.s += 1
+    assert not is_refused(breaker)
+
+
+async def test_a_probe_without_an_answer_ends_though_it_is_a_watch() -> None:
+    """MC-083: no other call is sent meanwhile, and a watch alone would wait for minutes."""
+    time = Time()
+    async with dead_server(is_silent=True) as (url, came):
+        guard = CallGuard(url, probe_s=0.01, monotonic=time)
+        for _ in range(5):
+            fail(guard.breaker, TimeoutError())
+        time.s += 1
+        transport = await Transport.connect(ClusterAccess(url, bearer_token="t"), networks(), guard=guard)
+        try:
+            with pytest.raises(ClusterUnavailable, match="no answer in time"):
+                async with transport.stream("/api/v1/pods", query={"watch": "1"}):
+                    raise AssertionError("a silent server has answered")
+        finally:
+            await transport.close()
+        assert len(came) == 1
+        assert is_refused(guard.breaker)
+        time.s += 2
+        assert not is_refused(guard.breaker)
+
+
 def test_an_address_that_is_not_allowed_says_nothing_about_the_server() -> None:
     breaker = CircuitBreaker("https://edge", Time())
     for _ in range(9):
@@ -112,14 +148,28 @@ def test_calls_wait_in_their_order_once_the_burst_is_spent() -> None:
     assert waits(101) == [0.0] * 100 + [0.02]
 
 
+async def test_a_call_that_is_given_up_leaves_its_turn_to_another() -> None:
+    limit = RateLimit(0.001, 1, Time())
+    assert limit.reserve() == 0
+    for _ in range(3):
+        waiting = asyncio.create_task(limit.turn())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+    assert limit.reserve() == 1000
+
+
 @asynccontextmanager
-async def dead_server() -> AsyncIterator[tuple[str, list[int]]]:
-    """Yield the URL of a server that answers no request, and the connections that came."""
+async def dead_server(*, is_silent: bool = False) -> AsyncIterator[tuple[str, list[int]]]:
+    """Yield the URL of a server that answers no request, and the connections that came. ``is_silent``: it keeps them open."""
     came: list[int] = []
 
     async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         came.append(1)
         await reader.readuntil(b"\r\n\r\n")
+        if is_silent:
+            await reader.read()
         writer.close()
 
     server = await asyncio.start_server(close, "127.0.0.1", 0)

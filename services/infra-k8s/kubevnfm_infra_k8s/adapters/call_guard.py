@@ -20,6 +20,8 @@ from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable
 _FAILURES: Final = 5
 """So many calls in a row get no answer until no more are sent."""
 _PAUSES: Final = BackOff(first_s=1.0, longest_s=30.0)
+_PROBE_S: Final = 30.0
+"""So long a probe may wait for an answer, a watch too: no other call is sent meanwhile."""
 
 
 class RegionAway(ClusterUnavailable):
@@ -36,6 +38,7 @@ class CircuitBreaker:
         """Calls in a row without an answer."""
         self._since = self._reason = ""
         """When the first of them failed, and why the last one did."""
+        self._pauses = 0
         self._refused_until = 0.0
         self._is_probing = False
 
@@ -50,32 +53,34 @@ class CircuitBreaker:
             raise RegionAway(f"{self._endpoint}: no answer since {self._since}; the last error: {self._reason}")
 
     @contextmanager
-    def call(self) -> Iterator[None]:
-        """Enclose a call up to the head of its answer. Raises RegionAway instead if none is to be sent."""
+    def call(self) -> Iterator[bool]:
+        """Enclose a call up to the head of its answer; yield whether it is a probe. Raises RegionAway instead if none is to be sent."""
         self.check()
         is_probe = self.is_open
         self._is_probing = self._is_probing or is_probe
         try:
-            yield
+            yield is_probe
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             # A refused address says nothing about the API server.
             if refused_in(error) is None:
-                self._failed(error)
+                self._failed(error, is_probe=is_probe)
             raise
         else:
-            self._failures = 0
+            self._failures = self._pauses = 0
         finally:
             if is_probe:
                 self._is_probing = False
 
-    def _failed(self, error: BaseException) -> None:
+    def _failed(self, error: BaseException, *, is_probe: bool) -> None:
         # aiohttp's texts contain the host but no headers, so they reveal no credentials.
         self._reason = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
         if not self._failures:
             self._since = rfc3339(datetime.now(UTC))
         self._failures += 1
-        if self.is_open:
-            self._refused_until = self._monotonic() + _PAUSES.after(self._failures - _FAILURES + 1)
+        # Calls that were sent before make no pause longer: hundreds of them may fail at one moment.
+        if self._failures == _FAILURES or (is_probe and self.is_open):
+            self._pauses += 1
+            self._refused_until = self._monotonic() + _PAUSES.after(self._pauses)
 
 
 class RateLimit:
@@ -95,7 +100,12 @@ class RateLimit:
     async def turn(self) -> None:
         """Wait for a turn."""
         if (wait_s := self.reserve()) > 0:
-            await asyncio.sleep(wait_s)
+            try:
+                await asyncio.sleep(wait_s)
+            except asyncio.CancelledError:
+                # Callers that give up and come again would otherwise wait for the turns of their earlier calls.
+                self._next_at -= self._apart_s
+                raise
 
 
 class CallGuard:
@@ -108,19 +118,25 @@ class CallGuard:
         *,
         per_s: float = REQUESTS_PER_S,
         burst: int = BURST,
+        probe_s: float = _PROBE_S,
         monotonic: Callable[[], float] | None = None,
     ) -> None:
+        self._probe_s = probe_s
         self.breaker, self._limit = CircuitBreaker(endpoint, monotonic), RateLimit(per_s, burst, monotonic)
         self.meter = meter or RegionMetrics().of_region("")
 
     @asynccontextmanager
     async def call(self, method: str) -> AsyncIterator[Sent]:
-        """Enclose a call or the begin of a watch, up to the head of its answer, whose status is noted. Raises RegionAway."""
+        """Enclose a call or the begin of a watch, up to the head of its answer, whose status is noted.
+
+        Raises RegionAway; TimeoutError for a probe without an answer.
+        """
         # First: a call that is refused takes no turn. Again afterwards: the state may have changed in the wait.
         self.breaker.check()
         await self._limit.turn()
         try:
-            with self.breaker.call(), self.meter.request(method) as sent:
-                yield sent
+            with self.breaker.call() as is_probe, self.meter.request(method) as sent:
+                async with asyncio.timeout(self._probe_s if is_probe else None):
+                    yield sent
         finally:
             self.meter.away(is_away=self.breaker.is_open)
