@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from kubevnfm_csar.waits import WantedValue
+from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.ports import Seen
+from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.readiness import judge
 from kubevnfm_infra_k8s.domain.verdicts import Observation, Status, Verdict
+from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
+from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 
 NOW = datetime(2026, 11, 26, tzinfo=UTC)
 READY = {"type": "Ready", "status": "True"}
@@ -139,3 +146,57 @@ def test_a_set_has_as_many_ready_machines_as_it_wants(kind: str) -> None:
 def test_a_data_volume_is_judged_by_its_phase(phase: str, expected: Status) -> None:
     """MC-062."""
     assert verdict("DataVolume", {}, {"phase": phase}).status is expected
+
+
+class _FilledLate:
+    """A cluster, and its clock: the machine shows the error of its disk until it was judged with the filled disk."""
+
+    endpoint = "https://k"
+
+    def __init__(self) -> None:
+        self.is_filled = False
+        self.is_judged = asyncio.Event()
+
+    def now(self) -> datetime:
+        if self.is_filled:
+            self.is_judged.set()
+        return NOW
+
+    def masked(self, text: str) -> str:
+        return text
+
+    async def follow(self, resource: Resource, **_: str) -> AsyncIterator[Seen[dict[str, Any]]]:
+        if resource.kind == "DataVolume":
+            yield self._seen(resource, "disk-1", "1", {"phase": "ImportInProgress"})
+            yield self._seen(resource, "disk-1", "2", {"phase": "Succeeded"})
+            return
+        said = {"type": "Synchronized", "status": "False", "message": "no disk-1"}
+        yield self._seen(resource, "vm", "1", {"printableStatus": "DataVolumeError", "conditions": [said]})
+        self.is_filled = True
+        await self.is_judged.wait()
+        yield self._seen(resource, "vm", "2", {"printableStatus": "Running", "conditions": [READY]})
+        await asyncio.Event().wait()
+
+    @staticmethod
+    def _seen(resource: Resource, name: str, version: str, status: dict[str, Any]) -> Seen[dict[str, Any]]:
+        metadata = {"name": name, "generation": 1, "resourceVersion": version}
+        body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+        return Seen({name: {**body, "spec": {"runStrategy": "Always"}, "status": status}}, is_all=version == "1")
+
+
+async def test_a_machine_whose_disk_is_just_filled_has_time_to_see_it() -> None:
+    """MC-062: the error that names the disk stays for a moment after the disk is ready."""
+    filled: Any = _FilledLate()
+    kinds = [("cdi.kubevirt.io/v1beta1", "DataVolume", "disk-1"), ("kubevirt.io/v1", "VirtualMachine", "vm")]
+    awaited = [
+        Awaited(ObjectKey(version, kind, "shop", name), Resource(version, kind, f"{kind.lower()}s", namespaced=True))
+        for version, kind, name in kinds
+    ]
+
+    async def publish(_: object) -> None: ...
+
+    deadline = NOW + timedelta(seconds=60)
+    wait = ReadinessWait(filled, "vnf", filled, deadline, settle_s=60.0, expressions=filled)
+    found = await wait.until_ready(awaited, Progress("ready", publish))
+    assert found is not None
+    assert found[awaited[1].key]["status"]["printableStatus"] == "Running"

@@ -61,7 +61,7 @@ class Observation:
     """Storage classes that bind a claim only when a pod uses it; "" if the default class is one. None if the credentials
     do not permit to read the classes: then a claim that is not bound counts as one that waits, and the pods decide."""
     unready: frozenset[str] = frozenset()
-    """The names of claims, DataVolumes and Secrets that are awaited with the object and are not ready."""
+    """The names of claims, DataVolumes and Secrets that are awaited with the object and are not ready, or only just."""
     settle_s: float = 5.0
     wanted: WantedValue | WantedResult | None = None
     """The condition that the order of the package names, in the place of the rules of the object's kind."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kubevnfm_infra_k8s.domain.objects import Body, condition, conditions, field_at
-from kubevnfm_infra_k8s.domain.verdicts import CURRENT, Observation, Verdict, failed, in_progress
+from kubevnfm_infra_k8s.domain.verdicts import CURRENT, Observation, Status, Verdict, failed, in_progress
 
 MACHINE: Final = ("kubevirt.io", "VirtualMachine")
 DISKS: Final = frozenset({"DataVolume", "PersistentVolumeClaim", "Secret"})
@@ -34,7 +34,8 @@ def _machine(body: Body, seen: Observation) -> Verdict:
     if shown in _ERRORS:
         said = _false_condition(body)
         text = f"{shown}: {said}" if said else shown
-        return in_progress(text) if _names_one(said, seen) else failed(text)
+        is_waiting = _names_one(said, seen)
+        return Verdict(Status.IN_PROGRESS, text, again_in_s=seen.settle_s) if is_waiting else failed(text)
     strategy = _run_strategy(body)
     is_running = shown == "Running" and _is_true(body, "Ready")
     # The field has the default Stopped, so that a machine that was never started shows it too.

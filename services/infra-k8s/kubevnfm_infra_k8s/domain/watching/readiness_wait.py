@@ -107,8 +107,11 @@ class ReadinessWait:
             while True:
                 await expressed.update(view.bodies)
                 verdicts = {each.key: self._judge(each, view, classes, expressed) for each in awaited}
+                # KubeVirt shows the error for a moment after the disk is ready.
                 unready = frozenset(
-                    key.name for key, each in verdicts.items() if key.kind in DISKS and not each.is_current
+                    key.name
+                    for key, each in verdicts.items()
+                    if key.kind in DISKS and not (each.is_current and view.unchanged_s(key) >= self.settle_s)
                 )
                 verdicts |= {
                     each.key: self._judge(each, view, classes, expressed, unready)
