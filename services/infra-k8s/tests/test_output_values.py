@@ -34,6 +34,7 @@ def nested(levels: int) -> Any:
         (nested(32), False),
         ({"a": {"$sealed": "v1.x"}}, False),
         ({"$secret": "x"}, False),
+        ({"a\0": 1}, False),
     ],
     ids=lambda value: str(value)[:20],
 )

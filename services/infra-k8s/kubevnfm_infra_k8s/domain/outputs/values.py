@@ -69,7 +69,9 @@ def is_shown(value: object) -> bool:
         if any(isinstance(each, int) and not _SMALLEST <= each <= _LARGEST for each in level):
             return False
         # A stored `{"$sealed": ..}` would be taken for a secret of ours, which no key opens.
-        if any(str(name).startswith("$") for each in level if isinstance(each, dict) for name in each):
+        # MongoDB has no names with NUL.
+        names = [str(name) for each in level if isinstance(each, dict) for name in each]
+        if any(name.startswith("$") or "\0" in name for name in names):
             return False
         level = [
             child

@@ -31,7 +31,6 @@ async def wanted_outputs(
     found = merged_outputs(artifacts, given)
     if len(found) > MOST_OUTPUTS:
         raise Unprocessable(OUTPUTS, _TOO_MANY)
-
     if artifacts.charts:
         # The objects of charts are known to infra-k8s alone, which checks before it applies anything.
         return found
@@ -41,9 +40,8 @@ async def wanted_outputs(
         if faults:
             raise Unprocessable(*faults[0], *faults[1:_MOST_FAULTS])
 
-    # In a thread: a set may have very many objects. Those of charts are known to infra-k8s alone, which checks too.
-    if not artifacts.charts:
-        await asyncio.to_thread(check)
+    # In a thread: a set may have very many objects.
+    await asyncio.to_thread(check)
     return found
 
 
