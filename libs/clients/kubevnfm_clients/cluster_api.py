@@ -138,7 +138,7 @@ class ClusterApi:
                 proxy_headers=self._proxy.headers,
             ) as response:
                 if response.status == 401 and left:
-                    self._login.reject()
+                    self._login.reject(header)
                     continue
                 yield response
                 return

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+from typing import Final
 
 from kubevnfm_clients.cluster_access import ClusterAccess
 from kubevnfm_clients.cluster_errors import ApiUnauthorized
 from kubevnfm_clients.oidc_tokens import OidcTokens
 from kubevnfm_clients.service_account_tokens import ServiceAccountTokens
+
+_BEARER: Final = "Bearer "
 
 
 class ClusterTokens:
@@ -24,7 +27,7 @@ class ClusterLogin:
 
     def __init__(self, access: ClusterAccess, tokens: ClusterTokens) -> None:
         self._access, self._tokens = access, tokens
-        self._token = self._rejected = ""
+        self._rejected = ""
         self._for_tokens = None if access.service_account is None else ClusterLogin(access.for_tokens, tokens)
 
     @property
@@ -37,20 +40,26 @@ class ClusterLogin:
         access = self._access
         if access.service_account is not None and self._for_tokens is not None:
             order, login, tokens = access.service_account, self._for_tokens, self._tokens.service_accounts
+            sent = ""
+
+            async def login_header() -> str:
+                nonlocal sent
+                sent = await login.header()
+                return sent
+
             try:
-                self._token = await tokens.token(access, order, login.header, instead_of=self._rejected)
+                token = await tokens.token(access, order, login_header, instead_of=self._rejected)
             except ApiUnauthorized:
-                login.reject()
+                login.reject(sent)
                 raise
-            return f"Bearer {self._token}"
+            return f"{_BEARER}{token}"
         if access.oidc is not None:
-            self._token = await self._tokens.oidc.token(access.oidc, access.endpoint, instead_of=self._rejected)
-            return f"Bearer {self._token}"
+            return f"{_BEARER}{await self._tokens.oidc.token(access.oidc, access.endpoint, instead_of=self._rejected)}"
         if access.username:
             pair = base64.b64encode(f"{access.username}:{access.password}".encode()).decode()
             return f"Basic {pair}"
-        return f"Bearer {access.bearer_token}" if access.bearer_token else ""
+        return f"{_BEARER}{access.bearer_token}" if access.bearer_token else ""
 
-    def reject(self) -> None:
-        """Return another token next time, because the cluster has rejected the present one."""
-        self._rejected = self._token
+    def reject(self, header: str) -> None:
+        """Return another token next time than that of a header, because the cluster has rejected it."""
+        self._rejected = header.removeprefix(_BEARER)

@@ -17,7 +17,7 @@ from aiohttp import web
 from kubevnfm_clients.cluster_access import ClusterAccess, OidcUser, TokenOrder, read_access
 from kubevnfm_clients.cluster_api import ClusterApi
 from kubevnfm_clients.cluster_errors import ApiRefused, ApiUnauthorized, ApiUnavailable, TokenRefused
-from kubevnfm_clients.cluster_login import ClusterTokens
+from kubevnfm_clients.cluster_login import ClusterLogin, ClusterTokens
 from kubevnfm_clients.oidc_tokens import OidcTokens
 from kubevnfm_clients.service_account_tokens import ServiceAccountTokens
 from kubevnfm_events import VimConnection
@@ -166,6 +166,19 @@ async def test_many_callers_share_a_request_and_a_rejected_token_is_replaced_onc
         (rejected,) = first
         after = set(await asyncio.gather(*(token_of(one, tokens, instead_of=rejected) for _ in range(20))))
         assert after == {one.given[1]}
+        assert len(one.given) == 2
+
+
+async def test_a_late_rejection_of_an_earlier_token_costs_no_other_one() -> None:
+    async with api_server(Time()) as (one, _):
+        one.time.s = 1e9
+        login = ClusterLogin(one.access, ClusterTokens())
+        first = await login.header()
+        login.reject(first)
+        second = await login.header()
+        # The answer to another call with the first token, which came later.
+        login.reject(first)
+        assert await login.header() == second != first
         assert len(one.given) == 2
 
 

@@ -11,6 +11,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -210,8 +211,7 @@ class Transport:
             else:
                 answer = replace(answer, mask=mask)
                 if answer.status == 401:
-                    # A token may have expired on the way, so the next attempt gets a new one.
-                    self._login.reject()
+                    # A token may have expired on the way, so the next attempt has a new one.
                     failure = ClusterUnavailable(f"{self.endpoint}: unauthorized")
                     if pause_s is None:
                         raise AccessRefused(f"{self.endpoint}: the credentials of the VIM are not accepted")
@@ -277,7 +277,6 @@ class Transport:
                 if response.status != 200:
                     answer = Answer(response.status, _parsed(await read_body(response, limit_bytes=LARGEST_ANSWER)))
                     if answer.status == 401 and self._login.is_renewable:
-                        self._login.reject()
                         raise ClusterUnavailable(f"{self.endpoint}: unauthorized")
                     if answer.status == 403 and await self._is_starting():
                         answer = _STARTING
@@ -318,6 +317,8 @@ class Transport:
                 proxy_headers=self._proxy.headers,
             )
             sent.status = response.status
+            if response.status == HTTPStatus.UNAUTHORIZED:
+                self._login.reject(headers.get("Authorization", ""))
             return response
 
     async def _identity(self) -> dict[str, str]:
