@@ -20,6 +20,7 @@ from kubevnfm_infra_k8s.domain.errors import (
     AddressRefused,
     AddressUnnamed,
     ClusterUnavailable,
+    FieldConflict,
     ObjectRefused,
     WebhookUnavailable,
 )
@@ -131,6 +132,39 @@ async def test_without_server_side_apply_objects_are_created_and_then_patched() 
         await cluster.apply(CONFIG_MAPS, key("c"), {**body, "data": {"a": "2"}})
     assert there["data"] == {"a": "2"}
     assert [method for method, _ in calls] == ["PATCH", "POST", "PATCH", "POST", "PATCH"]
+
+
+async def test_a_field_that_another_manager_takes_during_an_apply_is_left() -> None:
+    """MC-106b: what takes fields of kubevnfm alone is forced for the version of which that is true, and for no other."""
+    sent: list[tuple[str | None, str | None]] = []
+
+    def refused(manager: str) -> web.Response:
+        cause = {"reason": "FieldManagerConflict", "message": f'conflict with "{manager}"', "field": ".data.a"}
+        return web.json_response({"reason": "Conflict", "details": {"causes": [cause]}}, status=409)
+
+    async def answer(request: web.Request) -> web.Response:
+        present = str(1 + sum(force == "true" for force, _ in sent))
+        metadata = {"name": "c", "namespace": "default", "uid": "u1", "resourceVersion": present}
+        if request.method == "GET":
+            return web.json_response({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+        force, asked = request.query.get("force"), (await request.json())["metadata"].get("resourceVersion")
+        sent.append((force, asked))
+        if force == "true":
+            # Another manager has written it since it was read.
+            return web.json_response({"reason": "Conflict", "message": "it has been modified"}, status=409)
+        return refused("kubevnfm" if present == "1" else "kubectl-edit")
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    async with (
+        serving(app, host="127.0.0.1", port=0) as port,
+        KubernetesClusters.open(RING, networks()) as clusters,
+        clusters.cluster(a_vim(f"http://127.0.0.1:{port}", bearer_token="t")) as cluster,
+    ):
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "1"}}
+        with pytest.raises(FieldConflict, match=r"^\.data\.a of ConfigMap c is managed by kubectl-edit"):
+            await cluster.apply(CONFIG_MAPS, key("c"), body, takes_fields=False)
+    assert sent == [("false", None), ("false", "1"), ("true", "1"), ("false", "2")]
 
 
 async def test_following_shows_the_objects_and_each_change(cluster: Cluster, make: Make) -> None:

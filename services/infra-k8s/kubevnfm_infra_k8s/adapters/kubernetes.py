@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 import structlog
@@ -14,9 +15,9 @@ from kubevnfm_kit.back_off import BackOff
 from kubevnfm_secrets import Mask
 
 from kubevnfm_infra_k8s.adapters.discovery import Discovery
-from kubevnfm_infra_k8s.adapters.field_conflicts import is_own_conflict
+from kubevnfm_infra_k8s.adapters.field_conflicts import NO_OWNERS, is_own_conflict, taken_from_own
 from kubevnfm_infra_k8s.adapters.paths import collection_path, object_path, selection
-from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, named, part_of, version_of
+from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, name_in, named, part_of, version_of
 from kubevnfm_infra_k8s.adapters.transport import APPLY, JSON, LARGEST_ANSWER, Answer, AnswerTooLong, Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectRefused, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, KEEPING_MANAGER, PODS, Body, ObjectKey, Resource, field_at
@@ -250,7 +251,7 @@ class KubernetesCluster:
                             version = version_of(body) or version
                             if change == "BOOKMARK":
                                 continue
-                            name = _name_in(body, namespace)
+                            name = name_in(body, namespace)
                             total -= sizes.pop(name, 0)
                             if change == "DELETED":
                                 yield Seen({}, gone=(name,))
@@ -291,7 +292,7 @@ class KubernetesCluster:
         async for page in self._pages(resource, namespace, form):
             version = page.version
             for body in page.items:
-                name = _name_in(body, namespace)
+                name = name_in(body, namespace)
                 objects[name] = form.keep(body)
                 sizes[name] = page.item_size if form.keeps_bodies else 0
             if len(objects) > _MOST_OBJECTS:
@@ -342,19 +343,22 @@ class KubernetesCluster:
         checking = {"dryRun": "All"} if dry_run else {}
         if not resource.is_persistent:
             return await self._create(resource, key, body, checking)
+        path, query = object_path(resource, key), {"fieldManager": FIELD_MANAGER, **checking}
+
+        async def send(sent: Body, is_forced: bool) -> Answer:
+            how = {**query, "force": "true" if is_forced else "false"}
+            return await self._write("PATCH", path, key, how, sent, content_type=APPLY)
+
         # Forced, because the manifest decides; without it, a field that a controller or person has set is a conflict.
-        query = {"fieldManager": FIELD_MANAGER, "force": "true" if takes_fields else "false", **checking}
-        answer = await self._write("PATCH", object_path(resource, key), key, query, body, content_type=APPLY)
+        answer = await send(body, takes_fields)
         self._check_served(answer, key)
-        if answer.status in (405, 415) and not takes_fields:
-            raise ObjectRefused(
-                str(key), "conflict: abort needs server-side apply, which the API server does not have for it"
-            )
         if answer.status in (405, 415):
+            if not takes_fields:
+                raise ObjectRefused(str(key), NO_OWNERS)
             return await self._create(resource, key, body, checking)
         # A field that kubevnfm has patched itself has an owner of its own, and is no conflict.
         if answer.status == 409 and not takes_fields and is_own_conflict(answer, key):
-            return await self.apply(resource, key, body, dry_run=dry_run)
+            answer = await taken_from_own(key, body, partial(self.get, resource, key), send)
         return self._object(answer, key)
 
     async def create(self, resource: Resource, key: ObjectKey, body: Body) -> Body | None:
@@ -491,9 +495,3 @@ def _too_many(what: str, resource: Resource) -> ObjectRefused:
 
 class _Expired(Exception):
     """The start version of the watch is too old; a new list is needed."""
-
-
-def _name_in(body: Body, namespace: str) -> str:
-    """Return the name by which `follow` shows an object: with its namespace if all namespaces are followed."""
-    name, own = str(body["metadata"]["name"]), body["metadata"].get("namespace")
-    return f"{own}/{name}" if own and not namespace else name

@@ -174,3 +174,9 @@ def version_of(body: Body) -> str:
     if not _is_absent_or(_is_text, version):
         raise Malformed("metadata.resourceVersion: a text expected")
     return str(version or "")
+
+
+def name_in(body: Body, namespace: str) -> str:
+    """Return the name by which `follow` shows an object: with its namespace if all namespaces are followed."""
+    name, own = str(body["metadata"]["name"]), body["metadata"].get("namespace")
+    return f"{own}/{name}" if own and not namespace else name
