@@ -35,7 +35,7 @@ async def a_kubeconfig(user: User, lab: LabControl, cluster_id: str) -> str:
 async def test_a_cluster_is_registered_as_a_region_carries_a_cnf_and_is_removed(
     user: User, lab: LabControl, tmp_path: Path
 ) -> None:
-    """MC-001, MC-042, MC-043, MC-053, MC-057, MC-060, MC-071, MC-073, MC-077, MC-100, MC-101, MC-102, MC-104, MC-118, MC-139."""
+    """MC-001, MC-042, MC-043, MC-049, MC-053, MC-057, MC-060, MC-071, MC-073, MC-077, MC-100, MC-101, MC-102, MC-104, MC-118, MC-139."""
     cluster_id = await user.create(await user.sample("cluster"))
     await user.do(cluster_id, "instantiate", user.cluster())
     kubernetes = await lab.cluster_of(cluster_id)

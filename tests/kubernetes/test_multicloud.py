@@ -39,7 +39,7 @@ async def region(user: User, cluster: RealCluster, tmp_path: Path) -> AsyncItera
 
 
 async def test_an_ordered_package_waits_fails_changes_and_goes(region: RealRegion) -> None:
-    """MC-010, MC-011, MC-013, MC-014, MC-020, MC-022 to MC-031, MC-034, MC-037, MC-042, MC-043, MC-057, MC-077 (scenarios 1, 5, 10)."""
+    """MC-010, MC-011, MC-013, MC-014, MC-020, MC-022 to MC-031, MC-034, MC-037, MC-042, MC-043, MC-049, MC-057, MC-077 (scenarios 1, 5, 10)."""
     package, place = await region.onboard(ORDERED), region.place()
     listed = (await region.call("GET", f"/artifacts/{package}/variables")).must(200).json
     assert {each["name"]: each.get("default") for each in listed} == {
@@ -80,6 +80,11 @@ async def test_an_ordered_package_waits_fails_changes_and_goes(region: RealRegio
     assert settings["data"] == {"port": "6000 of main", "script": "echo $HOME"}
     live = (await region.call("GET", f"/vnf_instances/{vnf['vnf_id']}/resources?live=true")).must(200).json
     assert {(each["live"], each["ready"]) for each in live} == {("present", True)}
+    status = (await region.call("GET", f"/vnf_instances/{vnf['vnf_id']}/status")).must(200).json
+    judged = [(each["judgement"], each["message"]) for each in status["resources"]]
+    assert (status["ready"], status["resourceCount"], set(judged)) == (True, len(live), {("Current", "")}), judged
+    of_kind = {each["kind"]: each.get("status") for each in status["resources"]}
+    assert (of_kind["Network"], of_kind["Secret"]) == ({"state": "Created"}, None)
 
     refused = (await region.call("DELETE", f"/cloud-regions/{region.id}")).must(409)
     assert (refused.json["type"], refused.json["holders"]) == ("in-use", [vnf["vnf_id"]])

@@ -46,10 +46,10 @@ async def comes_up_is_scaled_and_goes(user: User, region: str, folder: Path) -> 
     one = f"{VNFS}/{made['vnf_id']}"
     read = f"/multicloud/v1/cloud-regions/{region}/resources?namespace=shop&name=web"
 
-    async def seen(kind: str) -> dict[str, object]:
+    async def seen(kind: str, part: str = "spec") -> dict[str, object]:
         (found,) = (await user.call("GET", f"{read}&{kind}")).must(200).json
-        spec: dict[str, object] = found["spec"]
-        return spec
+        wanted: dict[str, object] = found[part]
+        return wanted
 
     deployment = "apiVersion=apps/v1&kind=Deployment"
     assert "'nginx:1.27-alpine'" in str(await seen(deployment))
@@ -59,6 +59,11 @@ async def comes_up_is_scaled_and_goes(user: User, region: str, folder: Path) -> 
     assert {(each["kind"], each["live"], each["ready"]) for each in live} == {
         (kind, "present", True) for kind in ("Deployment", "Namespace", "Service")
     }
+    status = (await user.call("GET", f"{one}/status")).must(200).json
+    assert (status["ready"], status["resourceCount"]) == (True, 3), status
+    of_kind = {each["kind"]: each for each in status["resources"]}
+    assert {each["judgement"] for each in of_kind.values()} == {"Current"}
+    assert of_kind["Deployment"]["status"]["readyReplicas"] == (await seen(deployment, "status"))["readyReplicas"]
     assert (await user.instance(made["vnf_id"]))["instantiationState"] == "INSTANTIATED"
     await user.do(made["vnf_id"], "scale", {"type": "SCALE_OUT", "aspectId": "web_aspect"})
     scaled = (await seen(deployment))["replicas"]
