@@ -262,7 +262,7 @@ async def test_following_an_unreachable_cluster_ends_with_an_error(cluster: Clus
 async def test_delete_sends_the_uid_and_returns_whether_the_object_is_left(cluster: Cluster, make: Make) -> None:
     """The API server answers with a Status what it has removed, and with the object what waits for a finalizer."""
     body = await cluster.apply(CONFIG_MAPS, key("a"), make("ConfigMap", "a"))
-    assert not await cluster.delete(CONFIG_MAPS, key("a"), uid="another")
+    assert await cluster.delete(CONFIG_MAPS, key("a"), uid="another"), "a refusal does not say that it is gone"
     assert await cluster.get(CONFIG_MAPS, key("a")) is not None
     await cluster.patch(CONFIG_MAPS, key("a"), {"metadata": {"finalizers": ["example.org/held"]}})
     assert await cluster.delete(CONFIG_MAPS, key("a"), uid=body["metadata"]["uid"])

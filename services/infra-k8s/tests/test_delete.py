@@ -178,6 +178,15 @@ async def test_an_object_not_deleted_in_time_is_named_with_its_finalizers(
     assert (await site.delete(operation="op3")).count == 1
 
 
+async def test_a_refused_deletion_is_not_taken_for_one_that_was_done(site: Any, faults: FaultBook, make: Make) -> None:
+    """CR-023: a webhook may refuse with 409 too, the answer to a uid that differs."""
+    await site.apply({"a.yaml": [make("ConfigMap", "c"), make("Secret", "s")]})
+    fault = faults.add(part="kubernetes", verb="delete configmaps", effect="fail", status=409, message="denied")
+    with pytest.raises(ObjectsNotGone, match="ConfigMap default/c"):
+        await site.timed_out_once_said("ConfigMap default/c").replace({"b.yaml": make("Secret", "s")})
+    faults.remove(fault.fault_id)
+
+
 async def test_an_unreachable_cluster_is_retried_and_given_up_only_by_force(
     site: Any, lab: LabCluster, labs: LabClusters, make: Make
 ) -> None:

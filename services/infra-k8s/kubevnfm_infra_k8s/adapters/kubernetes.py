@@ -453,8 +453,11 @@ class KubernetesCluster:
         if grace_period_s is not None:
             options["gracePeriodSeconds"] = grace_period_s
         answer = await self._transport.call("DELETE", object_path(resource, key), body=options, subject=str(key))
-        if answer.status in (404, 409):  # deleted, or replaced by another object of this name (the uid differs)
+        if answer.status == 404:
             return False
+        if answer.status == 409:
+            # Replaced by another object of this name (the uid differs), or refused, such as by a webhook: a look says which.
+            return True
         body = self._object(answer, key)
         is_gone = body.get("kind") == "Status" and field_at(body, "details", "uid") == uid != ""
         return not is_gone
