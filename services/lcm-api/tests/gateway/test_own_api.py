@@ -106,7 +106,8 @@ async def test_what_every_route_checks_is_checked_here_too(world: PoolWorld) -> 
 
 async def test_each_document_has_its_own_routes_and_types(world: PoolWorld) -> None:
     document = (await world.call("GET", "/pools/v1/openapi.json")).must(200).json
-    own = {POOLS, f"{POOLS}/{{id}}", *(f"/pools/v1/{name}" for name in ("openapi.json", "openapi.yaml", "docs"))}
+    documents = ("openapi.json", "openapi.yaml", "swagger.json", "docs")
+    own = {POOLS, f"{POOLS}/{{id}}", *(f"/pools/v1/{name}" for name in documents)}
     assert set(document["paths"]) == own
     assert document["info"]["title"] == "address pools"
     assert set(document["components"]["schemas"]) == {
