@@ -6,9 +6,11 @@ import asyncio
 import os
 import resource
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
+from patience import until_true
 from servers.mongodb import MongoServer, own_mongodb
 from worlds.lcm_world import World, lcm_world
 from worlds.mongo_storage import storage_on
@@ -35,6 +37,12 @@ async def refused(world: World, instance: str) -> None:
         assert int(answer.headers["Retry-After"]) > 0
 
 
+async def is_stopped(pid: int) -> bool:
+    """Return whether each thread of a process stands still: one that runs on another core may answer after the signal."""
+    stats = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return {each.rpartition(")")[2].split()[0] for each in stats} == {"T"}
+
+
 async def test_a_frozen_database(tmp_path: Path, own_mongodb: MongoServer) -> None:
     async with lcm_world(tmp_path, storage_on(own_mongodb.url + IMPATIENT)) as world:
         await world.sample()
@@ -45,6 +53,7 @@ async def test_a_frozen_database(tmp_path: Path, own_mongodb: MongoServer) -> No
         [pid] = own_mongodb.pids
         os.kill(pid, signal.SIGSTOP)
         try:
+            await until_true(partial(is_stopped, pid))
             # The answer to the step arrives while nothing can be stored: the bus keeps it until it was handled.
             released = asyncio.create_task(world.twins.release())
             await refused(world, instances[0])
