@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from kubevnfm_events import VimConnection
 from kubevnfm_events.outputs import WantedOutput
 from kubevnfm_infra_k8s.domain.outputs.owner import Outputs
 from kubevnfm_infra_k8s.domain.outputs.watch import OutputWatch
@@ -19,14 +21,32 @@ from worlds.output_world import KeptOutputs
 ADDRESS = "{.status.loadBalancer.ingress[0].ip}"
 
 
+@dataclass(frozen=True)
+class FaultyVim(OneVim):
+    """A directory that raises errors which nothing expects."""
+
+    faults: list[Exception]
+
+    async def connection(self, vim: VimConnection) -> VimConnection:
+        if self.faults:
+            raise self.faults.pop()
+        return await super().connection(vim)
+
+
 @pytest.fixture
-async def kept_outputs(ground: Any) -> AsyncIterator[KeptOutputs]:
+def unexpected() -> list[Exception]:
+    """The errors that the directory of VIMs raises next."""
+    return []
+
+
+@pytest.fixture
+async def kept_outputs(ground: Any, unexpected: list[Exception]) -> AsyncIterator[KeptOutputs]:
     """The outputs, with a process that watches their objects."""
     records = KeptOutputs()
     outputs = Outputs(records, SystemClock())
     site = ground.site = ground.site.with_changes(outputs=outputs).registered()
     async with inventory_world(site.store, site.clusters, {"vim": site.vim}, lease_s=2.0) as world:
-        world.outputs = OutputWatch(outputs, OneVim({"vim": site.vim}), site.clusters, look_s=0.1)
+        world.outputs = OutputWatch(outputs, FaultyVim({"vim": site.vim}, unexpected), site.clusters, look_s=0.1)
         world.start()
         yield records
 
@@ -36,7 +56,7 @@ def wanted(name: str, kind: str, of: str, jsonpath: str) -> WantedOutput:
 
 
 async def test_the_address_of_a_service_that_comes_late_changes_and_goes(
-    ground: Any, kept_outputs: KeptOutputs
+    ground: Any, kept_outputs: KeptOutputs, unexpected: list[Exception]
 ) -> None:
     """MC-138 (scenario 18): each change is published once; what cannot be shown is null."""
     service = an_object("Service", "web", spec={"selector": {"app": "web"}, "ports": [{"port": 80}]})
@@ -55,6 +75,7 @@ async def test_the_address_of_a_service_that_comes_late_changes_and_goes(
     for address in ("203.0.113.7", "203.0.113.8", None):
         ingress = [{"ip": address}] if address else []
         before = len(kept_outputs.events)
+        unexpected.append(RuntimeError("a fault of ours"))
         await ground.as_other("v1", "Service", "web", {"status": {"loadBalancer": {"ingress": ingress}}}, at="/status")
 
         async def is_published(before: int = before) -> bool:

@@ -75,4 +75,5 @@ class DeliveryRecord:
         """
         if self.failures or not (self.notified_at and interval_s):
             return 0.0
-        return interval_s - (now - datetime.fromisoformat(self.notified_at)).total_seconds()
+        # A clock that was set back must not make it longer than the interval.
+        return min(interval_s, interval_s - (now - datetime.fromisoformat(self.notified_at)).total_seconds())

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from callers.deliveries import deliveries_with
+from kubevnfm_lcm_api.notifications.delivery_record import DeliveryRecord
 from patience import until
 from servers.subscriber import Notification, Subscriber
 from worlds.multicloud_world import Gateway, a_gateway, a_pod
@@ -27,6 +28,13 @@ async def refused_at(gateway: Gateway, pointer: str, **changes: Any) -> None:
     asked = {"callback_url": "http://127.0.0.1:9/x", **changes}
     problem = (await gateway.call("POST", SUBSCRIPTIONS, asked)).problem(422)
     assert [each["pointer"] for each in problem["errors"]] == [pointer]
+
+
+def test_the_rest_after_a_notification_is_at_most_the_interval() -> None:
+    """MC-052: a clock that was set back does not make it longer."""
+    record = DeliveryRecord(notified_at="2026-01-01T01:00:00Z")
+    times = ("2026-01-01T00:00:00Z", "2026-01-01T01:00:02Z", "2026-01-01T01:00:05Z")
+    assert [record.rest_s(5.0, datetime.fromisoformat(each)) for each in times] == [5.0, 3.0, 0.0]
 
 
 async def test_changes_are_sent_as_events_one_by_one_or_together(tmp_path: Path) -> None:

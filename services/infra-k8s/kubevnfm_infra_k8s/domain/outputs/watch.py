@@ -128,6 +128,9 @@ class OutputWatch:
             except VnfmError as error:
                 log.info("outputs_region_unavailable", vim_id=vim_id, reason=str(error))
                 failed = batch
+            except Exception:  # a fault of ours must not end the readings of the region, and must be seen
+                log.exception("outputs_region_unavailable", vim_id=vim_id)
+                failed = batch
             self._pending[vim_id] = {**left, **dict.fromkeys(failed), **self._pending.get(vim_id, {})}
             failures = failures + 1 if failed else 0
             if failures:
