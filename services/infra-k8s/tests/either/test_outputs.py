@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -89,6 +90,8 @@ async def test_the_address_of_a_service_that_comes_late_changes_and_goes(
         await ground.as_other("v1", "Service", "web", {"metadata": {"annotations": {"seen": str(address)}}})
     changes = [each.read.values for each in kept_outputs.events[applied_at:]]
     assert changes == [{**first, "address": each} for each in (None, "203.0.113.7", "203.0.113.8", None)]
+    every = [each.read.values for each in kept_outputs.events]
+    assert all(before != after for before, after in pairwise(every))
     numbers = [each.read.number for each in kept_outputs.events]
     assert sorted(set(numbers)) == numbers
     await ground.delete()
