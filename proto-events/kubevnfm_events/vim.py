@@ -133,6 +133,15 @@ class VimBecameReachable(Event, kind="vim.reachable", by="vim-registry"):
     """``<owner>/<region>``."""
 
 
+class VimInventoryLost(Event, kind="vim.inventory.lost", by="vim-registry"):
+    """The inventory that the kubeconfig of a cloud region is read from has the region no more; the last copy stays in use."""
+
+    vim_id: str
+    region: str
+    """``<owner>/<region>``."""
+    reason: ErrorText
+
+
 class VimFeaturesChanged(Event, kind="vim.features.changed", by="infra-k8s"):
     """Labels, capacity or allocatable resources of nodes, or devices, of a VIM in which VNFs have objects are others than before.
 

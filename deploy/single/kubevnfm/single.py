@@ -151,8 +151,9 @@ async def single_node(settings: Settings) -> AsyncIterator[SingleNode]:
 
 def _vim_registry_settings(settings: Settings, port: int, shared: dict[str, Any]) -> VimRegistrySettings:
     """Return the settings of vim-registry."""
-    parts = {name: getattr(settings, name) for name in RegionSettings.model_fields}
-    return VimRegistrySettings(port=port, lease_s=settings.lease_s, **parts, **shared)
+    parts = (RegionSettings, OutboundSettings)
+    given = {name: getattr(settings, name) for part in parts for name in part.model_fields}
+    return VimRegistrySettings(port=port, lease_s=settings.lease_s, **given, **shared)
 
 
 def _mgmt_executor_settings(

@@ -24,6 +24,7 @@ class HttpVimDirectory:
     def __init__(self, base_url: str, token: str, session: aiohttp.ClientSession) -> None:
         self._api = InternalApi("vim-registry", base_url, token, session)
         self._known: TTLCache[str, VimConnection] = TTLCache(_MOST, ttl=_FRESH_S)
+        self._rejected: TTLCache[str, bool] = TTLCache(_MOST, ttl=_FRESH_S)
 
     async def connection(self, vim: VimConnection) -> VimConnection:
         # A request with its own access data is used as it is, also if its VIM is registered.
@@ -32,12 +33,17 @@ class HttpVimDirectory:
         assert vim.vim_id is not None
         known = self._known.get(vim.vim_id)
         if known is None:
-            known = VimConnection.model_validate(await self._api.call("GET", "vims", vim.vim_id, "connection"))
+            # vim-registry reads the inventory of a cloud region then (multicloud.md MC-078).
+            query: JsonMapping = {"rejected": "true"} if self._rejected.pop(vim.vim_id, False) else {}
+            answer = await self._api.call("GET", "vims", vim.vim_id, "connection", query=query)
+            known = VimConnection.model_validate(answer)
             self._known[vim.vim_id] = known
         return vim.resolved(known)
 
     def forget(self, vim: VimConnection) -> None:
         self._known.pop(vim.vim_id or "", None)
+        if vim.is_reference:
+            self._rejected[vim.vim_id or ""] = True
 
 
 class HttpCloudIdentities:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Final
@@ -30,6 +30,10 @@ _SILENT_PROBES: Final = 3
 """So many probes in a row a region must not answer until it is UNREACHABLE (multicloud.md MC-080)."""
 
 
+Rejected = Callable[[str], Awaitable[None]]
+"""Called with the id of a VIM that rejects its access data."""
+
+
 class VimMonitor:
     """Monitors all VIMs. Each replica does so; the first one that writes a change publishes it."""
 
@@ -41,15 +45,16 @@ class VimMonitor:
         clock: Clock,
         ring: KeyRing,
         *,
+        rejected: Rejected,
         timeout_s: float,
         at_a_time: int,
         tolerated_s: float,
     ) -> None:
-        """``timeout_s``: time limit for the call to one VIM; ``at_a_time``: number of simultaneous calls; ``tolerated_s``:
+        """``rejected``: called for a region whose kubeconfig is of an inventory; ``timeout_s``: time limit for the call to one VIM; ``at_a_time``: number of simultaneous calls; ``tolerated_s``:
         how long a cluster may be silent during an operation of its instance.
         """
         self._records, self._probes, self._operations = records, probes, operations
-        self._clock, self._ring = clock, ring
+        self._clock, self._ring, self._rejected = clock, ring, rejected
         self._tolerated_s = tolerated_s
         self._silent_since: dict[str, datetime] = {}
         """In memory, as each replica makes its own calls."""
@@ -79,6 +84,9 @@ class VimMonitor:
     async def _check(self, stored: StoredVim) -> None:
         async with self._places:
             status, reason = await self._status(stored.vim)
+        if status == "ERROR" and stored.vim.region is not None and stored.vim.region.inventory is not None:
+            # It answers, and rejects the login, or its certificate is of another CA. If this changes the record, the next round judges it.
+            await self._rejected(stored.vim.id)
         if status != "UNREACHABLE":
             self._silent_since.pop(stored.vim.id, None)
             self._silent_probes.pop(stored.vim.id, None)

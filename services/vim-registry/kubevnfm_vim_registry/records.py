@@ -15,7 +15,7 @@ from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_vim_registry.domain.errors import NameTaken, SecondDefault, VimUnknown
 from kubevnfm_vim_registry.domain.record import VimRecord
-from kubevnfm_vim_registry.domain.region import SUSPENDED_SINCE
+from kubevnfm_vim_registry.domain.region import INVENTORY_TYPE, SUSPENDED_SINCE
 
 COLLECTION: Final = "vims"
 SOURCE: Final = "/kubevnfm/vim-registry"
@@ -27,6 +27,7 @@ _INDEXES: Final = (
     Index(["region/id"], unique=True),
     Index(["region/cloud_region"], sparse=True),
     Index([SUSPENDED_SINCE], sparse=True),
+    Index([INVENTORY_TYPE], sparse=True),
 )
 
 
@@ -102,6 +103,10 @@ class VimRecords:
     async def suspended(self) -> Sequence[StoredVim]:
         """Return the suspended cloud regions."""
         return [_read(stored) for stored in await self._store.find(COLLECTION, Query(Exists(SUSPENDED_SINCE)))]
+
+    async def with_inventory(self) -> Sequence[StoredVim]:
+        """Return the cloud regions whose kubeconfig is read from an inventory."""
+        return [_read(stored) for stored in await self._store.find(COLLECTION, Query(Exists(INVENTORY_TYPE)))]
 
     async def insert(self, vim: VimRecord, events: Sequence[Event] = ()) -> None:
         """Store a new record. Raises NameTaken, SecondDefault, AlreadyExists (the id)."""

@@ -43,7 +43,11 @@ class RegionReading:
             left_s = (datetime.fromisoformat(not_after) - self._clock.now()).total_seconds()
             days_left = max(int(left_s // _DAY_S), 0)
         known = RegionHealth(
-            reachable=False, server_version=vim.kubernetes_version, not_after=not_after, days_left=days_left
+            reachable=False,
+            server_version=vim.kubernetes_version,
+            not_after=not_after,
+            days_left=days_left,
+            inventory=vim.region.inventory_state and vim.region.inventory_state.health,
         )
         started = time.monotonic()
         try:

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import json
 from collections.abc import Mapping
 from typing import Final
 
 import structlog
-from kubevnfm_clients.callback import sha256_hex
-from kubevnfm_clients.kubeconfig import Allowed, ContextAccess, context_access
 from kubevnfm_clients.multicloud.regions import (
     KEPT_BYTES,
-    KUBECONFIG_BYTES,
     MOST_LABELS,
     CloudRegion,
     Kubeconfig,
-    OidcClient,
     RegionPatch,
     RegionRequest,
 )
@@ -42,9 +36,10 @@ from kubevnfm_vim_registry.domain.errors import (
 )
 from kubevnfm_vim_registry.domain.features import node_capabilities
 from kubevnfm_vim_registry.domain.ports import RegionProbe
-from kubevnfm_vim_registry.domain.record import VimRecord, auth_cred_of
+from kubevnfm_vim_registry.domain.record import VimRecord
 from kubevnfm_vim_registry.domain.region import FOUND, NEEDED, USEFUL, RegionFacts, capabilities_of, with_access
 from kubevnfm_vim_registry.records import StoredVim, VimRecords
+from kubevnfm_vim_registry.region_access import GivenAccess, RegionAccess
 from kubevnfm_vim_registry.registry import DEFAULT_TENANT, VimRegistry, registered, status_events, with_facts
 
 log = structlog.get_logger()
@@ -68,22 +63,20 @@ class Regions:
         records: VimRecords,
         registry: VimRegistry,
         probe: RegionProbe,
+        access: RegionAccess,
         ring: KeyRing,
-        *,
-        allowed: Allowed,
     ) -> None:
-        """``allowed``: what kubeconfigs may have."""
         self._records, self._registry, self._probe, self._ring = records, registry, probe, ring
-        self._allowed = allowed
+        self._access = access
 
     async def register(self, wanted: RegionRequest) -> tuple[CloudRegion, bool]:
         self._check_size("kv", wanted.kv)
         self._check_size("other-connectivity-list", wanted.other_connectivity)
-        sha256, access = await self._read(wanted)
         facts = _facts_of(wanted)
+        given = await self._access.given(wanted, facts)
         present = await self._records.region(facts.id)
         if present is None:
-            vim = await self._verified(_with_access(self._new(facts), sha256, access))
+            vim = await self._verified(given.given_to(self._new(facts)))
             try:
                 await self._records.insert(vim, [registered(vim)])
             except (NameTaken, AlreadyExists):
@@ -93,7 +86,7 @@ class Regions:
             else:
                 log.info("region_registered", region=facts.id, vim_id=vim.id, endpoint=vim.auth_url)
                 return shown(await self._records.get(vim.id)), True
-        return shown(await self._registered_again(present, facts, sha256, access)), False
+        return shown(await self._registered_again(present, facts, given)), False
 
     async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[CloudRegion]:
         wanted = list[tuple[str, str]]()
@@ -134,9 +127,29 @@ class Regions:
 
     async def rotate(self, owner: str, region: str, access: Kubeconfig, *, if_revision: int) -> CloudRegion:
         stored = await self.stored(owner, region)
-        sha256, given = await self._read(access)
-        changed = _with_access(stored.vim, sha256, given)
-        return shown(await self._replace(StoredVim(stored.vim, if_revision), changed))
+        assert stored.vim.region is not None
+        given = await self._access.given(access, stored.vim.region)
+        return shown(await self._replace(StoredVim(stored.vim, if_revision), given.given_to(stored.vim)))
+
+    async def use(self, stored: StoredVim, given: GivenAccess) -> None:
+        """Use what the inventory of a region has now; other access data are verified first. Raises Unprocessable, Conflict."""
+        changed = given.given_to(stored.vim)
+        if self._is_same_login(stored.vim, changed):
+            # The end of the access data has been published.
+            changed = stored.vim.model_copy(update={"region": changed.region})
+            if _in_clear_of(changed, self._ring) == _in_clear_of(stored.vim, self._ring):
+                return
+            try:
+                await self._records.replace(stored, changed)
+            except RevisionConflict as error:
+                raise Conflict(_RACE) from error
+        else:
+            await self._replace(stored, changed)
+
+    def _is_same_login(self, one: VimRecord, other: VimRecord) -> bool:
+        return (one.auth_url, one.content_sha256) == (other.auth_url, other.content_sha256) and (
+            revealed(one.auth_cred, self._ring) == revealed(other.auth_cred, self._ring)
+        )
 
     async def delete(self, owner: str, region: str, *, if_revision: int) -> None:
         stored = await self.stored(owner, region)
@@ -159,21 +172,18 @@ class Regions:
             raise NotFound(f"cloud region {owner}/{region} does not exist")
         return stored
 
-    async def _registered_again(
-        self, present: StoredVim, facts: RegionFacts, sha256: str, access: ContextAccess
-    ) -> StoredVim:
+    async def _registered_again(self, present: StoredVim, facts: RegionFacts, given: GivenAccess) -> StoredVim:
         """Return the region as another registration leaves it, which may bring other access data and descriptions."""
         old = present.vim.region
         assert old is not None
-        new = facts.model_copy(update={name: getattr(old, name) for name in (*FOUND, "suspended")})
-        changed = _with_access(present.vim.model_copy(update={"region": new}), sha256, access)
+        new = facts.model_copy(update={name: getattr(old, name) for name in (*FOUND, "suspended", "inventory_state")})
+        changed = given.given_to(present.vim.model_copy(update={"region": new}))
         if changed.auth_url != present.vim.auth_url:
             raise Conflict(f"cloud region {facts.id} is registered with another endpoint: {present.vim.auth_url}")
         assert changed.region is not None
-        is_same_login = changed.content_sha256 == present.vim.content_sha256 and (
-            revealed(changed.auth_cred, self._ring) == revealed(present.vim.auth_cred, self._ring)
-        )
-        if is_same_login and _in_clear(changed.region, self._ring) == _in_clear(old, self._ring):
+        if self._is_same_login(present.vim, changed) and _in_clear(changed.region, self._ring) == _in_clear(
+            old, self._ring
+        ):
             return present
         return await self._replace(present, changed)
 
@@ -184,7 +194,8 @@ class Regions:
         assert old is not None
         assert new is not None
         if old.cluster_uid and new.cluster_uid and old.cluster_uid != new.cluster_uid:
-            raise Unprocessable("kubeconfig", "it leads to another cluster; the one that is registered expected")
+            place = "kubeconfig" if new.inventory is None else "inventory"
+            raise Unprocessable(place, "it leads to another cluster; the one that is registered expected")
         try:
             await self._records.replace(stored, vim, status_events(stored.vim, vim))
         except RevisionConflict as error:
@@ -210,25 +221,11 @@ class Regions:
         if len(json.dumps(revealed(given, self._ring))) > KEPT_BYTES:
             raise Unprocessable(name, f"at most {KEPT_BYTES} bytes of JSON expected")
 
-    async def _read(self, given: Kubeconfig) -> tuple[str, ContextAccess]:
-        """Return the hash of a kubeconfig and its access data. Raises Unprocessable."""
-        try:
-            raw = base64.b64decode(given.kubeconfig.reveal(self._ring), validate=True)
-            text = raw.decode()
-        except (binascii.Error, ValueError):
-            raise Unprocessable("kubeconfig", "base64 of a kubeconfig expected") from None
-        if len(raw) > KUBECONFIG_BYTES:
-            raise Unprocessable("kubeconfig", f"at most {KUBECONFIG_BYTES} bytes expected")
-        # In a thread: a file of this size takes a noticeable time.
-        access = await asyncio.to_thread(
-            context_access, text, context=given.context, allowed=self._allowed, login=_login(given.oidc)
-        )
-        return sha256_hex(raw), access
-
     async def _verified(self, vim: VimRecord) -> VimRecord:
         """Return the record with the facts of its cluster. Raises Unprocessable."""
         facts = vim.region
         assert facts is not None
+        place = "kubeconfig" if facts.inventory is None else "inventory"
         try:
             vim = with_facts(vim, await self._registry.verified(vim))
             found = await self._registry.in_time(vim, self._probe.inspect(vim, (*NEEDED, *USEFUL)))
@@ -236,12 +233,12 @@ class Regions:
         except VimTokenRefused as error:
             raise Unprocessable("token_request/service_account", str(error)) from error
         except _NOT_USABLE as error:
-            raise Unprocessable("kubeconfig", str(error)) from error
+            raise Unprocessable(place, str(error)) from error
         # In a thread: 5,000 nodes take most of a second.
         on_nodes = await asyncio.to_thread(node_capabilities, nodes)
         lacking = [str(each) for each in NEEDED if each in found.missing]
         if lacking:
-            raise Unprocessable("kubeconfig", f"its user lacks permissions: {', '.join(lacking)}")
+            raise Unprocessable(place, f"its user lacks permissions: {', '.join(lacking)}")
         facts = with_access(facts, revealed(vim.auth_cred, self._ring))
         news = {
             "cluster_uid": found.cluster_uid,
@@ -256,31 +253,9 @@ def _facts_of(wanted: RegionRequest) -> RegionFacts:
     return RegionFacts.model_validate({**given, "id": f"{wanted.cloud_owner}/{wanted.cloud_region}", "context": ""})
 
 
-def _with_access(vim: VimRecord, sha256: str, access: ContextAccess) -> VimRecord:
-    """Return a record with other access data, whose end has not been published."""
+def _in_clear_of(vim: VimRecord, ring: KeyRing) -> JsonObject:
     assert vim.region is not None
-    connection = access.connection
-    return vim.model_copy(
-        update={
-            "auth_url": str(connection.interface_info["endpoint"]).rstrip("/"),
-            "auth_cred": auth_cred_of(connection),
-            "content_sha256": sha256,
-            "expiry_reported_days": None,
-            "region": vim.region.model_copy(update={"context": access.context, "proxy_url": access.proxy_url}),
-        }
-    )
-
-
-def _login(client: OidcClient | None) -> JsonObject | None:
-    """Return the access data of a client of an OpenID provider."""
-    if client is None:
-        return None
-    return {
-        "oidc_token_url": client.token_url,
-        "client_id": client.client_id,
-        "client_secret": client.client_secret,
-        "oidc_scope": client.scope,
-    }
+    return _in_clear(vim.region, ring)
 
 
 def _in_clear(facts: RegionFacts, ring: KeyRing) -> JsonObject:
@@ -293,7 +268,7 @@ def shown(stored: StoredVim) -> CloudRegion:
     vim, facts = stored.vim, stored.vim.region
     assert facts is not None
     return CloudRegion(
-        **mask(facts.model_dump()),
+        **_described(facts),
         vim_id=vim.id,
         endpoint=vim.auth_url,
         server_version=vim.kubernetes_version,
@@ -304,3 +279,14 @@ def shown(stored: StoredVim) -> CloudRegion:
         updated_at=vim.updated_at,
         revision=stored.revision,
     )
+
+
+def _described(facts: RegionFacts) -> JsonObject:
+    """Return the facts without secrets, with the labels and properties of its inventory below its own."""
+    found: JsonObject = mask(facts.model_dump(exclude={"inventory", "inventory_state"}))
+    if facts.inventory is not None:
+        found["inventory"] = mask(facts.inventory.model_dump(exclude_none=True))
+    if (state := facts.inventory_state) is not None:
+        found["labels"] = {**state.labels, **found["labels"]}
+        found["kv"] = {**mask(state.kv), **found["kv"]}
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubevnfm_clients.credentials_settings import CredentialsTokenSettings
+from kubevnfm_clients.outbound_settings import OutboundSettings
 from kubevnfm_clients.vnf_network_settings import VnfNetworkSettings
 from kubevnfm_kit.settings import ProcessSettings
 from pydantic import Field
@@ -11,7 +12,7 @@ from pydantic_settings import SettingsConfigDict
 from kubevnfm_vim_registry.region_settings import RegionSettings
 
 
-class Settings(ProcessSettings, CredentialsTokenSettings, VnfNetworkSettings, RegionSettings):
+class Settings(ProcessSettings, CredentialsTokenSettings, VnfNetworkSettings, RegionSettings, OutboundSettings):
     """Environment variables ``KUBEVNFM_VIM_REGISTRY_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_VIM_REGISTRY_")
@@ -35,6 +36,8 @@ class Settings(ProcessSettings, CredentialsTokenSettings, VnfNetworkSettings, Re
     control plane may be replaced (capi.md CR-101)."""
     monitor_parallel: int = Field(default=16, ge=1)
     """Number of VIMs that are called at the same time."""
+    inventory_every_s: float = Field(default=5.0, gt=0)
+    """Interval between two looks for inventories of cloud regions that are to be read again."""
     credentials_tries_s: float = Field(default=300.0, ge=0)
     """The registration of a cluster that called back fails if it has not answered after this time (capi.md CR-080)."""
     lease_s: float = 15.0

@@ -10,16 +10,20 @@ from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
+from kubevnfm_clients.outbound import outbound_session
 from kubevnfm_clients.ports import CredentialsStore, InstanceOperations, VimUsers
 from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_events.queues import CREDENTIALS
 from kubevnfm_events.vim import DeregisterVim, RecordCapiProviders, RegisterReceived, RegisterVim, ReleaseVim
 from kubevnfm_kit.run import background, repeat
+from kubevnfm_kit.tls import ClientTls
 from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.relay import OutboxRelay
 
+from kubevnfm_vim_registry.adapters.aai import AaiRegions
 from kubevnfm_vim_registry.adapters.cloud_logins import OpenstackLogins
+from kubevnfm_vim_registry.adapters.cluster_profiles import ClusterProfiles
 from kubevnfm_vim_registry.adapters.http import internal_api
 from kubevnfm_vim_registry.adapters.http_regions import region_routes
 from kubevnfm_vim_registry.adapters.kubernetes import KubernetesProbe
@@ -31,6 +35,8 @@ from kubevnfm_vim_registry.domain.ports import Probes
 from kubevnfm_vim_registry.handlers import VimHandlers
 from kubevnfm_vim_registry.monitor import VimMonitor
 from kubevnfm_vim_registry.records import COLLECTION, VimRecords
+from kubevnfm_vim_registry.region_access import RegionAccess
+from kubevnfm_vim_registry.region_inventories import RegionInventories
 from kubevnfm_vim_registry.region_reading import RegionReading
 from kubevnfm_vim_registry.region_suspensions import RegionSuspensions
 from kubevnfm_vim_registry.regions import Regions
@@ -70,6 +76,7 @@ async def vim_registry(
         _threads(settings.monitor_parallel) as threads,
         aiohttp.ClientSession(connector=_own_connections()) as session,
         networks.session() as vnf_session,
+        _outbound_session(settings) as outbound,
         OutboxRelay(store, bus, collections=[COLLECTION]) as relay,
         backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s) as worker,
     ):
@@ -99,19 +106,18 @@ async def vim_registry(
 
         token = settings.internal_token.get_secret_value()
         region_probe = KubernetesRegions(clusters)
-        regions = Regions(
-            records,
-            registry,
-            region_probe,
-            key_ring,
-            allowed=settings.allowed,
-        )
+        sources = AaiRegions(outbound, key_ring, settings.verify_timeout_s), ClusterProfiles(clusters, key_ring)
+        limits = settings.allowed, settings.verify_timeout_s
+        access = RegionAccess(records, *sources, key_ring, *limits)
+        regions = Regions(records, registry, region_probe, access, key_ring)
+        inventories = RegionInventories(records, access, regions, at_a_time=settings.monitor_parallel)
         reading = RegionReading(region_probe, clock, timeout_s=settings.monitor_timeout_s)
         app = internal_api(
             registry,
             region_routes(regions, reading, RegionSuspensions(records, regions)),
             identities,
             key_ring,
+            rejected=inventories.rejected,
             token=token,
         )
         monitor = VimMonitor(
@@ -120,15 +126,27 @@ async def vim_registry(
             operations,
             clock,
             key_ring,
+            rejected=inventories.rejected,
             timeout_s=settings.monitor_timeout_s,
             at_a_time=settings.monitor_parallel,
             tolerated_s=settings.monitor_tolerance_s,
         )
         async with (
-            background(vim_monitor=repeat(monitor.check_all, every_s=settings.monitor_every_s)),
+            background(
+                vim_monitor=repeat(monitor.check_all, every_s=settings.monitor_every_s),
+                region_inventories=repeat(inventories.read_due, every_s=settings.inventory_every_s),
+            ),
             backends.serving(app, host=settings.host, port=settings.port, tls=settings.server_tls) as port,
         ):
             yield RunningVimRegistry(port, registry, identities)
+
+
+@asynccontextmanager
+async def _outbound_session(settings: Settings) -> AsyncIterator[aiohttp.ClientSession]:
+    """Yield a session for addresses that requests name."""
+    trusted = await asyncio.to_thread(ClientTls(settings.outbound_ca_file).context)
+    async with outbound_session(settings.address_rules, tls=trusted) as session:
+        yield session
 
 
 def _own_connections() -> aiohttp.TCPConnector:

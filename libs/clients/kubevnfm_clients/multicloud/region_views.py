@@ -13,6 +13,19 @@ FEATURE: Final = "feature.node.kubernetes.io/"
 """The prefix of labels of Node Feature Discovery."""
 
 
+class InventoryHealth(MultiCloudType):
+    """The result of the last reading of a region's inventory."""
+
+    since: str
+    """From when on it has been so."""
+    reason: str = Field(default="", exclude_if=lambda value: not value)
+    """The reason why nothing usable could be read: the last copy of the kubeconfig stays in use."""
+    lost: bool = False
+    """Whether the inventory has no such region any more."""
+    control_plane: str = Field(default="", exclude_if=lambda value: not value)
+    """The reason of the inventory for calling the control plane unhealthy."""
+
+
 class RegionHealth(MultiCloudType):
     """Whether the cluster answers now."""
 
@@ -26,6 +39,8 @@ class RegionHealth(MultiCloudType):
     not_after: str | None = Field(default=None, exclude_if=lambda value: value is None)
     days_left: int | None = Field(default=None, exclude_if=lambda value: value is None)
     """Whole days until the first part of the access data expires."""
+    inventory: InventoryHealth | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Absent: the kubeconfig is not read from an inventory."""
 
 
 class NodeFeatures(MultiCloudType):

@@ -9,17 +9,25 @@ from typing import Annotated, Any, Final, Literal, Protocol
 
 import aiohttp
 from kubevnfm_events.vim import VimStatus
-from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonMapping, JsonObject
 from kubevnfm_secrets import MASK, KeyRing, Secret, SecretParams, is_mask, sealing
-from kubevnfm_sol.access import check_url
 from kubevnfm_sol.base import SolPatch
-from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
 
 from kubevnfm_clients.http import InternalApi
+from kubevnfm_clients.multicloud.region_inventories import RegionInventory
 from kubevnfm_clients.multicloud.region_views import KubernetesObject, RegionFeatures, RegionHealth
 from kubevnfm_clients.multicloud.suspension import Suspension, SuspensionRequest
 from kubevnfm_clients.multicloud.types import (
+    HttpUrl,
     LabelKey,
     Labels,
     LabelValue,
@@ -27,6 +35,7 @@ from kubevnfm_clients.multicloud.types import (
     MultiCloudType,
     NamespaceName,
     Page,
+    Visible,
 )
 
 RegionAuth = Literal["token", "token-request", "client-certificate", "oidc"]
@@ -58,14 +67,6 @@ def _with_keys_hidden(value: Any) -> Any:
     return Secret(value) if isinstance(value, str) and _PRIVATE_KEY in value else value
 
 
-def _url(value: str) -> str:
-    try:
-        check_url(value, "")
-    except InvalidInput as error:
-        raise ValueError(error.reason) from error
-    return value
-
-
 def _is_small(value: JsonObject) -> JsonObject:
     # Secrets have no size here: vim-registry counts their texts.
     if len(json.dumps(value, default=str)) > KEPT_BYTES:
@@ -90,15 +91,12 @@ RegionKeyPart = Annotated[str, StringConstraints(min_length=1, max_length=64, pa
 """An owner, or the name of a region: a segment of paths."""
 
 
-_Visible = Annotated[str, StringConstraints(min_length=1, max_length=2048, pattern=r"^[!-~]+$")]
-
-
 class OidcClient(MultiCloudRequest):
     """A client of an OpenID provider whose tokens the API server accepts (RFC 6749 4.4)."""
 
-    token_url: Annotated[_Visible, AfterValidator(_url)]
+    token_url: HttpUrl
     """Its certificate is verified by the CA of the kubeconfig, and those of the system."""
-    client_id: _Visible
+    client_id: Visible
     client_secret: Annotated[Secret, WithJsonSchema({"type": "string"})]
     scope: Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[!-~]+( [!-~]+)*$")] = "openid"
 
@@ -111,18 +109,33 @@ class TokenRequest(MultiCloudRequest):
         str, StringConstraints(max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", min_length=1)
     ]
     expiration_s: int = Field(default=3600, ge=600, le=2**32)
-    audiences: tuple[_Visible, ...] = Field(default=(), max_length=16)
+    audiences: tuple[Visible, ...] = Field(default=(), max_length=16)
     """Empty: that of the API server."""
 
 
 class Kubeconfig(MultiCloudRequest):
-    """New access data of a region."""
+    """New access data of a region: either a kubeconfig, or where one is read from."""
 
-    kubeconfig: Annotated[Secret, WithJsonSchema({"type": "string", "contentEncoding": "base64"})]
+    kubeconfig: Annotated[Secret, WithJsonSchema({"type": "string", "contentEncoding": "base64"})] | None = None
+    inventory: RegionInventory | None = None
     context: str | None = Field(default=None, min_length=1, max_length=253)
     """None: the current context of the kubeconfig."""
     oidc: OidcClient | None = None
-    """In place of credentials in the kubeconfig."""
+    """In place of credentials in the kubeconfig; not beside ``inventory``."""
+
+    @field_validator("inventory")
+    @classmethod
+    def _not_both(cls, inventory: RegionInventory | None, others: ValidationInfo) -> RegionInventory | None:
+        if inventory is not None and others.data.get("kubeconfig") is not None:
+            raise ValueError("no value expected beside kubeconfig")
+        return inventory
+
+    @field_validator("oidc")
+    @classmethod
+    def _has_kubeconfig(cls, oidc: OidcClient | None, others: ValidationInfo) -> OidcClient | None:
+        if oidc is not None and others.data.get("inventory") is not None:
+            raise ValueError("no value expected beside inventory")
+        return oidc
 
 
 class RegionRequest(Kubeconfig):
@@ -179,6 +192,8 @@ class CloudRegion(MultiCloudType):
     not_after: str | None = Field(default=None, exclude_if=lambda value: value is None)
     """When the first part of the access data expires; absent: nothing says when."""
     kubeconfig: Literal["***"] = "***"
+    inventory: JsonObject | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Where the kubeconfig is read from, without secrets; absent: a request has brought it."""
     sha256: str
     """The hash of the kubeconfig; empty after the VIM got other access data."""
     context: str

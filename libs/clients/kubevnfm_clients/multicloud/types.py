@@ -6,11 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Generic, TypeVar
 
+from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.kubernetes_names import LABEL
+from kubevnfm_sol.access import check_url
 from kubevnfm_sol.base import SolRequest, SolType
-from pydantic import ConfigDict, StringConstraints
+from pydantic import AfterValidator, ConfigDict, StringConstraints
 
 T = TypeVar("T")
+
+
+def _is_url(value: str) -> str:
+    try:
+        check_url(value, "")
+    except InvalidInput as error:
+        raise ValueError(error.reason) from error
+    return value
+
+
+Visible = Annotated[str, StringConstraints(min_length=1, max_length=2048, pattern=r"^[!-~]+$")]
+HttpUrl = Annotated[Visible, AfterValidator(_is_url)]
+"""An http or https URL without credentials."""
 
 NamespaceName = Annotated[str, StringConstraints(max_length=63, pattern=f"^{LABEL}$")]
 """An RFC 1123 label (multicloud.md MC-008)."""

@@ -121,7 +121,7 @@ async def _read(request: web.Request, model: type[K]) -> K:
         wanted = parsed(model, await read_form(request, "kubeconfig", limit_bytes=KUBECONFIG_BYTES))
     else:
         wanted = await read(request, model)
-    encoded = wanted.kubeconfig.reveal(context(request).ring)
+    encoded = wanted.kubeconfig.reveal(context(request).ring) if wanted.kubeconfig is not None else ""
     if len(encoded) // 4 * 3 - encoded[-2:].count("=") > KUBECONFIG_BYTES:
         raise BodyTooLarge(f"a kubeconfig may have up to {KUBECONFIG_BYTES} bytes")
     return wanted

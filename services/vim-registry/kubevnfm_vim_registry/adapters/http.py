@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from aiohttp import web
 from kubevnfm_kit.errors import InvalidInput
@@ -20,9 +20,13 @@ def internal_api(
     identities: CloudIdentities,
     ring: KeyRing,
     *,
+    rejected: Callable[[str], Awaitable[None]],
     token: str,
 ) -> web.Application:
-    """Return the application; all its paths require the internal token. ``regions``: the routes of cloud regions."""
+    """Return the application; all its paths require the internal token.
+
+    ``regions``: the routes of cloud regions; ``rejected``: called with the id of a VIM that rejects its access data.
+    """
     routes = web.RouteTableDef()
 
     @routes.post("/internal/v1/vims")
@@ -49,6 +53,8 @@ def internal_api(
 
     @routes.get("/internal/v1/vims/{id}/connection")
     async def connection(request: web.Request) -> web.Response:
+        if "rejected" in request.query:
+            await rejected(request.match_info["id"])
         found = await registry.connection_of(request.match_info["id"])
         return web.json_response(found.model_dump(mode="json", context=sealing(ring)))
 

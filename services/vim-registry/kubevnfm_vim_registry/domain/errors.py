@@ -80,3 +80,15 @@ class CredentialsMissing(NotFound, code="credentials-missing", title="Credential
             "receiver, from which no VIM can be registered (set capi.register_vim to false)"
         )
         self.cluster = cluster
+
+
+class InventoryRefused(Unprocessable):
+    """The inventory answers, but with no kubeconfig, or rejects the login; ``field`` is a member of the request."""
+
+
+class InventoryLost(InventoryRefused):
+    """The inventory does not have the region."""
+
+
+class InventoryAway(InventoryRefused):
+    """The inventory does not answer now."""

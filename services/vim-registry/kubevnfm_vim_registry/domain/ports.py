@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kubevnfm_clients.cloud_identity import CloudIdentity
+from kubevnfm_clients.multicloud.region_inventories import AaiInventory, ClusterProfileInventory
 from kubevnfm_clients.multicloud.regions import ObjectsWanted
 from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_kit.json_types import JsonObject
 
+from kubevnfm_vim_registry.domain.inventories import Pulled
 from kubevnfm_vim_registry.domain.record import VimRecord, VimType
 from kubevnfm_vim_registry.domain.region import Inspected, Permission
 
@@ -75,6 +77,25 @@ class RegionProbe(Protocol):
         self, vim: VimRecord, wanted: ObjectsWanted, *, limit: int, after: str | None
     ) -> Page[JsonObject]:
         """Return some objects. Raises also UnknownKind, VimForbids."""
+        ...
+
+
+class AaiInventories(Protocol):
+    """Reads cloud regions from A&AI."""
+
+    async def read(self, owner: str, region: str, wanted: AaiInventory) -> Pulled:
+        """Return the kubeconfig of a region. Raises InventoryRefused, InventoryLost, InventoryAway."""
+        ...
+
+
+class ProfileInventories(Protocol):
+    """Reads ClusterProfiles from the clusters of regions."""
+
+    async def read(self, hub: VimRecord, wanted: ClusterProfileInventory) -> Pulled:
+        """Return the kubeconfig of a profile, its labels and properties.
+
+        Raises InventoryRefused, InventoryLost, InventoryAway.
+        """
         ...
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from kubevnfm_clients.multicloud.region_inventories import RegionInventory
 from kubevnfm_clients.multicloud.regions import RegionAuth, TokenRequest
 from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_kit.clock import rfc3339
@@ -13,6 +14,7 @@ from kubevnfm_secrets import Secret, SecretParams
 from pydantic import BaseModel, ConfigDict, Field
 
 from kubevnfm_vim_registry.domain.expiry import first_expiry
+from kubevnfm_vim_registry.domain.inventories import InventoryState
 
 
 class RegionFacts(BaseModel):
@@ -27,6 +29,9 @@ class RegionFacts(BaseModel):
     auth: RegionAuth = "token"
     context: str = ""
     """The context of the kubeconfig that was used."""
+    inventory: RegionInventory | None = None
+    """Where the kubeconfig is read from; None: a request has brought it."""
+    inventory_state: InventoryState | None = None
     token_request: TokenRequest | None = None
     proxy_url: Secret | None = None
     labels: dict[str, str] = Field(default_factory=dict)
@@ -47,8 +52,9 @@ class RegionFacts(BaseModel):
     suspended: Suspension | None = None
 
 
+INVENTORY_TYPE: Final = "region/inventory/type"
 SUSPENDED_SINCE: Final = "region/suspended/since"
-"""The path in the document, which few regions have."""
+"""The paths in the document, which few regions have."""
 FOUND: Final = ("auth", "cluster_uid", "capabilities", "missing_permissions", "not_after")
 """The attributes that the cluster and its access data decide."""
 
