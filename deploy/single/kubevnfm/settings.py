@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from kubevnfm_access.settings import AccessSettings
+from kubevnfm_infra_k8s.export_settings import ExportSettings
 from kubevnfm_infra_k8s.policy_settings import PolicySettings
 from kubevnfm_kit.settings import ListenerTls, ServiceSettings
 from kubevnfm_kit.tls import ClientTls
@@ -19,7 +20,14 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 
 class Settings(
-    ServiceSettings, ListenerTls, AccessSettings, SubjectSettings, ReceiverSettings, PolicySettings, RegionSettings
+    ServiceSettings,
+    ListenerTls,
+    AccessSettings,
+    SubjectSettings,
+    ReceiverSettings,
+    PolicySettings,
+    ExportSettings,
+    RegionSettings,
 ):
     """The environment has precedence over the file ``$KUBEVNFM_CONFIG`` (default ``kubevnfm.toml``). Unknown names are errors."""
 

@@ -28,6 +28,7 @@ from kubevnfm_clients.vims import HttpCloudIdentities, HttpVimDirectory, HttpVim
 from kubevnfm_clients.vnf_networks import VnfNetworks
 from kubevnfm_credentials_receiver.settings import Settings as CredentialsReceiverSettings
 from kubevnfm_credentials_receiver.wiring import credentials_receiver
+from kubevnfm_infra_k8s.export_settings import ExportSettings
 from kubevnfm_infra_k8s.policy_settings import PolicySettings
 from kubevnfm_infra_k8s.settings import Settings as InfraK8sSettings
 from kubevnfm_infra_k8s.wiring import infra_k8s
@@ -173,7 +174,7 @@ def _mgmt_executor_settings(
 
 def _infra_k8s_settings(settings: Settings, port: int, shared: dict[str, Any]) -> InfraK8sSettings:
     """Return the settings of infra-k8s."""
-    parts = (OutboundSettings, PolicySettings)
+    parts = (OutboundSettings, PolicySettings, ExportSettings)
     return InfraK8sSettings(
         port=port,
         lease_s=settings.lease_s,

@@ -14,10 +14,11 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from kubevnfm_infra_k8s.domain.concurrency import BURST, REQUESTS_PER_S
+from kubevnfm_infra_k8s.export_settings import ExportSettings
 from kubevnfm_infra_k8s.policy_settings import ChartSettings, PolicySettings
 
 
-class Settings(ProcessSettings, OutboundSettings, VnfNetworkSettings, PolicySettings, ChartSettings):
+class Settings(ProcessSettings, OutboundSettings, VnfNetworkSettings, PolicySettings, ChartSettings, ExportSettings):
     """Environment variables ``KUBEVNFM_INFRA_K8S_<NAME>``."""
 
     model_config = SettingsConfigDict(env_prefix="KUBEVNFM_INFRA_K8S_")

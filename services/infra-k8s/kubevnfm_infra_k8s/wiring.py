@@ -45,6 +45,7 @@ from kubevnfm_worker.worker import CommandWorker
 from kubevnfm_infra_k8s.adapters import (
     documents,
     sources,
+    stored_exports,
     stored_features,
     stored_hooks,
     stored_inventory,
@@ -53,13 +54,18 @@ from kubevnfm_infra_k8s.adapters import (
     stored_volumes,
     turns,
 )
+from kubevnfm_infra_k8s.adapters.aai import AaiGraph
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
 from kubevnfm_infra_k8s.adapters.downloads import Downloads
+from kubevnfm_infra_k8s.adapters.export_marks import ExportMarks
+from kubevnfm_infra_k8s.adapters.export_metrics import ExportMetrics
 from kubevnfm_infra_k8s.adapters.expressions import CelExpressions
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.adapters.http import internal_api
 from kubevnfm_infra_k8s.adapters.leases import StoredLeadership
-from kubevnfm_infra_k8s.adapters.regions import RegionDirectory, RegisteredRegions
+from kubevnfm_infra_k8s.adapters.regions import ExportedRegions, RegionDirectory, RegisteredRegions
+from kubevnfm_infra_k8s.adapters.stored_exports import StoredExports
+from kubevnfm_infra_k8s.domain.exporting.exporter import Exporter
 from kubevnfm_infra_k8s.domain.inventory.owner import StoredInventory
 from kubevnfm_infra_k8s.domain.inventory.watcher import InventoryWatcher
 from kubevnfm_infra_k8s.domain.links.bringing import Bringing
@@ -125,7 +131,7 @@ async def infra_k8s(
     networks: VnfNetworks,
 ) -> AsyncIterator[InfraK8s]:
     """Yield the service, consuming and serving; leaving the block drains and closes it."""
-    await backends.ensure_indexes(_INDEXES)
+    await _ensure_indexes(settings, backends)
     trusted = await asyncio.to_thread(ClientTls(settings.outbound_ca_file).context)
     store, key_ring, clock = backends.store, backends.key_ring, backends.clock
     releases, helm = documents.StoredReleases(store), HelmProgram(settings.helm, key_ring, settings.chart_limits)
@@ -196,6 +202,12 @@ async def infra_k8s(
             yield InfraK8s(port, links, volumes)
 
 
+async def _ensure_indexes(settings: Settings, backends: Backends) -> None:
+    await backends.ensure_indexes(_INDEXES)
+    if settings.aai_url is not None:
+        await backends.ensure_indexes(stored_exports.INDEXES)
+
+
 def _handle_machines(worker: CommandWorker, handlers: MachineHandlers) -> None:
     """Register the handlers of the commands about workload clusters."""
     worker.handle(AwaitCluster, handlers.await_cluster)
@@ -233,10 +245,11 @@ async def _reconciled(
     """Yield the owners of virtual links and volumes, with the work on them running."""
     store, clock, policies = backends.store, backends.clock, policies_of(settings.cnf_policy)
     turning, known = turns.StoredTurns(store, clock), RegisteredRegions(regions, vims)
+    marks = _marks(settings, backends)
     async with OutboxRelay(store, backends.bus, collections=[stored_links.LINKS, stored_volumes.VOLUMES]) as relay:
         outbox = Outbox(store, relay, backends.key_ring)
         link_records, volume_records = (
-            stored_links.StoredLinks(store, outbox),
+            stored_links.StoredLinks(store, outbox, marks),
             stored_volumes.StoredVolumes(store, outbox),
         )
 
@@ -280,20 +293,50 @@ async def _inventory(
     outputs: Outputs,
 ) -> AsyncIterator[StoredInventory]:
     """Yield the inventory, with the watches that write it running whenever this process has the lease."""
-    store, clock = backends.store, backends.clock
-    async with OutboxRelay(
-        store, backends.bus, collections=[stored_inventory.OBJECTS, stored_features.FEATURES]
-    ) as relay:
+    store, clock, marks = backends.store, backends.clock, _marks(settings, backends)
+    async with (
+        OutboxRelay(store, backends.bus, collections=[stored_inventory.OBJECTS, stored_features.FEATURES]) as relay,
+        _export(settings, backends, clusters.metrics.export, regions, marks) as (exporter, state),
+    ):
         outbox = Outbox(store, relay, backends.key_ring)
-        objects = stored_inventory.StoredObjects(store, outbox)
-        features = stored_features.StoredFeatures(store, outbox, clock)
+        objects = stored_inventory.StoredObjects(store, outbox, marks)
+        features = stored_features.StoredFeatures(store, outbox, clock, marks)
         watched = stored_inventory.StoredRegions(store, clock)
         instances = stored_inventory.StoredInstances(store, clock)
         leadership = StoredLeadership(store, clock, lease_s=settings.lease_s)
         of_outputs = OutputWatch(outputs, vims, clusters)
-        watcher = InventoryWatcher(objects, watched, instances, vims, clusters, clock, leadership, of_outputs, features)
+        watcher = InventoryWatcher(
+            objects, watched, instances, vims, clusters, clock, leadership, of_outputs, features, exporter
+        )
         async with background(inventory=watcher.run()):
-            yield StoredInventory(objects, watched, RegisteredRegions(regions, vims))
+            yield StoredInventory(objects, watched, RegisteredRegions(regions, vims), clock, state)
+
+
+def _marks(settings: Settings, backends: Backends) -> ExportMarks | None:
+    """Return what marks changes for the export, if there is one."""
+    return None if settings.aai_url is None else ExportMarks(backends.store, backends.clock)
+
+
+@asynccontextmanager
+async def _export(
+    settings: Settings, backends: Backends, metrics: ExportMetrics, regions: RegionDirectory, marks: ExportMarks | None
+) -> AsyncIterator[tuple[Exporter | None, StoredExports | None]]:
+    """Yield the export to A&AI and its state, if A&AI is set."""
+    if settings.aai_url is None or marks is None:
+        yield None, None
+        return
+    state = metrics.waiting = StoredExports(backends.store, backends.clock, marks, settings.aai_url)
+    async with AaiGraph.open(
+        settings.aai_url,
+        f"v{settings.aai_version}",
+        metrics,
+        tls=settings.aai_tls,
+        user=settings.aai_user,
+        password=settings.aai_password.get_secret_value(),
+        parallel=settings.aai_parallel,
+    ) as graph:
+        of_vims = ExportedRegions(regions)
+        yield Exporter(state, graph, of_vims, settings.aai_parallel, settings.aai_batch), state
 
 
 def _rounds(

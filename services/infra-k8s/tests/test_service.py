@@ -13,8 +13,10 @@ from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients.multicloud.errors import RegionLacks
 from kubevnfm_clients.multicloud.links import HttpVirtualLinks, LinkRequest, ReferenceRequest
+from kubevnfm_clients.multicloud.region_views import RegionFeatures
 from kubevnfm_clients.multicloud.regions import CloudRegion
 from kubevnfm_clients.multicloud.suspension import Suspension
+from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_events import CommandFailed, Envelope, Event
 from kubevnfm_events.links import VirtualLinkChanged
 from kubevnfm_events.objects import ApplyObjects, DeleteObjects, ObjectsApplied, ObjectsDeleted
@@ -37,6 +39,12 @@ class NoRegions:
     """The regions of vim-registry: there are none, and links name a VIM."""
 
     async def get(self, owner: str, region: str) -> CloudRegion:
+        raise NotFound(f"cloud region {owner}/{region} does not exist")
+
+    async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[CloudRegion]:
+        return Page(())
+
+    async def features(self, owner: str, region: str) -> RegionFeatures:
         raise NotFound(f"cloud region {owner}/{region} does not exist")
 
     async def suspensions(self) -> Mapping[str, Suspension]:

@@ -48,6 +48,7 @@ _FILTERS: Final[Mapping[str, str]] = {
     "cloud_owner": "region/cloud_owner",
     "cloud_region": "region/cloud_region",
     "status": "status",
+    "vim_id": "id",
 }
 """The paths in the documents, by filter."""
 _RACE: Final = "the region was changed by another request at the same time: try again"

@@ -12,7 +12,8 @@ from typing import Any, cast
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
 from kubevnfm_clients.multicloud.dry_runs import DryRunOrder, DryRunReport
-from kubevnfm_clients.multicloud.inventory import InventoryResource
+from kubevnfm_clients.multicloud.inventory import InventoryReport, InventoryResource, Resync
+from kubevnfm_clients.multicloud.region_views import RegionWatch
 from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_clients.multicloud.verdicts import ObjectVerdict, SeenObject
 from kubevnfm_events import VimConnection
@@ -26,6 +27,7 @@ from kubevnfm_infra_k8s.domain.outputs.watch import OutputWatch
 from kubevnfm_infra_k8s.domain.ports import Clusters
 from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 from kubevnfm_kit.clock import SystemClock
+from kubevnfm_kit.errors import Conflict
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore, StoreUnavailable
 from kubevnfm_worker.outbox import Outbox
@@ -103,6 +105,7 @@ class InventoryWorld:
             StoredLeadership(store, clock, lease_s=self.lease_s),
             NoOutputs() if self.outputs is None else self.outputs,
             stored_features.StoredFeatures(store, Outbox(store, self.relay, self.ring), clock),
+            None,
             look_s,
             registered_s,
             most,
@@ -148,7 +151,7 @@ async def inventory_world(
             records = stored_inventory.StoredObjects(store, Outbox(store, relay, ring))
             watched = stored_inventory.StoredRegions(store, clock)
             regions = GivenRegions({f"op/{vim_id}": Region(vim_id) for vim_id in vims})
-            inventory = StoredInventory(records, watched, regions)
+            inventory = StoredInventory(records, watched, regions, clock)
             world = InventoryWorld(store, clusters, vims, inventory, relay, ring, lease_s, events=events)
             try:
                 yield world
@@ -160,6 +163,15 @@ async def inventory_world(
 
 class NoInventory:
     """A stand-in for the inventory of infra-k8s: it is empty."""
+
+    async def health(self) -> InventoryReport:
+        return InventoryReport(watching=False, stale=())
+
+    async def watch_of(self, vim_id: str) -> RegionWatch:
+        return RegionWatch(state="none")
+
+    async def resync(self) -> Resync:
+        raise Conflict("the inventory is not exported: aai_url is not set")
 
     async def find(
         self, filters: Mapping[str, str], *, limit: int, after: str | None = None

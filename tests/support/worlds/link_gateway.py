@@ -74,8 +74,10 @@ class LinkGateway:
 
 
 @asynccontextmanager
-async def link_gateway(lab: LabCluster, folder: Path, *kinds: str) -> AsyncIterator[LinkGateway]:
-    """Yield the services; the cluster serves these kinds of CNIs."""
+async def link_gateway(
+    lab: LabCluster, folder: Path, *kinds: str, aai_url: str | None = None
+) -> AsyncIterator[LinkGateway]:
+    """Yield the services; the cluster serves these kinds of CNIs. ``aai_url``: the A&AI that the inventory is marked for."""
     ring = KeyRing.from_text(KeyRing.new_key())
     vim = VimConnection(
         vim_id="vim",
@@ -90,7 +92,7 @@ async def link_gateway(lab: LabCluster, folder: Path, *kinds: str) -> AsyncItera
     async with (
         SqliteStore.open(folder / "links.db") as store,
         KubernetesClusters.open(ring, networks()) as clusters,
-        link_world(store, clusters, {"vim": vim}, {"op/one": Region("vim")}) as world,
+        link_world(store, clusters, {"vim": vim}, {"op/one": Region("vim")}, aai_url=aai_url) as world,
         serving(
             internal_app([*link_routes(world.links), *inventory_routes(world.inventory)], token=_TOKEN),
             host="127.0.0.1",

@@ -16,6 +16,8 @@ from kubevnfm_events import VimConnection
 from kubevnfm_events.links import VirtualLinkChanged
 from kubevnfm_infra_k8s.adapters import stored_inventory, stored_links
 from kubevnfm_infra_k8s.adapters import turns as stored_turns
+from kubevnfm_infra_k8s.adapters.export_marks import ExportMarks
+from kubevnfm_infra_k8s.adapters.stored_exports import StoredExports
 from kubevnfm_infra_k8s.adapters.turns import StoredTurns
 from kubevnfm_infra_k8s.domain.inventory.owner import StoredInventory
 from kubevnfm_infra_k8s.domain.links.bringing import Bringing
@@ -179,8 +181,9 @@ async def link_world(
     *,
     clock: Clock | None = None,
     timeout_s: float = 120.0,
+    aai_url: str | None = None,
 ) -> AsyncIterator[LinkWorld]:
-    """Yield the owner with its work running; rounds are the test's."""
+    """Yield the owner with its work running; rounds are the test's. ``aai_url``: what is marked for the export to it."""
     ring, clock = KeyRing.from_text(KeyRing.new_key()), clock or SystemClock()
     for collection, indexes in {**stored_links.INDEXES, **stored_turns.INDEXES, **stored_inventory.INDEXES}.items():
         await store.ensure_indexes(collection, indexes)
@@ -194,7 +197,9 @@ async def link_world(
     async with InProcessBus(ring) as bus:
         await bus.consume_events("links", ["infra.link.#"], keep)
         async with OutboxRelay(store, bus, collections=[stored_links.LINKS]) as relay:
-            records = stored_links.StoredLinks(store, Outbox(store, relay, ring))
+            marks = None if aai_url is None else ExportMarks(store, clock)
+            export = None if aai_url is None or marks is None else StoredExports(store, clock, marks, aai_url)
+            records = stored_links.StoredLinks(store, Outbox(store, relay, ring), marks)
             turns, directory, known = StoredTurns(store, clock), OneVim(vims), GivenRegions(regions)
             working = ReconcilingWork[Link](
                 "link", records, turns, known, directory, clusters,
@@ -203,7 +208,7 @@ async def link_world(
             async with working.running() as work:
                 links = VirtualLinks(records, turns, known, directory, clusters, work, clock)
                 objects = stored_inventory.StoredObjects(store, Outbox(store, relay, ring))
-                inventory = StoredInventory(objects, stored_inventory.StoredRegions(store, clock), known)
+                inventory = StoredInventory(objects, stored_inventory.StoredRegions(store, clock), known, clock, export)
                 yield LinkWorld(links, work, records, store, inventory, known, events)
 
 

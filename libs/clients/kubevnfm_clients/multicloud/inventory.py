@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 import aiohttp
@@ -10,6 +10,7 @@ from kubevnfm_events.inventory import NetworkAddresses
 from pydantic import Field
 
 from kubevnfm_clients.http import InternalApi
+from kubevnfm_clients.multicloud.region_views import RegionWatch
 from kubevnfm_clients.multicloud.types import MultiCloudType, Page
 
 CURRENT: Final = "current"
@@ -44,8 +45,85 @@ class InventoryResource(MultiCloudType):
     """The reason why it cannot be watched."""
 
 
+class ExportFailure(MultiCloudType):
+    """An entry that A&AI has refused."""
+
+    id: str
+    """That of the entry of the inventory; for others ``link:<id>`` or ``features:<VIM>``."""
+    reason: str
+    tries: int
+    since: str
+    """When it was changed first since A&AI has had it."""
+    again_at: str
+
+
+class Resync(MultiCloudType):
+    """The last resynchronization."""
+
+    asked_at: str
+    marked: int
+    """Entries that have been marked so far; they are exported with all others."""
+    marked_at: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """When all were marked; absent: not yet."""
+
+
+class ExportHealth(MultiCloudType):
+    """The export to A&AI."""
+
+    reachable: bool | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Whether A&AI answers; absent: nothing was sent yet."""
+    reachable_since: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Since when it does, or does not."""
+    reason: str = Field(default="", exclude_if=lambda value: not value)
+    """The reason why it is not reachable."""
+    waiting: int
+    """Entries, links and regions that A&AI does not have as they are; of each kind at most 10,000 are counted."""
+    waiting_since: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The time of the oldest change that A&AI does not have."""
+    lag_s: float
+    """The age of it; 0: A&AI has everything."""
+    refused: int
+    """How many of those that wait A&AI has refused; they are tried again."""
+    failures: Sequence[ExportFailure] = ()
+    """Up to ten of them, those with the most tries first."""
+    resync: Resync | None = Field(default=None, exclude_if=lambda value: value is None)
+
+
+class StaleWatch(MultiCloudType):
+    """A kind of a region that cannot be watched."""
+
+    vim_id: str
+    api_version: str
+    kind: str
+    since: str
+    reason: str
+
+
+class InventoryReport(MultiCloudType):
+    """Whether the inventory is current, and whether it is exported."""
+
+    watching: bool
+    """Whether a process watches."""
+    stale: Sequence[StaleWatch]
+    """Up to 100 kinds that cannot be watched."""
+    export: ExportHealth | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Absent: there is no export."""
+
+
 class Inventory(Protocol):
-    """Served by infra-k8s: ``/internal/v1/inventory/resources``. May raise OutsideUnavailable."""
+    """Served by infra-k8s: ``/internal/v1/inventory/``. May raise OutsideUnavailable."""
+
+    async def health(self) -> InventoryReport:
+        """Return the state of the watches and of the export."""
+        ...
+
+    async def watch_of(self, vim_id: str) -> RegionWatch:
+        """Return the state of the watch over a region."""
+        ...
+
+    async def resync(self) -> Resync:
+        """Have everything exported again. Raises Conflict if there is no export."""
+        ...
 
     async def find(
         self, filters: Mapping[str, str], *, limit: int, after: str | None = None
@@ -59,6 +137,15 @@ class HttpInventory:
 
     def __init__(self, base_url: str, token: str, session: aiohttp.ClientSession) -> None:
         self._api = InternalApi("infra-k8s", base_url, token, session)
+
+    async def health(self) -> InventoryReport:
+        return InventoryReport.model_validate(await self._api.call("GET", "inventory", "health"))
+
+    async def watch_of(self, vim_id: str) -> RegionWatch:
+        return RegionWatch.model_validate(await self._api.call("GET", "inventory", "watches", vim_id))
+
+    async def resync(self) -> Resync:
+        return Resync.model_validate(await self._api.call("POST", "inventory", "resync"))
 
     async def find(
         self, filters: Mapping[str, str], *, limit: int, after: str | None = None

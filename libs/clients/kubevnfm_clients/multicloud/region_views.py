@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from kubevnfm_kit.json_types import JsonObject
 from pydantic import ConfigDict, Field
@@ -26,6 +26,17 @@ class InventoryHealth(MultiCloudType):
     """The reason of the inventory for calling the control plane unhealthy."""
 
 
+class RegionWatch(MultiCloudType):
+    """The watch of the inventory over a region."""
+
+    state: Literal["none", "current", "stale"]
+    """``none``: no VNF has objects there, so nothing is watched."""
+    since: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    age_s: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    """How long it has been in this state."""
+    reason: str = Field(default="", exclude_if=lambda value: not value)
+
+
 class RegionHealth(MultiCloudType):
     """Whether the cluster answers now."""
 
@@ -41,6 +52,8 @@ class RegionHealth(MultiCloudType):
     """Whole days until the first part of the access data expires."""
     inventory: InventoryHealth | None = Field(default=None, exclude_if=lambda value: value is None)
     """Absent: the kubeconfig is not read from an inventory."""
+    watch: RegionWatch | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The watch of the inventory over it; absent: infra-k8s does not say."""
 
 
 class NodeFeatures(MultiCloudType):

@@ -14,6 +14,8 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from kubevnfm_infra_k8s.adapters.export_metrics import ExportMetrics
+
 _BUCKETS_S: Final = (0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0)
 _MOST: Final = 1000
 """Regions with series of their own: callers choose the ids of VIMs that are not registered."""
@@ -78,6 +80,7 @@ class RegionMetrics:
             "kubevnfm_region_virtual_links", "Virtual links by status.", ["vim_id", "status"], registry=registry
         )
         self._known: set[str] = set()
+        self.export = ExportMetrics(registry)
 
     def of_region(self, vim_id: str) -> RegionMeter:
         """Return what counts for one VIM; "": clusters whose access data a request has."""
@@ -94,6 +97,7 @@ class RegionMetrics:
         self._links.clear()
         for (vim_id, status), count in counts.items():
             self._links.labels(vim_id, status).set(count)
+        await self.export.read()
         # In a thread: those of a thousand regions take most of a second.
         return (await asyncio.to_thread(generate_latest, self._registry)).decode()
 

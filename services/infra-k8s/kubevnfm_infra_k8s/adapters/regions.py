@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from kubevnfm_clients.multicloud.region_views import RegionFeatures
 from kubevnfm_clients.multicloud.regions import CloudRegion
 from kubevnfm_clients.multicloud.suspension import Suspension
+from kubevnfm_clients.multicloud.types import Page
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events import VimConnection
 from kubevnfm_kit.errors import NotFound
 from kubevnfm_sol.vim import KUBERNETES
 
+from kubevnfm_infra_k8s.domain.exporting.nodes import RegionKey
 from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 
 
@@ -22,9 +25,31 @@ class RegionDirectory(Protocol):
         """Return a region. Raises NotFound."""
         ...
 
+    async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[CloudRegion]:
+        """Return regions by id; ``filters``: values by attribute."""
+        ...
+
+    async def features(self, owner: str, region: str) -> RegionFeatures:
+        """Read what the nodes have. Raises NotFound, Unprocessable, RegionUnavailable."""
+        ...
+
     async def suspensions(self) -> Mapping[str, Suspension]:
         """Return the suspensions of all regions, by the id of the VIM."""
         ...
+
+
+class ExportedRegions:
+    """`domain.exporting.ports.RegionsOfVims`."""
+
+    def __init__(self, regions: RegionDirectory) -> None:
+        self._regions = regions
+
+    async def key(self, vim_id: str) -> RegionKey | None:
+        found = (await self._regions.find({"vim_id": vim_id}, limit=1)).items
+        return RegionKey(found[0].cloud_owner, found[0].cloud_region) if found else None
+
+    async def features(self, key: RegionKey) -> RegionFeatures:
+        return await self._regions.features(key.owner, key.name)
 
 
 class RegisteredRegions:

@@ -11,6 +11,8 @@ from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_worker.outbox import Outbox
 
+from kubevnfm_infra_k8s.adapters.export_marks import ExportMarks
+
 FEATURES: Final = "k8s_region_features"
 SOURCE: Final = "/kubevnfm/infra-k8s"
 
@@ -18,8 +20,9 @@ SOURCE: Final = "/kubevnfm/infra-k8s"
 class StoredFeatures:
     """`domain.inventory.ports.FeatureRecords`: a document for each VIM."""
 
-    def __init__(self, store: DocumentStore, outbox: Outbox, clock: Clock) -> None:
-        self._store, self._outbox, self._clock = store, outbox, clock
+    def __init__(self, store: DocumentStore, outbox: Outbox, clock: Clock, marks: ExportMarks | None = None) -> None:
+        """``marks``: marks changes for the export to A&AI; None: there is no export."""
+        self._store, self._outbox, self._clock, self._marks = store, outbox, clock, marks
 
     async def last(self, vim_id: str) -> tuple[str, datetime | None]:
         stored = await self._store.get(FEATURES, vim_id)
@@ -30,6 +33,9 @@ class StoredFeatures:
     async def found(self, vim_id: str, digest: str) -> None:
         body = {"digest": digest, "changedAt": rfc3339(self._clock.now())}
         stored = await self._store.get(FEATURES, vim_id)
+        if self._marks is not None and (stored is None or stored.body["digest"] != digest):
+            # The export reads the features themselves, so it finds these or newer ones.
+            await self._marks.announce("features", vim_id, expected=1)
         if stored is None:
             # The features that a region has when it is seen first are no change.
             try:

@@ -10,13 +10,14 @@ from typing import Any, Final
 
 from cachetools import LRUCache, TTLCache
 from kubevnfm_events import Envelope, Event
-from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.error_text import bounded
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, AnyOf, Compare, Exists, Filter, Index, Op, Query, Sort, Stored, by
 from kubevnfm_worker.outbox import Outbox
 
+from kubevnfm_infra_k8s.adapters.export_marks import ExportMarks, is_gone
 from kubevnfm_infra_k8s.adapters.leases import LEADER, is_held
 from kubevnfm_infra_k8s.adapters.turns import TURNS
 from kubevnfm_infra_k8s.domain.inventory.ports import Kind, Stale, Watched
@@ -60,31 +61,45 @@ NOTED_S: Final = 20.0
 class StoredObjects:
     """`domain.inventory.ports.InventoryRecords`: a document each."""
 
-    def __init__(self, store: DocumentStore, outbox: Outbox) -> None:
-        self._store, self._outbox = store, outbox
+    def __init__(self, store: DocumentStore, outbox: Outbox, marks: ExportMarks | None = None) -> None:
+        """``marks``: marks changes for the export to A&AI; None: there is no export."""
+        self._store, self._outbox, self._marks = store, outbox, marks
 
     async def get(self, record_id: str) -> ObjectRecord | None:
         stored = await self._store.get(OBJECTS, record_id)
-        return None if stored is None else ObjectRecord.from_stored(stored)
+        return None if stored is None or is_gone(stored) else ObjectRecord.from_stored(stored)
 
     async def page(self, filters: Mapping[str, str], *, limit: int, after: str | None) -> Sequence[ObjectRecord]:
+        # Objects that are gone, and not yet removed from A&AI, have none of these.
         wanted: list[Filter] = [Compare(FILTERS[name], Op.EQ, [value]) for name, value in filters.items()]
+        if not filters:
+            wanted = [Exists("vim_id")]
         behind = None if after is None else (after, after)
         query = Query(AllOf(wanted), sort=Sort("id"), after=behind, limit=limit, exclude=["ips", "scope"])
         return [ObjectRecord.from_stored(each) for each in await self._store.find(OBJECTS, query)]
 
     async def write(self, old: ObjectRecord | None, new: ObjectRecord) -> None:
-        events, body = _announced(old, new), new.document()
+        events = _announced(old, new)
+        body = (new if self._marks is None else self._marks.written(old, new)).document()
         if old is not None:
             await self._outbox.replace(OBJECTS, new.id, body, if_revision=old.revision, events=events)
             return
         try:
             await self._outbox.insert(OBJECTS, new.id, body, events=events)
         except AlreadyExists as error:
-            raise RevisionConflict(f"inventory {new.id}: stored by another process") from error
+            stored = await self._store.get(OBJECTS, new.id)
+            if stored is None or not is_gone(stored):
+                raise RevisionConflict(f"inventory {new.id}: stored by another process") from error
+            body = (new if self._marks is None else self._marks.written_again(stored, new)).document()
+            await self._outbox.replace(OBJECTS, new.id, body, if_revision=stored.revision, events=events)
 
     async def remove(self, old: ObjectRecord) -> None:
-        await self._outbox.delete(OBJECTS, old.id, if_revision=old.revision, events=_announced(old, None))
+        events = _announced(old, None)
+        if self._marks is None:
+            await self._outbox.delete(OBJECTS, old.id, if_revision=old.revision, events=events)
+            return
+        gone = self._marks.removed(old)
+        await self._outbox.replace(OBJECTS, old.id, gone, if_revision=old.revision, events=events)
 
 
 def _announced(old: ObjectRecord | None, new: ObjectRecord | None) -> list[Envelope[Event]]:
@@ -114,7 +129,8 @@ class StoredRegions:
             for (version, kind), each in sorted(stale.items())
         ]
         with suppress(RevisionConflict):
-            await self._store.update(REGIONS, vim_id, {"watch": {"term": term, "stale": listed}})
+            watch = {"term": term, "stale": listed, "since": rfc3339(self._clock.now())}
+            await self._store.update(REGIONS, vim_id, {"watch": watch})
 
     async def is_used(self, region: Watched) -> bool:
         return bool(await self._store.count(RELEASES, _there(region), limit=1))
@@ -152,14 +168,46 @@ class StoredRegions:
             watch = watches.get(vim_id, {})
             marks = [each for each in watch.get("stale", ()) if (each["apiVersion"], each["kind"]) == kind]
             if marks:
-                found[vim_id, kind] = Stale(marks[0]["since"], marks[0]["reason"])
-            elif lease is None:
-                found[vim_id, kind] = Stale("", "no process has watched yet")
-            elif not is_held(lease, self._clock.now()):
-                found[vim_id, kind] = Stale(lease.body["renewed_at"], "no process watches")
-            elif watch.get("term") != lease.body["term"]:
-                found[vim_id, kind] = Stale(lease.body["began_at"], "the objects of the region are being listed")
+                found[vim_id, kind] = _stale(marks[0])
+            elif (unwatched := self._unwatched(lease, watch)) is not None:
+                found[vim_id, kind] = unwatched
         return found
+
+    async def watch_of(self, vim_id: str) -> tuple[str, Sequence[tuple[Kind, Stale]]] | None:
+        stored = await self._store.get(REGIONS, vim_id)
+        if stored is None:
+            return None
+        watch = stored.body.get("watch") or {}
+        stale = [((str(each["apiVersion"]), str(each["kind"])), _stale(each)) for each in watch.get("stale", ())]
+        lease = await self._store.get(TURNS, LEADER)
+        unwatched = self._unwatched(lease, watch)
+        return str(watch.get("since", "")), [(("v1", "Pod"), unwatched)] if unwatched is not None else stale
+
+    async def is_watching(self) -> bool:
+        lease = await self._store.get(TURNS, LEADER)
+        return lease is not None and is_held(lease, self._clock.now())
+
+    async def all_stale(self, *, limit: int) -> Sequence[tuple[str, Kind, Stale]]:
+        found = [
+            (region.id, (str(each["apiVersion"]), str(each["kind"])), _stale(each))
+            for region in await self._store.find(REGIONS, Query(exclude=["kinds", "namespaces"]))
+            for each in (region.body.get("watch") or {}).get("stale", ())
+        ]
+        return found[:limit]
+
+    def _unwatched(self, lease: Stored | None, watch: Mapping[str, Any]) -> Stale | None:
+        """Return since when no process has watched a region; None if one has listed it and watches."""
+        if lease is None:
+            return Stale("", "no process has watched yet")
+        if not is_held(lease, self._clock.now()):
+            return Stale(lease.body["renewed_at"], "no process watches")
+        if watch.get("term") != lease.body["term"]:
+            return Stale(lease.body["began_at"], "the objects of the region are being listed")
+        return None
+
+
+def _stale(mark: Mapping[str, Any]) -> Stale:
+    return Stale(str(mark["since"]), str(mark["reason"]))
 
 
 class ReleaseNotes:

@@ -10,6 +10,7 @@ from kubevnfm_store.port import DocumentStore
 from kubevnfm_store.query import AllOf, Compare, Filter, Index, Op, Query, Sort, by
 from kubevnfm_worker.outbox import Outbox
 
+from kubevnfm_infra_k8s.adapters.export_marks import ExportMarks
 from kubevnfm_infra_k8s.domain.links.record import Link
 
 LINKS: Final = "virtual_links"
@@ -40,8 +41,9 @@ _LARGE: Final = ("spec", "metadata", "holders", "objects")
 class StoredLinks:
     """`domain.links.ports.LinkRecords`: a document each."""
 
-    def __init__(self, store: DocumentStore, outbox: Outbox) -> None:
-        self._store, self._outbox = store, outbox
+    def __init__(self, store: DocumentStore, outbox: Outbox, marks: ExportMarks | None = None) -> None:
+        """``marks``: marks changes for the export to A&AI; None: there is no export."""
+        self._store, self._outbox, self._marks = store, outbox, marks
 
     async def get(self, link_id: str, /) -> Link | None:
         stored = await self._store.get(LINKS, link_id)
@@ -75,16 +77,24 @@ class StoredLinks:
         return await self._ids(is_settled=True)
 
     async def insert(self, link: Link) -> Link:
+        await self._announce(link, 1)
         return Link.from_stored(await self._store.insert(LINKS, link.id, link.document()))
 
     async def replace(self, link: Link, event: Event | None = None) -> Link:
+        await self._announce(link, link.revision + 1)
         events = [] if event is None else [Envelope(event, source=SOURCE, subject=link.id)]
         return Link.from_stored(
             await self._outbox.replace(LINKS, link.id, link.document(), if_revision=link.revision, events=events)
         )
 
     async def delete(self, link: Link, /) -> None:
+        await self._announce(link, 0)
         await self._store.delete(LINKS, link.id, if_revision=link.revision)
+
+    async def _announce(self, link: Link, expected: int) -> None:
+        # Before the write, so that a kill in between loses no change.
+        if self._marks is not None:
+            await self._marks.announce("link", link.id, expected=expected)
 
     async def _ids(self, *, is_settled: bool) -> Sequence[tuple[str, str]]:
         found = await self._store.find(LINKS, Query(by(settled=is_settled), exclude=_LARGE))

@@ -49,13 +49,18 @@ async def published(world: InventoryWorld, name: str, change: str) -> PlacementC
 async def test_pods_are_followed_through_scaling_healing_and_the_death_of_a_watcher(
     ground: Any, world: InventoryWorld
 ) -> None:
-    """MC-117, MC-050, MC-051, MC-056, MC-107, MC-108, MC-112, MC-115."""
+    """MC-117, MC-050, MC-051, MC-056, MC-080, MC-107, MC-108, MC-112, MC-115."""
     instance = ground.namespace
+    assert (await world.inventory.watch_of("vim")).state == "none"
     leader, _ = world.start(), world.start()
     workload = a_deployment(replicas=2, pod=a_pod(terminationGracePeriodSeconds=0))
     settings = an_object("ConfigMap", "settings", data={"k": "v"})
     await ground.apply(workload, settings, vdus=[VduTarget(vdu_id="VDU1", name="web")])
     first = await pods(world, instance, 2)
+    watch = await world.inventory.watch_of("vim")
+    assert watch.state == "current"
+    assert watch.age_s is not None
+    assert 0 <= watch.age_s < 600
     others = {each.kind: each for each in await world.found(vnf_id=instance) if each.kind != "Pod"}
     assert others.keys() == {"Deployment", "ConfigMap"}
     assert {each.vdu_id for each in [*first, others["Deployment"]]} == {"VDU1"}

@@ -1,4 +1,4 @@
-"""``/multicloud/v1/inventory/resources``."""
+"""``/multicloud/v1/inventory``."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from aiohttp import web
-from kubevnfm_clients.multicloud.inventory import InventoryResource
+from kubevnfm_clients.multicloud.inventory import InventoryReport, InventoryResource, Resync
 from kubevnfm_kit.errors import InvalidInput
 from kubevnfm_kit.json_types import JsonObject
 
-from kubevnfm_lcm_api.http.routes import Parameter, Route, page_of
+from kubevnfm_lcm_api.http.bodies import read_body
+from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route, page_of
 from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
 from kubevnfm_lcm_api.multicloud.services import PREFIX, services
 
-_MANY: Final = f"{PREFIX}/inventory/resources"
+_ROOT: Final = f"{PREFIX}/inventory"
+_MANY: Final = f"{_ROOT}/resources"
 _UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _FILTERS: Final = (
     Parameter("cloud_region_id", "The region: <owner>/<region>, or the id of a VIM"),
@@ -41,6 +43,18 @@ async def list_all(request: web.Request) -> web.Response:
     return page_answer(request, asked, page, _shown)
 
 
+async def health(request: web.Request) -> web.Response:
+    """GET inventory/health: 200, also if nothing is watched or exported now."""
+    return web.json_response((await services(request).inventory.health()).model_dump(mode="json"))
+
+
+async def resync(request: web.Request) -> web.Response:
+    """POST inventory/resync: 202; what it does is in inventory/health."""
+    if await read_body(request):
+        raise InvalidInput("", "no body expected")
+    return web.json_response((await services(request).inventory.resync()).model_dump(mode="json"), status=202)
+
+
 def _address(text: str) -> str:
     """Return an address in the form in which the inventory has it."""
     try:
@@ -57,9 +71,14 @@ def _shown(resource: InventoryResource) -> JsonObject:
 
 
 def routes() -> Iterator[Route]:
-    """Yield the route of the inventory."""
+    """Yield the routes of the inventory."""
+    tag = "Inventory"
+    states = {200: Answer("The watches that do not work, and the state of the export", InventoryReport)}
+    yield Route(tag, "GET", f"{_ROOT}/health", health, "Show whether the inventory is current and exported", states)
+    asked, refusals = {202: Answer("It has begun", Resync)}, {409: "The inventory is not exported"}
+    yield Route(tag, "POST", f"{_ROOT}/resync", resync, "Export everything again to A&AI", asked, refusals=refusals)
     yield Route(
-        "Inventory",
+        tag,
         "GET",
         _MANY,
         list_all,

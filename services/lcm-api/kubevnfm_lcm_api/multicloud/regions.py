@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final, TypeVar
 
 from aiohttp import web
@@ -17,7 +18,7 @@ from kubevnfm_clients.multicloud.regions import (
     RegionPatch,
     RegionRequest,
 )
-from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.errors import InvalidInput, OutsideUnavailable
 from kubevnfm_kit.json_types import JsonObject
 
 from kubevnfm_lcm_api.http.bodies import FORM, JSON, PATCH, parse
@@ -64,7 +65,11 @@ async def register(request: web.Request) -> web.Response:
 
 async def health(request: web.Request) -> web.Response:
     """GET cloud-regions/{owner}/{region}/health: 200, also if the cluster does not answer."""
-    return web.json_response((await services(request).regions.health(*_key(request))).model_dump(mode="json"))
+    region, found = await _region(request), await services(request).regions.health(*_key(request))
+    with suppress(OutsideUnavailable):
+        watch = await services(request).inventory.watch_of(region.vim_id)
+        found = found.model_copy(update={"watch": watch})
+    return web.json_response(found.model_dump(mode="json"))
 
 
 async def features(request: web.Request) -> web.Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from kubevnfm_access.caller import Role, needed_role
 from kubevnfm_events.inventory import NetworkAddresses
 from kubevnfm_infra_k8s.adapters.leases import LEADER
 from kubevnfm_infra_k8s.adapters.stored_inventory import OBJECTS, REGIONS
@@ -88,3 +89,36 @@ async def test_objects_are_found_by_each_filter_in_pages_with_the_state_of_their
             "limit=0", "nextpage_opaque_marker=x", "vnf_id=a&vnf_id=b",
         ):  # fmt: skip
             (await gateway.call("GET", f"{_RESOURCES}?{query}")).problem(400)
+
+
+async def test_health_shows_watches_and_the_export_which_an_admin_begins_again(
+    cluster: LabCluster, tmp_path: Path
+) -> None:
+    """MC-111, MC-080: 202 with the export on; the lag, and what waits. `resync` without A&AI is 409."""
+    health, resync = "/multicloud/v1/inventory/health", "/multicloud/v1/inventory/resync"
+    async with link_gateway(cluster, tmp_path) as gateway:
+        assert (await gateway.call("GET", health)).must(200).json == {"watching": False, "stale": []}
+        problem = (await gateway.call("POST", resync)).problem(409)
+        assert "aai_url" in problem["detail"]
+        (await gateway.call("POST", resync, {"all": True})).problem(400)
+        (await gateway.call("GET", f"{health}?x=1")).problem(400)
+        marks = [
+            {"apiVersion": "v1", "kind": "Pod", "since": "2030-01-01T00:00:00.000Z", "reason": "no answer in time"}
+        ]
+        body = {"cluster": "c", "kinds": [], "namespaces": [], "news": False, "watch": {"term": 2, "stale": marks}}
+        await gateway.world.store.insert(REGIONS, "vim", body)
+        (stale,) = (await gateway.call("GET", health)).must(200).json["stale"]
+        assert (stale["vim_id"], stale["kind"], stale["reason"]) == ("vim", "Pod", "no answer in time")
+
+    assert needed_role("POST", resync) is Role.ADMIN
+    assert needed_role("GET", health) is Role.READER
+    (tmp_path / "exported").mkdir()
+    async with link_gateway(cluster, tmp_path / "exported", aai_url="https://aai.example") as gateway:
+        asked = (await gateway.call("POST", resync)).must(202).json
+        shown = (await gateway.call("GET", health)).must(200).json["export"]
+        assert (shown["waiting"], shown["resync"], "reachable" in shown) == (0, asked, False)
+        await gateway.world.store.insert(
+            OBJECTS, "x", {"id": "x", "export": {"due": "2030-01-01", "since": "2020-01-01T00:00:00Z", "vim_id": "vim"}}
+        )
+        shown = (await gateway.call("GET", health)).must(200).json["export"]
+        assert (shown["waiting"], shown["waiting_since"], shown["lag_s"] > 86400) == (1, "2020-01-01T00:00:00Z", True)

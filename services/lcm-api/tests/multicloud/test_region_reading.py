@@ -37,7 +37,13 @@ async def test_health_says_whether_the_cluster_answers(
         clock.at = end - timedelta(days=20, hours=1)
         health = (await world.call("GET", f"{OP_EDGE}/health")).must(200).json
         assert health.pop("latency_ms") > 0
-        expected = {"reachable": True, "server_version": "v1.31.4", "not_after": rfc3339(end), "days_left": 20}
+        expected = {
+            "reachable": True,
+            "server_version": "v1.31.4",
+            "not_after": rfc3339(end),
+            "days_left": 20,
+            "watch": {"state": "none"},
+        }
         assert health == expected
         lab.faults.add(part="kubernetes", effect="fail", status=503)
         away = (await world.call("GET", f"{OP_EDGE}/health")).must(200).json

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
-from kubevnfm_clients.multicloud.inventory import CURRENT, InventoryResource
+from kubevnfm_clients.multicloud.inventory import (
+    CURRENT,
+    InventoryReport,
+    InventoryResource,
+    Resync,
+    StaleWatch,
+)
+from kubevnfm_clients.multicloud.region_views import RegionWatch
 from kubevnfm_clients.multicloud.types import Page
-from kubevnfm_kit.errors import NotFound
+from kubevnfm_kit.clock import Clock
+from kubevnfm_kit.errors import Conflict, NotFound
 
-from kubevnfm_infra_k8s.domain.inventory.ports import InventoryRecords, WatchedRegions
+from kubevnfm_infra_k8s.domain.inventory.ports import ExportState, InventoryRecords, WatchedRegions
 from kubevnfm_infra_k8s.domain.reconciling.ports import Regions
 
 _REGION: Final = "cloud_region_id"
+_MOST_STALE: Final = 100
 
 
 @dataclass(frozen=True)
@@ -23,6 +33,46 @@ class StoredInventory:
     records: InventoryRecords
     watched: WatchedRegions
     regions: Regions
+    clock: Clock
+    export: ExportState | None = None
+
+    async def health(self) -> InventoryReport:
+        """Return the state of the watches and of the export."""
+        stale = [
+            StaleWatch(vim_id=vim_id, api_version=version, kind=kind, since=each.since, reason=each.reason)
+            for vim_id, (version, kind), each in await self.watched.all_stale(limit=_MOST_STALE)
+        ]
+        return InventoryReport(
+            watching=await self.watched.is_watching(),
+            stale=stale,
+            export=None if self.export is None else await self.export.health(),
+        )
+
+    async def watch_of(self, vim_id: str) -> RegionWatch:
+        """Return the state of the watch over a region, and for how long it has been in it (MC-080)."""
+        found = await self.watched.watch_of(vim_id)
+        if found is None:
+            return RegionWatch(state="none")
+        since, stale = found
+        if not stale:
+            return RegionWatch(state="current", since=since, age_s=self._age(since))
+        (_, kind), first = min(stale, key=lambda each: each[1].since)
+        reason = f"{kind}: {first.reason}"
+        return RegionWatch(state="stale", since=first.since or None, age_s=self._age(first.since), reason=reason)
+
+    def _age(self, since: str) -> float | None:
+        if not since:
+            return None
+        return max(0.0, round((self.clock.now() - datetime.fromisoformat(since)).total_seconds(), 3))
+
+    async def resync(self) -> Resync:
+        """Have everything exported again. Raises Conflict if there is no export."""
+        if self.export is None:
+            raise Conflict("the inventory is not exported: aai_url is not set")
+        await self.export.resync()
+        resync = (await self.export.health()).resync
+        assert resync is not None
+        return resync
 
     async def find(
         self, filters: Mapping[str, str], *, limit: int, after: str | None = None

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from kubevnfm_clients.multicloud.inventory import ExportHealth
+
 from kubevnfm_infra_k8s.domain.inventory.record import Identity, InstanceFacts, ObjectRecord
 from kubevnfm_infra_k8s.domain.inventory.seen_object import SeenObject
 
@@ -97,6 +99,38 @@ class WatchedRegions(Protocol):
 
     async def stale(self, wanted: Collection[tuple[str, Kind]]) -> Mapping[tuple[str, Kind], Stale]:
         """Return those of the regions and kinds whose watches do not work."""
+        ...
+
+    async def watch_of(self, vim_id: str) -> tuple[str, Sequence[tuple[Kind, Stale]]] | None:
+        """Return since when the watches of a region are as they are, and those that do not work; None: it is not watched."""
+        ...
+
+    async def is_watching(self) -> bool:
+        """Return whether a process watches."""
+        ...
+
+    async def all_stale(self, *, limit: int) -> Sequence[tuple[str, Kind, Stale]]:
+        """Return kinds of all regions that cannot be watched."""
+        ...
+
+
+class Exporting(Protocol):
+    """The export of the records, if there is one."""
+
+    async def run(self, term: Term) -> None:
+        """Export until cancelled. Raises LeaseLost."""
+        ...
+
+
+class ExportState(Protocol):
+    """The state of the export."""
+
+    async def health(self) -> ExportHealth:
+        """Return the state of the export."""
+        ...
+
+    async def resync(self) -> None:
+        """Have everything exported again."""
         ...
 
 

@@ -42,6 +42,26 @@ class InstanceFacts:
         return found
 
 
+class ObjectExport(BaseModel):
+    """The state of the export of an object to A&AI."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    due: str | None = None
+    """When it is next exported; None: A&AI has it as it is."""
+    since: str | None = None
+    """When the first change was stored that A&AI does not have."""
+    vim_id: str | None = None
+    """The VIM, if it is due."""
+    known: bool = False
+    """Whether A&AI has had it."""
+    left_vnf_id: str = ""
+    """The VNF that had it before, which may have nothing else."""
+    tries: int | None = None
+    """How often A&AI has refused it."""
+    error: str | None = None
+
+
 class ObjectRecord(BaseModel):
     """An object that exists in a region."""
 
@@ -64,6 +84,7 @@ class ObjectRecord(BaseModel):
     """As the API server says."""
     changed_at: str = ""
     """When its change was seen."""
+    export: ObjectExport = ObjectExport()
     revision: int = 0
     """0: not stored yet."""
 
@@ -95,7 +116,9 @@ class ObjectRecord(BaseModel):
 
     def document(self) -> JsonObject:
         """Return what is stored."""
-        body = self.model_dump(mode="json", exclude={"revision"})
+        body = self.model_dump(mode="json", exclude={"revision", "export"})
+        if self.export != ObjectExport():
+            body["export"] = self.export.model_dump(exclude_none=True)
         # An index needs them in one array.
         ips = dict.fromkeys(address for network in self.networks for address in network.addresses)
         return {**body, "ips": list(ips), "scope": scope_of(self.vim_id, self.api_version, self.kind)}
@@ -110,8 +133,8 @@ class ObjectRecord(BaseModel):
         return self.vim_id, (self.api_version, self.kind)
 
     def is_as(self, other: ObjectRecord) -> bool:
-        """Return whether nothing but the times differs."""
-        times: dict[str, object] = {"changed_at": "", "revision": 0}
+        """Return whether nothing but the times and the state of the export differs."""
+        times: dict[str, object] = {"changed_at": "", "revision": 0, "export": ObjectExport()}
         return self.model_copy(update=times) == other.model_copy(update=times)
 
     def shows(self, seen: SeenObject) -> bool:
@@ -130,7 +153,7 @@ class ObjectRecord(BaseModel):
     def shown(self, watch: str, watch_detail: str) -> InventoryResource:
         """Return it as users see it."""
         return InventoryResource(
-            **self.model_dump(exclude={"revision", "vnf_instance_id"}),
+            **self.model_dump(exclude={"revision", "vnf_instance_id", "export"}),
             vnf_id=self.vnf_instance_id,
             watch=watch,
             watch_detail=watch_detail,

@@ -17,6 +17,7 @@ from kubevnfm_infra_k8s.domain.errors import Forbidden
 from kubevnfm_infra_k8s.domain.inventory.feature_watch import FeatureWatch
 from kubevnfm_infra_k8s.domain.inventory.kind_watch import KindWatch, Watching
 from kubevnfm_infra_k8s.domain.inventory.ports import (
+    Exporting,
     FeatureRecords,
     Instances,
     InventoryRecords,
@@ -216,6 +217,7 @@ class InventoryWatcher:
     leadership: Leadership
     outputs: Noticing
     features: FeatureRecords
+    export: Exporting | None = None
     look_s: float = 1.0
     """From one look for regions and kinds that are new to the next."""
     registered_s: float = 30.0
@@ -230,7 +232,15 @@ class InventoryWatcher:
     async def _lead(self, term: Term) -> None:
         # The first, so that no change that the watches see is missed.
         async with self.outputs.running():
-            await self._watch(term)
+            tasks = [asyncio.create_task(self._watch(term), name="inventory-regions")]
+            if self.export is not None:
+                tasks.append(asyncio.create_task(self.export.run(term), name="inventory-export"))
+            try:
+                ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in ended:
+                    await task
+            finally:
+                await _ended(tasks)
 
     async def _watch(self, term: Term) -> None:
         running: dict[str, RegionWatch] = {}

@@ -1,0 +1,261 @@
+"""The stored state of the export to A&AI: what is marked, what A&AI has got, and whether it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from kubevnfm_clients.multicloud.inventory import ExportFailure, ExportHealth, Resync
+from kubevnfm_kit.clock import Clock, rfc3339
+from kubevnfm_kit.error_text import bounded
+from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
+from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Index, Op, Query, Sort, Stored, by
+
+from kubevnfm_infra_k8s.adapters.export_marks import EXPORTS, ExportMarks, is_gone, subject_doc
+from kubevnfm_infra_k8s.adapters.stored_features import FEATURES
+from kubevnfm_infra_k8s.adapters.stored_inventory import OBJECTS
+from kubevnfm_infra_k8s.adapters.stored_links import LINKS
+from kubevnfm_infra_k8s.domain.exporting.nodes import RegionKey
+from kubevnfm_infra_k8s.domain.exporting.ports import DueObject, DueSubject
+from kubevnfm_infra_k8s.domain.inventory.record import ObjectRecord
+from kubevnfm_infra_k8s.domain.inventory.seen_object import is_placed
+from kubevnfm_infra_k8s.domain.links.record import Link
+
+# They are created where there is an export: without one no document has these.
+INDEXES: Final[Mapping[str, Sequence[Index]]] = {
+    OBJECTS: [Index(["export/due"]), Index(["export/since"]), Index(["export/tries"]), Index(["gone/vnf_id"])],
+    EXPORTS: [Index(["due"]), Index(["since"]), Index(["tries"])],
+}
+_STATE: Final = "state"
+_YOUNG: Final = timedelta(seconds=60)
+"""A write ends within this time after its mark, or it has failed."""
+_PAGE: Final = 200
+_MOST_COUNTED: Final = 10_000
+_MOST_SHOWN: Final = 10
+_MOST_LAGS: Final = 1000
+_REASON_BYTES: Final = 1024
+_MARKS: Final = ("due", "since", "vim_id", "left_vnf_id", "tries", "error")
+
+
+class StoredExports:
+    """`domain.exporting.ports.ExportRecords`."""
+
+    def __init__(self, store: DocumentStore, clock: Clock, marks: ExportMarks, url: str) -> None:
+        """``url``: that of A&AI, which has nothing yet if it is another one."""
+        self._store, self._clock, self._marks, self._url = store, clock, marks, url
+
+    async def begin(self) -> None:
+        stored = await self._store.get(EXPORTS, _STATE)
+        if stored is None or stored.body["url"] != self._url:
+            await self._resync(stored)
+
+    async def objects(self, *, limit: int) -> Sequence[DueObject]:
+        query = Query(self._is_due("export/due"), sort=Sort("export/due"), limit=limit, exclude=["ips", "scope"])
+        return [_due_object(each) for each in await self._store.find(OBJECTS, query)]
+
+    async def settle(self, due: DueObject) -> None:
+        with suppress(RevisionConflict):
+            if due.record is None:
+                await self._store.delete(OBJECTS, due.id, if_revision=due.revision)
+                return
+            unset = [f"export/{name}" for name in _MARKS]
+            await self._store.update(OBJECTS, due.id, {"export/known": True}, unset=unset, if_revision=due.revision)
+
+    async def put_off(self, due: DueObject, reason: str, *, again_s: float) -> None:
+        fields: JsonObject = {
+            "export/due": self._in(again_s),
+            "export/tries": due.tries + 1,
+            "export/error": bounded(reason, _REASON_BYTES),
+        }
+        with suppress(RevisionConflict):
+            await self._store.update(OBJECTS, due.id, fields, if_revision=due.revision)
+
+    async def has_objects(self, vnf_id: str, *, gone: int) -> bool:
+        if await self._store.count(OBJECTS, by(vnf_instance_id=vnf_id), limit=1):
+            return True
+        of_vnf = Compare("gone/vnf_id", Op.EQ, [vnf_id])
+        return await self._store.count(OBJECTS, of_vnf, limit=gone + 1) > gone
+
+    async def subjects(self, *, limit: int) -> Sequence[DueSubject]:
+        query = Query(self._is_due("due"), sort=Sort("due"), limit=limit)
+        return [self._due_subject(each) for each in await self._store.find(EXPORTS, query)]
+
+    async def settle_subject(self, due: DueSubject, sent: Mapping[str, str]) -> None:
+        doc, unset = subject_doc(due.subject, due.subject_id), ["due", "since", "tries", "error"]
+        with suppress(RevisionConflict):
+            if sent:
+                fields = {"sent": dict(sent)}
+                await self._store.update(EXPORTS, doc, fields, unset=unset, if_revision=due.revision)
+            else:
+                await self._store.delete(EXPORTS, doc, if_revision=due.revision)
+
+    async def keep_sent(self, due: DueSubject, sent: Mapping[str, str]) -> DueSubject:
+        if sent == due.sent:
+            return due
+        stored = await self._store.update(EXPORTS, due.id, {"sent": dict(sent)}, if_revision=due.revision)
+        return replace(due, revision=stored.revision, sent=sent)
+
+    async def put_off_subject(self, due: DueSubject, reason: str, *, again_s: float) -> None:
+        fields: JsonObject = {"due": self._in(again_s)}
+        if reason:
+            fields |= {"tries": due.tries + 1, "error": bounded(reason, _REASON_BYTES)}
+        with suppress(RevisionConflict):
+            await self._store.update(EXPORTS, due.id, fields, if_revision=due.revision)
+
+    async def link(self, link_id: str) -> Link | None:
+        stored = await self._store.get(LINKS, link_id)
+        return None if stored is None else Link.from_stored(stored)
+
+    async def region(self, vim_id: str) -> RegionKey | None:
+        stored = await self._store.get(EXPORTS, f"region:{vim_id}")
+        return None if stored is None else RegionKey(str(stored.body["owner"]), str(stored.body["name"]))
+
+    async def store_region(self, vim_id: str, key: RegionKey) -> None:
+        with suppress(AlreadyExists):
+            await self._store.insert(EXPORTS, f"region:{vim_id}", {"owner": key.owner, "name": key.name})
+
+    async def said(self, *, is_reachable: bool, reason: str) -> None:
+        stored = await self._store.get(EXPORTS, _STATE)
+        state = {"is_reachable": is_reachable, "reason": bounded(reason, _REASON_BYTES)}
+        if stored is None or state == {name: stored.body.get(name) for name in state}:
+            return
+        if stored.body.get("is_reachable") is not is_reachable:
+            state["reachable_since"] = rfc3339(self._clock.now())
+        with suppress(RevisionConflict):
+            await self._store.update(EXPORTS, _STATE, state, if_revision=stored.revision)
+
+    async def resync(self) -> None:
+        await self._resync(await self._store.get(EXPORTS, _STATE))
+
+    async def _resync(self, stored: Stored | None) -> None:
+        resync: JsonObject = {"asked_at": rfc3339(self._clock.now()), "marked": 0, "after": ""}
+        body: JsonObject = {"url": self._url, "resync": resync}
+        if stored is None:
+            with suppress(AlreadyExists):
+                await self._store.insert(EXPORTS, _STATE, body)
+        else:
+            await self._store.update(EXPORTS, _STATE, body)
+
+    async def mark_page(self) -> bool:
+        state = await self._store.get(EXPORTS, _STATE)
+        resync: Mapping[str, Any] | None = None if state is None else state.body.get("resync")
+        if state is None or resync is None or "marked_at" in resync:
+            return False
+        after = str(resync["after"])
+        if not after:
+            await self._mark_subjects()
+        query = Query(Exists("vim_id"), sort=Sort("id"), after=(after, after) if after else None, limit=_PAGE)
+        page = await self._store.find(OBJECTS, query)
+        now = rfc3339(self._clock.now())
+        for each in page:
+            export = {**each.body.get("export", {}), "due": now, "vim_id": each.body["vim_id"]}
+            export.setdefault("since", now)
+            # If it is written meanwhile, the next page of a later resynchronization has it; a change of it is marked anyway.
+            with suppress(RevisionConflict):
+                await self._store.update(OBJECTS, each.id, {"export": export}, if_revision=each.revision)
+        done = {**resync, "marked": resync["marked"] + len(page)}
+        done |= {"after": page[-1].id} if len(page) == _PAGE else {"marked_at": now}
+        with suppress(RevisionConflict):
+            await self._store.update(EXPORTS, _STATE, {"resync": done}, if_revision=state.revision)
+        return True
+
+    async def _mark_subjects(self) -> None:
+        for each in await self._store.find(EXPORTS, Query(Exists("subject"))):
+            # Digests are forgotten, so that each is sent; the ids stay, as what has gone since is removed by them.
+            with suppress(RevisionConflict):
+                sent = dict.fromkeys(each.body["sent"], "")
+                await self._store.update(EXPORTS, each.id, {"sent": sent}, if_revision=each.revision)
+        for link in await self._store.find(LINKS, Query(exclude=["spec", "metadata", "holders", "objects"])):
+            await self._marks.announce("link", link.id, expected=link.revision)
+        for features in await self._store.find(FEATURES, Query()):
+            await self._marks.announce("features", features.id, expected=1)
+
+    async def health(self) -> ExportHealth:
+        state = await self._store.get(EXPORTS, _STATE)
+        body: Mapping[str, Any] = {} if state is None else state.body
+        waiting = await self._count("due")
+        oldest = min([since for prefix in ("export/", "") for since in await self._oldest(prefix)], default=None)
+        return ExportHealth(
+            reachable=body.get("is_reachable"),
+            reachable_since=body.get("reachable_since"),
+            reason=str(body.get("reason", "")),
+            waiting=waiting,
+            waiting_since=oldest,
+            lag_s=self._lag(oldest),
+            refused=await self._count("tries"),
+            failures=await self._failures(),
+            resync=None if "resync" not in body else Resync.model_validate(body["resync"]),
+        )
+
+    async def lags(self) -> Mapping[str, float]:
+        """Return the lag in seconds of each region of which something waits, of those of the objects that wait longest."""
+        query = Query(
+            Exists("export/since"), sort=Sort("export/since"), limit=_MOST_LAGS, exclude=["networks", "ips", "gone"]
+        )
+        found: dict[str, float] = {}
+        for each in await self._store.find(OBJECTS, query):
+            export = each.body["export"]
+            found.setdefault(str(export["vim_id"]), self._lag(str(export["since"])))
+        return found
+
+    async def _count(self, name: str) -> int:
+        marked = [(OBJECTS, f"export/{name}"), (EXPORTS, name)]
+        return sum([await self._store.count(each, Exists(path), limit=_MOST_COUNTED) for each, path in marked])
+
+    async def _oldest(self, prefix: str) -> Sequence[str]:
+        collection, path = (OBJECTS if prefix else EXPORTS), f"{prefix}since"
+        found = await self._store.find(collection, Query(Exists(path), sort=Sort(path), limit=1))
+        return [str((each.body["export"] if prefix else each.body)["since"]) for each in found]
+
+    async def _failures(self) -> Sequence[ExportFailure]:
+        shown: list[ExportFailure] = []
+        for collection, path in ((OBJECTS, "export/tries"), (EXPORTS, "tries")):
+            query = Query(Exists(path), sort=Sort(path, descending=True), limit=_MOST_SHOWN)
+            for each in await self._store.find(collection, query):
+                export = each.body["export"] if collection == OBJECTS else each.body
+                shown.append(
+                    ExportFailure(
+                        id=each.id, reason=export["error"], tries=export["tries"], since=export["since"],
+                        again_at=export["due"],
+                    )
+                )  # fmt: skip
+        return shown[:_MOST_SHOWN]
+
+    def _lag(self, since: str | None) -> float:
+        if since is None:
+            return 0.0
+        return max(0.0, (self._clock.now() - datetime.fromisoformat(since)).total_seconds())
+
+    def _is_due(self, path: str) -> Filter:
+        return AllOf([Compare(path, Op.LTE, [rfc3339(self._clock.now())])])
+
+    def _in(self, seconds: float) -> str:
+        return rfc3339(self._clock.now() + timedelta(seconds=seconds))
+
+    def _due_subject(self, stored: Stored) -> DueSubject:
+        body = stored.body
+        age = self._clock.now() - datetime.fromisoformat(body["announced_at"])
+        return DueSubject(
+            stored.id, stored.revision, body["subject"], str(body["subject_id"]), int(body["expected"]),
+            age < _YOUNG, body["sent"], int(body.get("tries", 0)),
+        )  # fmt: skip
+
+
+def _due_object(stored: Stored) -> DueObject:
+    body = stored.body
+    export, tries = body["export"], int(body["export"].get("tries", 0))
+    if is_gone(stored):
+        gone = body["gone"]
+        return DueObject(
+            stored.id, stored.revision, None, str(export["vim_id"]), str(gone["namespace"]), str(gone["vnf_id"]),
+            str(export.get("left_vnf_id", "")), bool(gone["placed"]), bool(export.get("known")), tries,
+        )  # fmt: skip
+    record = ObjectRecord.from_stored(stored)
+    return DueObject(
+        record.id, stored.revision, record, record.vim_id, record.namespace, record.vnf_instance_id,
+        record.export.left_vnf_id, is_placed(record.api_version, record.kind), record.export.known, tries,
+    )  # fmt: skip

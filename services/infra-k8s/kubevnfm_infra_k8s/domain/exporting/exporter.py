@@ -1,0 +1,263 @@
+"""The export: what is marked is read and brought to A&AI, as long as this process leads (multicloud.md MC-110).
+
+The marks are in the stored records, so nothing is lost by a kill or while A&AI is away, and nothing is kept in memory. A record is
+read when it is exported: of several changes the last one is, and the order in which they were marked does not matter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+import structlog
+from kubevnfm_kit.back_off import BackOff
+from kubevnfm_kit.errors import VnfmError
+
+from kubevnfm_infra_k8s.domain.exporting import nodes
+from kubevnfm_infra_k8s.domain.exporting.nodes import Node, RegionKey
+from kubevnfm_infra_k8s.domain.exporting.ports import (
+    AaiAway,
+    AaiRefused,
+    DueObject,
+    DueSubject,
+    ExportRecords,
+    Graph,
+    Operation,
+    RegionsOfVims,
+)
+from kubevnfm_infra_k8s.domain.exporting.writer import NodeWriter
+from kubevnfm_infra_k8s.domain.inventory.ports import LeaseLost, Term
+
+log = structlog.get_logger()
+
+_PAUSES: Final = BackOff(first_s=1.0, longest_s=60.0)
+_REFUSED: Final = BackOff(first_s=30.0, longest_s=3600.0)
+"""From one try of what A&AI refuses to the next."""
+_LATER_S: Final = 2.0
+"""Until an announced write is looked for again."""
+_IDLE_S: Final = 1.0
+"""Without anything to export. Several changes of one object in this time are one."""
+
+
+@dataclass
+class Exporter:
+    """The work of the process that leads."""
+
+    records: ExportRecords
+    graph: Graph
+    regions: RegionsOfVims
+    parallel: int
+    """Transactions at the same time, never two of one VNF: A&AI is not safe with concurrent changes of one node."""
+    batch: int
+    """Operations of a transaction; A&AI's own limit is 30."""
+    idle_s: float = _IDLE_S
+    pauses: BackOff = _PAUSES
+    exported: int = field(default=0)
+    """Objects since the start of the process."""
+    refused: int = field(default=0)
+    """Refusals since then."""
+
+    async def run(self, term: Term) -> None:
+        """Export until cancelled. Raises LeaseLost."""
+        writer = NodeWriter(self.graph, term.check)
+        failures, is_begun = 0, False
+        while True:
+            pause_s = self.idle_s
+            try:
+                term.check()
+                if not is_begun:
+                    await self.records.begin()
+                    is_begun = True
+                if await self._round(writer) or await self.records.mark_page():
+                    pause_s = 0.0
+                failures = 0
+            except AaiAway as error:
+                failures += 1
+                pause_s = self.pauses.after(failures)
+                log.warning("aai_away", reason=str(error), failures=failures)
+                await self._say(is_reachable=False, reason=str(error))
+            except LeaseLost:
+                raise
+            except VnfmError as error:
+                failures += 1
+                pause_s = self.pauses.after(failures)
+                log.warning("export_interrupted", reason=str(error))
+            except Exception:  # a fault of ours must not end the export for good, and must be seen
+                failures += 1
+                pause_s = self.pauses.after(failures)
+                log.exception("export_failed")
+            await asyncio.sleep(pause_s)
+
+    async def _say(self, *, is_reachable: bool, reason: str = "") -> None:
+        try:
+            await self.records.said(is_reachable=is_reachable, reason=reason)
+        except VnfmError as error:
+            log.warning("export_state_not_stored", reason=str(error))
+
+    async def _round(self, writer: NodeWriter) -> bool:
+        """Export what is due; return whether there may be more."""
+        most = self.parallel * self.batch
+        objects = await self.records.objects(limit=most)
+        lanes: dict[int, list[DueObject]] = defaultdict(list)
+        for due in objects:
+            lanes[int(hashlib.sha256(due.vnf_id.encode()).hexdigest()[:8], 16) % self.parallel].append(due)
+        results = await asyncio.gather(*(self._lane(writer, lane) for lane in lanes.values()), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        subjects = await self.records.subjects(limit=self.batch)
+        for subject in subjects:
+            await self._subject(writer, subject)
+        if objects or subjects:
+            await self._say(is_reachable=True)
+        return len(objects) == most or len(subjects) == self.batch
+
+    async def _lane(self, writer: NodeWriter, due: Sequence[DueObject]) -> None:
+        for begin in range(0, len(due), self.batch):
+            batch = due[begin : begin + self.batch]
+            keys = {vim_id: await self._key(vim_id) for vim_id in {each.vim_id for each in batch}}
+            done = batch
+            try:
+                for each in batch:
+                    # Objects of a VIM that is no region have no node.
+                    if (key := keys[each.vim_id]) is not None and each.record is not None:
+                        await writer.ensure(*self._needed(each, key))
+                await writer.all_of([partial(self._wanted, writer, each, keys[each.vim_id]) for each in batch])
+            except AaiRefused as error:
+                # One at a time, to find out which.
+                log.info("export_batch_refused", operations=len(batch), reason=str(error))
+                done = [each for each in batch if await self._alone(writer, each, keys[each.vim_id])]
+            await self._without_unused(writer, [each for each in done if keys[each.vim_id] is not None])
+            await asyncio.gather(*map(self.records.settle, done))
+            self.exported += len(done)
+
+    @staticmethod
+    def _needed(due: DueObject, key: RegionKey) -> Sequence[Node]:
+        vnf = nodes.generic_vnf(due.vnf_id)
+        if not due.is_placed:
+            return [vnf]
+        return [nodes.cloud_region(key), nodes.tenant(key, due.namespace), vnf]
+
+    async def _wanted(self, writer: NodeWriter, due: DueObject, key: RegionKey | None) -> Operation | None:
+        if key is None or not due.is_placed:
+            return None
+        if due.record is None:
+            return await writer.removal(nodes.vserver_at(key, due.namespace, due.id))
+        node = nodes.vserver(key, due.record, version=self.graph.version)
+        # A creation needs no read: if the node exists after all, the transaction is refused.
+        return await writer.change(node) if due.is_known else Operation("put", node.path, node.created)
+
+    async def _alone(self, writer: NodeWriter, due: DueObject, key: RegionKey | None) -> bool:
+        """Export one object by itself; return whether it was possible."""
+        if key is None:
+            return True
+        try:
+            if due.record is None:
+                if due.is_placed:
+                    await writer.remove(nodes.vserver_at(key, due.namespace, due.id))
+                return True
+            writer.forget(*self._needed(due, key))
+            await writer.ensure(*self._needed(due, key))
+            if due.is_placed:
+                await writer.put(nodes.vserver(key, due.record, version=self.graph.version))
+        except AaiRefused as error:
+            self.refused += 1
+            log.warning("export_refused", object_id=due.id, vim_id=due.vim_id, reason=str(error))
+            await self.records.put_off(due, str(error), again_s=_REFUSED.after(due.tries + 1))
+            return False
+        return True
+
+    async def _without_unused(self, writer: NodeWriter, done: Sequence[DueObject]) -> None:
+        """Remove the VNFs that have no object any more, before what shows it is forgotten."""
+        gone: dict[str, int] = defaultdict(int)
+        for each in done:
+            if each.record is None:
+                gone[each.vnf_id] += 1
+            if each.left_vnf_id:
+                gone[each.left_vnf_id] += 0
+        for vnf_id, count in gone.items():
+            if not await self.records.has_objects(vnf_id, gone=count):
+                try:
+                    await writer.remove(nodes.generic_vnf(vnf_id))
+                except AaiRefused as error:
+                    # Others have related to it what must not lose it.
+                    log.warning("export_vnf_kept", vnf_instance_id=vnf_id, reason=str(error))
+
+    async def _key(self, vim_id: str) -> RegionKey | None:
+        """Return the region of a VIM, stored first: its removal needs it when vim-registry has it no more."""
+        key = await self.records.region(vim_id)
+        if key is None:
+            key = await self.regions.key(vim_id)
+            if key is not None:
+                await self.records.store_region(vim_id, key)
+        return key
+
+    async def _subject(self, writer: NodeWriter, due: DueSubject) -> None:
+        work: Callable[[NodeWriter, DueSubject], Awaitable[None]] = (
+            self._link if due.subject == "link" else self._features
+        )
+        try:
+            await work(writer, due)
+        except AaiAway:
+            raise
+        except VnfmError as error:
+            # A&AI refuses it, or the region does not say what its nodes have.
+            self.refused += 1
+            log.warning("export_refused", subject=due.subject, subject_id=due.subject_id, reason=str(error))
+            await self.records.put_off_subject(due, str(error), again_s=_REFUSED.after(due.tries + 1))
+
+    async def _link(self, writer: NodeWriter, due: DueSubject) -> None:
+        link = await self.records.link(due.subject_id)
+        is_behind = link is not None and (due.expected == 0 or link.revision < due.expected)
+        if due.is_young and (is_behind or (link is None and due.expected != 0)):
+            # The mark is stored before the link.
+            await self.records.put_off_subject(due, "", again_s=_LATER_S)
+            return
+        if link is None:
+            await writer.remove(nodes.l3_network_at(due.subject_id))
+            await self.records.settle_subject(due, {})
+            return
+        key = await self._key(link.vim_id)
+        if key is None:
+            await self.records.settle_subject(due, {})
+            return
+        node = nodes.l3_network(key, link, version=self.graph.version)
+        digest = digest_of(node)
+        if due.sent.get(link.id) != digest:
+            writer.forget(nodes.cloud_region(key))
+            await writer.ensure(nodes.cloud_region(key))
+            await writer.put(node)
+        await self.records.settle_subject(due, {link.id: digest})
+
+    async def _features(self, writer: NodeWriter, due: DueSubject) -> None:
+        key = await self._key(due.subject_id)
+        if key is None:
+            await self.records.settle_subject(due, {})
+            return
+        wanted = nodes.hpa_capabilities(key, await self.regions.features(key))
+        await writer.ensure(nodes.cloud_region(key))
+        changed = [node for name, node in wanted.items() if due.sent.get(name) != digest_of(node)]
+        left = [nodes.hpa_capability_at(key, name) for name in due.sent if name not in wanted]
+        # Stored first, so that a capability that was sent is found again when it has gone.
+        sent = {**due.sent, **{name: "" for name in wanted if name not in due.sent}}
+        due = await self.records.keep_sent(due, sent)
+        steps: list[Callable[[], Awaitable[Operation | None]]] = [partial(writer.change, node) for node in changed]
+        steps += [partial(writer.removal, node) for node in left]
+        for begin in range(0, len(steps), self.batch):
+            await writer.all_of(steps[begin : begin + self.batch])
+        await self.records.settle_subject(due, _digests(wanted))
+
+
+def _digests(found: Mapping[str, Node]) -> Mapping[str, str]:
+    return {name: digest_of(node) for name, node in found.items()}
+
+
+def digest_of(node: Node) -> str:
+    """Return a text that is another one when the node is."""
+    return hashlib.sha256(json.dumps(node.body, sort_keys=True).encode()).hexdigest()

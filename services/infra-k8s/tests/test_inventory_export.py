@@ -1,0 +1,332 @@
+"""The export of the inventory to A&AI, given an A&AI that keeps its rules and can fail (multicloud.md MC-094, MC-109 to MC-111, MC-119)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from kubevnfm_infra_k8s.domain.inventory.record import record_id
+from kubevnfm_store.sqlite.store import SqliteStore
+from patience import until_true
+from servers.aai import PASSWORD
+from worlds.export_world import REGION, ExportWorld, a_link, addresses, export_world, features
+
+VNF = "/network/generic-vnfs/generic-vnf"
+
+
+@pytest.fixture
+async def world(store: SqliteStore) -> AsyncIterator[ExportWorld]:
+    async with export_world(store) as world:
+        yield world
+
+
+async def test_a_pod_is_a_vserver_of_its_vnf_from_creation_to_removal(world: ExportWorld) -> None:
+    """MC-109, MC-110: with the region, the tenant and the VNF that it needs, each change, and the VNF's removal after the last object."""
+    world.start()
+    await world.write("web", kind="Deployment")
+    first = addresses("10.0.0.1", "fd00::1")
+    await world.write("web-1", node="w1", networks=(first,), vdu_id="VDU1")
+    await world.settled()
+    assert world.aai.node(REGION) is not None
+    shown = await world.vserver("web-1")
+    assert shown is not None
+    assert (shown["vserver-name"], shown["vserver-name2"], shown["prov-status"]) == ("web-1", "VDU1", "PROV")
+    (interface,) = shown["l-interfaces"]["l-interface"]
+    assert [each["l3-interface-ipv4-address"] for each in interface["l3-interface-ipv4-address-list"]] == ["10.0.0.1"]
+    assert [each["l3-interface-ipv6-address"] for each in interface["l3-interface-ipv6-address-list"]] == ["fd00::1"]
+    (edge,) = shown["relationship-list"]["relationship"]
+    assert edge["related-link"] == f"/aai/v14{VNF}/vnf-1"
+
+    # Another client's attribute and relationship stay; another address and network replace the first.
+    path = world.aai.paths("vserver")[0]
+    world.aai.edit(path, in_maint=True)
+    second = addresses("10.1.0.7", network="ns/net", interface="net1")
+    await world.write("web-1", node="w1", networks=(addresses("10.0.0.2"), second), phase="Failed")
+    await world.settled()
+    changed = await world.vserver("web-1")
+    assert changed is not None
+    names = {each["interface-name"]: each["network-name"] for each in changed["l-interfaces"]["l-interface"]}
+    assert (names, changed["prov-status"]) == ({"default": "default", "net1": "ns/net"}, "PREPROV")
+    assert (changed["relationship-list"], changed["in-maint"]) == (shown["relationship-list"], True)
+
+    await world.remove("web-1")
+    await world.settled()
+    assert (world.aai.paths("vserver"), world.aai.paths("generic-vnf")) == ([], [f"{VNF}/vnf-1"])
+    await world.remove("web", kind="Deployment")
+    await world.settled()
+    assert world.aai.paths("generic-vnf") == []
+    # Others may have put something there, so the namespace and the region stay.
+    assert world.aai.paths("tenant") == [f"{REGION}/tenants/tenant/ns"]
+    assert world.aai.collisions == []
+    sent = world.aai.headers[-1]
+    assert sent["X-FromAppId"] == "kubevnfm"
+    assert len({each["X-TransactionId"] for each in world.aai.headers}) == len(world.aai.headers)
+
+
+async def test_nodes_of_others_are_neither_changed_nor_deleted(world: ExportWorld) -> None:
+    """MC-110: a region, a tenant, a VNF and a vserver that A&AI has got from others."""
+    world.aai.put(REGION, {"cloud-type": "openstack", "owner-defined-type": "theirs"})
+    world.aai.put(f"{REGION}/tenants/tenant/ns", {"tenant-name": "theirs"})
+    world.aai.put(f"{VNF}/vnf-1", {"vnf-type": "theirs"})
+    pod = record_id("vim", "", "Pod", "ns", "web-1")
+    path = f"{REGION}/tenants/tenant/ns/vservers/vserver/{pod}"
+    world.aai.put(path, {"vserver-name": "theirs", "vserver-selflink": "https://elsewhere"})
+    before = {each: world.aai.node(each) for each in (REGION, f"{VNF}/vnf-1", path)}
+    world.start()
+    await world.write("web-1")
+    await world.write("web-2")
+    await world.settled()
+    assert await world.vserver("web-2") is not None
+    for name in ("web-1", "web-2"):
+        await world.remove(name)
+    await world.settled()
+    region = world.aai.node(REGION)
+    assert region is not None
+    assert region["owner-defined-type"] == "theirs"
+    assert world.aai.node(path) == before[path]
+    assert world.aai.node(f"{VNF}/vnf-1") == before[f"{VNF}/vnf-1"]
+    assert await world.vserver("web-2") is None
+
+
+async def test_what_changed_while_aai_was_away_is_there_when_it_is_back(world: ExportWorld) -> None:
+    """MC-110, MC-111, MC-136: nothing is written meanwhile, the state and the lag are shown, and only the last states are sent."""
+    world.start()
+    await world.write("gone")
+    await world.write("kept")
+    await world.settled()
+    world.aai.fault = 503
+    for number in range(100):
+        await world.write("kept", node=f"w{number}", networks=(addresses(f"10.0.0.{number + 1}"),))
+    await world.remove("gone")
+    await world.write("new")
+    await world.write("short")
+    await world.remove("short")
+
+    async def is_away() -> bool:
+        return (await world.health()).reachable is False
+
+    await until_true(is_away)
+    revisions = {each.id: each.revision for each in await world.objects.page({}, limit=10, after=None)}
+    calls = len(world.aai.calls)
+
+    async def is_tried_again() -> bool:
+        return len(world.aai.calls) > calls + 8
+
+    await until_true(is_tried_again)
+    assert {each.id: each.revision for each in await world.objects.page({}, limit=10, after=None)} == revisions
+    health = await world.health()
+    assert (health.waiting, health.refused, health.reachable_since is not None) == (4, 0, True)
+    assert health.waiting_since is not None
+    assert "503" in health.reason
+    text = await world.metrics.text(_NoLinks())
+    assert "kubevnfm_aai_waiting 4.0" in text
+    assert "kubevnfm_aai_reachable 0.0" in text
+    assert 'kubevnfm_region_export_lag_seconds{vim_id="vim"}' in text
+    assert PASSWORD not in text + health.model_dump_json()
+
+    world.aai.fault = 0
+    calls = len(world.aai.calls)
+    await world.settled()
+    shown = await world.vserver("kept")
+    assert shown is not None
+    (interface,) = shown["l-interfaces"]["l-interface"]
+    assert interface["l3-interface-ipv4-address-list"][0]["l3-interface-ipv4-address"] == "10.0.0.100"
+    assert [await world.vserver(name) is not None for name in ("gone", "new", "short")] == [False, True, False]
+    assert len(world.aai.calls) - calls < 20
+    assert (await world.health()).reachable is True
+
+
+class _NoLinks:
+    async def states(self) -> AsyncIterator[tuple[str, str]]:
+        nothing: tuple[tuple[str, str], ...] = ()
+        for each in nothing:
+            yield each
+
+
+async def test_one_node_that_is_refused_does_not_hold_up_the_others(world: ExportWorld) -> None:
+    """MC-110, MC-111: it is shown with the reason, and tried again later or when all is sent again."""
+    bad = record_id("vim", "", "Pod", "ns", "bad")
+    world.aai.refused[bad] = 400, 2
+    for number in range(40):
+        await world.write(f"web-{number}")
+    await world.write("bad")
+    world.start()
+
+    async def is_refused() -> bool:
+        return (await world.health()).refused == 1
+
+    await until_true(is_refused)
+    await until_true(lambda: _count_is(world, 40))
+    (failure,) = (await world.health()).failures
+    assert (failure.id, failure.tries) == (bad, 1)
+    assert "refused by the test" in failure.reason
+    await world.state.resync()
+    await world.settled()
+    assert len(world.aai.paths("vserver")) == 41
+    assert world.aai.collisions == []
+
+
+async def _count_is(world: ExportWorld, count: int) -> bool:
+    return len(world.aai.paths("vserver")) == count
+
+
+async def test_a_race_with_another_client_is_read_again(world: ExportWorld) -> None:
+    """MC-110: 412 for a version that has changed between the read and the write."""
+    world.start()
+    await world.write("web-1")
+    await world.settled()
+    world.aai.refused["vservers/vserver"] = 412, 2
+    await world.write("web-1", phase="Failed")
+    await world.settled()
+    shown = await world.vserver("web-1")
+    assert shown is not None
+    assert shown["prov-status"] == "PREPROV"
+
+
+@pytest.mark.parametrize("method", ["update", "delete", "insert"])
+async def test_a_process_that_dies_after_it_has_sent_loses_nothing(world: ExportWorld, method: str) -> None:
+    """MC-110: the next one finds what is marked, and A&AI's state by its marks."""
+    await world.write("web-1")
+    await world.write("gone")
+    world.start()
+    await world.settled()
+    await world.remove("gone")
+    await world.write("web-1", phase="Failed")
+    await world.links.insert(a_link())
+    await world.write("web-2")
+    await world.stop()
+    world.severed.cut_after = method
+    world.start()
+
+    async def has_tried() -> bool:
+        return world.severed.is_cut or (await world.health()).waiting == 0
+
+    await until_true(has_tried)
+    await world.stop()
+    world.severed.is_cut, world.severed.cut_after = False, ""
+    world.start()
+    await world.settled()
+    found = {name: await world.vserver(name) for name in ("web-1", "web-2", "gone")}
+    assert found["web-1"] is not None
+    assert (found["web-1"]["prov-status"], found["web-2"] is not None, found["gone"]) == ("PREPROV", True, None)
+    assert len(world.aai.paths("l3-network")) == 1
+
+
+async def test_everything_is_sent_again_to_an_aai_that_has_lost_it(world: ExportWorld) -> None:
+    """MC-111: objects, links and features; a node that A&AI has as it is, is not written."""
+    world.regions.seen = features({"feature.node.kubernetes.io/cpu-cpuid.AVX512F": {"true": 3}})
+    world.start()
+    for number in range(3):
+        await world.write(f"web-{number}", vnf_instance_id=f"vnf-{number}")
+    await world.links.insert(a_link())
+    await world.features.found("vim", "digest")
+    await world.settled()
+    kinds = ("vserver", "generic-vnf", "l3-network", "hpa-capability")
+    before = [world.aai.paths(kind) for kind in kinds]
+    world.aai.calls.clear()
+    await world.state.resync()
+    await world.settled()
+    assert [each for each, _ in world.aai.calls if each != "GET"] == []
+    world.aai.clear()
+    await world.state.resync()
+    await world.settled()
+    assert [world.aai.paths(kind) for kind in kinds] == before
+    assert all(before)
+    resync = (await world.health()).resync
+    assert resync is not None
+    assert resync.marked == 3
+
+
+async def test_a_link_is_a_network_of_its_region(world: ExportWorld) -> None:
+    """MC-094: with its CNI type and subnets; a change, and its removal."""
+    world.start()
+    link = await world.links.insert(a_link(type="nad", spec={"macvlan": {"master": "eth0"}}))
+    ovn = await world.links.insert(a_link(name="other"))
+    await world.settled()
+    shown = world.aai.node(f"/network/l3-networks/l3-network/{ovn.id}")
+    assert shown is not None
+    assert (shown["network-name"], shown["network-type"]) == ("other", "kube-ovn")
+    (subnet,) = shown["subnets"]["subnet"]
+    assert (subnet["network-start-address"], subnet["cidr-mask"], subnet["ip-version"]) == ("10.9.0.0", "24", "4")
+    (edge,) = shown["relationship-list"]["relationship"]
+    assert edge["related-link"] == f"/aai/v14{REGION}"
+    flat = world.aai.node(f"/network/l3-networks/l3-network/{link.id}")
+    assert flat is not None
+    assert (flat["network-type"], flat["network-technology"]) == ("macvlan", "nad")
+
+    world.aai.calls.clear()
+    ovn = await world.links.replace(ovn.with_holder("another", [], now="2030-01-01T00:00:01.000Z"))
+    await world.settled()
+    assert world.aai.calls == []
+    changed = ovn.model_copy(update={"spec": {"cidrBlock": "10.9.0.0/24,fd00::/64"}})
+    ovn = await world.links.replace(changed)
+    await world.settled()
+    shown = world.aai.node(f"/network/l3-networks/l3-network/{ovn.id}")
+    assert shown is not None
+    assert sorted(each["ip-version"] for each in shown["subnets"]["subnet"]) == ["4", "6"]
+    await world.links.delete(ovn)
+    await world.links.delete(link)
+    await world.settled()
+    assert world.aai.paths("l3-network") == []
+
+
+async def test_features_of_nodes_are_capabilities_of_the_region(world: ExportWorld) -> None:
+    """MC-119: each label of Node Feature Discovery and extended resource; those that have gone are removed, others stay."""
+    avx, numa = "feature.node.kubernetes.io/cpu-cpuid.AVX512F", "feature.node.kubernetes.io/memory-numa"
+    world.regions.seen = features({avx: {"true": 3}, numa: {"true": 1}}, **{"intel.com/sriov": 12})
+    world.start()
+    await world.features.found("vim", "one")
+    await world.settled()
+    world.aai.put(f"{REGION}/hpa-capabilities/hpa-capability/theirs", {"hpa-feature": "theirs"})
+
+    def shown() -> dict[str, list[str]]:
+        found = [world.aai.node(path) or {} for path in world.aai.paths("hpa-capability")]
+        return {
+            each["hpa-feature"]: [one["hpa-attribute-value"] for one in each.get("hpa-feature-attributes", [])]
+            for each in found
+        }
+
+    assert shown() == {
+        avx: ['{"value": "3", "unit": "nodes"}'], numa: ['{"value": "1", "unit": "nodes"}'],
+        "intel.com/sriov": ['{"value": "12", "unit": "units"}'], "theirs": [],
+    }  # fmt: skip
+    world.regions.seen = features({avx: {"true": 2}})
+    await world.features.found("vim", "two")
+    await world.settled()
+    assert shown() == {avx: ['{"value": "2", "unit": "nodes"}'], "theirs": []}
+
+
+async def test_an_object_of_another_vnf_leaves_the_first_one(world: ExportWorld) -> None:
+    """MC-109, MC-110: a label that comes to name another VNF; and a VIM that is no region is not exported."""
+    world.start()
+    await world.write("web-1")
+    await world.settled()
+    await world.write("web-1", vnf_instance_id="vnf-2")
+    await world.settled()
+    assert world.aai.paths("generic-vnf") == [f"{VNF}/vnf-2"]
+    shown = await world.vserver("web-1")
+    assert shown is not None
+    assert [each["related-link"] for each in shown["relationship-list"]["relationship"]] == [f"/aai/v14{VNF}/vnf-2"]
+    world.regions.keys.clear()
+    await world.write("web-2", vim_id="elsewhere")
+    await world.settled()
+    assert await world.vserver("web-2") is None
+
+
+async def test_wrong_credentials_are_shown_and_never_the_password(
+    world: ExportWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """MC-111: A&AI's 401 is no fault of an entry."""
+    world.aai.fault = 401
+    world.start()
+    await world.write("web-1")
+
+    async def is_away() -> bool:
+        return (await world.health()).reachable is False
+
+    await until_true(is_away)
+    health = await world.health()
+    assert "401" in health.reason
+    assert health.refused == 0
+    captured = capsys.readouterr()
+    assert PASSWORD not in captured.out + captured.err + health.model_dump_json()
