@@ -229,6 +229,8 @@ class ObjectsOrder(Facts):
     """The persistent volumes that the instance uses, each by a claim in ``namespace``."""
     outputs: tuple[WantedOutput, ...] = ()
     """The values of objects that the instance shows."""
+    release_name: str | None = None
+    """The name of the release of the charts that ``order_artifact`` lists; None: ``vnf`` and the id of the instance."""
 
 
 class ChartOrder(ObjectsOrder):

@@ -14,9 +14,11 @@ from servers.installations import Installation, SingleInstallation
 
 @pytest.fixture(scope="session")
 def short_lived(lab_process: LabProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """kubevnfm with a short limit for deletions, so that those that hang end soon."""
+    """kubevnfm with a short limit for deletions, so that those that hang end soon, and with the paths of ONAP."""
     folder = tmp_path_factory.mktemp("single")
-    running = SingleInstallation(folder, lab_process, KUBEVNFM_INFRA_K8S_GONE_TIMEOUT_S="20")
+    running = SingleInstallation(
+        folder, lab_process, KUBEVNFM_INFRA_K8S_GONE_TIMEOUT_S="20", KUBEVNFM_ONAP_COMPAT="true"
+    )
     try:
         running.start()
         yield running

@@ -33,7 +33,11 @@ _OPERATORS_CHANGE: Final = (
     "/multicloud/v1/subscriptions",
     "/multicloud/v1/group-operations",
     "/v1/vnf_instances",
+    "/v1/instance",
     "/api/multicloud-k8s/v1/v1/vnf_instances",
+    "/api/multicloud-k8s/v1/v1/instance",
+    "/v2/cluster-providers/",
+    "/api/multicloud-k8s/v1/v2/cluster-providers/",
     f"{CALLBACK_PATH}/",
 )
 DRY_RUN: Final = "dry_run"

@@ -142,7 +142,7 @@ def _checked_entries(infos: list[zipfile.ZipInfo], limits: Limits, *, archive_by
     for info in infos:
         # orig_filename: zipfile's ``filename`` is cut at a NUL and has the system's separator replaced
         name = info.orig_filename
-        _check_name(name)
+        check_name(name)
         _check_kind(info, limits)
         plain = name.rstrip("/")
         # Readers differ in which of two entries with one name they take: the checked one might not be the used one.
@@ -165,7 +165,8 @@ def _checked_entries(infos: list[zipfile.ZipInfo], limits: Limits, *, archive_by
     return sizes
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Raise PackageRefused for a name in an archive that could lead out of its folder, or that a disk cannot hold."""
     rule = ""
     parts = name.removesuffix("/").split("/")
     if "\\" in name:

@@ -7,6 +7,14 @@ from typing import Final
 
 LABEL: Final = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 """A name of 1 to 63 characters as RFC 1123 defines a label: that of a namespace."""
+LONGEST_RELEASE_NAME: Final = 53
+"""Helm's limit, so that names of objects can be made from the name of a release."""
+_RELEASE_PART: Final = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+RELEASE_NAME: Final = rf"^{_RELEASE_PART}(\.{_RELEASE_PART})*$"
+"""A name that Helm takes for a release, but for its length."""
+RELEASE_NAME_RULE: Final = (
+    f"at most {LONGEST_RELEASE_NAME} small letters, digits, - and ., as Helm takes them, expected"
+)
 _OWN: Final = "kube-"
 
 
@@ -18,3 +26,8 @@ def is_label(text: str) -> bool:
 def is_of_kubernetes(namespace: str) -> bool:
     """Return whether a namespace is one of Kubernetes itself, such as ``kube-system``."""
     return namespace.startswith(_OWN)
+
+
+def is_release_name(text: str) -> bool:
+    """Return whether Helm takes a text as the name of a release."""
+    return len(text) <= LONGEST_RELEASE_NAME and re.fullmatch(RELEASE_NAME, text) is not None

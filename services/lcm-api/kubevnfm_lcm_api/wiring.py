@@ -36,6 +36,8 @@ from kubevnfm_lcm_api.multicloud.subscriptions import add_to as add_change_subsc
 from kubevnfm_lcm_api.multicloud.vnf_events import add_to as add_vnf_events
 from kubevnfm_lcm_api.notifications import wiring as notifications
 from kubevnfm_lcm_api.notifications.http.events import stream_instance, stream_operation
+from kubevnfm_lcm_api.onap import bundle_store, networks
+from kubevnfm_lcm_api.onap.bundle_store import Bundles
 from kubevnfm_lcm_api.onap.routes import add_to as add_onap
 from kubevnfm_lcm_api.packages import wiring as packages
 from kubevnfm_lcm_api.settings import Settings
@@ -49,6 +51,8 @@ INDEXES: Final = {
     **notifications.INDEXES,
     **idempotency.INDEXES,
     **group_record.INDEXES,
+    **bundle_store.INDEXES,
+    **networks.INDEXES,
 }
 _FORGET_KEYS_EVERY_S = 3600.0
 
@@ -125,7 +129,8 @@ async def lcm_api(
             partial(add_vnf_events, instance_events=stream_instance),
         ]
         if settings.onap_compat:
-            apis.append(add_onap)
+            stored_bundles = Bundles(backends.store, backends.clock, subjects[1].bundles)
+            apis.append(partial(add_onap, stored_bundles=stored_bundles))
         app = make_app(apis, context, backends.is_ready, backends.states, gate=gate, proxies=way)
         # The gateway opens last and closes first: every request finds its services running.
         bound = backends.sockets.get((settings.host, settings.port))

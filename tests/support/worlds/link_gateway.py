@@ -24,10 +24,11 @@ from kubevnfm_kit.clock import SystemClock
 from kubevnfm_kit.http import serving
 from kubevnfm_kit.internal import internal_app
 from kubevnfm_lab.kubernetes.cluster import LabCluster
-from kubevnfm_lcm_api.gateway.app import make_app
+from kubevnfm_lcm_api.gateway.app import Subject, make_app
 from kubevnfm_lcm_api.http.context import HttpContext
 from kubevnfm_lcm_api.multicloud import routes
 from kubevnfm_lcm_api.multicloud.services import DOCUMENT, PREFIX, MultiCloudServices
+from kubevnfm_lcm_api.onap import routes as onap
 from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_store.sqlite.store import SqliteStore
 from servers.vnf_networks import networks
@@ -108,8 +109,13 @@ async def link_gateway(
             store=store, ring=ring, clock=SystemClock(), public_url=None, internal_token=_TOKEN, page_size=100
         )
         no_vnfs: Any = None
-        owners = MultiCloudServices(TwinRegions(), client, TwinVolumes(), inventory, NoDryRuns(), SimpleVerdicts())
-        subjects = [partial(routes.add_to, services=owners, vnfs=no_vnfs, groups=no_vnfs, group_parallel=1)]
+        regions = TwinRegions()
+        regions.add("op/one", "vim")
+        owners = MultiCloudServices(regions, client, TwinVolumes(), inventory, NoDryRuns(), SimpleVerdicts())
+        subjects: list[Subject] = [
+            partial(routes.add_to, services=owners, vnfs=no_vnfs, groups=no_vnfs, group_parallel=1),
+            partial(onap.add_to, stored_bundles=no_vnfs),
+        ]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
         document = our_documents()[DOCUMENT.prefix]
         async with serving(app, host="127.0.0.1", port=0) as port:

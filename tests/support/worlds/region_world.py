@@ -97,7 +97,7 @@ async def region_world(
         subjects: list[Subject] = [
             partial(routes.add_to, services=owners, vnfs=none, groups=none, group_parallel=1),
             partial(vims.add_to, vims=HttpVims(registry.url, TOKEN, session), links=links, volumes=volumes),
-            onap.add_to,
+            partial(onap.add_to, stored_bundles=none),
         ]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
         document = our_documents()[DOCUMENT.prefix]

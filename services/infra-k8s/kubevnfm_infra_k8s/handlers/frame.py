@@ -218,12 +218,10 @@ class Step:
         files: Sequence[tuple[str, str]] = ()
         if order.def_files:
             files = await sources.read(order, vnf_instance_id=mine, operation_id=self.context.operation_id)
-        charts = {}
+        charts, name = {}, order.release_name or release_name(mine)
         for path in artifacts.charts:
             given = chart_values(artifacts, order.values)
-            charts[path] = await self._rendered(
-                order, HelmChart(path=path, release_name=release_name(mine), values=given)
-            )
+            charts[path] = await self._rendered(order, HelmChart(path=path, release_name=name, values=given))
         assert order.namespace is not None
         return await asyncio.to_thread(read_ordered, artifacts, files, values, namespace=order.namespace, charts=charts)
 

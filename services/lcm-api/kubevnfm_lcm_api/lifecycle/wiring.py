@@ -63,6 +63,8 @@ INDEXES = {
         Index([cloud_place.REGION], sparse=True),
         Index([cloud_place.NAMESPACE], sparse=True),
         Index([cloud_place.GROUP], sparse=True),
+        Index([cloud_place.ONAP_NAME], unique=True),
+        Index([cloud_place.ONAP_NAME], sparse=True),
     ],
     occurrence.COLLECTION: [
         Index(["startTime"]),

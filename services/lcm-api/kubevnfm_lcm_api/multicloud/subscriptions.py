@@ -75,7 +75,7 @@ class Subscription(MultiCloudType):
     created_at: str
 
 
-_SUBSCRIPTIONS: Final = web.AppKey("multicloud-subscriptions", Subscriptions)
+SUBSCRIPTIONS: Final = web.AppKey("multicloud-subscriptions", Subscriptions)
 
 
 async def create(request: web.Request) -> web.Response:
@@ -92,7 +92,7 @@ async def create(request: web.Request) -> web.Response:
     )
     seed = seed_of(request)
     subscription_id = None if seed is None else derived_id("multicloud-subscription", seed)
-    subscriptions = request.app[_SUBSCRIPTIONS]
+    subscriptions = request.app[SUBSCRIPTIONS]
     try:
         made = await pointed(subscriptions, asked, subscription_id)
     except AlreadyExists:
@@ -140,7 +140,7 @@ async def list_all(request: web.Request) -> web.Response:
     """GET subscriptions: a page of them, oldest first."""
     asked = read_page(request, ())
     at, _, last = (asked.after or "").partition(" ")
-    found = await request.app[_SUBSCRIPTIONS].page(
+    found = await request.app[SUBSCRIPTIONS].page(
         "multicloud", limit=asked.limit + 1, after=(at, last) if asked.after else None
     )
     shown = found[: asked.limit]
@@ -155,12 +155,12 @@ async def show(request: web.Request) -> web.Response:
 
 async def delete(request: web.Request) -> web.Response:
     """DELETE subscriptions/{id}: 204; what is pending is not sent any more."""
-    await request.app[_SUBSCRIPTIONS].delete(request.match_info["id"], "multicloud")
+    await request.app[SUBSCRIPTIONS].delete(request.match_info["id"], "multicloud")
     return web.Response(status=204)
 
 
 async def _stored(request: web.Request) -> Stored:
-    return await request.app[_SUBSCRIPTIONS].get(request.match_info["id"], "multicloud")
+    return await request.app[SUBSCRIPTIONS].get(request.match_info["id"], "multicloud")
 
 
 def _shown(document: JsonMapping) -> JsonObject:
@@ -179,7 +179,7 @@ def _shown(document: JsonMapping) -> JsonObject:
 
 def add_to(app: web.Application, subscriptions: Subscriptions) -> None:
     """Add the resources to an application."""
-    app[_SUBSCRIPTIONS] = subscriptions
+    app[SUBSCRIPTIONS] = subscriptions
     add_routes(app, map(once_for_a_key, routes()))
 
 

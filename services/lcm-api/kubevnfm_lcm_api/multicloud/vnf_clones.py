@@ -11,7 +11,13 @@ from kubevnfm_kit.ids import is_id
 from kubevnfm_sol.lcm import InstantiationState
 from kubevnfm_store.port import DocumentStore
 
-from kubevnfm_lcm_api.lifecycle.core.request_parameters import COMPUTE_PROFILES, ORDER_ARTIFACT, OUTPUTS, VALUES
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import (
+    COMPUTE_PROFILES,
+    ORDER_ARTIFACT,
+    OUTPUTS,
+    RELEASE_NAME,
+    VALUES,
+)
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.multicloud.vnf_holds import shown_networks, shown_volumes
 from kubevnfm_lcm_api.multicloud.vnf_views import Vnf, with_operation
@@ -75,7 +81,7 @@ def _members_of(source: Vnf) -> dict[str, Any]:
         VALUES: {name: value for name, value in parameters.get(VALUES, {}).items() if name != _NAMESPACE},
         "networks": [{name: value for name, value in each.items() if name not in _FIXED} for each in networks],
         "volumes": [each.model_dump(mode="json") for each in shown_volumes(internals.volumes)],
-        **{name: parameters.get(name) for name in (ORDER_ARTIFACT, COMPUTE_PROFILES, OUTPUTS)},
+        **{name: parameters.get(name) for name in (ORDER_ARTIFACT, COMPUTE_PROFILES, OUTPUTS, RELEASE_NAME)},
     }
     return {name: value for name, value in found.items() if value is not None}
 

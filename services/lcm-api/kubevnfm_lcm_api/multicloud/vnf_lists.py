@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from kubevnfm_clients.multicloud.regions import CloudRegions
@@ -74,6 +74,23 @@ async def find(
         parts.append(_instances(store, [*wanted, _OF_FREE[status]], limit + 1, after))
     merged = {each.id: each for part in await asyncio.gather(*parts) for each in part}
     return await _page(store, [merged[key] for key in sorted(merged)][: limit + 1], limit)
+
+
+async def named_by_onap(store: DocumentStore, name: str) -> str | None:
+    """Return the id of the instance that has a name of ONAP; None if none has."""
+    wanted = AllOf([Compare(cloud_place.ONAP_NAME, Op.EQ, [name]), Exists(cloud_place.ONAP_NAME)])
+    found = await store.find(instances.COLLECTION, Query(wanted, limit=1))
+    return found[0].id if found else None
+
+
+async def of_onap(
+    store: DocumentStore, packages: Collection[str] | None, *, limit: int, after: str | None
+) -> Page[Vnf]:
+    """Return a page of the VNFs that clients of ONAP have brought up, by id; ``packages``: None for any."""
+    wanted: list[Filter] = [Exists(cloud_place.ONAP_NAME)]
+    if packages is not None:
+        wanted.append(Compare("vnfPkgId", Op.IN, list(packages)))
+    return await _page(store, await _instances(store, wanted, limit + 1, after), limit)
 
 
 async def _instances(store: DocumentStore, wanted: Sequence[Filter], most: int, after: str | None) -> Sequence[Stored]:

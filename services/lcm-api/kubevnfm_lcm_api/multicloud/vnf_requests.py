@@ -23,11 +23,11 @@ from kubevnfm_store.query import Stored
 from pydantic.alias_generators import to_camel
 
 from kubevnfm_lcm_api.http.bodies import parse
-from kubevnfm_lcm_api.lifecycle.core.cloud_place import CloudPlace
+from kubevnfm_lcm_api.lifecycle.core.cloud_place import CloudPlace, OnapFacts
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Replacement, UnderChange
-from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES, ORDER_ARTIFACT, VALUES
 from kubevnfm_lcm_api.lifecycle.core.revision import SOL003, Origin
 from kubevnfm_lcm_api.lifecycle.requests import bring_up, changes, modify
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
@@ -60,6 +60,7 @@ async def accept(
     *,
     instance_id: str | None,
     group_operation: str | None = None,
+    onap: OnapFacts | None = None,
 ) -> tuple[InstanceRecord, str]:
     """Accept a VNF; return its instance as it was made, and the id of the occurrence. ``body``: the request as it came.
 
@@ -77,6 +78,7 @@ async def accept(
         protected_namespaces=region.protected_namespaces,
         instance_id=instance_id,
         group_operation=group_operation,
+        onap=onap,
     )
     return await pointed(accepting)
 
@@ -167,6 +169,28 @@ async def change(
     if await is_known(under_change, found.draft):
         return None
     return await pointed(changes.accept_found_package(on, under_change, found, replacing))
+
+
+async def replace(
+    on: RequestServices,
+    vnf: Vnf,
+    csar_id: str,
+    values: Mapping[str, Any],
+    *,
+    origin: Origin,
+    check: Callable[[Stored], None],
+) -> str:
+    """Accept a change to a package with these values alone, in place of all that the VNF has; return the occurrence's id.
+
+    Raises as `change`.
+    """
+    package = await package_of(on, csar_id)
+    parameters = {
+        name: value for name, value in vnf.record.internals.parameters.items() if name not in (VALUES, ORDER_ARTIFACT)
+    }
+    original = {"vnfdId": package.vnfd_id, "additionalParams": {**parameters, VALUES: values}}
+    asked = Asked(parse(ChangeCurrentVnfPkgRequest, original), original, "v2", origin=origin, is_whole=True)
+    return await pointed(changes.accept_package(on, vnf.record.vnf.id, asked, check=check))
 
 
 async def order_of_patch(

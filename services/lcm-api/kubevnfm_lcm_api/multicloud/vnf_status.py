@@ -49,8 +49,8 @@ class VnfStatusReport(MultiCloudType):
     resources: tuple[VnfResourceStatus, ...]
 
 
-async def report_on(on: MultiCloudServices, vnf: Vnf) -> VnfStatusReport:
-    """Read and judge the objects of a VNF. Raises Unprocessable, RegionUnavailable, OutsideUnavailable."""
+async def report_on(on: MultiCloudServices, vnf: Vnf, *, whole: bool = False) -> VnfStatusReport:
+    """Read and judge the objects of a VNF; ``whole``: their ``status`` is the whole object, as ONAP has it. Raises Unprocessable, RegionUnavailable, OutsideUnavailable."""
     left_bytes = _ALL_BYTES
 
     async def judged(resource: VnfResource, body: JsonObject | None) -> VnfResourceStatus:
@@ -70,7 +70,7 @@ async def report_on(on: MultiCloudServices, vnf: Vnf) -> VnfStatusReport:
             judgement=verdict.judgement,
             message="another object has its name" if _is_replaced(resource, verdict.judgement) else verdict.message,
         )
-        status = None if body is None else body.get("status")
+        status = body if body is None or whole else body.get("status")
         if status is None:
             return shown
         size = len(json.dumps(status))

@@ -18,13 +18,13 @@ import structlog
 from cachetools import LRUCache
 from kubevnfm_bus.port import Ack, Again, Delivery, Verdict
 from kubevnfm_events import Envelope, Message
-from kubevnfm_events.lcm import DeliverNotification, NotificationDropped, NotificationsDelivered
+from kubevnfm_events.lcm import DeliverNotification, InstanceDeleted, NotificationDropped, NotificationsDelivered
 from kubevnfm_kit.back_off import BackOff
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.ids import derived_id
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict, StoreUnavailable
-from kubevnfm_store.query import AllOf, Compare, Op, Query, Sort, Stored, by
+from kubevnfm_store.query import AllOf, Compare, Exists, Op, Query, Sort, Stored, by
 from kubevnfm_worker.outbox import Outbox
 
 from kubevnfm_lcm_api.event_chain import SOURCE
@@ -35,6 +35,7 @@ from kubevnfm_lcm_api.notifications.domain.lifecycle import LIFECYCLE_ANNOUNCEME
 from kubevnfm_lcm_api.notifications.domain.packages import PACKAGE_ANNOUNCEMENTS
 from kubevnfm_lcm_api.notifications.domain.subscription import (
     COLLECTION,
+    ONAP_INSTANCE,
     Announcement,
     callback_of,
     matching,
@@ -120,6 +121,10 @@ class Notifications:
     async def announce(self, delivery: Delivery) -> Verdict:
         """Put the event into the queue of every subscription that matches it."""
         envelope = delivery.envelope
+        if isinstance(envelope.data, InstanceDeleted):
+            # They are of this instance alone. Its last changes are in the queue, whose commands find no subscription then.
+            gone = AllOf([Compare(ONAP_INSTANCE, Op.EQ, [envelope.data.vnf_instance_id]), Exists(ONAP_INSTANCE)])
+            await self._store.delete_many(COLLECTION, gone)
         to_announcement = _ANNOUNCEMENTS.get(type(envelope.data))
         announcement = to_announcement(envelope.data) if to_announcement is not None else None
         if announcement is None:

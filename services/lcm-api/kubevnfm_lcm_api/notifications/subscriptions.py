@@ -20,6 +20,7 @@ from kubevnfm_lcm_api.notifications.domain.callback import Subscriber
 from kubevnfm_lcm_api.notifications.domain.subscription import (
     APIS,
     COLLECTION,
+    ONAP_INSTANCE,
     SEALED_ADDRESS,
     ApiName,
     SubscriptionRequest,
@@ -27,6 +28,7 @@ from kubevnfm_lcm_api.notifications.domain.subscription import (
     stored_address,
 )
 
+_MOST_OF_ONAP: Final = 1000
 _COUNTED: Final = 10_000
 """Pending notifications are counted up to here."""
 
@@ -102,6 +104,24 @@ class Subscriptions:
         """Return subscriptions of an API, by the time of their creation; ``after``: that and the id of the last one before."""
         query = Query(by(apiVersion=api), sort=Sort("createdAt"), after=after, limit=limit)
         return await self._store.find(COLLECTION, query)
+
+    async def of_onap(self, instance_id: str) -> Sequence[Stored]:
+        """Return the subscriptions of clients of ONAP to an instance."""
+        wanted = AllOf([Compare(ONAP_INSTANCE, Op.EQ, [instance_id]), Exists(ONAP_INSTANCE)])
+        return await self._store.find(COLLECTION, Query(wanted, limit=_MOST_OF_ONAP))
+
+    async def change(self, stored: Stored, request: SubscriptionRequest) -> JsonMapping:
+        """Replace what a subscription says; return the document. Raises CallbackRefused, NotFound."""
+        body = {**request.document(self._ring), **stored_address(request.callback_uri, self._ring)}
+        if (obstacle := await self._subscriber.obstacle(callback_of(body))) is not None:
+            raise CallbackRefused(obstacle)
+        unset = [SEALED_ADDRESS] if SEALED_ADDRESS not in body and SEALED_ADDRESS in stored.body else []
+        try:
+            # Without the revision: each delivery writes its state.
+            changed = await self._store.update(COLLECTION, stored.id, body, unset=unset, where=Exists("createdAt"))
+        except RevisionConflict as error:
+            raise NotFound(f"subscription {stored.id} does not exist") from error
+        return changed.body
 
     async def delivery_state(self, subscription_id: str) -> DeliveryState:
         """Return the state of its deliveries; the API of its creation does not matter. Raises NotFound."""

@@ -34,7 +34,11 @@ from kubevnfm_lcm_api.notifications.subscriptions import Subscriptions
 OUTBOXES = (NOTIFICATIONS,)
 """Collections whose documents carry messages to send."""
 INDEXES = {
-    subscription.COLLECTION: [Index(["createdAt"]), Index(["keys/types"])],
+    subscription.COLLECTION: [
+        Index(["createdAt"]),
+        Index(["keys/types"]),
+        Index([subscription.ONAP_INSTANCE], sparse=True),
+    ],
     ANNOUNCED: [Index(["doneAt"])],
     NOTIFICATIONS: [Index(["pendingFor", "order"]), Index(["doneAt"]), Index(["body/vnfLcmOpOccId"])],
     event_log.COLLECTION: [Index(["order"]), Index(["at"]), Index(["ids"])],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import wraps
 from typing import Any
 
@@ -21,18 +21,22 @@ class EmptyBody(InvalidInput):
     """The request has no body."""
 
 
-def in_plain_text(handler: Handler) -> Handler:
-    """Return a handler whose errors are plain text, of a path without query parameters."""
+class MissingParameter(InvalidInput):
+    """A query parameter is missing, which is 400 in ONAP too."""
+
+
+def in_plain_text(handler: Handler, parameters: Collection[str] = ()) -> Handler:
+    """Return a handler whose errors are plain text, of a path with these query parameters."""
 
     @wraps(handler)
     async def handle(request: web.Request) -> web.StreamResponse:
         try:
             # One that is ignored could ask for less, as dry_run does elsewhere.
-            check_query(request, {})
+            check_query(request, dict.fromkeys(parameters, False))
             return await handler(request)
         except VnfmError as error:
             # A body that is no JSON is 400 elsewhere.
-            is_malformed = isinstance(error, InvalidInput) and not isinstance(error, EmptyBody)
+            is_malformed = isinstance(error, InvalidInput) and not isinstance(error, EmptyBody | MissingParameter)
             status = max(error.status, Unprocessable.status) if is_malformed and error.status == 400 else error.status
             headers = {"Retry-After": "1"} if status == 503 else {}
             return web.Response(status=status, text=f"{error}\n", headers=headers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -18,11 +19,13 @@ from kubevnfm_worker.backends import Backends
 from kubevnfm_worker.outbox import Outbox
 from kubevnfm_worker.worker import CommandWorker
 
+from kubevnfm_lcm_api.packages.adapters.bundling_process import BundleProcesses
 from kubevnfm_lcm_api.packages.adapters.files import DiskPackageFiles
 from kubevnfm_lcm_api.packages.adapters.schema_process import SchemaProcesses
 from kubevnfm_lcm_api.packages.adapters.signatures import PackageSignatures
 from kubevnfm_lcm_api.packages.adapters.sources import HttpPackageSources
 from kubevnfm_lcm_api.packages.adapters.unpacking_process import UnpackingProcesses, UnpackingRules
+from kubevnfm_lcm_api.packages.bundles import BundlePackages
 from kubevnfm_lcm_api.packages.catalogue import Packages
 from kubevnfm_lcm_api.packages.domain.ports import Foresight, PackageUsers
 from kubevnfm_lcm_api.packages.http import routes
@@ -50,6 +53,7 @@ class PackageParts:
     """The part of lcm-api that manages VNF packages."""
 
     services: PackageServices
+    bundles: BundlePackages
 
     def add_to(self, app: web.Application) -> None:
         """Add the resources to the gateway."""
@@ -108,4 +112,7 @@ async def package_parts(
     )
     await onboarding.recover()
     async with background(uploads=repeat(onboarding.reset_expired, every_s=_SWEEP_EVERY_S)), schemas:
-        yield PackageParts(PackageServices(catalogue, onboarding, files, limit_bytes))
+        processes = BundleProcesses(data_dir)
+        await asyncio.to_thread(processes.remove_old)
+        bundles = BundlePackages(catalogue, onboarding, files, processes)
+        yield PackageParts(PackageServices(catalogue, onboarding, files, limit_bytes), bundles)

@@ -23,6 +23,7 @@ from kubevnfm_lcm_api.lifecycle.containers.ordering import (
     order_artifact_in,
     ordered_namespace,
     ordered_wait_s,
+    release_name_in,
     values_of,
 )
 from kubevnfm_lcm_api.lifecycle.containers.profiles import profiles_of
@@ -138,6 +139,7 @@ def with_attributes(order: ChartOrder, parameters: Mapping[str, Any], record: In
         "order_artifact": artifact,
         "values": values_of(parameters, record, order) if is_ordered else {},
         "compute_profiles": profiles_of(parameters) if is_ordered else (),
+        "release_name": release_name_in(parameters) if is_ordered else None,
     }
     return order.model_copy(update=attributes)
 

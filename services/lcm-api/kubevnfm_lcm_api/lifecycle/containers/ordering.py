@@ -20,7 +20,7 @@ from kubevnfm_csar.values_schema import LARGEST as LARGEST_SCHEMA
 from kubevnfm_csar.values_schema import schema_path
 from kubevnfm_events.objects import ObjectsOrder
 from kubevnfm_kit.errors import Unprocessable
-from kubevnfm_kit.kubernetes_names import is_label, is_of_kubernetes
+from kubevnfm_kit.kubernetes_names import RELEASE_NAME_RULE, is_label, is_of_kubernetes, is_release_name
 from kubevnfm_secrets import SECRET_NAMES, KeyRing, Secret, map_secrets
 
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
@@ -33,11 +33,12 @@ from kubevnfm_lcm_api.lifecycle.core.request_parameters import (
     DEF_FILES,
     ORDER_ARTIFACT,
     OUTPUTS,
+    RELEASE_NAME,
     VALUES,
     variables_in,
 )
 
-_OF_ORDERS: Final = frozenset({ORDER_ARTIFACT, VALUES, COMPUTE_PROFILES, OUTPUTS})
+_OF_ORDERS: Final = frozenset({ORDER_ARTIFACT, VALUES, COMPUTE_PROFILES, OUTPUTS, RELEASE_NAME})
 """The parameters that a package without an order has no use for."""
 _NAMESPACE: Final = "additionalParams/namespace"
 _MOST_OF_VALUES: Final = 2 * 2**20
@@ -86,6 +87,14 @@ def order_artifact_in(parameters: Mapping[str, Any]) -> str | None:
     Manifests and charts have none: an earlier version has stored whatever a request had beside them.
     """
     return None if DEF_FILES in parameters or CHART in parameters else parameters.get(ORDER_ARTIFACT)
+
+
+def release_name_in(parameters: Mapping[str, Any]) -> str | None:
+    """Return the name of the release of an instance's charts; None for the usual one. Raises Unprocessable."""
+    name = parameters.get(RELEASE_NAME)
+    if name is not None and not (isinstance(name, str) and is_release_name(name)):
+        raise Unprocessable(f"additionalParams/{RELEASE_NAME}", RELEASE_NAME_RULE)
+    return name
 
 
 def ordered_namespace(parameters: Mapping[str, Any], instance_id: str) -> str:

@@ -21,7 +21,7 @@ from kubevnfm_lcm_api.lifecycle.containers.replacing import ReplaceCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.containers.variables import requested_variables, with_variables
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
-from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI, CHART, DEF_FILES, VALUES
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import CAPI, CHART, DEF_FILES, RELEASE_NAME, VALUES
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import declared_counts, scale_status
 from kubevnfm_lcm_api.lifecycle.scripts.asked import script_fields
 from kubevnfm_lcm_api.lifecycle.scripts.drivers import scripts_of
@@ -89,6 +89,8 @@ def replaced_cnf(
         raise Unprocessable(
             "additionalParams/namespace", f"{vnf.release.namespace}, where the CNF is, expected: it does not move"
         )
+    if parameters.get(RELEASE_NAME) != vnf.order.release_name:
+        raise Unprocessable(f"additionalParams/{RELEASE_NAME}", "it stays as it was given first: leave it out")
     # As Tacker: the scripts are those of the package that the VNF is changed to.
     scripts = scripts_of(flavour, OperationType.CHANGE_VNFPKG)
     vdus = vdu_targets(flavour, parameters, declared_counts(flavour, None, levels))

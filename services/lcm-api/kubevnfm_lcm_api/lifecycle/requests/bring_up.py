@@ -10,7 +10,7 @@ from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.lcm import CreateVnfRequest, InstantiateVnfRequest
 
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft
-from kubevnfm_lcm_api.lifecycle.core.cloud_place import CloudPlace
+from kubevnfm_lcm_api.lifecycle.core.cloud_place import CloudPlace, OnapFacts
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Replacement
 from kubevnfm_lcm_api.lifecycle.requests.instantiate import draft_of
@@ -27,14 +27,15 @@ async def accept(
     protected_namespaces: Collection[str],
     instance_id: str | None,
     group_operation: str | None = None,
+    onap: OnapFacts | None = None,
 ) -> tuple[InstanceRecord, str]:
     """Accept a new instance with its instantiation; return it as it was made, and the occurrence's id.
 
     ``instance_id``: None for a random one. All checks come before the one write, which stores the instance, claimed, with the message that wakes its operation: after
     a crash there is either nothing, or an instance whose operation goes on.
-    Raises InvalidInput, Unprocessable, Conflict; nothing was created then.
+    Raises InvalidInput, Unprocessable, Conflict, and AlreadyExists for a name of ONAP; nothing was created then.
     """
-    place = CloudPlace(cloud_region_id=cloud_region_id, namespace="", group_operation=group_operation)
+    place = CloudPlace(cloud_region_id=cloud_region_id, namespace="", group_operation=group_operation, onap=onap)
     record, found = await prepared(
         on, wanted, package, place, asked, protected_namespaces=protected_namespaces, instance_id=instance_id
     )

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from kubevnfm_events import Message
 from kubevnfm_events.inventory import PlacementChanged
 from kubevnfm_kit.json_types import JsonMapping
+from kubevnfm_sol.base import SolRequest
 from kubevnfm_store.query import Stored
 from pydantic import Field
 
@@ -32,6 +33,17 @@ _EVENT: Final = "application/cloudevents+json"
 _EVENTS: Final = "application/cloudevents-batch+json"
 
 
+class OnapForm(SolRequest):
+    """A subscription of a client of ONAP: one instance, and the form of its notifications."""
+
+    vnf_instance_id: str
+    instance_name: str
+    """The name by which the client knows the instance."""
+    name: str
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    """Sent with each notification."""
+
+
 class ChangeSubscriptionRequest(SubscriptionRequest):
     """The request that those of each API become."""
 
@@ -42,6 +54,8 @@ class ChangeSubscriptionRequest(SubscriptionRequest):
     """As the caller has given it."""
     min_notify_interval_s: int = 0
     """How long at least from one notification to the next; 0: each change is sent by itself."""
+    onap: OnapForm | None = None
+    """None: notifications are CloudEvents."""
 
     def keys(self) -> dict[str, list[str]]:
         """Types are named even where any fits: ``*`` there is any news of life cycles."""
@@ -87,6 +101,12 @@ def interval_s(subscription: JsonMapping) -> float:
 
 def posts(subscription: JsonMapping, pending: Sequence[Stored]) -> Iterator[Post]:
     """Yield pending notifications of a subscription as they are sent, in order."""
+    form = subscription.get("onap")
+    if form is not None:
+        if pending:
+            changes = merged(pending)
+            yield Post(Notice(_onap_notification(form, changes), {}) if changes else None, pending)
+        return
     api = subscription["apiVersion"]
     version = APIS[api].version
     if version is not None:
@@ -125,6 +145,38 @@ def _joined(first: JsonMapping, last: JsonMapping) -> JsonMapping:
     change = "created" if states["old"] is None else "vanished" if states["new"] is None else "changed"
     about = {name: value for name, value in last.items() if name not in states}
     return {**about, "change": change, **{name: value for name, value in states.items() if value is not None}}
+
+
+def _onap_notification(form: JsonMapping, changes: Sequence[JsonMapping]) -> JsonMapping:
+    """Return changes as ONAP's plug-in sends them."""
+    found: dict[str, list[JsonMapping]] = {"created": [], "deleted": [], "modified": []}
+    for each in changes:
+        change = each["data"]
+        found[_ONAP_CHANGES[change["change"]]].append(_onap_object(change))
+    return {
+        "instance-id": form["instanceName"],
+        "subscription-name": form["name"],
+        "metadata": form["metadata"],
+        "resource-changes": found,
+    }
+
+
+_ONAP_CHANGES: Final = {"created": "created", "vanished": "deleted", "changed": "modified"}
+
+
+def _onap_object(change: JsonMapping) -> JsonMapping:
+    """Return a pod or machine with as much of the object as the change has."""
+    state = change.get("new") or change.get("old") or {}
+    group, _, version = change["api_version"].rpartition("/")
+    addresses = [{"ip": address} for network in state.get("networks", ()) for address in network.get("addresses", ())]
+    body = {
+        "apiVersion": change["api_version"],
+        "kind": change["kind"],
+        "metadata": {"name": change["name"], "namespace": change.get("namespace", ""), "uid": state.get("uid", "")},
+        "spec": {"nodeName": state.get("node", "")},
+        "status": {"phase": state.get("phase", ""), "podIPs": addresses},
+    }
+    return {"name": change["name"], "GVK": {"Group": group, "Version": version, "Kind": change["kind"]}, "status": body}
 
 
 def _cloud_event(body: JsonMapping) -> JsonMapping:

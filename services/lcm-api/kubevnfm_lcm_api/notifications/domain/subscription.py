@@ -25,6 +25,8 @@ COLLECTION: Final = "subscriptions"
 ANY: Final = "*"
 SEALED_ADDRESS: Final = "sealedCallbackUri"
 """Stored, sealed: the ``callbackUri`` as it was given, if it has parts that are not shown."""
+ONAP_INSTANCE: Final = "onap/vnfInstanceId"
+"""The path of the instance of a subscription that a client of ONAP has made; others have none."""
 _ALTERNATIVES: Final[Mapping[str, int]] = {"instances": 2, "vnfds": 2, "packages": 3}
 """How many attributes of a filter are alternatives to one another, by key."""
 
@@ -38,13 +40,14 @@ class SubscribedApi:
     """The ``Version`` header of its notifications; None: it is no API of SOL, so its callbacks are not tested either."""
 
 
-ApiName = Literal["v1", "v2", "vnfpkgm", "multicloud"]
+ApiName = Literal["v1", "v2", "vnfpkgm", "multicloud", "onap"]
 """A subscription's ``apiVersion``."""
 APIS: Final[Mapping[ApiName, SubscribedApi]] = {
     "v1": SubscribedApi("/vnflcm/v1", "1.3.0"),
     "v2": SubscribedApi("/vnflcm/v2", "2.0.0"),
     "vnfpkgm": SubscribedApi("/vnfpkgm/v1", "1.0.0"),
     "multicloud": SubscribedApi("/multicloud/v1"),
+    "onap": SubscribedApi("/v1"),
 }
 
 

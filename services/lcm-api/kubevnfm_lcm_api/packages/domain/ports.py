@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from kubevnfm_csar.bundles import BundleFacts
 from kubevnfm_csar.hot import BaseHot
 from kubevnfm_csar.package import Package
 from kubevnfm_csar.vnfd.model import Vnfd
@@ -91,6 +92,20 @@ class PackageFiles(Protocol):
 
     async def remove(self, package_id: str) -> None:
         """Delete all files of the package, if there are any."""
+        ...
+
+
+class BundleArchives(Protocol):
+    """Makes packages of the archives of resource bundles."""
+
+    def package(
+        self, facts: BundleFacts, content: bytes | None, base: Path | None, chart_name: str
+    ) -> AbstractAsyncContextManager[tuple[Path, str]]:
+        """Yield the package of a bundle while the block lasts, and the name of its chart.
+
+        ``content``: the tar.gz of a caller: of a profile if there is a ``base``, which is a tar.gz with the chart.
+        Raises: Unprocessable with the file and the rule; StorageFailed.
+        """
         ...
 
 

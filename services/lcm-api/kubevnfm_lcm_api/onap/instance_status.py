@@ -1,0 +1,127 @@
+"""``/v1/instance/{id}/status`` and ``/query``, and ``/v1/query``: objects as regions have them now (multicloud.md MC-134)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from aiohttp import web
+from kubevnfm_access.middleware import Handler
+from kubevnfm_clients.multicloud.regions import ObjectsWanted
+from kubevnfm_kit.errors import Unprocessable
+from kubevnfm_kit.json_types import JsonObject
+
+from kubevnfm_lcm_api.http.bodies import parse
+from kubevnfm_lcm_api.multicloud.services import services
+from kubevnfm_lcm_api.multicloud.vnf_status import report_on
+from kubevnfm_lcm_api.onap.instances import group_version_kind, shown_request, vnf_named
+from kubevnfm_lcm_api.onap.plain import MissingParameter, region_named
+
+_QUERY: Final = ("ApiVersion", "Kind", "Name", "Labels")
+_OF_REGION: Final = (*_QUERY, "CloudRegion", "Namespace")
+_PAGE: Final = 100
+_MOST: Final = 1000
+_MOST_BYTES: Final = 8 * 2**20
+_INSTANCE_LABEL: Final = "kubevnfm.io/vnf-instance-id"
+
+
+async def status(request: web.Request) -> web.Response:
+    """GET instance/{id}/status: 200 with each object as it is, the pods of the instance among them."""
+    vnf = await vnf_named(request)
+    report = await report_on(services(request), vnf, whole=True)
+    place = vnf.record.internals.multicloud
+    assert place is not None
+    shown = [
+        _entry(each.api_version, each.kind, each.name, each.status) for each in report.resources if each.hook is None
+    ]
+    pods = ObjectsWanted(
+        apiVersion="v1", kind="Pod", namespace=place.namespace, labels=f"{_INSTANCE_LABEL}={vnf.record.vnf.id}"
+    )
+    known = {each.name for each in report.resources if each.kind == "Pod"}
+    found = [each for each in await _objects(request, place.key, pods) if each["name"] not in known]
+    return web.json_response(
+        {
+            "request": await shown_request(request, vnf),
+            "ready": report.ready,
+            "resourceCount": len(shown) + len(found),
+            "resourcesStatus": [*shown, *found],
+        }
+    )
+
+
+async def query(request: web.Request) -> web.Response:
+    """GET instance/{id}/query: 200 with the objects of a kind that belong to the instance."""
+    vnf = await vnf_named(request)
+    place = vnf.record.internals.multicloud
+    assert place is not None
+    own = f"{_INSTANCE_LABEL}={vnf.record.vnf.id}"
+    given = _wanted(request)
+    labels = ",".join(filter(None, (given.get("labels"), own)))
+    wanted = parse(ObjectsWanted, {**given, "labels": labels})
+    found = await _objects(request, place.key, wanted)
+    return web.json_response({"request": await shown_request(request, vnf), **_counted(found)})
+
+
+async def query_region(request: web.Request) -> web.Response:
+    """GET query: 200 with the objects of a kind in a region."""
+    given = _wanted(request)
+    name = request.query.get("CloudRegion")
+    if not name:
+        raise MissingParameter("CloudRegion", "the query parameter is required")
+    region = await region_named(request, name)
+    if request.query.get("Namespace"):
+        given["namespace"] = request.query["Namespace"]
+    key = region.cloud_owner, region.cloud_region
+    return web.json_response(_counted(await _objects(request, key, parse(ObjectsWanted, given))))
+
+
+async def health(_: web.Request) -> web.Response:
+    """GET healthcheck: 200 while requests are answered."""
+    return web.json_response({})
+
+
+def _wanted(request: web.Request) -> dict[str, str]:
+    names = {"ApiVersion": "apiVersion", "Kind": "kind", "Name": "name", "Labels": "labels"}
+    for name in ("ApiVersion", "Kind"):
+        if not request.query.get(name):
+            raise MissingParameter(name, "the query parameter is required")
+    return {ours: request.query[name] for name, ours in names.items() if request.query.get(name)}
+
+
+async def _objects(request: web.Request, key: tuple[str, str], wanted: ObjectsWanted) -> list[JsonObject]:
+    """Return all objects that are wanted. Raises Unprocessable for too many."""
+    found: list[JsonObject] = []
+    after, size = None, 0
+    while True:
+        page = await services(request).regions.resources(*key, wanted, limit=_PAGE, after=after)
+        for item in page.items:
+            body = item.model_dump(mode="json")
+            size += len(json.dumps(body))
+            found.append(_entry(wanted.apiVersion, wanted.kind, _name(body), body))
+        after = page.next_after
+        if len(found) > _MOST or size > _MOST_BYTES:
+            raise Unprocessable("Labels", f"more than {_MOST} objects, or {_MOST_BYTES} bytes: name fewer")
+        if after is None:
+            return found
+
+
+def _name(body: Mapping[str, object]) -> str:
+    metadata = body.get("metadata")
+    return str(metadata.get("name", "")) if isinstance(metadata, Mapping) else ""
+
+
+def _counted(found: list[JsonObject]) -> JsonObject:
+    return {"resourceCount": len(found), "resourcesStatus": found}
+
+
+def _entry(api_version: str, kind: str, name: str, body: object) -> JsonObject:
+    return {"name": name, "GVK": group_version_kind(api_version, kind), "status": body}
+
+
+def routes() -> Iterator[tuple[str, str, Handler, tuple[str, ...]]]:
+    """Yield method, path, handler and query parameters."""
+    yield "GET", "/instance/{id}/status", status, ()
+    yield "GET", "/instance/{id}/query", query, _QUERY
+    yield "GET", "/query", query_region, _OF_REGION
+    yield "GET", "/healthcheck", health, ()

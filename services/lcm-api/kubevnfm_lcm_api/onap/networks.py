@@ -1,0 +1,240 @@
+"""``/v2/cluster-providers/../clusters/../networks`` of ONAP's ncm: virtual links that it holds (multicloud.md MC-097)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Annotated, Any, Final
+
+from aiohttp import web
+from kubevnfm_access.middleware import Handler
+from kubevnfm_clients.multicloud.links import LinkRequest, VirtualLink
+from kubevnfm_clients.multicloud.regions import CloudRegion
+from kubevnfm_clients.multicloud.types import MultiCloudRequest, NamespaceName
+from kubevnfm_kit.errors import Conflict, InUse, NotFound, Unprocessable, VnfmError
+from kubevnfm_kit.ids import derived_id
+from kubevnfm_kit.json_types import JsonObject
+from kubevnfm_store.port import AlreadyExists, RevisionConflict
+from kubevnfm_store.query import Index, Query, Stored, by
+from pydantic import Field, StringConstraints
+
+from kubevnfm_lcm_api.http.context import context
+from kubevnfm_lcm_api.multicloud.bodies import parsed
+from kubevnfm_lcm_api.multicloud.prefer import read_preference
+from kubevnfm_lcm_api.multicloud.services import services
+from kubevnfm_lcm_api.onap.plain import read_plain
+
+NETWORKS: Final = "onap_networks"
+INDEXES: Final = {NETWORKS: [Index(["region"])]}
+_CLUSTER: Final = "/cluster-providers/{provider}/clusters/{cluster}"
+_TYPES: Final = {"networks": "ovn4nfv", "provider-networks": "ovn4nfv-provider"}
+_REFERENCE: Final = "ncm"
+_PAGE: Final = 500
+_AT_ONCE: Final = 10
+_LONGEST_S: Final = 20
+_LONGEST_VLAN: Final = 5
+Text = Annotated[str, StringConstraints(max_length=1024)]
+
+
+class Metadata(MultiCloudRequest):
+    """The name of a network, and data of the caller."""
+
+    name: NamespaceName
+    description: Text | None = None
+    user_data1: Annotated[Text | None, Field(alias="userData1")] = None
+    user_data2: Annotated[Text | None, Field(alias="userData2")] = None
+
+
+class Network(MultiCloudRequest):
+    """A network, as ncm sends and shows it; what ``spec`` has is checked when it is applied."""
+
+    metadata: Metadata
+    spec: JsonObject
+
+
+async def create(request: web.Request) -> web.Response:
+    """POST networks: 201; nothing is in the region before it is applied."""
+    region, network = await _region(request), await _read(request)
+    body = {"region": region.id, "kind": _kind(request), "shown": network}
+    try:
+        await context(request).store.insert(NETWORKS, _id(region, network["metadata"]["name"]), body)
+    except AlreadyExists as error:
+        raise Conflict(f"the cluster has a network {network['metadata']['name']} already") from error
+    return web.json_response(network, status=201)
+
+
+async def list_all(request: web.Request) -> web.Response:
+    """GET networks: 200."""
+    region, kind = await _region(request), _kind(request)
+    return web.json_response(
+        [each.body["shown"] async for each in _stored(request, region) if each.body["kind"] == kind]
+    )
+
+
+async def show(request: web.Request) -> web.Response:
+    """GET networks/{name}: 200."""
+    return web.json_response((await _network(request, await _region(request))).body["shown"])
+
+
+async def replace(request: web.Request) -> web.Response:
+    """PUT networks/{name}: 201, or 409 while it is applied."""
+    region, network = await _region(request), await _read(request)
+    if network["metadata"]["name"] != request.match_info["name"]:
+        raise Unprocessable("metadata/name", f"{request.match_info['name']}, as in the path, expected")
+    found = await _network(request, region)
+    await _check_not_applied(request, region, found)
+    try:
+        body = {**found.body, "shown": network}
+        await context(request).store.replace(NETWORKS, found.id, body, if_revision=found.revision)
+    except RevisionConflict as error:
+        raise Conflict("it was changed by another request at the same time: try again") from error
+    return web.json_response(network, status=201)
+
+
+async def delete(request: web.Request) -> web.Response:
+    """DELETE networks/{name}: 204, or 409 while it is applied."""
+    region = await _region(request)
+    found = await _network(request, region)
+    await _check_not_applied(request, region, found)
+    await context(request).store.delete(NETWORKS, found.id)
+    return web.Response(status=204)
+
+
+async def apply(request: web.Request) -> web.Response:
+    """POST apply: 204 once the region has the networks, or each has a link that waits for it; 500 for one that failed."""
+    region, wait_s = await _region(request), min(read_preference(request).wait_s, _LONGEST_S)
+
+    async def make(network: Stored) -> None:
+        shown = network.body["shown"]
+        wanted = LinkRequest(
+            cloud_region_id=region.id,
+            name=shown["metadata"]["name"],
+            type=_TYPES[network.body["kind"]],
+            metadata=shown["metadata"],
+            spec=_with_numbers(shown["spec"]),
+            reference=_REFERENCE,
+        )
+        link = (await services(request).links.create(wanted, wait_s=wait_s)).link
+        if link.status == "FAILED":
+            raise NetworkFailed(link.status_detail)
+
+    await _each(request, region, make)
+    return web.Response(status=204)
+
+
+async def terminate(request: web.Request) -> web.Response:
+    """POST terminate: 204; a network that others use stays with them."""
+    region, wait_s = await _region(request), min(read_preference(request).wait_s, _LONGEST_S)
+
+    async def release(network: Stored) -> None:
+        link = await _applied(request, region, network)
+        if link is not None:
+            await services(request).links.release(link.id, _REFERENCE, wait_s=wait_s)
+
+    await _each(request, region, release)
+    return web.Response(status=204)
+
+
+def _with_numbers(spec: JsonObject) -> JsonObject:
+    """Return a spec whose VLAN id is a number: with ncm it is a text."""
+    vlan = spec.get("vlan")
+    if not isinstance(vlan, dict):
+        return spec
+    given = vlan.get("vlanID")
+    if not isinstance(given, str) or not given.isascii() or not given.isdigit() or len(given) > _LONGEST_VLAN:
+        return spec
+    return {**spec, "vlan": {**vlan, "vlanID": int(given)}}
+
+
+class NetworkFailed(VnfmError, code="network-failed", title="Network failed", status=500):
+    """The region could not make a network."""
+
+
+async def _each(request: web.Request, region: CloudRegion, work: Callable[[Stored], Awaitable[None]]) -> None:
+    """Do the work for each network of a cluster. Raises the first error, with the name of its network, after all were tried."""
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def alone(network: Stored) -> VnfmError | None:
+        async with gate:
+            try:
+                await work(network)
+            except VnfmError as error:
+                return _named(error, network.body["shown"]["metadata"]["name"])
+        return None
+
+    found = [each async for each in _stored(request, region)]
+    for error in await asyncio.gather(*map(alone, found)):
+        if error is not None:
+            raise error
+
+
+def _named(error: VnfmError, name: str) -> VnfmError:
+    """Return an error of the same status that names the network."""
+    if isinstance(error, Unprocessable):
+        first, *more = [(f"{name}/{place}", reason) for place, reason in error.places]
+        return Unprocessable(*first, *more)
+    error.args = (f"network {name}: {error}", *error.args[1:])
+    return error
+
+
+async def _check_not_applied(request: web.Request, region: CloudRegion, network: Stored) -> None:
+    if await _applied(request, region, network) is not None:
+        raise InUse("the network is applied: terminate the networks of the cluster first")
+
+
+async def _applied(request: web.Request, region: CloudRegion, network: Stored) -> VirtualLink | None:
+    """Return the link that ncm holds for a network; None if it holds none."""
+    filters = {"cloud_region_id": region.id, "name": network.body["shown"]["metadata"]["name"]}
+    found = await services(request).links.find(filters, limit=1)
+    return next((each for each in found.items if _REFERENCE in each.references), None)
+
+
+async def _stored(request: web.Request, region: CloudRegion) -> AsyncIterator[Stored]:
+    after: tuple[str, str] | None = None
+    while batch := await context(request).store.find(NETWORKS, Query(by(region=region.id), after=after, limit=_PAGE)):
+        for each in batch:
+            yield each
+        after = (batch[-1].id, batch[-1].id)
+
+
+async def _network(request: web.Request, region: CloudRegion) -> Stored:
+    name = request.match_info["name"]
+    found = await context(request).store.get(NETWORKS, _id(region, name))
+    if found is None or found.body["kind"] != _kind(request):
+        raise NotFound(f"network {name} does not exist")
+    return found
+
+
+async def _read(request: web.Request) -> Any:
+    body = await read_plain(request)
+    spec = body.get("spec")
+    if not isinstance(spec, dict) or spec.get("cniType") != "ovn4nfv":
+        raise Unprocessable("spec/cniType", "ovn4nfv expected")
+    return parsed(Network, body).model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+async def _region(request: web.Request) -> CloudRegion:
+    return await services(request).regions.get(request.match_info["provider"], request.match_info["cluster"])
+
+
+def _kind(request: web.Request) -> str:
+    resource = request.match_info.route.resource
+    assert resource is not None
+    return "provider-networks" if "/provider-networks" in resource.canonical else "networks"
+
+
+def _id(region: CloudRegion, name: str) -> str:
+    return derived_id("onap-network", region.id, name)
+
+
+def routes() -> Iterator[tuple[str, str, Handler]]:
+    """Yield method, path and handler."""
+    for kind in _TYPES:
+        many, one = f"{_CLUSTER}/{kind}", f"{_CLUSTER}/{kind}/{{name}}"
+        yield "POST", many, create
+        yield "GET", many, list_all
+        yield "GET", one, show
+        yield "PUT", one, replace
+        yield "DELETE", one, delete
+    yield "POST", f"{_CLUSTER}/apply", apply
+    yield "POST", f"{_CLUSTER}/terminate", terminate
