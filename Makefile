@@ -15,7 +15,8 @@ MEMBERS := proto-events $(patsubst %/pyproject.toml,%,$(wildcard libs/*/pyprojec
 PACKAGES := $(filter-out %.egg-info,$(foreach member,$(MEMBERS),$(wildcard $(member)/kubevnfm*)))
 UNIT_TESTS := $(wildcard $(MEMBERS:%=%/tests))
 TESTS := $(UNIT_TESTS) $(wildcard tests/*)
-SAMPLES := capi-management capi-workload capi-workload-class capi-workload-sender capi-workload-v1beta1 cluster cnf custom-resource edge kuryr registry storage vm
+SAMPLES := capi-management capi-workload capi-workload-class capi-workload-sender capi-workload-v1beta1 cluster cnf custom-resource edge edgex firewall kuryr \
+    registry router storage vdns vfw vm
 PYTEST := $(BIN)/pytest
 # Attacks whose tests are beside the code that they attack, because they need its fixtures.
 ATTACKED := libs/clients/tests/test_cluster_login.py libs/clients/tests/test_vnf_networks.py libs/kit/tests/test_http.py \

@@ -1,4 +1,4 @@
-"""The fourth demo: two clusters as cloud regions, and VNFs with order, variables and a shared network by the multi-cloud API."""
+"""The fourth demo: two clusters as cloud regions, and VNFs with order, variables, a shared network and a volume."""
 
 from __future__ import annotations
 
@@ -70,7 +70,10 @@ async def _job(client: GatewayClient, endpoints: JsonObject, samples: Path) -> N
         await _call(client, "DELETE", f"/vnf_instances/{vnf['vnf_id']}", prefer="wait=120")
         await _must_be_gone(client, vnf)
 
-    say("\n7. Take all down: the link goes with its last user")
+    say("\n7. Hand a volume over from one VNF to the next, in another namespace")
+    await _hand_over(client, asked)
+
+    say("\n8. Take all down: the link goes with its last user")
     for vnf in vnfs:
         await _call(client, "DELETE", f"/vnf_instances/{vnf['vnf_id']}", prefer="wait=120")
         await _must_be_gone(client, vnf)
@@ -158,6 +161,32 @@ async def _bring_up_in_all(client: GatewayClient, asked: JsonObject) -> list[Jso
     return found
 
 
+async def _hand_over(client: GatewayClient, asked: JsonObject) -> None:
+    """Have two VNFs use one persistent volume, the second when the first is gone. Raises DemoFailed."""
+    region = f"operator/{_REGIONS[0]}"
+    volume = await _call(client, "POST", "/persistent-volumes", {
+        "cloud_region_id": region, "name": "data", "size": "1Gi", "access_modes": ["ReadWriteOnce"],
+        "source": {"nfs": {"server": "192.0.2.9", "path": "/data"}},
+    })  # fmt: skip
+    mounted = request_of("edge", "bring_up_with_volume")
+    uses = [{**each, "persistent_volume_id": volume["id"]} for each in mounted["volumes"]]
+    for name in ("writer", "reader"):
+        body = {**asked, "values": mounted["values"], "volumes": uses, "vnf_instance_name": name, "namespace": name}
+        vnf = await _bring_up(client, body, _REGIONS[0])
+        read = f"/cloud-regions/{region}/resources?apiVersion=v1&kind=PersistentVolumeClaim&namespace={name}&name=data"
+        (claim,) = await _call(client, "GET", read)
+        bound = claim["spec"]["volumeName"]
+        if bound != volume["pv"]:
+            raise DemoFailed(f"the claim of {name} has {bound}, not {volume['pv']}")
+        say(f"   {name} has claim data in its namespace, bound to {bound}")
+        await _call(client, "DELETE", f"/vnf_instances/{vnf['vnf_id']}", prefer="wait=120")
+        await _must_be_gone(client, vnf)
+        left = await _call(client, "GET", f"/persistent-volumes/{volume['id']}")
+        say(f"   volume {left['name']} is still there: {left['phase']}, {left['size']}")
+    gone = await _call(client, "DELETE", f"/persistent-volumes/{volume['id']}")
+    say(f"   volume {volume['name']} is deleted, its data are {gone['data']}: {gone['where']}")
+
+
 async def _must_be_gone(client: GatewayClient, vnf: JsonObject) -> None:
     """Check that the region has no namespace of a VNF any more. Raises DemoFailed."""
     read = f"/cloud-regions/{vnf['cloud_region_id']}/resources?apiVersion=v1&kind=Namespace&name={vnf['namespace']}"
@@ -190,5 +219,6 @@ async def _call(
 
 
 MULTICLOUD: Final = Demo(
-    "two clusters as cloud regions, VNFs with order, variables and a shared network, and one call for both", _job
+    "two clusters as cloud regions, VNFs with order, variables, a shared network and a volume, and one call for both",
+    _job,
 )

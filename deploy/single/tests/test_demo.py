@@ -47,6 +47,8 @@ SAMPLES = Path(__file__).parents[3] / ".run/samples"
                 "link lan is READY, used by 3",
                 "router-",
                 "   operator/plant-2: READY\n",
+                "reader has claim data in its namespace, bound to kubevnfm-",
+                "volume data is deleted, its data are kept: nfs 192.0.2.9:/data",
                 "third is gone, and its namespace",
             ],
         ),
@@ -55,8 +57,8 @@ SAMPLES = Path(__file__).parents[3] / ".run/samples"
 def test_a_demo_reaches_its_end(arguments: tuple[str, ...], shown: list[str]) -> None:
     """CR-125: with --capi a workload cluster is built, called back, registered, used, scaled and terminated.
 
-    MC-001, MC-013, MC-069, MC-071, MC-107, MC-140: with --multicloud VNFs are brought up in two regions, also by one call, and two share
-    a link.
+    MC-001, MC-013, MC-069, MC-071, MC-104, MC-107, MC-140: with --multicloud VNFs are brought up in two regions, also by one call, two share
+    a link, and two use a volume one after the other.
     """
     ran = subprocess.run(
         [sys.executable, "-m", "kubevnfm.cli", "demo", *arguments, "--samples", SAMPLES, "--node-seconds", "0.1"],

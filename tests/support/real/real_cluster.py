@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -25,11 +26,11 @@ Body = dict[str, Any]
 
 
 class RealCluster:
-    """The cluster's API with the rights of an administrator. An async context manager."""
+    """The cluster's API with the rights of an administrator: the given one, or another. An async context manager."""
 
-    def __init__(self) -> None:
-        assert GIVEN is not None
-        self.url, self.token, self.ca = GIVEN.endpoint, GIVEN.token, GIVEN.ca_pem
+    def __init__(self, access: RealKubernetes | None = GIVEN) -> None:
+        assert access is not None
+        self.url, self.token, self.ca = access.endpoint, access.token, access.ca_pem
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -61,6 +62,16 @@ class RealCluster:
             # A path of a group that is not served is answered with a line of text.
             is_json = answer.content_type == "application/json"
             return answer.status, await answer.json() if is_json else {"message": await answer.text()}
+
+    async def watched(self, path: str) -> AsyncIterator[tuple[str, Body]]:
+        """Yield the events of the collection at ``path`` with their types until the watch ends; first what is there, as ADDED."""
+        assert self._session is not None
+        headers = {"Authorization": f"Bearer {self.token}"}
+        endless = aiohttp.ClientTimeout(total=None, sock_connect=5)
+        async with self._session.get(f"{self.url}{path}?watch=true", headers=headers, timeout=endless) as answer:
+            async for line in answer.content:
+                event = json.loads(line)
+                yield event["type"], event["object"]
 
     async def make(self, path: str, body: Body) -> Body:
         """Create an object in the collection at ``path``. Raises AssertionError if it is refused."""

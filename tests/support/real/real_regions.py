@@ -71,6 +71,11 @@ class RealRegion:
         assert found["status"] == status, json.dumps(found, indent=1)
         return found
 
+    async def change_later(self, vnf: Mapping[str, Any], patch: Body) -> None:
+        """Ask for a change of a VNF, and do not wait for its end."""
+        path = f"{API}/vnf_instances/{vnf['vnf_id']}"
+        (await self.user.call("PATCH", path, patch, headers={"Prefer": "respond-async"})).must(202)
+
     async def remove(self, vnf: Mapping[str, Any]) -> None:
         """Bring a VNF down."""
         (await self.call("DELETE", f"/vnf_instances/{vnf['vnf_id']}")).must(204)
@@ -129,9 +134,9 @@ class RealRegion:
 
 
 @asynccontextmanager
-async def registered(user: User, cluster: RealCluster, folder: Path) -> AsyncIterator[RealRegion]:
+async def registered(user: User, cluster: RealCluster, folder: Path, *, name: str = "") -> AsyncIterator[RealRegion]:
     """Register the cluster as a region of its own. At the end remove it, which is refused while something is in it."""
-    name = f"region-{uuid4().hex[:8]}"
+    name = name or f"region-{uuid4().hex[:8]}"
     body = {"cloud_owner": "op", "cloud_region": name, "kubeconfig": kubeconfig(cluster), "sriov_namespace": name}
     made = (await user.call("POST", f"{API}/cloud-regions", body)).must(201).json
     assert (made["status"], made["endpoint"], made["kubeconfig"]) == ("ACTIVE", cluster.url, "***")

@@ -314,6 +314,8 @@ class Registry:
             # Comparing with the old object makes sense only if the new one is well-formed.
             if old is not None and not problems:
                 problems += validation.change_problems(resource, old, obj)
+        else:
+            problems += validation.status_problems(resource, obj)
         return obj, problems
 
     def _finalizers_for(self, resource: Resource, obj: Obj, how: Deletion) -> Sequence[str]:

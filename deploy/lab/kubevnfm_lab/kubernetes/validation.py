@@ -20,6 +20,7 @@ from kubevnfm_lab.kubernetes.errors import (
 from kubevnfm_lab.kubernetes.objects import Obj, compact_json, value_at
 from kubevnfm_lab.kubernetes.resources import Resource
 from kubevnfm_lab.kubernetes.selectors import matches_selector
+from kubevnfm_lab.kubernetes.service_rules import service_problems, service_status_problems
 
 _LABEL: Final = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
 _SUBDOMAIN: Final = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
@@ -260,29 +261,6 @@ def _cron_job(obj: Obj) -> Iterator[FieldProblem]:
     )
 
 
-def _service(obj: Obj) -> Iterator[FieldProblem]:
-    spec = obj.get("spec") or {}
-    kind = spec.get("type", "ClusterIP")
-    if kind not in {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"}:
-        yield unsupported("spec.type", kind, ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort"))
-    ports = spec.get("ports") or []
-    if not ports and kind != "ExternalName" and spec.get("clusterIP") != "None":
-        yield required("spec.ports")
-    if kind == "ExternalName" and not spec.get("externalName"):
-        yield required("spec.externalName")
-    seen = set()
-    for index, port in enumerate(ports):
-        number = port.get("port")
-        if not isinstance(number, int) or not 0 < number < 65536:
-            yield wrong(f"spec.ports[{index}].port", number, "must be between 1 and 65535, inclusive")
-        if len(ports) > 1 and not port.get("name"):
-            yield required(f"spec.ports[{index}].name")
-        place = (number, port.get("protocol"))
-        if place in seen:
-            yield duplicate(f"spec.ports[{index}]", {"port": number, "protocol": port.get("protocol")})
-        seen.add(place)
-
-
 def _config_map(obj: Obj) -> Iterator[FieldProblem]:
     yield from _size_problems("[]", {**(obj.get("data") or {}), **(obj.get("binaryData") or {})}, _LARGEST_DATA)
 
@@ -408,7 +386,7 @@ _RULES: Final[Mapping[str, Callable[[Obj], Iterator[FieldProblem]]]] = {
     "daemonsets.apps": _daemon_set,
     "jobs.batch": _job,
     "cronjobs.batch": _cron_job,
-    "services": _service,
+    "services": service_problems,
     "poddisruptionbudgets.policy": _budget,
     "configmaps": _config_map,
     "secrets": _secret,
@@ -431,6 +409,12 @@ def kind_problems(resource: Resource, obj: Obj) -> Iterator[FieldProblem]:
     rule = _RULES.get(resource.name)
     if rule is not None:
         yield from rule(obj)
+
+
+def status_problems(resource: Resource, obj: Obj) -> Iterator[FieldProblem]:
+    """Yield the problems of an object whose status alone is written."""
+    if resource.name == "services":
+        yield from service_status_problems(obj)
 
 
 def _resize_problems(old: Obj, new: Obj) -> Iterator[FieldProblem]:

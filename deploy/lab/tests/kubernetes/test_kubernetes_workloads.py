@@ -318,6 +318,14 @@ async def test_a_service_gets_an_address_and_the_pods_it_selects(api: Any, a_dep
     assert made["spec"]["clusterIP"].startswith("10.96.")
     assert made["spec"]["ports"][0]["nodePort"] >= 30000
     await api.until(f"{CORE}/services", "s", lambda s: bool(s["status"]["loadBalancer"].get("ingress")))
+    given = {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.9"}]}}}
+    of_others = {"metadata": {"name": "o"}, "spec": {**spec, "loadBalancerClass": "example.com/other"}}
+    assert (await api.post(f"{CORE}/services", of_others))["status"] == {"loadBalancer": {}}
+    await api.patch(f"{CORE}/services/o/status", given)
+    await api.post(f"{CORE}/services", {"metadata": {"name": "i"}, "spec": {**spec, "type": "ClusterIP"}})
+    merge = "application/merge-patch+json"
+    refused = await api.call("PATCH", f"{CORE}/services/i/status", given, kind=merge)
+    assert (refused.code, "status.loadBalancer.ingress: Forbidden" in refused.body["message"]) == (422, True)
     await api.post(f"{APPS}/deployments", a_deployment())
     ready = await api.until(
         f"{CORE}/endpoints", "s", lambda e: len((e.get("subsets") or [{}])[0].get("addresses") or []) == 2

@@ -60,7 +60,10 @@ async def test_the_address_of_a_service_that_comes_late_changes_and_goes(
     ground: Any, kept_outputs: KeptOutputs, unexpected: list[Exception]
 ) -> None:
     """MC-138 (scenario 18): each change is published once; what cannot be shown is null."""
-    service = an_object("Service", "web", spec={"selector": {"app": "web"}, "ports": [{"port": 80}]})
+    # With a class that no controller here has: the test writes the address.
+    balanced = {"type": "LoadBalancer", "loadBalancerClass": "example.com/late", "selector": {"app": "web"}}
+    at_once = {"annotations": {"kubevnfm.io/ready-when": "spec.type == LoadBalancer"}}
+    service = an_object("Service", "web", spec={**balanced, "ports": [{"port": 80}]}, metadata=at_once)
     settings = an_object("ConfigMap", "settings", data={"mode": "active", "long": "x" * 5000})
     outputs = (
         wanted("address", "Service", "web", ADDRESS),

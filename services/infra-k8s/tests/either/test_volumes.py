@@ -165,8 +165,9 @@ async def test_a_deleted_volume_says_where_its_data_are(volumes: VolumeGround) -
 async def test_what_others_do_to_the_volume_is_shown_and_repaired_on_request(volumes: VolumeGround) -> None:
     volume = await volumes.create()
     await volumes.cluster.delete(VOLUMES, pv_key(str(volume.pv)))
-    shown = await volumes.shown(volume, lambda one: one.phase == "Failed")
-    assert shown.phase_detail == f"PersistentVolume {volume.pv} was deleted by another party"
+    gone = f"PersistentVolume {volume.pv} was deleted by another party"
+    # Until its finalizer is removed, it is being deleted.
+    shown = await volumes.shown(volume, lambda one: one.phase == "Failed" and one.phase_detail == gone)
     await volumes.work.look_at_all()
     assert (await volumes.owner.find({"status": "Failed"}, limit=10)).items[0].id == volume.id
     assert (await volumes.create()).phase == "Reserved"

@@ -47,7 +47,9 @@ class Services:
         if is_terminating(service):
             return
         spec = service["spec"]
-        if spec["type"] == "LoadBalancer" and not value_at(service, "status", "loadBalancer", "ingress"):
+        # A service with a class is the business of another controller.
+        is_ours = spec["type"] == "LoadBalancer" and not spec.get("loadBalancerClass")
+        if is_ours and not value_at(service, "status", "loadBalancer", "ingress"):
             self._plane.later(self._plane.delay_s, lambda: self._balance(key))
         if spec.get("selector"):
             pods = [pod for pod in self._plane.store.list("pods", key.namespace) if _selects(service, labels_of(pod))]
