@@ -165,7 +165,7 @@ async def count_of(region: RealRegion, link: str) -> int:
 
 
 async def comes_up(region: RealRegion, sample: str, links: Sequence[str], machine: str = "") -> Body:
-    """Bring a sample up by its own request, on two links; ``machine`` is told to run."""
+    """Bring a sample up by its own request, on two links; ``machine``: one that runs, as KubeVirt would say."""
     asked = sample_body(sample, "bring_up")
     members: dict[str, Any] = {"networks": asked["networks"], "namespace": region.place()}
     by_name = dict(zip(("LINK_ID", "SECOND_LINK_ID"), links, strict=True))
