@@ -42,6 +42,8 @@ class ExportSettings(BaseModel):
                 raise ValueError("aai_url: an https URL without credentials and query expected")
             if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
                 raise ValueError("aai_url: https expected, as the password would be readable on the way")
+        if ":" in self.aai_user:
+            raise ValueError("aai_user: a name without a colon expected, as HTTP basic authentication has it")
         if bool(self.aai_user) != bool(self.aai_password.get_secret_value()):
             raise ValueError("aai_user and aai_password: both or none expected")
         if (self.aai_tls_certificate is None) != (self.aai_tls_key is None):

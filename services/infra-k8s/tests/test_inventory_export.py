@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import closing
+from pathlib import Path
 
 import pytest
+from kubevnfm_infra_k8s.adapters.stored_inventory import OBJECTS
 from kubevnfm_infra_k8s.domain.inventory.record import record_id
+from kubevnfm_store.query import Filter, Query, Stored
+from kubevnfm_store.sqlite.catalogue import Catalogue
+from kubevnfm_store.sqlite.queries import selects
 from kubevnfm_store.sqlite.store import SqliteStore
 from patience import until_true
 from servers.aai import PASSWORD
@@ -152,10 +159,7 @@ async def test_one_node_that_is_refused_does_not_hold_up_the_others(world: Expor
     await world.write("bad")
     world.start()
 
-    async def is_refused() -> bool:
-        return (await world.health()).refused == 1
-
-    await until_true(is_refused)
+    await until_true(lambda: _is_refused(world, 1))
     await until_true(lambda: _count_is(world, 40))
     (failure,) = (await world.health()).failures
     assert (failure.id, failure.tries) == (bad, 1)
@@ -311,6 +315,52 @@ async def test_an_object_of_another_vnf_leaves_the_first_one(world: ExportWorld)
     await world.write("web-2", vim_id="elsewhere")
     await world.settled()
     assert await world.vserver("web-2") is None
+
+
+class _SearchedStore(SqliteStore):
+    """A store that keeps what it is asked for."""
+
+    searches: list[tuple[str, Query]]
+
+    async def find(self, collection: str, query: Query) -> Sequence[Stored]:
+        self.searches.append((collection, query))
+        return await super().find(collection, query)
+
+    async def count(self, collection: str, filter: Filter, *, limit: int) -> int:
+        self.searches.append((collection, Query(filter, limit=limit)))
+        return await super().count(collection, filter, limit=limit)
+
+
+async def test_no_search_of_the_export_reads_all_objects(tmp_path: Path) -> None:
+    """MC-110, MC-111: to find what waits, its number, its age and what was refused, and after a removal."""
+    file = tmp_path / "export.db"
+    async with _SearchedStore.open(file) as store:
+        store.searches = []
+        async with export_world(store) as world:
+            world.start()
+            await world.write("web-1")
+            await world.settled()
+            world.aai.refused["vservers/vserver"] = 400, 2
+            await world.write("web-1", phase="Failed")
+            await until_true(lambda: _is_refused(world, 1))
+            await world.metrics.text(_NoLinks())
+            await world.remove("web-1")
+            await world.objects.page({}, limit=10, after="a")
+            await world.settled()
+            whole: set[str] = set()
+            with closing(sqlite3.connect(file)) as connection:
+                catalogue = Catalogue(connection)
+                for query in [query for collection, query in store.searches if collection == OBJECTS]:
+                    paths = catalogue.published(OBJECTS)
+                    for select in selects(paths, query) if paths is not None else ():
+                        plan = connection.execute(f"EXPLAIN QUERY PLAN {select.text}", select.params).fetchall()
+                        whole |= {f"{row[3]}: {query.filter}" for row in plan if f"SCAN documents_{OBJECTS}" in row[3]}
+            assert whole == set()
+            assert len(store.searches) > 10
+
+
+async def _is_refused(world: ExportWorld, count: int) -> bool:
+    return (await world.health()).refused == count
 
 
 async def test_wrong_credentials_are_shown_and_never_the_password(

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import copy
 import itertools
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -135,6 +134,7 @@ class Aai:
     headers: list[Mapping[str, str]] = field(default_factory=list)
     pause_s: float = 0.0
     _changing: Counter[str] = field(default_factory=Counter)
+    _undo: list[Callable[[], object]] = field(default_factory=list)
     _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1_700_000_000_000))
 
     # The methods for a test, which is another client.
@@ -216,8 +216,8 @@ class Aai:
         return answer
 
     def _transaction(self, request: web.Request, operations: list[Body]) -> web.Response:
-        before = copy.deepcopy(self.roots)
-        made = []
+        made: list[Body] = []
+        self._undo.clear()
         try:
             if not 0 < len(operations) <= MOST_OPERATIONS:
                 raise Refusal(400, "6147", f"Payload Limit Reached: Allowed limit = {MOST_OPERATIONS}")
@@ -238,7 +238,8 @@ class Aai:
                     }
                 )
         except Refusal as error:
-            self.roots = before
+            for back in reversed(self._undo):
+                back()
             return error.answer("POST", request.path)
         return web.json_response({"operation-responses": made}, status=201)
 
@@ -264,9 +265,18 @@ class Aai:
                 raise Refusal(404, "6114", f"Node Not Found:parent of {path}")
             siblings = parent.children
         given = {**dict(zip(KINDS[kind].keys, key, strict=True)), **body}
-        is_new = place not in siblings
-        siblings[place] = self._merged(kind, siblings.get(place), given, path)
-        return 201 if is_new else 200
+        before = siblings.get(place)
+        self._set(siblings, place, self._merged(kind, before, given, path))
+        return 201 if before is None else 200
+
+    def _set(self, siblings: dict[str, Vertex], place: str, vertex: Vertex | None) -> None:
+        """Write a node, or remove it; undone if a later operation of the transaction is refused."""
+        before = siblings.get(place)
+        if vertex is None:
+            del siblings[place]
+        else:
+            siblings[place] = vertex
+        self._undo.append(lambda: siblings.pop(place, None) if before is None else siblings.update({place: before}))
 
     def _merged(self, kind: str, there: Vertex | None, body: Body, path: str) -> Vertex:
         has, given = KINDS[kind], dict(body)
@@ -331,10 +341,7 @@ class Aai:
             raise Refusal(
                 400, "6110", f"Object is being reference by additional objects preventing it from being deleted: {path}"
             )
-        del siblings[place]
-        link = f"/v14{path}"
-        for _, vertex in self._walk():
-            vertex.edges = [each for each in vertex.edges if not str(each["related-link"]).endswith(link)]
+        self._set(siblings, place, None)
         return 204
 
     def _find(self, steps: list[tuple[str, str, tuple[str, ...]]]) -> Vertex | None:
@@ -364,9 +371,11 @@ class Aai:
                 shown.setdefault(container, []).append(self._shown(child))
             else:
                 shown.setdefault(container, {}).setdefault(child.kind, []).append(self._shown(child))
-        if vertex.edges:
+        # An edge goes with each of its ends.
+        there = [each for each in vertex.edges if self._find(_steps(str(each["related-link"]).partition("/v14")[2]))]
+        if there:
             label = {"relationship-label": "org.onap.relationships.inventory.Uses"}
-            shown["relationship-list"] = {"relationship": [{**each, **label} for each in vertex.edges]}
+            shown["relationship-list"] = {"relationship": [{**each, **label} for each in there]}
         return shown
 
 

@@ -19,9 +19,11 @@ from kubevnfm_clients.multicloud.verdicts import ObjectVerdict, SeenObject
 from kubevnfm_events import VimConnection
 from kubevnfm_events.inventory import PlacementChanged
 from kubevnfm_infra_k8s.adapters import stored_features, stored_inventory
+from kubevnfm_infra_k8s.adapters.export_marks import ExportMarks
 from kubevnfm_infra_k8s.adapters.leases import HeldTerm, StoredLeadership
 from kubevnfm_infra_k8s.domain.inventory.kind_watch import Watching
 from kubevnfm_infra_k8s.domain.inventory.owner import StoredInventory
+from kubevnfm_infra_k8s.domain.inventory.ports import Exporting
 from kubevnfm_infra_k8s.domain.inventory.watcher import InventoryWatcher
 from kubevnfm_infra_k8s.domain.outputs.watch import OutputWatch
 from kubevnfm_infra_k8s.domain.ports import Clusters
@@ -85,6 +87,9 @@ class InventoryWorld:
     ring: KeyRing
     lease_s: float
     outputs: OutputWatch | None = None
+    marks: ExportMarks | None = None
+    export: Exporting | None = None
+    """The export of all processes, with the marks that it finds."""
     events: list[PlacementChanged] = field(default_factory=list)
     processes: list[WatchingProcess] = field(default_factory=list)
 
@@ -96,7 +101,7 @@ class InventoryWorld:
         severed, clock = Severed(self.store), SystemClock()
         store = cast("DocumentStore", severed)
         watcher = InventoryWatcher(
-            stored_inventory.StoredObjects(store, Outbox(store, self.relay, self.ring)),
+            stored_inventory.StoredObjects(store, Outbox(store, self.relay, self.ring), self.marks),
             stored_inventory.StoredRegions(store, clock),
             stored_inventory.StoredInstances(store, clock),
             OneVim(self.vims),
@@ -105,7 +110,7 @@ class InventoryWorld:
             StoredLeadership(store, clock, lease_s=self.lease_s),
             NoOutputs() if self.outputs is None else self.outputs,
             stored_features.StoredFeatures(store, Outbox(store, self.relay, self.ring), clock),
-            None,
+            self.export,
             look_s,
             registered_s,
             most,

@@ -55,9 +55,8 @@ class ExportMarks:
         return new.model_copy(update={"export": self._due(before, new.vim_id, left)})
 
     def removed(self, old: ObjectRecord) -> JsonObject:
-        """Return the document of an object that is gone."""
+        """Return the document of an object that is gone: without its attributes no filter finds it, and no list shows it."""
         return {
-            "id": old.id,
             "gone": {
                 "vnf_id": old.vnf_instance_id,
                 "namespace": old.namespace,

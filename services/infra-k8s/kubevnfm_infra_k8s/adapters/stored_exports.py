@@ -148,7 +148,7 @@ class StoredExports:
         after = str(resync["after"])
         if not after:
             await self._mark_subjects()
-        query = Query(Exists("vim_id"), sort=Sort("id"), after=(after, after) if after else None, limit=_PAGE)
+        query = Query(_there("id"), sort=Sort("id"), after=(after, after) if after else None, limit=_PAGE)
         page = await self._store.find(OBJECTS, query)
         now = rfc3339(self._clock.now())
         for each in page:
@@ -194,7 +194,7 @@ class StoredExports:
     async def lags(self) -> Mapping[str, float]:
         """Return the lag in seconds of each region of which something waits, of those of the objects that wait longest."""
         query = Query(
-            Exists("export/since"), sort=Sort("export/since"), limit=_MOST_LAGS, exclude=["networks", "ips", "gone"]
+            _there("export/since"), sort=Sort("export/since"), limit=_MOST_LAGS, exclude=["networks", "ips", "gone"]
         )
         found: dict[str, float] = {}
         for each in await self._store.find(OBJECTS, query):
@@ -204,17 +204,17 @@ class StoredExports:
 
     async def _count(self, name: str) -> int:
         marked = [(OBJECTS, f"export/{name}"), (EXPORTS, name)]
-        return sum([await self._store.count(each, Exists(path), limit=_MOST_COUNTED) for each, path in marked])
+        return sum([await self._store.count(each, _there(path), limit=_MOST_COUNTED) for each, path in marked])
 
     async def _oldest(self, prefix: str) -> Sequence[str]:
         collection, path = (OBJECTS if prefix else EXPORTS), f"{prefix}since"
-        found = await self._store.find(collection, Query(Exists(path), sort=Sort(path), limit=1))
+        found = await self._store.find(collection, Query(_there(path), sort=Sort(path), limit=1))
         return [str((each.body["export"] if prefix else each.body)["since"]) for each in found]
 
     async def _failures(self) -> Sequence[ExportFailure]:
         shown: list[ExportFailure] = []
         for collection, path in ((OBJECTS, "export/tries"), (EXPORTS, "tries")):
-            query = Query(Exists(path), sort=Sort(path, descending=True), limit=_MOST_SHOWN)
+            query = Query(_there(path), sort=Sort(path, descending=True), limit=_MOST_SHOWN)
             for each in await self._store.find(collection, query):
                 export = each.body["export"] if collection == OBJECTS else each.body
                 shown.append(
@@ -243,6 +243,11 @@ class StoredExports:
             stored.id, stored.revision, body["subject"], str(body["subject_id"]), int(body["expected"]),
             age < _YOUNG, body["sent"], int(body.get("tries", 0)),
         )  # fmt: skip
+
+
+def _there(path: str) -> Filter:
+    """Return the filter for documents with an attribute, by a range of its index: `Exists` would look through all documents."""
+    return Compare(path, Op.GTE, [1]) if path.endswith("tries") else Compare(path, Op.GT, [""])
 
 
 def _due_object(stored: Stored) -> DueObject:

@@ -73,7 +73,8 @@ class StoredObjects:
         # Objects that are gone, and not yet removed from A&AI, have none of these.
         wanted: list[Filter] = [Compare(FILTERS[name], Op.EQ, [value]) for name, value in filters.items()]
         if not filters:
-            wanted = [Exists("vim_id")]
+            # A condition on the index that gives the order.
+            wanted = [Compare("id", Op.GT, [""])]
         behind = None if after is None else (after, after)
         query = Query(AllOf(wanted), sort=Sort("id"), after=behind, limit=limit, exclude=["ips", "scope"])
         return [ObjectRecord.from_stored(each) for each in await self._store.find(OBJECTS, query)]

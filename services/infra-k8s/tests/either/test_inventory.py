@@ -10,9 +10,11 @@ import pytest
 from kubevnfm_clients.multicloud.inventory import InventoryResource
 from kubevnfm_events.inventory import PlacementChanged
 from kubevnfm_events.objects import VduTarget
+from kubevnfm_infra_k8s.adapters.export_marks import ExportMarks
 from kubevnfm_infra_k8s.domain.objects import PODS, ObjectKey
 from packages.kubernetes_objects import a_deployment, a_pod, an_object
 from patience import until, until_true
+from worlds.export_world import export_world
 from worlds.inventory_world import InventoryWorld, inventory_world
 
 
@@ -99,6 +101,51 @@ async def test_pods_are_followed_through_scaling_healing_and_the_death_of_a_watc
 
     await until_true(are_gone)
     assert {world.events_of(each.name)[-1].change for each in before} == {"vanished"}
+
+
+async def test_the_pods_of_a_cluster_are_in_aai_while_they_exist(ground: Any) -> None:
+    """MC-109, MC-110: from the watch to A&AI, through a scaling and a kill; nothing of the VNF is left at the end."""
+    site, instance = ground.site.registered(), ground.namespace
+    ground.site = site
+    async with (
+        export_world(site.store) as exported,
+        inventory_world(site.store, site.clusters, {"vim": site.vim}, lease_s=2.0) as world,
+    ):
+        world.marks, world.export = ExportMarks(site.store, exported.clock), exported.exporter()
+        world.start()
+        await ground.apply(a_deployment(replicas=2, pod=a_pod(terminationGracePeriodSeconds=0)))
+
+        async def shown(number: int) -> dict[str, dict[str, Any]]:
+            """Return the pods in A&AI by name, once they are as in the inventory."""
+            found = {each.name: each for each in await pods(world, instance, number)}
+            await exported.settled()
+            nodes = [exported.aai.node(path) or {} for path in exported.aai.paths("vserver")]
+            names = {node["vserver-name"]: node for node in nodes}
+            assert {name: node["vserver-id"] for name, node in names.items()} == {
+                name: each.id for name, each in found.items()
+            }
+            for name, each in found.items():
+                (interface,) = names[name]["l-interfaces"]["l-interface"]
+                addresses = [one["l3-interface-ipv4-address"] for one in interface["l3-interface-ipv4-address-list"]]
+                assert addresses == list(each.networks[0].addresses)
+            return names
+
+        await shown(2)
+        await ground.scale_as_other("web", 3)
+        three = await shown(3)
+        killed = min(three)
+        assert await ground.cluster.delete(PODS, ObjectKey("v1", "Pod", instance, killed), grace_period_s=0)
+        await published(world, killed, "vanished")
+        assert killed not in await shown(3)
+        assert len(exported.aai.paths("generic-vnf")) == 1
+        await ground.delete()
+
+        async def are_gone() -> bool:
+            return not await world.found(vnf_id=instance)
+
+        await until_true(are_gone)
+        await exported.settled()
+        assert exported.aai.paths("vserver") + exported.aai.paths("generic-vnf") == []
 
 
 async def test_credentials_of_one_namespace_are_enough_and_objects_of_others_are_left_out(ground: Any) -> None:
