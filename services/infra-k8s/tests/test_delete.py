@@ -258,7 +258,7 @@ async def test_a_deletion_that_was_cancelled_anywhere_is_continued(
         (ObjectKey("v1", "ConfigMap", "n", "c"), {}, Propagation.BACKGROUND),
         (ObjectKey("v1", "Pod", "n", "p"), {"managedFields": [{"manager": "kubelet"}]}, Propagation.BACKGROUND),
         (ObjectKey("apps/v1", "Deployment", "n", "d"), {}, Propagation.FOREGROUND),
-        (ObjectKey("v1", "Service", "n", "s"), {}, Propagation.FOREGROUND),
+        (ObjectKey("v1", "Service", "n", "s"), {}, Propagation.BACKGROUND),
         (
             ObjectKey("a.example/v1", "Thing", "n", "t"),
             {"managedFields": [{"manager": "kubevnfm"}]},

@@ -13,22 +13,28 @@ from packages.kubernetes_objects import a_deployment, an_object, things_of
 from patience import until_true
 
 CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps", namespaced=True)
+SERVICES = Resource("v1", "Service", "services", namespaced=True)
 PODS = Resource("v1", "Pod", "pods", namespaced=True)
 
 
-async def test_two_hundred_config_maps_are_deleted_in_the_background(ground: Any) -> None:
+async def test_what_owns_no_pods_is_deleted_in_the_background(ground: Any) -> None:
     """CR-023: in the foreground the garbage collector takes each in turn, 16 s for 200."""
-    await ground.apply(*(an_object("ConfigMap", f"c{n}", data={"n": str(n)}) for n in range(200)))
+    spec = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
+    await ground.apply(
+        *(an_object("ConfigMap", f"c{n}", data={"n": str(n)}) for n in range(160)),
+        *(an_object("Service", f"s{n}", spec=spec) for n in range(40)),
+    )
     seen: set[str] = set()
 
-    async def watch() -> None:
-        async for news in ground.cluster.follow(CONFIG_MAPS, namespace=ground.namespace):
+    async def watch(resource: Resource) -> None:
+        async for news in ground.cluster.follow(resource, namespace=ground.namespace):
             seen.update(each for body in news.found.values() for each in body["metadata"].get("finalizers") or [])
 
-    watching = asyncio.create_task(watch())
+    watching = [asyncio.create_task(watch(each)) for each in (CONFIG_MAPS, SERVICES)]
     assert (await ground.delete()).count == 200
-    watching.cancel()
-    await asyncio.gather(watching, return_exceptions=True)
+    for each in watching:
+        each.cancel()
+    await asyncio.gather(*watching, return_exceptions=True)
     assert seen == set()
 
 

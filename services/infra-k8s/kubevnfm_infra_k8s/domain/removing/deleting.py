@@ -79,9 +79,9 @@ _OF_VNFS: Final = (
 )
 """The kinds of which nearly every VNF has an object, or whose data are lost with the namespace."""
 _OWNERS: Final = frozenset(
-    {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job", "CronJob", "Service"}
+    {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job", "CronJob"}
 )
-"""The built-in kinds whose controllers make objects that they own: pods, and a Service's EndpointSlices."""
+"""The built-in kinds whose controllers make pods. A Service's EndpointSlices do nothing without it."""
 
 
 @dataclass(frozen=True)
