@@ -255,7 +255,7 @@ async def images(ground: Any) -> list[tuple[str, str]]:
 
 
 async def test_a_refusal_names_its_priority(ground: Any) -> None:
-    """MC-020."""
+    """MC-020; MC-021: the place where it has stopped is stored, although that happens beside the priority that fails."""
     bad = an_object("Service", "bad", spec={"ports": [{"port": 0}]})
     order = "- {file: a.yaml}\n- {file: bad.yaml, priority: 5}\n"
     group = f"{ground.namespace}.example"
@@ -263,7 +263,10 @@ async def test_a_refusal_names_its_priority(ground: Any) -> None:
     with pytest.raises(ObjectRefused, match=r"^priority 2 of 2: Service .*bad"):
         # Thing is not served yet, so there is no dry run of the whole set before.
         await apply(ground, order, {"a.yaml": first, "bad.yaml": bad})
-    assert await ground.shown("v1", "ConfigMap", "a") is not None
+    shown = await ground.shown("v1", "ConfigMap", "a")
+    stored = await ground.site.handlers.releases.get(ground.namespace)
+    assert stored.stages.ended == 1
+    assert shown["metadata"]["uid"] in {each.uid for each in stored.entries}
 
 
 async def test_a_call_continues_with_the_priority_where_the_last_one_stopped(ground: Any, ledger: CallLedger) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -58,9 +59,27 @@ class StageRun:
     """The sets of objects of which all are held."""
     _lacking: dict[frozenset[ObjectKey], ObjectKey] = field(default_factory=dict)
     """One object of each other set, that was not held."""
+    _is_stored: bool = True
+    """Whether the ends of all stages are stored, or being stored."""
+    _storing: asyncio.Task[Release] | None = None
+    """The write of the end of a stage, beside which the next one is sent."""
 
     async def apply(self) -> None:
-        """Send the objects of all stages, unless an earlier call has done so, and wait for them. Raises StillWaiting."""
+        """Send the objects of all stages, unless an earlier call has done so, and wait for them.
+
+        The caller stores the release then. Raises StillWaiting.
+        """
+        try:
+            await self._apply()
+        except asyncio.CancelledError:
+            if self._storing is not None:
+                self._storing.cancel()
+                self._storing = None
+            raise
+        finally:
+            await self._stored()
+
+    async def _apply(self) -> None:
         # From the whole plan, so that the stages are the same ones in a call that finds some of the objects done.
         left = list(stages(self.plan.objects))
         self.held.update(each.key for each in self.plan.objects if each.key not in self.wanted)
@@ -70,7 +89,7 @@ class StageRun:
                     self.held |= stage.keys
                 elif self._can_begin(stage, self.held):
                     await self._begin(stage)
-                    await (self._end(stage) if self._is_done(stage, self.held) else self._store(stage))
+                    await (self._end(stage) if self._is_done(stage, self.held) else self._store())
             ended = [each for each in left if self._is_over(each) or self._is_done(each, self.held)]
             for stage in ended:
                 await self._end(stage)
@@ -115,6 +134,7 @@ class StageRun:
 
     async def _begin(self, stage: Stage) -> None:
         """Send a stage. An object that the answer shows ready is held at once: to list it can take longer than the write."""
+        await self._store_beside()
         with _naming([stage]):
             bodies = await self._send(
                 [each for each in stage.objects if each.key in self.wanted and not each.is_read_only]
@@ -130,16 +150,22 @@ class StageRun:
     async def _end(self, stage: Stage) -> None:
         if self._is_over(stage):
             return
-        # A retry after the failure of a later stage must not run Jobs again, which may have been collected by then.
+        has_new_jobs = not self.wait.complete <= self.release.complete
         self.release = self.release.completing(self.wait.complete)
         self._move(self._position.ending(stage.number, is_apart=stage.is_apart))
-        await self._store(stage)
+        # A retry after the failure of a later stage must not run Jobs again, which may have been collected by then.
+        if has_new_jobs:
+            await self._store()
+        # Without an order there is nothing to continue with but the wait for all objects.
+        elif stage.is_ordered:
+            self._is_stored = False
         if stage.is_ordered:
             total = len(stage.objects)
             await self.progress.on(str(stage), "is done", done=total, total=total)
 
     async def _await(self, left: Sequence[Stage]) -> None:
         """Return when one of the stages that were sent is done, or another one can begin. Raises StillWaiting."""
+        await self._store_beside()
         running = [(each, sent_at) for each in left if (sent_at := self._sent_at(each)) is not None]
         assert running, "the reader of the order refuses cycles"
         objects: list[Wanted] = []
@@ -184,7 +210,7 @@ class StageRun:
         for number, wave in enumerate(waves(objects)):
             if number:
                 # A rollback after a crash then knows which objects are ours.
-                self.release = await self.releases.save(self.release)
+                await self._store()
             await self._wait_for(wave)
             sent = await self.sender.send([*postponed, *wave.objects], unsent=unsent)
             bodies.update(self._written(sent.bodies, objects))
@@ -205,10 +231,23 @@ class StageRun:
     def _move(self, position: Stages) -> None:
         self.release = replace(self.release, stages=position)
 
-    async def _store(self, stage: Stage) -> None:
-        # Without an order there is nothing to continue with but the wait for all objects.
-        if stage.is_ordered or not self._is_over(stage):
-            self.release = await self.releases.save(self.release)
+    async def _store(self) -> None:
+        await self._stored()
+        self.release = await self.releases.save(self.release)
+        self._is_stored = True
+
+    async def _store_beside(self) -> None:
+        """Begin to store the ends of stages. A crash during the write repeats them: their objects are as they were."""
+        if not self._is_stored:
+            await self._stored()
+            self._storing = asyncio.create_task(self.releases.save(self.release), name="store-stages")
+            self._is_stored = True
+
+    async def _stored(self) -> None:
+        """Return when the last write is done. Raises RevisionConflict."""
+        if self._storing is not None:
+            storing, self._storing = self._storing, None
+            self.release = replace(self.release, revision=(await storing).revision)
 
 
 @contextmanager
