@@ -34,6 +34,7 @@ from kubevnfm_lcm_api.multicloud.routes import add_to as add_multicloud
 from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
 from kubevnfm_lcm_api.multicloud.subscriptions import add_to as add_change_subscriptions
 from kubevnfm_lcm_api.multicloud.vnf_events import add_to as add_vnf_events
+from kubevnfm_lcm_api.multicloud.waiting import OperationEnds
 from kubevnfm_lcm_api.notifications import wiring as notifications
 from kubevnfm_lcm_api.notifications.http.events import stream_instance, stream_operation
 from kubevnfm_lcm_api.onap import bundle_store, networks
@@ -105,6 +106,7 @@ async def lcm_api(
             await subject.start(backends.bus)
         requests = subjects[0].services.requests
         groups = GroupWork(requests, multicloud.regions, backends.store, backends.key_ring, backends.clock)
+        ends = OperationEnds(backends.store)
         context = HttpContext(
             store=backends.store,
             ring=backends.key_ring,
@@ -122,6 +124,7 @@ async def lcm_api(
                 services=multicloud,
                 vnfs=requests,
                 groups=groups,
+                ends=ends,
                 group_parallel=settings.multicloud_group_parallel,
             ),
             partial(add_artifacts, variables=subjects[0].package_variables),
@@ -135,6 +138,7 @@ async def lcm_api(
         # The gateway opens last and closes first: every request finds its services running.
         bound = backends.sockets.get((settings.host, settings.port))
         async with (
+            ends.watching(backends.bus),
             background(groups=groups.run()),
             serving(
                 app, host=settings.host, port=settings.port, bound=bound, tls=settings.server_tls, limits=limits

@@ -113,7 +113,7 @@ async def link_gateway(
         regions.add("op/one", "vim")
         owners = MultiCloudServices(regions, client, TwinVolumes(), inventory, NoDryRuns(), SimpleVerdicts())
         subjects: list[Subject] = [
-            partial(routes.add_to, services=owners, vnfs=no_vnfs, groups=no_vnfs, group_parallel=1),
+            partial(routes.add_to, services=owners, vnfs=no_vnfs, groups=no_vnfs, ends=no_vnfs, group_parallel=1),
             partial(onap.add_to, stored_bundles=no_vnfs),
         ]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())

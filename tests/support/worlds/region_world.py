@@ -95,7 +95,7 @@ async def region_world(
         links, volumes = TwinLinks(), TwinVolumes()
         owners = MultiCloudServices(client, links, volumes, NoInventory(), NoDryRuns(), SimpleVerdicts())
         subjects: list[Subject] = [
-            partial(routes.add_to, services=owners, vnfs=none, groups=none, group_parallel=1),
+            partial(routes.add_to, services=owners, vnfs=none, groups=none, ends=none, group_parallel=1),
             partial(vims.add_to, vims=HttpVims(registry.url, TOKEN, session), links=links, volumes=volumes),
             partial(onap.add_to, stored_bundles=none),
         ]

@@ -118,7 +118,9 @@ async def _gateway(ground: VolumeGround, store: SqliteStore, ring: KeyRing) -> A
         )
         no_vnfs: Any = None
         owners = MultiCloudServices(TwinRegions(), TwinLinks(), client, NoInventory(), NoDryRuns(), SimpleVerdicts())
-        subjects = [partial(routes.add_to, services=owners, vnfs=no_vnfs, groups=no_vnfs, group_parallel=1)]
+        subjects = [
+            partial(routes.add_to, services=owners, vnfs=no_vnfs, groups=no_vnfs, ends=no_vnfs, group_parallel=1)
+        ]
         app = make_app(subjects, context, ready, {}, gate=Gate([]), proxies=Proxies())
         document = our_documents()[DOCUMENT.prefix]
         async with serving(app, host="127.0.0.1", port=0) as port:

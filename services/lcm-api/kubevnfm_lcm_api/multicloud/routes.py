@@ -21,17 +21,24 @@ from kubevnfm_lcm_api.multicloud import (
 from kubevnfm_lcm_api.multicloud.group_operations import GROUPS, PARALLEL
 from kubevnfm_lcm_api.multicloud.group_work import GroupWork
 from kubevnfm_lcm_api.multicloud.repeats import once_for_a_key
-from kubevnfm_lcm_api.multicloud.services import DOCUMENT, SERVICES, VNFS, MultiCloudServices
+from kubevnfm_lcm_api.multicloud.services import DOCUMENT, ENDS, SERVICES, VNFS, MultiCloudServices
+from kubevnfm_lcm_api.multicloud.waiting import OperationEnds
 
 
 def add_to(
-    app: web.Application, services: MultiCloudServices, vnfs: RequestServices, groups: GroupWork, *, group_parallel: int
+    app: web.Application,
+    services: MultiCloudServices,
+    vnfs: RequestServices,
+    groups: GroupWork,
+    ends: OperationEnds,
+    *,
+    group_parallel: int,
 ) -> None:
     """Add the multi-cloud API to an application; ``vnfs``: what operations of VNFs are accepted with.
 
     ``groups`` brings group operations to their end, each with at most ``group_parallel`` regions at a time.
     """
-    app[SERVICES], app[VNFS] = services, vnfs
+    app[SERVICES], app[VNFS], app[ENDS] = services, vnfs, ends
     app[GROUPS], app[PARALLEL] = groups, group_parallel
     app[DOCUMENTS].append(DOCUMENT)
     described = [

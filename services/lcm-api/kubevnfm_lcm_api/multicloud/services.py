@@ -15,6 +15,7 @@ from kubevnfm_clients.multicloud.volumes import PersistentVolumes
 
 from kubevnfm_lcm_api.http.documents import Document
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
+from kubevnfm_lcm_api.multicloud.waiting import OperationEnds
 
 PREFIX: Final = "/multicloud/v1"
 DOCUMENT: Final = Document(
@@ -50,6 +51,7 @@ class MultiCloudServices:
 
 SERVICES: Final = web.AppKey("multicloud", MultiCloudServices)
 VNFS: Final = web.AppKey("multicloud-vnfs", RequestServices)
+ENDS: Final = web.AppKey("multicloud-ends", OperationEnds)
 
 
 def services(request: web.Request) -> MultiCloudServices:
@@ -60,3 +62,8 @@ def services(request: web.Request) -> MultiCloudServices:
 def vnfs(request: web.Request) -> RequestServices:
     """Return what operations of VNFs are accepted with."""
     return request.app[VNFS]
+
+
+def ends(request: web.Request) -> OperationEnds:
+    """Return what waits for the ends of operations."""
+    return request.app[ENDS]

@@ -30,7 +30,7 @@ from kubevnfm_lcm_api.multicloud.group_types import BegunVnf
 from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
 from kubevnfm_lcm_api.multicloud.repeats import seed_of
-from kubevnfm_lcm_api.multicloud.services import PREFIX, services, vnfs
+from kubevnfm_lcm_api.multicloud.services import PREFIX, ends, services, vnfs
 from kubevnfm_lcm_api.multicloud.vnf_clones import completed
 from kubevnfm_lcm_api.multicloud.vnf_lists import find
 from kubevnfm_lcm_api.multicloud.vnf_live import seen
@@ -45,7 +45,6 @@ from kubevnfm_lcm_api.multicloud.vnf_types import (
     check_single,
 )
 from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
-from kubevnfm_lcm_api.multicloud.waiting import ended
 
 _MANY: Final = f"{PREFIX}/vnf_instances"
 _ONE: Final = f"{_MANY}/{{id}}"
@@ -85,7 +84,7 @@ async def bring_up(request: web.Request) -> web.Response:
         origin = Origin(request[CALLER].subject, "create")
         made, operation_id = await vnf_requests.accept(on, regions, wanted, body, origin, instance_id=vnf_id)
         vnf_id = made.vnf.id
-    state = await ended(context(request).store, operation_id, preference.wait_s)
+    state = await ends(request).ended(operation_id, preference.wait_s)
     vnf = await vnf_in_path(request, vnf_id)
     root = api_root(request)
     headers = {**preference.headers, "Location": f"{root}{_MANY}/{vnf_id}", "ETag": vnf.tag}
@@ -150,7 +149,7 @@ async def change(request: web.Request) -> web.Response:
     operation_id = await vnf_requests.change(
         on, services(request).regions, vnf, wanted, body, origin=origin, check=check, is_known=known
     )
-    state = None if operation_id is None else await ended(context(request).store, operation_id, preference.wait_s)
+    state = None if operation_id is None else await ends(request).ended(operation_id, preference.wait_s)
     vnf = await vnf_in_path(request)
     headers = {**preference.headers, "ETag": vnf.tag}
     status = 202 if operation_id is not None and state is None else 200
@@ -165,7 +164,7 @@ async def bring_down(request: web.Request) -> web.Response:
     operation_id = await vnf_removal.accept(on, regions, vnf, is_orphaning=is_orphaning, check=as_seen(request))
     state = None
     if operation_id is not None:
-        state = await ended(context(request).store, operation_id, preference.wait_s)
+        state = await ends(request).ended(operation_id, preference.wait_s)
     if operation_id is None or state in _GONE:
         left = await _left(request, vnf, operation_id)
         return left or web.Response(status=204, headers=preference.headers)

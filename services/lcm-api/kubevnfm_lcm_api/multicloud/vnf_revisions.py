@@ -31,13 +31,12 @@ from kubevnfm_lcm_api.multicloud.bodies import read
 from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
 from kubevnfm_lcm_api.multicloud.repeats import seed_of
-from kubevnfm_lcm_api.multicloud.services import PREFIX, vnfs
+from kubevnfm_lcm_api.multicloud.services import PREFIX, ends, vnfs
 from kubevnfm_lcm_api.multicloud.vnf_holds import asked_networks, shown_networks, shown_volumes
 from kubevnfm_lcm_api.multicloud.vnf_reading import as_seen, unchanged_vnf, vnf_in_path
 from kubevnfm_lcm_api.multicloud.vnf_requests import order_of_change, package_of, pointed
 from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstance, VnfNetwork, VnfVolume
 from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
-from kubevnfm_lcm_api.multicloud.waiting import ended
 
 _ONE: Final = f"{PREFIX}/vnf_instances/{{id}}"
 _REVISION: Final = "revision"
@@ -114,13 +113,13 @@ async def roll_back(request: web.Request) -> web.Response:
         return await dry_runs.report(request, mode, order, vnf.record.vnf.id)
     preference, seed = read_preference(request), seed_of(request)
     operation_id = None if seed is None else derived_id("multicloud-rollback", seed)
-    store = context(request).store
-    if operation_id is None or await store.get(occurrences.COLLECTION, operation_id) is None:
+    stored = None if operation_id is None else await context(request).store.get(occurrences.COLLECTION, operation_id)
+    if operation_id is None or stored is None:
         vnf, check = await unchanged_vnf(request), as_seen(request)
         asked = await asked_rollback(request, vnf, wanted.revision, operation_id)
         accepting = changes.accept_package(vnfs(request), vnf.record.vnf.id, asked, check=check)
         operation_id = await _of_revision(pointed(accepting))
-    state = await ended(store, operation_id, preference.wait_s)
+    state = await ends(request).ended(operation_id, preference.wait_s)
     vnf = await vnf_in_path(request)
     headers = {**preference.headers, "ETag": vnf.tag}
     view = vnf.view(api_root(request), operation_id)

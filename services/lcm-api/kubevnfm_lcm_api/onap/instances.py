@@ -21,12 +21,11 @@ from kubevnfm_lcm_api.lifecycle.core.revision import Origin
 from kubevnfm_lcm_api.multicloud import vnf_removal, vnf_requests
 from kubevnfm_lcm_api.multicloud.bodies import parsed
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
-from kubevnfm_lcm_api.multicloud.services import services, vnfs
+from kubevnfm_lcm_api.multicloud.services import ends, services, vnfs
 from kubevnfm_lcm_api.multicloud.vnf_lists import named_by_onap, of_onap
 from kubevnfm_lcm_api.multicloud.vnf_reading import vnf_in_path
 from kubevnfm_lcm_api.multicloud.vnf_types import ReleaseName, VnfInstanceRequest
 from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
-from kubevnfm_lcm_api.multicloud.waiting import ended
 from kubevnfm_lcm_api.onap.bundle_store import BundleName, Found, Labels
 from kubevnfm_lcm_api.onap.bundles import bundles
 from kubevnfm_lcm_api.onap.names import new_name
@@ -70,7 +69,7 @@ async def create(request: web.Request) -> web.Response:
         **({"namespace": profile.body["namespace"]} if "namespace" in profile.body else {}),
     }
     vnf_id, operation_id = await _accepted(request, wanted, body)
-    await ended(context(request).store, operation_id, read_preference(request).wait_s)
+    await ends(request).ended(operation_id, read_preference(request).wait_s)
     vnf = await vnf_in_path(request, vnf_id)
     if vnf.status == "FAILED":
         return web.Response(status=500, text=f"instance {name_of(vnf)} was not brought up: {vnf.detail}\n")
@@ -139,7 +138,7 @@ async def upgrade(request: web.Request) -> web.Response:
     operation_id = await _in_words_of_onap(
         vnf_requests.replace(vnfs(request), vnf, csar_id, values, origin=origin, check=_any)
     )
-    await ended(context(request).store, operation_id, read_preference(request).wait_s)
+    await ends(request).ended(operation_id, read_preference(request).wait_s)
     vnf = await vnf_in_path(request, vnf.record.vnf.id)
     if vnf.status == "FAILED":
         return web.Response(status=500, text=f"instance {name_of(vnf)} was not upgraded: {vnf.detail}\n")

@@ -15,12 +15,11 @@ from kubevnfm_lcm_api.lifecycle.core.revision import Origin
 from kubevnfm_lcm_api.multicloud import vnf_removal, vnf_requests
 from kubevnfm_lcm_api.multicloud.bodies import parsed
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
-from kubevnfm_lcm_api.multicloud.services import services, vnfs
+from kubevnfm_lcm_api.multicloud.services import ends, services, vnfs
 from kubevnfm_lcm_api.multicloud.vnf_lists import find
 from kubevnfm_lcm_api.multicloud.vnf_reading import vnf_in_path
 from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstanceRequest, check_single
 from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
-from kubevnfm_lcm_api.multicloud.waiting import ended
 from kubevnfm_lcm_api.onap.plain import read_plain, region_named
 
 _PAGE: Final = 1000
@@ -44,7 +43,7 @@ async def create(request: web.Request) -> web.Response:
     on, regions = vnfs(request), services(request).regions
     origin = Origin(request[CALLER].subject, "create")
     made, operation_id = await vnf_requests.accept(on, regions, wanted, asked, origin, instance_id=None)
-    await ended(context(request).store, operation_id, read_preference(request).wait_s)
+    await ends(request).ended(operation_id, read_preference(request).wait_s)
     vnf = await vnf_in_path(request, made.vnf.id)
     if vnf.status == "FAILED":
         # It stays, for a retry or its deletion; ONAP has no answer for that.

@@ -68,11 +68,16 @@ class KubernetesProbe:
 
     async def check(self, vim: VimRecord) -> None:
         with translated_api_errors():
-            api = self.api(vim)
-            # Not /version, which answers without valid credentials too.
-            answer = await api.get("/api")
-            if answer.status != 403:
-                found_in(api, "/api", answer)
+            await self.answering(vim)
+
+    async def answering(self, vim: VimRecord) -> ClusterApi:
+        """Return the client of a cluster, with a connection, once the cluster has accepted the credentials."""
+        api = self.api(vim)
+        # Not /version, which answers without valid credentials too.
+        answer = await api.get("/api")
+        if answer.status != 403:
+            found_in(api, "/api", answer)
+        return api
 
     def api(self, vim: VimRecord) -> ClusterApi:
         """Return the client of a cluster. Raises VimRefused."""

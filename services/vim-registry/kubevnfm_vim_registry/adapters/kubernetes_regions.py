@@ -71,10 +71,9 @@ class KubernetesRegions:
             return Inspected(uid[:128], _group_names(listed.get("groups")), frozenset(filter(None, reviews)))
 
     async def version(self, vim: VimRecord) -> str:
-        # The call of the probe needs valid credentials, that of the version does not.
-        await self._clusters.check(vim)
         with translated_api_errors():
-            api = self._clusters.api(vim)
+            # The version alone needs no valid credentials.
+            api = await self._clusters.answering(vim)
             return str(found_in(api, "/version", await api.get("/version")).get("gitVersion", ""))[:64]
 
     async def nodes(self, vim: VimRecord) -> Sequence[JsonObject]:
