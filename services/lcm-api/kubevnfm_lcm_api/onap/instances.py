@@ -78,20 +78,22 @@ async def create(request: web.Request) -> web.Response:
 
 async def _accepted(request: web.Request, wanted: InstanceRequest, body: Mapping[str, Any]) -> tuple[str, str]:
     """Return the ids of the VNF and of its operation, under a name that no other one has. Raises as `vnf_requests.accept`."""
-    on, regions, origin = vnfs(request), services(request).regions, Origin(request[CALLER].subject, "create")
     for tried in range(_TRIES):
         name = new_name(is_numbered=tried > 0)
         facts = OnapFacts(name=name, cloud_region=wanted.cloud_region, labels=wanted.labels or {})
         asked = {**body, "vnf_instance_name": name}
-        vnf = parsed(VnfInstanceRequest, asked)
         try:
-            made, operation_id = await _in_words_of_onap(
-                vnf_requests.accept(on, regions, vnf, asked, origin, instance_id=None, onap=facts)
-            )
+            return await _in_words_of_onap(_begun(request, asked, facts))
         except AlreadyExists:
             continue
-        return made.vnf.id, operation_id
     raise AssertionError("random names are taken again and again")
+
+
+async def _begun(request: web.Request, asked: Mapping[str, Any], facts: OnapFacts) -> tuple[str, str]:
+    on, regions, origin = vnfs(request), services(request).regions, Origin(request[CALLER].subject, "create")
+    wanted = parsed(VnfInstanceRequest, asked)
+    made, operation_id = await vnf_requests.accept(on, regions, wanted, asked, origin, instance_id=None, onap=facts)
+    return made.vnf.id, operation_id
 
 
 async def list_all(request: web.Request) -> web.Response:

@@ -54,7 +54,8 @@ class Network(MultiCloudRequest):
 
 async def create(request: web.Request) -> web.Response:
     """POST networks: 201; nothing is in the region before it is applied."""
-    region, network = await _region(request), await _read(request)
+    region = await _region(request)
+    network = await _read(request, region)
     body = {"region": region.id, "kind": _kind(request), "shown": network}
     try:
         await context(request).store.insert(NETWORKS, _id(region, network["metadata"]["name"]), body)
@@ -78,7 +79,8 @@ async def show(request: web.Request) -> web.Response:
 
 async def replace(request: web.Request) -> web.Response:
     """PUT networks/{name}: 201, or 409 while it is applied."""
-    region, network = await _region(request), await _read(request)
+    region = await _region(request)
+    network = await _read(request, region)
     if network["metadata"]["name"] != request.match_info["name"]:
         raise Unprocessable("metadata/name", f"{request.match_info['name']}, as in the path, expected")
     found = await _network(request, region)
@@ -105,15 +107,7 @@ async def apply(request: web.Request) -> web.Response:
     region, wait_s = await _region(request), min(read_preference(request).wait_s, _LONGEST_S)
 
     async def make(network: Stored) -> None:
-        shown = network.body["shown"]
-        wanted = LinkRequest(
-            cloud_region_id=region.id,
-            name=shown["metadata"]["name"],
-            type=_TYPES[network.body["kind"]],
-            metadata=shown["metadata"],
-            spec=_with_numbers(shown["spec"]),
-            reference=_REFERENCE,
-        )
+        wanted = _wanted(region, network.body["kind"], network.body["shown"])
         link = (await services(request).links.create(wanted, wait_s=wait_s)).link
         if link.status == "FAILED":
             raise NetworkFailed(link.status_detail)
@@ -205,12 +199,28 @@ async def _network(request: web.Request, region: CloudRegion) -> Stored:
     return found
 
 
-async def _read(request: web.Request) -> Any:
+async def _read(request: web.Request, region: CloudRegion) -> Any:
+    """Return the network of a body. Raises EmptyBody; Unprocessable, also for one that could never be a link."""
     body = await read_plain(request)
     spec = body.get("spec")
     if not isinstance(spec, dict) or spec.get("cniType") != "ovn4nfv":
         raise Unprocessable("spec/cniType", "ovn4nfv expected")
-    return parsed(Network, body).model_dump(mode="json", by_alias=True, exclude_none=True)
+    network = parsed(Network, body).model_dump(mode="json", by_alias=True, exclude_none=True)
+    _wanted(region, _kind(request), network)
+    return network
+
+
+def _wanted(region: CloudRegion, kind: str, network: Any) -> LinkRequest:
+    """Return the link that a network is once it is applied. Raises Unprocessable."""
+    asked = {
+        "cloud_region_id": region.id,
+        "name": network["metadata"]["name"],
+        "type": _TYPES[kind],
+        "metadata": network["metadata"],
+        "spec": _with_numbers(network["spec"]),
+        "reference": _REFERENCE,
+    }
+    return parsed(LinkRequest, asked)
 
 
 async def _region(request: web.Request) -> CloudRegion:

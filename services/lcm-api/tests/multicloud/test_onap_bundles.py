@@ -135,6 +135,10 @@ async def test_an_instance_lives_as_the_cnf_adapter_asks(tmp_path: Path) -> None
         for bad in ({"namespace": "x"}, {"a..b": "1"}, {"a": "1", "a.b": "2"}, {"vnf_id": "x"}, {"a-b": "x"}, {"a": 1}):
             answer = (await call(gateway, "POST", INSTANCES, {**asked, "override-values": bad})).must(422)
             assert b"override-values" in answer.raw
+        (await call(gateway, "POST", f"{one}/profile", {"profile-name": "Upper"})).must(201)
+        upper = {**asked, "profile-name": "Upper", "release-name": ""}
+        assert b"release-name" in (await call(gateway, "POST", INSTANCES, upper)).must(422).raw
+        (await call(gateway, "DELETE", f"{one}/profile/Upper")).must(204)
         for member in ({"colour": "red"}, {"release-name": "Not one"}, {"release-name": "x" * 54}):
             assert (
                 next(iter(member)).encode()
@@ -238,6 +242,10 @@ async def check_status(gateway: Gateway, made: Any, vnf_id: str) -> None:
     (await call(gateway, "GET", f"{here}/query?ApiVersion=v1&Kind=../x")).must(422)
     (await call(gateway, "GET", f"{INSTANCES}/none_such/status")).must(404)
     (await call(gateway, "GET", "/v1/healthcheck")).must(200)
+    # Behind ONAP's bus; and what is not built.
+    behind = f"/api/multicloud-k8s/v1{INSTANCES}/{made['id']}"
+    assert (await call(gateway, "GET", behind)).must(200).json == made
+    (await gateway.world.call("POST", f"{here}/healthcheck")).problem(404)
     regions.away.add("op/edge")
     (await call(gateway, "GET", f"{here}/status")).must(503)
     regions.away.clear()

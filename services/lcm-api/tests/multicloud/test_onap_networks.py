@@ -58,6 +58,8 @@ async def test_networks_of_ncm_are_links_that_it_holds(cluster: LabCluster, tmp_
             (await call(gateway, "GET", f"{here}/{kind}/none")).must(404)
         (await call(gateway, "GET", f"{here}/networks/west")).must(404)
         assert (await gateway.call("GET", LINKS)).must(200).json == []
+        large = {**NETWORK, "spec": {**NETWORK["spec"], "note": "x" * 2**20}}
+        (await call(gateway, "POST", f"{here}/networks", large)).must(422)
         for bad in (
             {},
             {**NETWORK, "colour": 1},
