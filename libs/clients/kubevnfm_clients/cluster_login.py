@@ -8,7 +8,7 @@ from typing import Final
 from kubevnfm_clients.cluster_access import ClusterAccess
 from kubevnfm_clients.cluster_errors import ApiUnauthorized
 from kubevnfm_clients.oidc_tokens import OidcTokens
-from kubevnfm_clients.service_account_tokens import ServiceAccountTokens
+from kubevnfm_clients.service_account_tokens import Guarded, ServiceAccountTokens, unguarded
 
 _BEARER: Final = "Bearer "
 
@@ -25,8 +25,9 @@ class ClusterTokens:
 class ClusterLogin:
     """The ``Authorization`` header for one cluster."""
 
-    def __init__(self, access: ClusterAccess, tokens: ClusterTokens) -> None:
-        self._access, self._tokens = access, tokens
+    def __init__(self, access: ClusterAccess, tokens: ClusterTokens, guarded: Guarded = unguarded) -> None:
+        """``guarded``: encloses requests of tokens to the cluster, as its other calls are."""
+        self._access, self._tokens, self._guarded = access, tokens, guarded
         self._rejected = ""
         self._for_tokens = None if access.service_account is None else ClusterLogin(access.for_tokens, tokens)
 
@@ -48,7 +49,9 @@ class ClusterLogin:
                 return sent
 
             try:
-                token = await tokens.token(access, order, login_header, instead_of=self._rejected)
+                token = await tokens.token(
+                    access, order, login_header, instead_of=self._rejected, guarded=self._guarded
+                )
             except ApiUnauthorized:
                 login.reject(sent)
                 raise

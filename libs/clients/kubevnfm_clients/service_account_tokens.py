@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import quote
 
 import aiohttp
@@ -30,6 +32,28 @@ _LONGEST_MESSAGE: Final = 1024
 _TEMPORARY: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
 
 
+class SentCall(Protocol):
+    """A call that is sent."""
+
+    status: int | None
+    """Noted once there is an answer."""
+
+
+Guarded = Callable[[], AbstractAsyncContextManager[SentCall]]
+"""Encloses a call of the API server up to the head of its answer. Raises ApiUnavailable instead if none is to be sent now."""
+
+
+@dataclass
+class _Sent:
+    status: int | None = None
+
+
+@asynccontextmanager
+async def unguarded() -> AsyncIterator[SentCall]:
+    """Enclose a call that is sent in any case."""
+    yield _Sent()
+
+
 class ServiceAccountTokens:
     """The tokens of ServiceAccounts, each renewed while it is good."""
 
@@ -45,19 +69,27 @@ class ServiceAccountTokens:
         self._cache = TokenCache(is_early=True, monotonic=monotonic)
 
     async def token(
-        self, access: ClusterAccess, order: TokenOrder, header: Callable[[], Awaitable[str]], *, instead_of: str = ""
+        self,
+        access: ClusterAccess,
+        order: TokenOrder,
+        header: Callable[[], Awaitable[str]],
+        *,
+        instead_of: str = "",
+        guarded: Guarded = unguarded,
     ) -> str:
         """Return a token; ``header``: gives the login for a request of one; ``instead_of``: a token that was rejected.
+
+        ``guarded``: as the other calls of the API server are.
 
         Raises: TokenRefused, ApiUnauthorized, ApiRefused, ApiUnavailable.
         """
 
         async def request(_: CachedToken) -> Issued:
-            return await self._requested(access, order, await header())
+            return await self._requested(access, order, await header(), guarded)
 
         return await self._cache.token(access.fingerprint, access.endpoint, request, instead_of=instead_of)
 
-    async def _requested(self, access: ClusterAccess, order: TokenOrder, header: str) -> Issued:
+    async def _requested(self, access: ClusterAccess, order: TokenOrder, header: str, guarded: Guarded) -> Issued:
         names = quote(order.namespace, safe=""), quote(order.name, safe="")
         spec: JsonObject = {"expirationSeconds": order.expiration_s}
         if order.audiences:
@@ -66,19 +98,20 @@ class ServiceAccountTokens:
         try:
             # A session of its own: that of other calls must not present the client certificate of this one.
             connector = aiohttp.TCPConnector(ssl=await cluster_tls(access.for_tokens))
-            async with (
-                aiohttp.ClientSession(connector=connector, auto_decompress=False) as session,
-                session.post(
-                    f"{access.endpoint}/api/v1/namespaces/{names[0]}/serviceaccounts/{names[1]}/token",
-                    json={"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec},
-                    headers={"Accept-Encoding": "identity", **({"Authorization": header} if header else {})},
-                    timeout=self._timeout,
-                    allow_redirects=False,  # a redirect would carry the credentials to another server
-                    proxy=proxy.url,
-                    proxy_headers=proxy.headers,
-                ) as response,
-            ):
-                status, body = response.status, await read_json(response, limit_bytes=_ANSWER_BYTES)
+            async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as session:
+                async with guarded() as sent:
+                    response = await session.post(
+                        f"{access.endpoint}/api/v1/namespaces/{names[0]}/serviceaccounts/{names[1]}/token",
+                        json={"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec},
+                        headers={"Accept-Encoding": "identity", **({"Authorization": header} if header else {})},
+                        timeout=self._timeout,
+                        allow_redirects=False,  # a redirect would carry the credentials to another server
+                        proxy=proxy.url,
+                        proxy_headers=proxy.headers,
+                    )
+                    sent.status = response.status
+                async with response:
+                    status, body = response.status, await read_json(response, limit_bytes=_ANSWER_BYTES)
         except InvalidInput as error:
             raise ApiRefused(access.endpoint, error.reason) from error
         except AnswerTooLarge as error:

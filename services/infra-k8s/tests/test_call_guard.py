@@ -201,6 +201,24 @@ async def test_calls_and_watches_of_a_dead_region_are_not_sent_and_those_of_othe
         assert (len(came), len(came_there)) == (10, 6)
 
 
+async def test_requests_of_tokens_are_calls_of_the_region() -> None:
+    """MC-083, MC-074: without a token each call of a dead region would wait for the time limit of a request of one."""
+    async with dead_server() as (dead, came), KubernetesClusters.open(RING, networks()) as clusters:
+        order = {"namespace": "system", "service_account": "kubevnfm", "expiration_s": 600}
+        access = {"bearer_token": "t", "service_account": order}
+        vim = VimConnection(vim_id="edge", interface_info={"endpoint": dead}, access_info=access)
+        async with clusters.cluster(vim) as cluster:
+            for _ in range(5):
+                with pytest.raises(ClusterUnavailable):
+                    await cluster.get(CONFIG_MAPS, KEY)
+            assert len(came) == 5
+            with pytest.raises(ClusterUnavailable, match=r"no answer since .*the last error: Server disconnected"):
+                await cluster.get(CONFIG_MAPS, KEY)
+        assert len(came) == 5
+        text = await clusters.metrics.text(Links())
+    assert 'kubevnfm_region_requests_total{code="none",method="POST",vim_id="edge"} 5.0' in text.splitlines()
+
+
 async def test_a_watch_counts_as_a_call_does() -> None:
     async with dead_server() as (url, came):
         time = Time()

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import structlog
 from kubevnfm_clients import callback
+from kubevnfm_clients.cluster_access import PROXY_URL
 from kubevnfm_clients.ports import VimDirectory
 from kubevnfm_events import VimConnection
 from kubevnfm_events.credentials import CredentialsSent, SendCredentials, WithdrawCredentials
@@ -296,8 +297,7 @@ class ScriptSenders:
             return
         try:
             access = {"bearer_token": reader.token}
-            as_reader = found.vim.model_copy(update={"access_info": {"bearer_token": Secret(reader.token)}})
-            own_api = self.collector.connect(as_reader)
+            own_api = self.collector.connect(as_reader(found.vim, reader.token))
 
             async def may_read() -> None:
                 # An API server knows a new Role a moment later.
@@ -329,6 +329,12 @@ class ScriptSenders:
         if found.collected is not None:
             known += found.collected.credentials.secrets(self.key_ring)
         return frozenset(known)
+
+
+def as_reader(vim: VimConnection, token: str) -> VimConnection:
+    """Return the connection to a management cluster with another token, by the same way."""
+    proxy = {name: value for name, value in vim.access_info.items() if name == PROXY_URL}
+    return vim.model_copy(update={"access_info": {"bearer_token": Secret(token), **proxy}})
 
 
 async def _unheard(_: str) -> None:

@@ -30,7 +30,7 @@ from kubevnfm_mgmt_executor.domain.capi.collecting import Collector
 from kubevnfm_mgmt_executor.domain.capi.delivery import Sender
 from kubevnfm_mgmt_executor.domain.capi.errors import CallbackNotConfigured, ReaderRefused, WaitedTooLong
 from kubevnfm_mgmt_executor.domain.scripts import ScriptFailed
-from kubevnfm_mgmt_executor.script_senders import ScriptSenders, TrustedCas
+from kubevnfm_mgmt_executor.script_senders import ScriptSenders, TrustedCas, as_reader
 from kubevnfm_mgmt_executor.wiring import INDEXES
 from kubevnfm_secrets import KeyRing, Secret, hide
 from kubevnfm_store.query import Query
@@ -684,3 +684,16 @@ async def test_a_driver_class_of_tackers_v1_gets_the_same(world: World) -> None:
     """CR-009."""
     await world.created(DRIVER, driver_class="Own")
     assert "vim-management ['bearer_token'] CREATED" in await world.scripts.log()
+
+
+def test_a_script_reads_a_management_cluster_behind_a_proxy_by_the_same_way() -> None:
+    """MC-074: a cloud region may be a management cluster."""
+    given = {
+        "bearer_token": Secret("of-the-region"),
+        "proxy_url": Secret("http://u:p@proxy:3128"),
+        "service_account": {},
+    }
+    vim = VimConnection(vim_id="edge", interface_info={"endpoint": "https://api:6443"}, access_info=given)
+    found = as_reader(vim, "of-the-reader")
+    assert found.access_info == {"bearer_token": Secret("of-the-reader"), "proxy_url": given["proxy_url"]}
+    assert found.interface_info == vim.interface_info

@@ -27,7 +27,8 @@ from kubevnfm_clients.vnf_networks import AddressNotNamed, VnfNetworks
 from kubevnfm_kit.foreign_json import read_foreign
 from kubevnfm_kit.printable import printable
 
-from kubevnfm_infra_k8s.adapters.call_guard import CallGuard
+from kubevnfm_infra_k8s.adapters.call_guard import CallGuard, RegionAway
+from kubevnfm_infra_k8s.adapters.region_metrics import Sent
 from kubevnfm_infra_k8s.adapters.shared_connections import KEPT_S, SharedConnections
 from kubevnfm_infra_k8s.domain.errors import (
     AccessRefused,
@@ -163,8 +164,19 @@ class Transport:
         # Not by trust_env: that looks for a proxy, and for a login in ~/.netrc, in a thread before each request.
         session = aiohttp.ClientSession(connector=connector, trust_env=False, read_bufsize=_READ_BYTES)
         proxy = await ClusterProxy.between(access)
-        login = ClusterLogin(access, tokens or ClusterTokens())
-        return cls(session, access.endpoint, login, guard or CallGuard(access.endpoint), proxy)
+        used = guard or CallGuard(access.endpoint)
+
+        @asynccontextmanager
+        async def guarded() -> AsyncIterator[Sent]:
+            try:
+                async with used.call("POST") as sent:
+                    yield sent
+            except RegionAway as error:
+                # A token that is good for some time yet is used then.
+                raise ApiUnavailable(access.endpoint, str(error)) from error
+
+        login = ClusterLogin(access, tokens or ClusterTokens(), guarded)
+        return cls(session, access.endpoint, login, used, proxy)
 
     async def close(self) -> None:
         """Close all connections."""
