@@ -452,6 +452,8 @@ class DeleteObjects(Command, kind="infra.k8s.delete_objects", service="infra-k8s
     """How long a workload cluster among the objects may take to go; None: infra-k8s' own limit."""
     force_remove_finalizers: bool = False
     """Whether finalizers that hold an object are removed: those of an earlier attempt at once, others near the limit."""
+    gives_up_waiting: bool = False
+    """Whether objects that are not gone after a short time are left, with the finalizers that hold them, and named in the answer."""
 
 
 class CancelK8sStep(CancelStep, kind="infra.k8s.cancel_step", service="infra-k8s"):

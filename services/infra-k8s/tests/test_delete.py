@@ -178,6 +178,27 @@ async def test_an_object_not_deleted_in_time_is_named_with_its_finalizers(
     assert (await site.delete(operation="op3")).count == 1
 
 
+async def test_an_object_that_does_not_go_is_left_with_its_finalizers_if_asked(
+    site: Any, cluster: Cluster, make: Make
+) -> None:
+    """MC-059: everything else is deleted."""
+    held = make("ConfigMap", "c", metadata={"finalizers": ["acme.example/hold"]})
+    await site.apply({"f.yaml": held, "g.yaml": make("Secret", "s")})
+    done = await site.with_changes(finalizer_patience_s=0.5).delete(gives_up_waiting=True)
+    (left,) = done.left
+    assert (left.kind, left.name) == ("ConfigMap", "c")
+    assert left.reason.startswith("ConfigMap default/c: held by acme.example/hold, since 20")
+    config_maps, secrets = await cluster.resource("v1", "ConfigMap"), await cluster.resource("v1", "Secret")
+    assert config_maps is not None
+    assert secrets is not None
+    there = await cluster.get(config_maps, ObjectKey("v1", "ConfigMap", "default", "c"))
+    assert there is not None
+    assert there["metadata"]["finalizers"] == ["acme.example/hold"]
+    assert await cluster.get(secrets, ObjectKey("v1", "Secret", "default", "s")) is None
+    # The record is gone: nothing is asked for again.
+    assert (await site.delete(operation="op3")).count == 0
+
+
 async def test_a_refused_deletion_is_not_taken_for_one_that_was_done(site: Any, faults: FaultBook, make: Make) -> None:
     """CR-023: a webhook may refuse with 409 too, the answer to a uid that differs."""
     await site.apply({"a.yaml": [make("ConfigMap", "c"), make("Secret", "s")]})

@@ -116,6 +116,10 @@ class FragileStore(SqliteStore):
 
     is_down = False
 
+    async def get(self, collection: str, doc_id: str) -> Stored | None:
+        self._answer()
+        return await super().get(collection, doc_id)
+
     async def get_many(self, collection: str, ids: Sequence[str]) -> Sequence[Stored]:
         self._answer()
         return await super().get_many(collection, ids)

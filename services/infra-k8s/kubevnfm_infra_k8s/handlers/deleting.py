@@ -53,6 +53,7 @@ class DeletionHandlers(Handling):
                 is_given_up = bool(release.entries)
             if ended is None:
                 return NotYet(AGAIN_S)
+            is_given_up = is_given_up or (command.gives_up_waiting and bool(ended.left))
             # As long as objects may exist, their controllers need the login to delete machines.
             login = await self._take_back(release, context, is_used=is_given_up, is_forced=command.force)
             answer = ObjectsDeleted(count=ended.count, left=(*(await self.release_of(mine)).left, *ended.left, *login))
@@ -134,6 +135,8 @@ class DeletionHandlers(Handling):
             gone_s = max(gone_s, self.cluster_ready_timeout_s)
         if command.cluster_gone_timeout_s is not None:
             gone_s = command.cluster_gone_timeout_s
+        if command.gives_up_waiting:
+            gone_s = min(gone_s, self.finalizer_patience_s)
         hooks, secrets = await self.hooks.get(release.vnf_instance_id)
         hooks_s = sum(each.timeout_s or self.ready_timeout_s for each in hooks)
         limit_s = gone_s + (command.grace_period_s or 0.0) + hooks_s
@@ -173,6 +176,7 @@ class DeletionHandlers(Handling):
                 deadline=deadline,
                 grace_period_s=None if command.grace_period_s is None else int(command.grace_period_s),
                 stripping=stripping if command.force_remove_finalizers else None,
+                gives_up_waiting=command.gives_up_waiting,
             )
             return await run.terminate(release, within_s=self.wait_s)
 

@@ -7,9 +7,9 @@ before its VNF is accepted. Another process, after a crash, finds in the documen
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
@@ -40,7 +40,9 @@ from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstanceRequest
 log = structlog.get_logger()
 
 LEASE_S: Final = 15.0
-_LOOK_S: Final = 1.0
+_LOOK_S: Final = 30.0
+"""So often open groups are looked for without a sign: another process may have ended before it claimed one."""
+_RETRY_S: Final = 1.0
 _PAUSES: Final = BackOff(first_s=0.05, longest_s=1.0)
 _RESTS: Final = (OperationState.FAILED_TEMP, OperationState.FAILED, OperationState.ROLLED_BACK)
 _REMOVED: Final = ProblemDetails(
@@ -75,12 +77,15 @@ class GroupWork:
             while True:
                 self._woken.clear()
                 try:
-                    for stored in await self.store.find(COLLECTION, Query(by(isOpen=True), exclude=LARGE)):
+                    found = await self.store.find(COLLECTION, Query(by(isOpen=True), exclude=LARGE))
+                    for stored in found:
                         await self._claim(stored)
+                    pause_s = self._pause_s(found)
                 except StoreUnavailable as error:
                     log.warning("groups_not_read", reason=str(error))
+                    pause_s = _RETRY_S
                 try:
-                    async with asyncio.timeout(_LOOK_S):
+                    async with asyncio.timeout(pause_s):
                         await self._woken.wait()
                 except TimeoutError:
                     pass
@@ -89,6 +94,15 @@ class GroupWork:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _pause_s(self, found: Sequence[Stored]) -> float:
+        """Return the time until one of these groups may be claimed, or any is looked for without a sign."""
+        others = [str(each.body.get("leaseUntil", "")) for each in found if each.id not in self._groups]
+        now = self.clock.now()
+        ends_s = [(datetime.fromisoformat(until) - now).total_seconds() for until in others if until]
+        # A group without a lease was claimed by another process at this moment.
+        least_s = min([*ends_s, *(0.0 for until in others if not until), _LOOK_S])
+        return max(least_s, _RETRY_S)
 
     async def _claim(self, stored: Stored) -> None:
         is_leased = str(stored.body.get("leaseUntil", "")) > rfc3339(self.clock.now())
@@ -129,6 +143,8 @@ class GroupWork:
                 task.cancel()
             await asyncio.gather(*starts, return_exceptions=True)
             self._groups.pop(group_id, None)
+            # A retry may have freed the group while this was at it.
+            self.wake()
 
     async def _pass(self, before: GroupRecord) -> bool:
         """Do one pass; return whether the group has moved. Raises RevisionConflict, StoreUnavailable."""

@@ -52,6 +52,9 @@ _GONE: Final = (OperationState.COMPLETED, OperationState.ROLLED_BACK)
 _TRUTH: Final = ("true", "false")
 _LIVE: Final = Parameter("live", "Whether each object is read in the region", values=_TRUTH)
 _ORPHAN: Final = Parameter("orphan", "Whether what is in a region that does not answer is given up", values=_TRUTH)
+_FORCE: Final = Parameter(
+    "force", "Whether objects that finalizers hold are left there after a short wait", values=_TRUTH
+)
 _FILTERS: Final = (
     Parameter("cloud_region_id", "The id, or the name of the region alone"),
     Parameter("namespace", "Equal to this"),
@@ -160,8 +163,13 @@ async def change(request: web.Request) -> web.Response:
 async def bring_down(request: web.Request) -> web.Response:
     """DELETE vnf_instances/{id}: 204 once it is gone, 202 if it is not in time; 200 with what is given up."""
     preference, vnf, is_orphaning = read_preference(request), await unchanged_vnf(request), _flag(request, _ORPHAN)
+    is_forced = _flag(request, _FORCE)
+    if is_forced and is_orphaning:
+        raise InvalidInput("force", "not expected beside orphan: leave one of them out")
     on, regions = vnfs(request), services(request).regions
-    operation_id = await vnf_removal.accept(on, regions, vnf, is_orphaning=is_orphaning, check=as_seen(request))
+    operation_id = await vnf_removal.accept(
+        on, regions, vnf, is_orphaning=is_orphaning, is_forced=is_forced, check=as_seen(request)
+    )
     state = None
     if operation_id is not None:
         state = await ends(request).ended(operation_id, preference.wait_s)
@@ -251,6 +259,6 @@ def routes() -> Iterator[Route]:
     )
     down = "Bring a VNF down"
     yield Route(
-        tag, "DELETE", _ONE, bring_down, down, gone, query=(_ORPHAN,), conditions=True, refusals={**busy, **away}
+        tag, "DELETE", _ONE, bring_down, down, gone, query=(_ORPHAN, _FORCE), conditions=True, refusals={**busy, **away}
     )
     yield Route(tag, "GET", f"{_ONE}/resources", resources, "List its objects", objects, query=(_LIVE,), refusals=away)

@@ -22,17 +22,24 @@ from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
 
 
 async def accept(
-    on: RequestServices, regions: CloudRegions, vnf: Vnf, *, is_orphaning: bool, check: Callable[[Stored], None]
+    on: RequestServices,
+    regions: CloudRegions,
+    vnf: Vnf,
+    *,
+    is_orphaning: bool,
+    is_forced: bool = False,
+    check: Callable[[Stored], None],
 ) -> str | None:
     """Accept the removal of a VNF; return the id of the operation that ends it, None if it is gone already.
 
-    ``is_orphaning``: its region does not answer, and what is there is given up; ``check``: as of a change; it was met by ``vnf``.
+    ``is_orphaning``: its region does not answer, and what is there is given up; ``is_forced``: objects that are not gone after a short
+    time are left (MC-059); ``check``: as of a change; it was met by ``vnf``.
     Raises: Conflict, OperationRunning; RegionUnavailable.
     """
     instance_id, running = vnf.record.vnf.id, vnf.operation
     is_new = vnf.record.vnf.instantiation_state is InstantiationState.NOT_INSTANTIATED
     if vnf.record.internals.current_operation is not None:
-        begun = await _begun(on, regions, vnf, running, is_orphaning=is_orphaning)
+        begun = await _begun(on, regions, vnf, running, is_orphaning=is_orphaning, is_forced=is_forced)
         if begun is not None:
             return begun
         # The end of that operation has changed it since the check.
@@ -46,11 +53,17 @@ async def accept(
         return None
     original = {"terminationType": "FORCEFUL" if is_orphaning else "GRACEFUL"}
     asked = Asked(parse(TerminateVnfRequest, original), original, "v2")
-    return await terminate.accept(on, instance_id, asked, check=check, is_removal=True)
+    return await terminate.accept(on, instance_id, asked, check=check, is_removal=True, gives_up_waiting=is_forced)
 
 
 async def _begun(
-    on: RequestServices, regions: CloudRegions, vnf: Vnf, running: OccurrenceRecord | None, *, is_orphaning: bool
+    on: RequestServices,
+    regions: CloudRegions,
+    vnf: Vnf,
+    running: OccurrenceRecord | None,
+    *,
+    is_orphaning: bool,
+    is_forced: bool,
 ) -> str | None:
     """Return the operation that has claimed the VNF, if it ends with it; None once it has failed for good.
 
@@ -60,7 +73,11 @@ async def _begun(
         await on.engine.check_free(vnf.record, vnf.record.vnf.instantiation_state)
         # It has ended meanwhile.
         raise InstanceChanged
-    if running.occ.operation_state is not OperationState.FAILED_TEMP:
+    is_waiting = running.occ.operation_state is OperationState.FAILED_TEMP
+    if is_forced and not (is_waiting and running.occ.operation is OperationType.TERMINATE):
+        expected = "a VNF that is up, or whose removal waits FAILED_TEMP, expected"
+        raise Conflict(f"force: {expected}; operation {running.occ.id} is {running.occ.operation_state}")
+    if not is_waiting:
         return running.occ.id
     await on.suspensions.check(vnf.record, vnf.record.internals.vim_ids)
     await _check_region(regions, vnf, is_orphaning=is_orphaning)
@@ -68,7 +85,7 @@ async def _begun(
         await on.engine.fail(running.occ.id)
         return None
     if running.occ.operation is OperationType.TERMINATE:
-        await on.engine.retry(running.occ.id, change=_as_removal)
+        await on.engine.retry(running.occ.id, change=_as_forced_removal if is_forced else _as_removal)
     else:
         await on.engine.rollback(running.occ.id, change=_as_removal)
     return running.occ.id
@@ -87,6 +104,10 @@ def _can_end_with(running: OccurrenceRecord) -> bool:
 
 def _as_removal(draft: Draft) -> Draft:
     return draft.model_copy(update={"is_removal": True})
+
+
+def _as_forced_removal(draft: Draft) -> Draft:
+    return draft.model_copy(update={"is_removal": True, "gives_up_waiting": True})
 
 
 async def _check_region(regions: CloudRegions, vnf: Vnf, *, is_orphaning: bool) -> None:

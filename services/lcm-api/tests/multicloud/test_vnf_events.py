@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from kubevnfm_lcm_api.notifications import event_feed
+from kubevnfm_lcm_api.notifications.http import events as http_events
 from worlds.event_stream import Stream, watching
 from worlds.multicloud_world import VNFS, a_gateway, a_pod
 
@@ -49,6 +50,16 @@ async def test_progress_and_changes_are_heard_until_the_vnf_is_gone(
             refused.problem(429)
             assert int(refused.headers["Retry-After"]) > 0
             await world.until(lambda: [each.state for each in world.changes][-1] == "COMPLETED")
+            monkeypatch.undo()
+            with monkeypatch.context() as short:
+                short.setattr(http_events, "_HEARTBEAT_S", 0.01)
+                async with watching(world, events) as other:
+                    assert await other.block() == [": alive"]
+                    world.store.is_down = True
+                    # No second answer follows in the middle of the stream: the watcher connects again.
+                    with pytest.raises(AssertionError, match=r"^the stream ended after \[\]$"):
+                        await until(other, "no such event")
+                    world.store.is_down = False
             (await gateway.call("DELETE", f"{VNFS}/{vnf_id}")).must(204)
             assert await until(stream, "lcm.instance.deleted")
             with pytest.raises(AssertionError, match="the stream ended"):

@@ -14,6 +14,7 @@ from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_events.objects import (
     ApplyObjects,
     AttachedLink,
+    DeleteObjects,
     HoldLinks,
     LeftObject,
     ObjectsApplied,
@@ -265,7 +266,7 @@ async def test_a_vnf_is_brought_down_and_its_instance_deleted(gateway: Gateway) 
     made = await gateway.bring_up()
     one = f"{VNFS}/{made.must(201).json['vnf_id']}"
     (await gateway.call("DELETE", one, **{"If-Match": '"stale"'})).problem(412)
-    for query in ("orphan=perhaps", "force=true", "force=true&orphan=true"):
+    for query in ("orphan=perhaps", "force=perhaps", "force=true&orphan=true"):
         (await gateway.call("DELETE", f"{one}?{query}")).problem(400)
     (await gateway.call("DELETE", f"{one}?orphan=true")).problem(409)
     twins.waiting.add("infra.k8s.delete_objects")
@@ -275,6 +276,7 @@ async def test_a_vnf_is_brought_down_and_its_instance_deleted(gateway: Gateway) 
     assert leaving.json["status"] == "DELETING"
     again = (await gateway.call("DELETE", one, Prefer="wait=0")).must(202)
     assert again.json["operation"] == leaving.json["operation"]
+    (await gateway.call("DELETE", f"{one}?force=true")).problem(409)
     await twins.has_asked(2)
     # A termination that has failed is tried again.
     twins.failing.add("infra.k8s.delete_objects")
@@ -356,6 +358,29 @@ async def test_a_vnf_in_a_region_that_does_not_answer_is_given_up_if_the_caller_
     answer = (await gateway.call("DELETE", f"{one}?orphan=true")).must(200).json
     assert [(each["kind"], each["name"]) for each in answer["left"]] == [("Deployment", "web")]
     (await gateway.call("GET", one)).problem(404)
+
+
+async def test_a_vnf_whose_objects_do_not_go_is_given_up_if_the_caller_says_so(gateway: Gateway) -> None:
+    """MC-059: what is left, and its finalizers, are named; they are never removed."""
+    twins = gateway.world.twins
+    one = f"{VNFS}/{(await gateway.bring_up()).must(201).json['vnf_id']}"
+    twins.failing.add("infra.k8s.delete_objects")
+    held = (await gateway.call("DELETE", one)).must(202).json
+    await gateway.world.reached(held["operation"].rpartition("/")[2], "FAILED_TEMP")
+    twins.failing.clear()
+    reason = "ConfigMap mine/web: held by acme.example/hold"
+    left = LeftObject(
+        api_version="v1", kind="ConfigMap", namespace="mine", name="web", uid="u", cluster="k", reason=reason
+    )
+    twins.answers["infra.k8s.delete_objects"] = ObjectsDeleted(left=(left,))
+    answer = (await gateway.call("DELETE", f"{one}?force=true")).must(200).json
+    assert [each["reason"] for each in answer["left"]] == [reason]
+    (await gateway.call("GET", one)).problem(404)
+    other = (await gateway.bring_up()).must(201).json
+    (await gateway.call("DELETE", f"{VNFS}/{other['vnf_id']}?force=true")).must(200)
+    sent = [each.data for each in twins.commands if isinstance(each.data, DeleteObjects)]
+    assert [each.gives_up_waiting for each in sent] == [False, True, True]
+    assert not any(each.force_remove_finalizers or each.force for each in sent)
 
 
 class _LosesAnEnd(FragileStore):

@@ -97,6 +97,8 @@ class DeletionRun:
     grace_period_s: int | None
     stripping: Stripping | None = field(default=None, kw_only=True)
     """None: no finalizer is ever removed."""
+    gives_up_waiting: bool = field(default=False, kw_only=True)
+    """Whether objects that are not gone at the deadline are left, in place of an error."""
     kept_objects: dict[ObjectKey, LeftObject] = field(default_factory=dict, kw_only=True)
     """The objects that their artifacts or annotations keep."""
     deletion: ClassVar[Keep] = Keep.ON_DELETE
@@ -417,9 +419,12 @@ class DeletionRun:
                         held = [replace(each, body=view.bodies[each.key]) for each in left]
                         await self.stripping.strip(held, left_s=left_s)
                     if left_s <= 0:
-                        raise ObjectsNotGone(
-                            "; ".join(deletion_obstacle(each.key, view.bodies[each.key]) for each in left)
-                        )
+                        obstacles = {each.key: deletion_obstacle(each.key, view.bodies[each.key]) for each in left}
+                        if not self.gives_up_waiting:
+                            raise ObjectsNotGone("; ".join(obstacles.values()))
+                        for key, obstacle in obstacles.items():
+                            await self.leave(key, view.bodies[key], obstacle)
+                        return True
                     patience_s = min(left_s, look_until - loop.time())
                     if self.stripping is not None and left_s > self.stripping.margin_s:
                         patience_s = min(patience_s, left_s - self.stripping.margin_s)

@@ -107,6 +107,7 @@ class HealCnfDraft(ChangeCnfDraft):
     """Objects that belong to others by now stay theirs."""
     is_forceful: ClassVar[bool] = False
     force_remove_finalizers: ClassVar[bool] = False
+    gives_up_waiting: ClassVar[bool] = False
 
     parameters: SecretParams = Field(default_factory=dict)
     """additionalParams of the instantiate request."""

@@ -156,6 +156,7 @@ class DeleteCnfObjects(Step[TerminateCnfDraft | HealCnfDraft, ObjectsDeleted]):
             grace_period_s=self.grace_period_s,
             force=self.is_forced,
             force_remove_finalizers=draft.force_remove_finalizers,
+            gives_up_waiting=draft.gives_up_waiting,
         )
 
     def fold(self, draft: TerminateCnfDraft | HealCnfDraft, reply: ObjectsDeleted) -> Draft:

@@ -146,6 +146,8 @@ class TerminateDraft(OnVimDraft):
     vnfd_id: str
     is_forceful: bool
     graceful_wait_s: float = 0.0
+    gives_up_waiting: bool = False
+    """Whether objects that are not gone after a short time are left (multicloud.md MC-059)."""
     is_gone: bool = False
     """Whether the infrastructure reported that nothing is left."""
     has_scripts: bool = False

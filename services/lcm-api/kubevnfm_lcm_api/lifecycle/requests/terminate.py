@@ -27,8 +27,11 @@ async def accept(
     *,
     check: Callable[[Stored], None] = any_state,
     is_removal: bool = False,
+    gives_up_waiting: bool = False,
 ) -> str:
     """Accept a terminate; return the occurrence's id. ``is_removal``: the instance is to be deleted at the end.
+
+    ``gives_up_waiting``: objects of a CNF that are not gone after a short time are left.
 
     ``check`` gets the instance as it will be changed; it raises if the caller expected another state.
     Raises: NotFound; Conflict while NOT_INSTANTIATED or while an operation runs; ProvidedInUse if GRACEFUL while
@@ -52,6 +55,7 @@ async def accept(
         is_forceful=is_forceful,
         graceful_wait_s=0.0 if is_forceful else float(wait_s),
         is_removal=is_removal,
+        gives_up_waiting=gives_up_waiting,
     )
     draft = await on.kind_of(record).terminate(common, record, request)
     if flavour is not None and has_scripts(flavour):

@@ -9,11 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+import structlog
 from aiohttp import web
 from kubevnfm_access.middleware import ADMISSION, CALLER
 from kubevnfm_bus.routing import fits
 from kubevnfm_events.lcm import InstanceDeleted
-from kubevnfm_kit.errors import InvalidInput
+from kubevnfm_kit.errors import InvalidInput, VnfmError
 
 from kubevnfm_lcm_api.http.bodies import EVENT_STREAM
 from kubevnfm_lcm_api.http.context import context
@@ -21,6 +22,8 @@ from kubevnfm_lcm_api.http.routes import Answer, Parameter, Route
 from kubevnfm_lcm_api.notifications.event_feed import Missed, Silence, Wanted
 from kubevnfm_lcm_api.notifications.event_log import LoggedEvent
 from kubevnfm_lcm_api.notifications.http.context import SERVICES, services
+
+log = structlog.get_logger()
 
 _HEARTBEAT_S: Final = 15.0
 _RECONNECT_MS: Final = 2000
@@ -101,10 +104,17 @@ async def _written(request: web.Request, watched: _Watched) -> web.StreamRespons
     # Some proxies buffer an answer until its end unless this header forbids it.
     headers = {"Content-Type": EVENT_STREAM, "X-Accel-Buffering": "no"}
     response = web.StreamResponse(headers=headers)
-    with suppress(ConnectionResetError, TimeoutError):  # the watcher went away, or does not read
-        await response.prepare(request)
-        async for block in _blocks(request, watched):
-            await asyncio.wait_for(response.write(block), _WRITE_TIMEOUT_S)
+    try:
+        with suppress(ConnectionResetError, TimeoutError):  # the watcher went away, or does not read
+            await response.prepare(request)
+            async for block in _blocks(request, watched):
+                await asyncio.wait_for(response.write(block), _WRITE_TIMEOUT_S)
+            return response
+    except VnfmError as error:
+        # The watcher would read a second answer as a part of this one. It connects again, and goes on after its last event.
+        if not response.prepared:
+            raise
+        log.warning("event_stream_ended", path=request.path, reason=str(error))
         return response
     if request.transport is not None:
         # A normal close would wait until a watcher that does not read has received everything.
