@@ -44,9 +44,9 @@ def answer(request: web.Request, body: JsonMapping, tag: str, changed_at: str | 
 
 
 def is_known(request: web.Request, tag: str) -> bool:
-    """Return whether the caller has the resource with this tag already (If-None-Match)."""
+    """Return whether the caller reads the resource and has it with this tag already (If-None-Match)."""
     known = request.headers.get("If-None-Match")
-    return known is not None and _names(known, tag, weak=True)
+    return known is not None and request.method in {"GET", "HEAD"} and _names(known, tag, weak=True)
 
 
 def check_unchanged(request: web.Request, tag: str, changed_at: str) -> None:

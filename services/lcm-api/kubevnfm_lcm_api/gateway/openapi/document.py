@@ -93,10 +93,10 @@ def _operation(
         "tags": [route.tag],
         "summary": route.summary,
         "operationId": _name(method, path),
-        "parameters": list(_parameters(path, route)),
+        "parameters": list(_parameters(method, path, route)),
         "responses": {
             **{str(status): _response(answer, name_in_v1) for status, answer in route.answers.items()},
-            **({"304": {"description": _KNOWN}} if _has_etag(route) else {}),
+            **({"304": {"description": _KNOWN}} if _may_be_known(method, route) else {}),
             **{
                 str(status): _refusal(path, text, problem)
                 for status, text in sorted(_refusals(path, route).items())
@@ -121,7 +121,7 @@ def _name(method: str, path: str) -> str:
     return "_".join([method.lower(), *(word for word in words if word)])
 
 
-def _parameters(path: str, route: Route) -> Iterator[JsonObject]:
+def _parameters(method: str, path: str, route: Route) -> Iterator[JsonObject]:
     for name in re.findall(r"\{(\w+)\}", path):
         yield {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
     api = api_of(path)
@@ -135,7 +135,7 @@ def _parameters(path: str, route: Route) -> Iterator[JsonObject]:
     if route.conditions:
         for name in ("If-Match", "If-Unmodified-Since"):
             yield {"name": name, "in": "header", "schema": _TEXT}
-    if _has_etag(route):
+    if _may_be_known(method, route):
         yield {"name": "If-None-Match", "in": "header", "schema": _TEXT}
     if 206 in route.answers:
         yield {"name": "Range", "in": "header", "schema": _TEXT, "description": "One range of bytes"}
@@ -144,8 +144,8 @@ def _parameters(path: str, route: Route) -> Iterator[JsonObject]:
     yield from map(_query, route.query)
 
 
-def _has_etag(route: Route) -> bool:
-    return any(answer.has_etag for answer in route.answers.values())
+def _may_be_known(method: str, route: Route) -> bool:
+    return method == "GET" and any(answer.has_etag for answer in route.answers.values())
 
 
 def _query(parameter: Parameter) -> JsonObject:
