@@ -17,8 +17,10 @@ from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.machines import MachineSettings, SshMachines
 from kubevnfm_lab.ports import Cluster, MachineSpec, Nic
 
-# Each test process has addresses of its own, so that tests can run side by side.
-FIRST_ADDRESS = IPv4Address(f"127.{100 + os.getpid() % 100}.{os.getpid() // 100 % 250}.11")
+
+def first_address() -> IPv4Address:
+    """Each test process has addresses of its own, so that tests can run side by side."""
+    return IPv4Address(f"127.{100 + os.getpid() % 100}.{os.getpid() // 100 % 250}.11")
 
 
 class NoClusters:
@@ -42,7 +44,7 @@ class Lab:
 
     def __init__(self, machines: SshMachines, faults: FaultBook, ledger: CallLedger) -> None:
         self.machines, self.faults, self.ledger = machines, faults, ledger
-        self._last = FIRST_ADDRESS
+        self._last = first_address()
 
     async def boot(self, name: str = "node", **more: Any) -> MachineSpec:
         spec = MachineSpec(str(uuid.uuid4()), name, [Nic(self._last, "fa:16:3e:00:00:01", "net")], **more)
@@ -72,8 +74,12 @@ class Lab:
 
 
 @pytest.fixture
-def settings() -> MachineSettings:
-    return MachineSettings()
+def settings(request: pytest.FixtureRequest) -> MachineSettings:
+    """Those of the lab; or with the one reachable network that a test names."""
+    network = getattr(request, "param", None)
+    if network is None:
+        return MachineSettings()
+    return MachineSettings(reachable_networks=(network.format(first=first_address()),))
 
 
 @pytest.fixture
@@ -93,7 +99,7 @@ async def test_the_images_user_logs_in_with_its_password(lab: Lab) -> None:
     assert str(ran.stdout).endswith("/home/ubuntu\n1000\n")
 
 
-@pytest.mark.parametrize("settings", [MachineSettings(reachable_networks=(f"{FIRST_ADDRESS}/32",))])
+@pytest.mark.parametrize("settings", ["{first}/32"], indirect=True)
 async def test_a_machine_listens_only_in_the_networks_that_the_settings_name(lab: Lab) -> None:
     reached, silent = await lab.boot("reached"), await lab.boot("silent")
     assert str((await lab.run(reached, "hostname")).stdout) == "reached\n"
@@ -102,7 +108,7 @@ async def test_a_machine_listens_only_in_the_networks_that_the_settings_name(lab
     assert [one["powered"] for one in lab.machines.inventory()] == [True, True]
 
 
-@pytest.mark.parametrize("settings", [MachineSettings(reachable_networks=("198.51.100.0/24",))])
+@pytest.mark.parametrize("settings", ["198.51.100.0/24"], indirect=True)
 async def test_a_machine_does_not_boot_if_this_host_lacks_an_address_it_must_listen_on(lab: Lab) -> None:
     nic = Nic(IPv4Address("198.51.100.7"), "fa:16:3e:00:00:01", "net")
     with pytest.raises(OSError, match="assign requested address"):

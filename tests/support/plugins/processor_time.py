@@ -33,9 +33,10 @@ def pytest_configure(config: pytest.Config) -> None:
 class Measured:
     """Each phase of a test reports the processor time since the phase before it."""
 
-    def __init__(self) -> None:
-        self._own = time.process_time()
-        self._programs = programs_seconds(os.getpid())
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> None:
+        """Begin where the tests do: a worker that is forked after the collection has its own processor time."""
+        self._own, self._programs = time.process_time(), programs_seconds(os.getpid())
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
