@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -26,6 +27,8 @@ OF_GROUPS: Final = ("regions", "values_by_region", "parallel", "stop_after_failu
 _AT_ONCE: Final = 10
 _PAGE: Final = 500
 _MOST_FAULTS: Final = 100
+_MOST_BYTES: Final = 64 * 2**20
+"""JSON of the requests for all regions together. Each is checked on the event loop, which megabytes hold up for a part of a second."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +91,20 @@ async def read_group(regions: CloudRegions, body: Mapping[str, Any]) -> Group:
             raise Unprocessable(place, "an object expected")
         values[region_id] = merged(given, values.get(region_id) or {})
     request = {name: value for name, value in body.items() if name not in OF_GROUPS and value is not None}
-    return Group(
+    group = Group(
         sorted(found, key=lambda each: each.id), request, {name: each for name, each in values.items() if each}
     )
+    # In a thread: a request may have megabytes.
+    if await asyncio.to_thread(_bytes_of, group) > _MOST_BYTES:
+        expected = f"at most {_MOST_BYTES} bytes of JSON in the requests for all regions together expected"
+        raise Unprocessable(REGIONS, f"{expected}: fewer regions, or fewer values for all of them")
+    return group
+
+
+def _bytes_of(group: Group) -> int:
+    """Return the size of the requests for all regions, without the texts of secrets."""
+    own = sum(len(json.dumps(each, default=str)) for each in group.values.values())
+    return len(json.dumps(group.request, default=str)) * len(group.regions) + own
 
 
 async def check_all(

@@ -14,7 +14,7 @@ import pytest_asyncio
 from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_events.objects import ApplyObjects
 from kubevnfm_lcm_api.lifecycle.core import instance
-from kubevnfm_lcm_api.multicloud import group_record
+from kubevnfm_lcm_api.multicloud import group_checks, group_record
 from kubevnfm_secrets import revealed
 from kubevnfm_store.port import StoreUnavailable
 from kubevnfm_store.query import Query, Stored
@@ -241,6 +241,23 @@ async def test_a_fault_in_one_region_refuses_the_whole_call(
     assert await gateway.world.store.count(group_record.COLLECTION, Query().filter, limit=100) == before
     for path in (f"{GROUPS}/none", f"{GROUPS}/none/cancel", f"{GROUPS}/none/retry"):
         (await gateway.world.call("GET" if path.endswith("/none") else "POST", path)).problem(404)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_requests_for_all_regions_have_a_size_together(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MC-140: each is checked on the event loop."""
+    two = [{"cloud_region_id": each} for each in FOUR[:2]]
+    large = {"values": {"level": 1, "text": "x" * 400}}
+    monkeypatch.setattr(group_checks, "_MOST_BYTES", 900)
+    refused = (await gateway.begin(two, **large)).problem(422)["errors"]
+    assert [each["pointer"] for each in refused] == ["/regions"]
+    assert "at most 900 bytes of JSON" in refused[0]["message"]
+    # Values of one region count once, and the common ones for each region.
+    for_each = {"values": {"level": 1}, "values_by_region": {FOUR[0]: large["values"], FOUR[1]: large["values"]}}
+    assert "at most 900 bytes" in (await gateway.begin(two, **for_each)).problem(422)["detail"]
+    (await gateway.begin(two[:1], **large)).must(202)
 
 
 class _Dying(FragileStore):
