@@ -140,7 +140,11 @@ async def test_what_changed_while_aai_was_away_is_there_when_it_is_back(world: E
     assert interface["l3-interface-ipv4-address-list"][0]["l3-interface-ipv4-address"] == "10.0.0.100"
     assert [await world.vserver(name) is not None for name in ("gone", "new", "short")] == [False, True, False]
     assert len(world.aai.calls) - calls < 20
-    assert (await world.health()).reachable is True
+
+    async def is_back() -> bool:
+        return (await world.health()).reachable is True
+
+    await until_true(is_back)
 
 
 class _NoLinks:

@@ -24,7 +24,6 @@ _INDEXES: Final = (
     Index(["tenant_id", "name"], unique=True),
     Index(["default_of"], unique=True),
     Index(["owner"]),
-    Index(["id"]),
     Index(["region/id"], unique=True),
     Index(["region/cloud_region"], sparse=True),
     Index([SUSPENDED_SINCE], sparse=True),

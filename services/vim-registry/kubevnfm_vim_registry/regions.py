@@ -48,7 +48,6 @@ _FILTERS: Final[Mapping[str, str]] = {
     "cloud_owner": "region/cloud_owner",
     "cloud_region": "region/cloud_region",
     "status": "status",
-    "vim_id": "id",
 }
 """The paths in the documents, by filter."""
 _RACE: Final = "the region was changed by another request at the same time: try again"
@@ -90,6 +89,9 @@ class Regions:
         return shown(await self._registered_again(present, facts, given)), False
 
     async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[CloudRegion]:
+        if filters.keys() == {"vim_id"}:
+            known = await self._records.find_one(filters["vim_id"])
+            return Page([] if known is None or known.vim.region is None else [shown(known)])
         wanted = list[tuple[str, str]]()
         for name, value in filters.items():
             if name == "cloud_region_id":

@@ -15,6 +15,7 @@ import aiohttp
 import pytest
 import yaml
 from kubevnfm_clients.multicloud.links import VirtualLink
+from kubevnfm_clients.multicloud.regions import HttpCloudRegions
 from kubevnfm_clients.multicloud.volumes import PersistentVolume
 from kubevnfm_events.vim import VimDeregistered, VimRegistered
 from kubevnfm_lab.kubernetes.cluster import LabCluster
@@ -25,7 +26,7 @@ from kubevnfm_vim_registry.settings import Settings
 from worlds.kubeconfigs import a_kubeconfig, encoded
 from worlds.lcm_world import Answer
 from worlds.region_world import REGIONS, RegionWorld, region_world
-from worlds.vim_world import RING
+from worlds.vim_world import RING, TOKEN
 
 MakeCluster = Callable[..., Awaitable[LabCluster]]
 OP_EDGE = f"{REGIONS}/op/edge"
@@ -162,6 +163,12 @@ async def test_the_key_is_owner_and_region(world: RegionWorld, cluster: LabClust
     assert await ids("?cloud_region_id=one&cloud_region=two") == []
     assert await ids("?cloud_region=one&cloud_region_id=two") == []
     assert await ids("?status=UNREACHABLE") == []
+    # The export of the inventory finds the region of a VIM so.
+    client = HttpCloudRegions(world.registry.url, TOKEN, world.session, RING)
+    shown = {one["vim_id"]: one["id"] for one in (await world.call("GET", REGIONS)).must(200).json}
+    for vim_id, region in shown.items():
+        assert [each.id for each in (await client.find({"vim_id": vim_id}, limit=1)).items] == [region]
+    assert (await client.find({"vim_id": "unknown"}, limit=1)).items == []
 
     first = (await world.call("GET", f"{REGIONS}?limit=2")).must(200)
     assert [one["id"] for one in first.json] == ["a/one", "a/two"]

@@ -25,6 +25,8 @@ from kubevnfm_infra_k8s.domain.links.record import Link
 _OURS: Final = "/multicloud/v1/"
 _MOST_CAPABILITIES: Final = 500
 """The limit for a region: labels of Node Feature Discovery and extended resources with the first names."""
+_MOST_VALUES: Final = 100
+"""The limit for a capability."""
 _LISTS: Final[Mapping[str, tuple[str, str]]] = {
     "l-interfaces": ("l-interface", "interface-name"),
     "subnets": ("subnet", "subnet-id"),
@@ -182,7 +184,7 @@ def hpa_capability_at(key: RegionKey, capability_id: str) -> Node:
 def hpa_capabilities(key: RegionKey, features: RegionFeatures) -> Mapping[str, Node]:
     """Return the features of a region's nodes by the id of the capability (MC-119)."""
     values: dict[str, Iterable[tuple[str, int, str]]] = {
-        name: [(value or "true", count, "nodes") for value, count in sorted(counts.items())]
+        name: [(value or "true", count, "nodes") for value, count in islice(sorted(counts.items()), _MOST_VALUES)]
         for name, counts in features.labels.items()
     }
     for name, total in features.extended_resources.items():
