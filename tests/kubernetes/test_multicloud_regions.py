@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import math
 from datetime import datetime
 from pathlib import Path
@@ -26,6 +27,7 @@ from worlds.link_world import OneVim
 
 pytestmark = pytest.mark.skipif(GIVEN is None, reason="no cluster is given: see docs/real-kubernetes.md")
 
+_SITE: Final = {"name": "site", "value": "rack-4"}
 _RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 
 
@@ -65,6 +67,42 @@ async def test_a_region_by_token_request(user: User, cluster: RealCluster, tmp_p
             (await region.call("DELETE", f"/cloud-regions/{made['id']}")).must(204)
         finally:
             await cluster.remove(binding)
+
+
+async def test_a_region_by_a_cluster_profile(user: User, cluster: RealCluster) -> None:
+    """MC-078: the definition is that of the project; the test writes what a cluster manager would write."""
+    hub, name = f"hub-{uuid4().hex[:8]}", f"spoke-{uuid4().hex[:8]}"
+    of_hub = {"cloud_owner": "op", "cloud_region": hub, "kubeconfig": kubeconfig(cluster)}
+    (await user.call("POST", f"{API}/cloud-regions", of_hub)).must(201)
+    async with cluster.namespace() as place:
+        labels = {"x-k8s.io/cluster-inventory-consumer": name}
+        await cluster.change(f"/api/v1/namespaces/{place}", {"metadata": {"labels": labels}})
+        profiles = f"/apis/multicluster.x-k8s.io/v1alpha1/namespaces/{place}/clusterprofiles"
+        spec = {"clusterManager": {"name": "test"}, "displayName": name}
+        profile = {"metadata": {"name": name, "labels": {"tier": "edge"}}, "spec": spec}
+        kind = {"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ClusterProfile"}
+        await cluster.make(profiles, {**kind, **profile})
+        ca = base64.b64encode(cluster.ca.encode()).decode()
+        entry = {"server": cluster.url, "certificate-authority-data": ca}
+        status = {"accessProviders": [{"name": "secretreader", "cluster": entry}], "properties": [_SITE]}
+        code, answer = await cluster.call(
+            "PATCH", f"{profiles}/{name}/status", {"status": status}, kind="application/merge-patch+json"
+        )
+        assert code == 200, answer
+        inventory = {"type": "cluster-profile", "cloud_region_id": f"op/{hub}", "namespace": place, "name": name}
+        body = {"cloud_owner": "op", "cloud_region": name, "inventory": {**inventory, "consumer": name}}
+        (refused,) = (await user.call("POST", f"{API}/cloud-regions", body)).must(422).json["errors"]
+        assert (refused["pointer"], "the profile offers: secretreader" in refused["message"]) == (
+            "/inventory/name", True
+        )  # fmt: skip
+        token = {"token": base64.b64encode(cluster.token.encode()).decode()}
+        await cluster.make(f"/api/v1/namespaces/{place}/secrets", {"metadata": {"name": name}, "data": token})
+        made = (await user.call("POST", f"{API}/cloud-regions", body)).must(201).json
+        assert (made["endpoint"], made["labels"], made["kv"]) == (cluster.url, {"tier": "edge"}, {"site": "rack-4"})
+        health = (await user.call("GET", f"{API}/cloud-regions/op/{name}/health")).must(200).json
+        assert (health["reachable"], health["inventory"]["lost"]) == (True, False)
+        for region in (name, hub):
+            (await user.call("DELETE", f"{API}/cloud-regions/op/{region}")).must(204)
 
 
 class Features:
