@@ -58,7 +58,8 @@ async def test_a_link_is_made_shared_and_removed(gateway: LinkGateway) -> None:
     assert (far["status"], "missing" in far["status_detail"]) == ("PENDING", True)
     (await gateway.call("DELETE", f"{one}?reference=far")).must(200)
     await gateway.world.work.decided(link["id"], within_s=60.0)
-    (await gateway.call("DELETE", f"{one}?reference=so", headers={"If-Match": '"stale"'})).problem(412)
+    for own in (f"{one}?reference=so", f"{one}/references/so"):
+        (await gateway.call("DELETE", own, headers={"If-Match": '"stale"'})).problem(412)
     left = (await gateway.call("DELETE", f"{one}?reference=so")).must(200).json
     assert (left["use_count"], left["status"]) == (1, "READY")
     (await gateway.call("DELETE", f"{one}?reference=other")).must(204)
@@ -152,6 +153,7 @@ async def test_nothing_is_written_in_a_suspended_region(gateway: LinkGateway, cl
         await gateway.call("PUT", f"{one}/references/x", {"namespaces": ["kubevnfm"]}),
         await gateway.call("DELETE", one),
         await gateway.call("DELETE", f"{one}?reference=so"),
+        await gateway.call("DELETE", f"{one}/references/so"),
     ]
     for answer in refused:
         problem = answer.problem(409)
@@ -271,7 +273,11 @@ async def test_conflicts_name_the_member_and_the_other_link(gateway: LinkGateway
     (await gateway.call("DELETE", f"{one}?reference=none")).problem(404)
     used = (await gateway.call("DELETE", one)).problem(409)
     assert (used["type"], used["holders"], used["holder_count"]) == ("in-use", ["so", "mano"], 2)
-    for method, path in (("PUT", f"{one}/references/vnf:1"), ("DELETE", f"{one}?reference=vnf:1")):
+    for method, path in (
+        ("PUT", f"{one}/references/vnf:1"),
+        ("DELETE", f"{one}?reference=vnf:1"),
+        ("DELETE", f"{one}/references/vnf:1"),
+    ):
         refused = await gateway.call(method, path)
         assert (refused.status, pointers(refused)) == (422, ["/reference"])
 
