@@ -94,6 +94,8 @@ class ObjectFacts(Facts):
     vdu_id: str | None = None
     topology_vdus: tuple[str, ...] = ()
     """A Cluster of Cluster API: the ids of the VDUs for which parts of its ``spec.topology`` stand."""
+    restart_required: bool = False
+    """A virtual machine of KubeVirt: whether a change waits for its next start (multicloud.md MC-063)."""
 
 
 class HookFacts(ObjectFacts):
@@ -118,14 +120,14 @@ class LeftObject(ObjectFacts):
 
 
 class PodFacts(Facts):
-    """A Pod that runs a VDU: one VNFC."""
+    """A Pod, or a virtual machine of KubeVirt, that runs a VDU: one VNFC."""
 
     vdu_id: str
     name: str
     namespace: str
     uid: str
     owner_kind: str
-    """Deployment, StatefulSet, DaemonSet, ReplicaSet or Pod."""
+    """The kind of its workload, which is its own kind if it is in a manifest itself."""
     node: str | None = None
     addresses: tuple[str, ...] = ()
 

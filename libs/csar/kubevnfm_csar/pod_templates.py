@@ -28,6 +28,21 @@ MACHINE_TEMPLATES: Final[Mapping[ApiKind, tuple[str, ...]]] = {
     ("pool.kubevirt.io", "VirtualMachinePool"): ("spec", "virtualMachineTemplate", "spec", "template"),
 }
 """The same of what has the ``metadata`` and ``spec`` of a VirtualMachineInstance."""
+OWNED_MACHINE_TEMPLATES: Final[Mapping[ApiKind, tuple[str, ...]]] = {
+    ("pool.kubevirt.io", "VirtualMachinePool"): ("spec", "virtualMachineTemplate"),
+}
+"""The same of what has the ``metadata`` and ``spec`` of VirtualMachines, which a controller makes."""
+REPLICATED: Final[frozenset[ApiKind]] = frozenset(
+    {
+        ("", "ReplicationController"),
+        ("apps", "Deployment"),
+        ("apps", "ReplicaSet"),
+        ("apps", "StatefulSet"),
+        ("kubevirt.io", "VirtualMachineInstanceReplicaSet"),
+        ("pool.kubevirt.io", "VirtualMachinePool"),
+    }
+)
+"""The kinds of both whose ``spec.replicas`` is the number of pods or machines. A VirtualMachine is one machine."""
 
 
 def api_kind(body: Mapping[str, Any]) -> ApiKind:

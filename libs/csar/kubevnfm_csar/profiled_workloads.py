@@ -16,20 +16,9 @@ from kubevnfm_events.objects import VduTarget
 from kubevnfm_kit.json_pointer import escaped
 
 from kubevnfm_csar.networked_workloads import Fault, workload_positions
-from kubevnfm_csar.pod_templates import MACHINE_TEMPLATES, POD_TEMPLATES, api_kind
+from kubevnfm_csar.pod_templates import MACHINE_TEMPLATES, POD_TEMPLATES, REPLICATED, api_kind
 
 Body = Mapping[str, Any]
-_SCALED: Final = frozenset(
-    {
-        ("", "ReplicationController"),
-        ("apps", "Deployment"),
-        ("apps", "ReplicaSet"),
-        ("apps", "StatefulSet"),
-        ("kubevirt.io", "VirtualMachineInstanceReplicaSet"),
-        ("pool.kubevirt.io", "VirtualMachinePool"),
-    }
-)
-"""The kinds with ``spec.replicas``."""
 _CLAIM_API: Final = "resource.k8s.io/v1"
 _CLAIM_KIND: Final = "ResourceClaimTemplate"
 _QUANTITY: Final = re.compile(r"(\d*\.?\d*)(m|[kMGTPE]|[KMGTPE]i|[eE][+-]?\d{1,2})?")
@@ -180,7 +169,7 @@ def _faults(workload: _Workload, profile: ComputeProfile, target: VduTarget) -> 
                 "replicas",
                 f"not expected: the instantiation level says how many instances of {target.vdu_id} there are",
             )
-        elif api_kind(workload.body) not in _SCALED:
+        elif api_kind(workload.body) not in REPLICATED:
             yield "replicas", f"not expected: a {workload.body.get('kind')} has no number of replicas"
     if workload.spec is None:
         yield "vdu_id", f"{workload} has no spec of its pods or machines"

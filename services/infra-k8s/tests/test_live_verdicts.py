@@ -67,6 +67,15 @@ async def test_an_object_is_judged_by_the_rules_of_waits(store: SqliteStore) -> 
             assert await client.judge(asked) == ObjectVerdict.model_validate(
                 {"judgement": judgement, "message": message}
             ), asked
+        machine = {
+            "spec": {"runStrategy": "Always"},
+            "status": {
+                "printableStatus": "Running", "observedGeneration": 1, "desiredGeneration": 2,
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        }  # fmt: skip
+        verdict = await client.judge(seen("kubevirt.io/v1", "VirtualMachine", machine))
+        assert (verdict.judgement, verdict.restart_required) == ("Current", True)
         for body, note in (
             ({"status": {}}, "***"),
             ({"metadata": {"creationTimestamp": "?"}}, ""),

@@ -54,6 +54,19 @@ spec:
       domain: {devices: {disks: [{name: root, disk: {bus: virtio}}]}, resources: {requests: {memory: 64Mi}}}
       volumes: [{name: root, containerDisk: {image: firewall}}]
 """
+_MACHINE_SET: Final = """\
+apiVersion: kubevirt.io/v1
+kind: VirtualMachineInstanceReplicaSet
+metadata: {name: web}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      domain: {devices: {disks: [{name: root, disk: {bus: virtio}}]}, resources: {requests: {memory: 64Mi}}}
+      volumes: [{name: root, containerDisk: {image: web}}]
+"""
 _ORDER: Final = """\
 artifacts:
 - {file: settings.yaml, priority: 0, wait: exists}
@@ -90,4 +103,5 @@ ORDERED: Final = {
 }
 """Priorities, ``after``, waits by jsonpath and CEL on kinds that have no controller, variables with a schema, a secret value."""
 PLAIN: Final = {"artifact-order.yaml": _PLAIN_ORDER, "web.yaml": DEPLOYMENT, "service.yaml": _SERVICE}
+MACHINE_SET: Final = {"artifact-order.yaml": "artifacts: [{file: set.yaml}]\n", "set.yaml": _MACHINE_SET}
 MACHINE: Final = {"artifact-order.yaml": "artifacts: [{file: vm.yaml}]\n", "vm.yaml": _MACHINE}

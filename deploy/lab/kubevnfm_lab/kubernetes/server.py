@@ -10,9 +10,10 @@ from typing import Any, Final
 from aiohttp import web
 
 from kubevnfm_lab.kubernetes import discovery, openapi
+from kubevnfm_lab.kubernetes.controllers.kubevirt import SUBRESOURCES, restart
 from kubevnfm_lab.kubernetes.errors import ApiError, method_not_allowed, not_served, of_fault
 from kubevnfm_lab.kubernetes.evictions import Evictions
-from kubevnfm_lab.kubernetes.objects import Obj, value_at
+from kubevnfm_lab.kubernetes.objects import Key, Obj, value_at
 from kubevnfm_lab.kubernetes.paths import RequestInfo, request_info
 from kubevnfm_lab.kubernetes.podlogs import pod_log
 from kubevnfm_lab.kubernetes.rbac import Attempt, Rbac
@@ -27,6 +28,8 @@ from kubevnfm_lab.ports import ConnectionDropped, FaultInjected, Faults, Ledger
 
 _PUBLIC: Final = ("/version", "/healthz", "/livez", "/readyz")
 """Open to every caller, as on a cluster made by kubeadm (ClusterRole system:public-info-viewer)."""
+_RESTART: Final = (SUBRESOURCES, "update", "virtualmachines/restart")
+"""The request that KubeVirt's own API server answers."""
 _AGGREGATED: Final = "as=APIGroupDiscoveryList"
 _LARGEST_BODY: Final = 8 * 2**20
 _SHUTDOWN_S: Final = 0.2
@@ -126,6 +129,9 @@ class ApiServer:
     ) -> web.StreamResponse:
         if not info.resource:
             return self._answer_path(request, info)
+        if (info.group, info.verb, info.qualified_resource) == _RESTART:
+            restart(self._registry, Key(info.namespace, info.name))
+            return web.Response(status=202)
         resource = self._table.by_path(info.group, info.version, info.resource)
         # A namespaced object without a namespace in the path does not exist; listing all namespaces does.
         if resource is None and info.version not in self._table.versions(info.group):

@@ -33,6 +33,8 @@ class ObjectVerdict(MultiCloudType):
     """``Current``: it works; ``Unknown``: it has parts that cannot be understood."""
     message: ErrorText = ""
     """The thing that it waits for, or the reason why it has failed."""
+    restart_required: bool = False
+    """A virtual machine of KubeVirt: whether a change waits for its next start (MC-063)."""
 
 
 class Verdicts(Protocol):

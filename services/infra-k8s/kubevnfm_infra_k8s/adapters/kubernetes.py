@@ -16,8 +16,8 @@ from kubevnfm_secrets import Mask
 
 from kubevnfm_infra_k8s.adapters.discovery import Discovery
 from kubevnfm_infra_k8s.adapters.field_conflicts import NO_OWNERS, is_own_conflict, taken_from_own
-from kubevnfm_infra_k8s.adapters.paths import collection_path, object_path, selection
-from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, name_in, named, part_of, version_of
+from kubevnfm_infra_k8s.adapters.paths import collection_path, object_path, restart_path, selection
+from kubevnfm_infra_k8s.adapters.shapes import Malformed, checked, name_in, named, part_of, version_of, without_owners
 from kubevnfm_infra_k8s.adapters.transport import APPLY, JSON, LARGEST_ANSWER, Answer, AnswerTooLong, Transport
 from kubevnfm_infra_k8s.domain.errors import ClusterUnavailable, ObjectRefused, WebhookUnavailable
 from kubevnfm_infra_k8s.domain.objects import FIELD_MANAGER, KEEPING_MANAGER, PODS, Body, ObjectKey, Resource, field_at
@@ -210,7 +210,7 @@ class KubernetesCluster:
     def follow(
         self, resource: Resource, *, namespace: str = "", labels: str = "", name: str = ""
     ) -> AsyncGenerator[Seen[Body], None]:
-        form = _Form(JSON, JSON, selection(labels, name), _followed, _PAGE, keeps_bodies=True)
+        form = _Form(JSON, JSON, selection(labels, name), without_owners, _PAGE, keeps_bodies=True)
         return self._follow(resource, namespace, form)
 
     def follow_metadata(
@@ -438,6 +438,12 @@ class KubernetesCluster:
             )  # fmt: skip
         return None if answer.status == 404 else self._object(answer, key)
 
+    async def restart_machine(self, machine: ObjectKey) -> None:
+        answer = await self._transport.call("PUT", restart_path(machine), body={}, subject=str(machine))
+        # 409: it is being stopped or started already.
+        if answer.status >= 400 and answer.status != 409:
+            raise ObjectRefused.with_status(f"restart of {machine}", answer.message, answer.status)
+
     async def delete(
         self,
         resource: Resource,
@@ -480,12 +486,6 @@ class KubernetesCluster:
             raise ClusterUnavailable(
                 f"{self.endpoint}: {subject}: not an answer of a Kubernetes API: {error}"
             ) from error
-
-
-def _followed(body: Body) -> Body:
-    """Return an object without its managedFields, a third of it, which no caller of `follow` reads."""
-    metadata = {name: value for name, value in body["metadata"].items() if name != "managedFields"}
-    return {**body, "metadata": metadata}
 
 
 def _too_large(what: str, resource: Resource) -> ObjectRefused:

@@ -26,6 +26,12 @@ def object_path(resource: Resource, key: ObjectKey) -> str:
     return f"{collection_path(resource, key.namespace)}/{_segment(key.name)}"
 
 
+def restart_path(machine: ObjectKey) -> str:
+    """Return the path by which KubeVirt restarts a VirtualMachine. Raises ObjectRefused as `object_path`."""
+    place = f"namespaces/{_segment(machine.namespace)}/virtualmachines/{_segment(machine.name)}"
+    return f"/apis/subresources.kubevirt.io/v1/{place}/restart"
+
+
 def _segment(name: str) -> str:
     try:
         return quoted(name)

@@ -101,6 +101,13 @@ class Autoscaled(VnfmError, code="replicas-autoscaled", title="Number of replica
         )
 
 
+class MachineAtRest(Conflict):
+    """KubeVirt would not start the virtual machine again after a heal (multicloud.md MC-063); nothing was changed."""
+
+    def __init__(self, key: ObjectKey, reason: str) -> None:
+        super().__init__(f"{key}: {reason}")
+
+
 class ObjectMissing(WithRemains, code="object-missing", title="Kubernetes object does not exist"):
     """An object of the instance was deleted by another party; a repair applies it again."""
 

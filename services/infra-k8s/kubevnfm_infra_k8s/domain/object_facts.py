@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from kubevnfm_events.objects import HookFacts, LeftObject, ObjectFacts
 
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.release import Release
 
 
-def objects_of(release: Release) -> tuple[ObjectFacts, ...]:
-    """Return the objects of the inventory."""
+def objects_of(release: Release, *, restarting: Collection[ObjectKey] = ()) -> tuple[ObjectFacts, ...]:
+    """Return the objects of the inventory; ``restarting``: the virtual machines that a change waits for to start again."""
     return tuple(
         ObjectFacts(
             api_version=entry.key.api_version,
@@ -19,6 +21,7 @@ def objects_of(release: Release) -> tuple[ObjectFacts, ...]:
             uid=entry.uid,
             vdu_id=entry.vdu_id,
             topology_vdus=entry.topology_vdus,
+            restart_required=entry.key in restarting,
         )
         for entry in release.entries
     )

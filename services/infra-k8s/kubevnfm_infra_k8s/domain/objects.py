@@ -107,6 +107,11 @@ class Resource:
         return ObjectKey(self.api_version, self.kind, str(field_at(body, "metadata", "namespace") or ""), name_of(body))
 
     @property
+    def api_kind(self) -> tuple[str, str]:
+        """ApiVersion and kind."""
+        return self.api_version, self.kind
+
+    @property
     def has_status(self) -> bool:
         return "status" in self.subresources
 
@@ -121,6 +126,10 @@ class Resource:
         return "patch" in self.verbs and "get" in self.verbs
 
 
+MACHINE_INSTANCES: Final = Resource(
+    "kubevirt.io/v1", "VirtualMachineInstance", "virtualmachineinstances", namespaced=True
+)
+VIRTUAL_MACHINES: Final = Resource("kubevirt.io/v1", "VirtualMachine", "virtualmachines", namespaced=True)
 CLAIMS: Final = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True)
 PODS: Final = Resource("v1", "Pod", "pods", namespaced=True)
 REPLICA_SETS: Final = Resource("apps/v1", "ReplicaSet", "replicasets", namespaced=True)

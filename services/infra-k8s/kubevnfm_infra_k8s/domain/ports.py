@@ -171,6 +171,10 @@ class Cluster(Protocol):
         """Return the object's Scale (autoscaling/v1), None if it does not exist; set its ``replicas`` first if given."""
         ...
 
+    async def restart_machine(self, machine: ObjectKey) -> None:
+        """Have KubeVirt end the instance of a VirtualMachine, and start it again; does nothing while it does so already."""
+        ...
+
     async def delete(
         self,
         resource: Resource,

@@ -16,13 +16,14 @@ from kubevnfm_events.objects import (
 )
 from kubevnfm_worker.outcome import Done, NotYet, Outcome, nothing_made
 
-from kubevnfm_infra_k8s.domain.changing.healing import BARE, HealRun
+from kubevnfm_infra_k8s.domain.changing.healing import HealRun
 from kubevnfm_infra_k8s.domain.changing.scaling import Scaled, ScaleRun
 from kubevnfm_infra_k8s.domain.changing.updating import UpdateRun, files_after
 from kubevnfm_infra_k8s.domain.errors import ObjectMissing
 from kubevnfm_infra_k8s.domain.objects import ObjectKey, Wanted, digest_of
 from kubevnfm_infra_k8s.domain.ownership import with_scaled_fields
 from kubevnfm_infra_k8s.domain.reading.manifests import FIELD
+from kubevnfm_infra_k8s.domain.reading.vdus import is_own_workload, resource_of
 from kubevnfm_infra_k8s.domain.release import Written
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
 from kubevnfm_infra_k8s.handlers.frame import AGAIN_S, ENDING_S, Handling, Step, in_cluster
@@ -90,19 +91,23 @@ class ChangeHandlers(Handling):
 
     @in_cluster
     async def heal_objects(self, command: HealObjects, step: Step) -> Outcome:
-        """Replace pods, and wait for as many new ready ones; a repeated call replaces those that are left."""
+        """Replace pods and machines, and wait for as many new ready ones; a repeated call replaces those that are left."""
         wait, progress = await step.wait(command.wait_timeout_s), step.progress("heal")
         run = HealRun(wait, self.releases, progress, command.pods)
         # Read before a pod is deleted, because a pod whose manifest is gone could not be created again.
-        bare = await _bare_pods(command, step)
+        bare = await _own_workloads(command, step)
+        if not step.is_applied:
+            with nothing_made():
+                await run.check(step.release)
         async with step.showing_remains():
+            await step.begin()
             if not await run.end():
                 return NotYet(ENDING_S)
             step.release = await run.create_bare(bare, step.release)
             if not await run.is_whole(step.release, within_s=self.wait_s):
                 return NotYet(ENDING_S)
             await step.store_seen(wait)
-        await progress.finished("all pods are replaced", total=len(command.pods))
+        await progress.finished("all VNFCs are replaced", total=len(command.pods))
         return Done(ObjectsHealed(**dict(await step.facts())))
 
 
@@ -120,14 +125,15 @@ async def _store_scaled(step: Step, objects: Sequence[Scaled]) -> None:
         step.release = await step.handling.releases.save(after)
 
 
-async def _bare_pods(command: HealObjects, step: Step) -> dict[ObjectKey, Wanted]:
-    """Return the pods of the manifests. Raises ObjectMissing for a bare pod that they do not have."""
-    if not any(pod.owner_kind == BARE for pod in command.pods):
+async def _own_workloads(command: HealObjects, step: Step) -> dict[ObjectKey, Wanted]:
+    """Return the manifests of VNFCs that are workloads themselves. Raises ObjectMissing for one that they do not have."""
+    bare = [
+        ObjectKey(*resource_of(pod).api_kind, pod.namespace, pod.name) for pod in command.pods if is_own_workload(pod)
+    ]
+    if not bare:
         return {}
     planned = await step.planned(command)
-    found = {each.key: each for each in planned.objects if each.key.kind == BARE}
-    for pod in command.pods:
-        key = ObjectKey("v1", BARE, pod.namespace, pod.name)
-        if pod.owner_kind == BARE and key not in found:
-            raise ObjectMissing(key)
-    return found
+    found = {each.key.identity: each for each in planned.objects}
+    if missing := [key for key in bare if key.identity not in found]:
+        raise ObjectMissing(missing[0])
+    return {found[key.identity].key: found[key.identity] for key in bare}

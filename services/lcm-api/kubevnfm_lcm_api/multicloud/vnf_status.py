@@ -66,7 +66,11 @@ async def report_on(on: MultiCloudServices, vnf: Vnf, *, whole: bool = False) ->
             )
         )
         shown = VnfResourceStatus(
-            **{**resource.model_dump(), "ready": verdict.judgement == "Current"},
+            **{
+                **resource.model_dump(),
+                "ready": verdict.judgement == "Current",
+                "restart_required": verdict.restart_required or None,
+            },
             judgement=verdict.judgement,
             message="another object has its name" if _is_replaced(resource, verdict.judgement) else verdict.message,
         )

@@ -135,6 +135,8 @@ class VnfResource(MultiCloudType):
     vdu_id: str | None = None
     ready: bool
     """Whether it was ready when an operation ended, and nothing has found it deleted or replaced since."""
+    restart_required: Literal[True] | None = None
+    """A virtual machine of which a change waits for its next start, as the last operation has found it, or ``/status`` now."""
     hook: str | None = None
     """The point at which it ran last, if it is the object of a hook; ``ready``: it has succeeded."""
     live: Literal["present", "missing", "replaced"] | None = None

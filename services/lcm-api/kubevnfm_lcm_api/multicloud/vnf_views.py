@@ -86,6 +86,7 @@ class Vnf:
                 uid=each.uid,
                 vdu_id=each.vdu_id,
                 ready=(each.kind, each.namespace, each.name) not in gone,
+                restart_required=each.restart_required or None,
             )
             for each in release.objects
         )

@@ -386,12 +386,13 @@ async def test_a_cnf_scaled_out_goes_back_to_its_count_and_one_scaled_in_does_no
     (await world.lcm("POST", f"/vnf_lcm_op_occs/{operation_id}/rollback")).problem(404)
 
 
-async def test_a_vdu_whose_kind_has_no_replicas_is_refused_before_anything_is_sent(world: World) -> None:
-    """CR-086."""
-    agent = OBJECTS[0].model_copy(update={"kind": "DaemonSet", "name": "agent"})
+@pytest.mark.parametrize("kind", ["DaemonSet", "VirtualMachine", "VirtualMachineInstance"])
+async def test_a_vdu_whose_kind_has_no_replicas_is_refused_before_anything_is_sent(world: World, kind: str) -> None:
+    """CR-086, MC-062."""
+    agent = OBJECTS[0].model_copy(update={"kind": kind, "name": "agent"})
     instance_id = await deployed(world, agent)
     problem = (await world.lcm("POST", f"/vnf_instances/{instance_id}/scale", WEB_OUT)).problem(422)
-    assert "VDU VDU1 is the DaemonSet agent" in problem["detail"]
+    assert f"VDU VDU1 is the {kind} agent" in problem["detail"]
     assert WEB not in world.twins.asked()
 
 

@@ -13,6 +13,7 @@ from kubevnfm_lab.kubernetes.controllers.endpoints import Services
 from kubevnfm_lab.kubernetes.controllers.garbage import GarbageCollector
 from kubevnfm_lab.kubernetes.controllers.jobs import Jobs
 from kubevnfm_lab.kubernetes.controllers.kubelet import Kubelet
+from kubevnfm_lab.kubernetes.controllers.kubevirt import kubevirt_controllers
 from kubevnfm_lab.kubernetes.controllers.namespaces import Namespaces
 from kubevnfm_lab.kubernetes.controllers.nodes import Nodes
 from kubevnfm_lab.kubernetes.controllers.plane import ControlPlane
@@ -60,5 +61,6 @@ def all_controllers(
         Kubelet(plane, pod_cidr=pod_cidr, faults=faults, ledger=ledger),
     ):
         plane.add(controller)
+    kubevirt_controllers(plane)
     if clusters is not None:
         capi_controllers(plane, clusters, faults)

@@ -1,27 +1,36 @@
-"""Replaces pods of an instance, and waits for as many new ones (capi.md CR-034).
+"""Replaces pods and virtual machines of an instance, and waits for as many new ones (capi.md CR-034, multicloud.md MC-062).
 
-The pods to replace are known by uid. The cluster shows which of them are gone, so that a call that was interrupted
-anywhere can be repeated: a pod of the same name with another uid is the new one.
+Those to replace are known by uid. The cluster shows which of them are gone, so that a call that was interrupted anywhere can
+be repeated: a pod of the same name with another uid is the new one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import structlog
 from kubevnfm_events.objects import PodFacts
 
 from kubevnfm_infra_k8s.domain.changing.handing_over import apply_left
 from kubevnfm_infra_k8s.domain.changing.relabelling import is_ours
-from kubevnfm_infra_k8s.domain.errors import ForeignObjects, ObjectMissing, ObjectsNotReady
-from kubevnfm_infra_k8s.domain.objects import PODS, Body, ObjectKey, Resource, Wanted, field_at, uid_of
+from kubevnfm_infra_k8s.domain.errors import ForeignObjects, MachineAtRest, ObjectMissing, ObjectsNotReady
+from kubevnfm_infra_k8s.domain.objects import (
+    MACHINE_INSTANCES,
+    VIRTUAL_MACHINES,
+    Body,
+    ObjectKey,
+    Resource,
+    Wanted,
+    field_at,
+    uid_of,
+)
 from kubevnfm_infra_k8s.domain.ports import Releases
 from kubevnfm_infra_k8s.domain.progress import Progress
-from kubevnfm_infra_k8s.domain.reading.instance_facts import instance_pods
+from kubevnfm_infra_k8s.domain.reading.instance_facts import running_parts
+from kubevnfm_infra_k8s.domain.reading.kubevirt import needs_restart_request, obstacle_to_restart
 from kubevnfm_infra_k8s.domain.reading.readiness import judge
-from kubevnfm_infra_k8s.domain.reading.vdus import is_running, owned_pods
+from kubevnfm_infra_k8s.domain.reading.vdus import controller_of, is_own_workload, is_running, owned_parts, resource_of
 from kubevnfm_infra_k8s.domain.release import Entry, Release, Written
 from kubevnfm_infra_k8s.domain.verdicts import Observation
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
@@ -29,48 +38,85 @@ from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 
 log = structlog.get_logger()
 
-BARE: Final = "Pod"
-"""The owner kind of a pod that is a workload itself."""
-
 
 @dataclass(frozen=True)
 class HealRun:
-    """The replacement of some of one instance's pods in one step."""
+    """The replacement of some of one instance's pods and machines in one step."""
 
     wait: ReadinessWait
     releases: Releases
     progress: Progress
     pods: Sequence[PodFacts]
-    """The pods to replace."""
+    """The pods and machines to replace."""
+
+    async def check(self, release: Release) -> None:
+        """Find out whether each machine would be started again; nothing is changed. Raises MachineAtRest, ObjectMissing."""
+        workloads = {entry.vdu_id: entry.key for entry in release.entries if entry.vdu_id is not None}
+        for pod in self.pods:
+            if resource_of(pod) != MACHINE_INSTANCES or is_own_workload(pod):
+                continue
+            key = ObjectKey(*MACHINE_INSTANCES.api_kind, pod.namespace, pod.name)
+            there = await self.wait.cluster.get(MACHINE_INSTANCES, key)
+            if pod.owner_kind == VIRTUAL_MACHINES.kind and pod.vdu_id in workloads:
+                machine: ObjectKey | None = workloads[pod.vdu_id]
+            else:
+                machine = await self._machine_of(there)
+            if machine is None:
+                continue
+            body = await self.wait.cluster.get(VIRTUAL_MACHINES, machine)
+            if body is None:
+                raise ObjectMissing(machine)
+            if reason := obstacle_to_restart(body, is_there=there is not None):
+                raise MachineAtRest(machine, reason)
 
     async def end(self) -> bool:
-        """Begin to delete the pods; return whether all of them are gone. Raises ObjectsNotReady at the deadline."""
+        """Begin to end the pods and machines; return whether all are gone. Raises ObjectsNotReady at the deadline."""
         left = []
         for pod in self.pods:
-            key = ObjectKey("v1", "Pod", pod.namespace, pod.name)
-            body = await self.wait.cluster.get(PODS, key)
+            resource = resource_of(pod)
+            key = ObjectKey(*resource.api_kind, pod.namespace, pod.name)
+            body = await self.wait.cluster.get(resource, key)
             if body is None or uid_of(body) != pod.uid:
                 continue
             left.append(str(key))
             if not field_at(body, "metadata", "deletionTimestamp"):
-                await self.wait.cluster.delete(PODS, key, uid=pod.uid)
-                log.info("pod_deleted", pod=str(key))
+                await self._end(resource, key, body)
             await self.progress.on(str(key), "ends", done=len(self.pods) - len(left), total=len(self.pods))
         if left and self.wait.left_s() <= 0:
-            raise ObjectsNotReady(f"pods did not end in time: {', '.join(left)}")
+            raise ObjectsNotReady(f"did not end in time: {', '.join(left)}")
         return not left
 
-    async def create_bare(self, wanted: Mapping[ObjectKey, Wanted], release: Release) -> Release:
-        """Create the deleted pods that no workload creates again; return the release with their uids.
+    async def _end(self, resource: Resource, key: ObjectKey, body: Body) -> None:
+        machine = await self._machine_of(body) if resource == MACHINE_INSTANCES else None
+        there = await self.wait.cluster.get(VIRTUAL_MACHINES, machine) if machine is not None else None
+        if machine is not None and there is not None and needs_restart_request(there):
+            await self.wait.cluster.restart_machine(machine)
+        else:
+            await self.wait.cluster.delete(resource, key, uid=uid_of(body))
+        log.info("vnfc_ended", object=str(key))
 
-        ``wanted``: the objects of the manifests. Raises ObjectMissing if the manifests no longer have the pod.
+    async def _machine_of(self, instance: Body | None) -> ObjectKey | None:
+        """Return the VirtualMachine of an instance; None if a set, or nothing, has made it."""
+        owner = controller_of(instance or {})
+        if owner.get("kind") != VIRTUAL_MACHINES.kind:
+            return None
+        namespace = str(field_at(instance, "metadata", "namespace") or "")
+        return ObjectKey(*VIRTUAL_MACHINES.api_kind, namespace, str(owner.get("name")))
+
+    async def create_bare(self, wanted: Mapping[ObjectKey, Wanted], release: Release) -> Release:
+        """Create what was deleted and no workload creates again; return the release with the uids.
+
+        ``wanted``: the objects of the manifests. Raises ObjectMissing if the manifests no longer have one of them.
         """
         created: dict[ObjectKey, Written] = {}
+        given = {key.identity: key for key in wanted}
         for pod in self.pods:
-            if pod.owner_kind != BARE:
+            if not is_own_workload(pod):
                 continue
-            key = ObjectKey("v1", "Pod", pod.namespace, pod.name)
-            body = await self.wait.cluster.get(PODS, key)
+            resource = resource_of(pod)
+            key = ObjectKey(*resource.api_kind, pod.namespace, pod.name)
+            key = given.get(key.identity, key)
+            body = await self.wait.cluster.get(resource, key)
             if body is None:
                 if key not in wanted:
                     raise ObjectMissing(key)
@@ -105,18 +151,18 @@ class HealRun:
         return resource
 
     async def _lacking(self, entries: Sequence[Entry], bodies: Mapping[ObjectKey, Body]) -> Sequence[tuple[str, str]]:
-        found = await instance_pods(self.wait.cluster, self.wait.vnf_instance_id, [entry.key for entry in entries])
+        found = await running_parts(self.wait.cluster, self.wait.vnf_instance_id, [entry.key for entry in entries])
         uids = {uid_of(bodies[entry.key]): entry.key for entry in entries}
         ready = dict.fromkeys(uids.values(), 0)
         seen = Observation(now=self.wait.clock.now())
-        for pod, owner in owned_pods(uids, pods=found.pods, replica_sets=found.replica_sets):
+        for pod, owner in owned_parts(uids, found):
             ready[uids[owner]] += is_running(pod) and judge(pod, seen).is_current
         counts = [(key, count, _wanted(bodies[key])) for key, count in ready.items()]
-        return [(str(key), f"{count} of {wanted} pods ready") for key, count, wanted in counts if count < wanted]
+        return [(str(key), f"{count} of {wanted} ready") for key, count, wanted in counts if count < wanted]
 
 
 def _wanted(body: Body) -> int:
-    """Return the number of pods that a workload wants."""
+    """Return the number of pods or machines that a workload wants."""
     if body.get("kind") == "DaemonSet":
         return int(field_at(body, "status", "desiredNumberScheduled") or 0)
     replicas = field_at(body, "spec", "replicas")

@@ -28,11 +28,11 @@ from kubevnfm_infra_k8s.domain.errors import (
     OutsideAutoscaler,
     UnknownKinds,
 )
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at, uid_of
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at, name_of, uid_of
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.autoscaling import autoscalers_of
-from kubevnfm_infra_k8s.domain.reading.instance_facts import instance_pods
-from kubevnfm_infra_k8s.domain.reading.vdus import owned_pods
+from kubevnfm_infra_k8s.domain.reading.instance_facts import running_parts
+from kubevnfm_infra_k8s.domain.reading.vdus import owned_parts
 from kubevnfm_infra_k8s.domain.release import Release
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
@@ -214,13 +214,13 @@ class ScaleRun:
         return [(str(each.key), f"{now} of {each.count} replicas") for each, now in there if now != each.count]
 
     async def _ending(self, objects: Sequence[Scaled]) -> Sequence[tuple[str, str]]:
-        """Return the pods that still end: until then they occupy what the scaling is to release."""
-        found = await instance_pods(self.wait.cluster, self.wait.vnf_instance_id, [each.key for each in objects])
-        pods = owned_pods({each.uid for each in objects}, pods=found.pods, replica_sets=found.replica_sets)
+        """Return the pods and machines that still end: until then they occupy what the scaling is to release."""
+        found = await running_parts(self.wait.cluster, self.wait.vnf_instance_id, [each.key for each in objects])
+        parts = owned_parts({each.uid for each in objects}, found)
         return [
-            (f"Pod {field_at(pod, 'metadata', 'namespace')}/{field_at(pod, 'metadata', 'name')}", "ends")
-            for pod, _ in pods
-            if field_at(pod, "metadata", "deletionTimestamp")
+            (f"{body['kind']} {field_at(body, 'metadata', 'namespace')}/{name_of(body)}", "ends")
+            for body, _ in parts
+            if field_at(body, "metadata", "deletionTimestamp")
         ]
 
     async def _scale_of(self, each: Scaled) -> Body:

@@ -36,7 +36,7 @@ from kubevnfm_infra_k8s.domain.planning.plan import Plan
 from kubevnfm_infra_k8s.domain.ports import Releases
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.manifests import FIELD, Manifest
-from kubevnfm_infra_k8s.domain.reading.vdus import owner_uid
+from kubevnfm_infra_k8s.domain.reading.vdus import bears_machines, owner_uid
 from kubevnfm_infra_k8s.domain.release import Release, Written
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 
@@ -111,6 +111,12 @@ class UpdateRun:
         lacking = sorted(set(images_of).difference(each.vdu_id for each in stored if each.vdu_id is not None))
         if lacking:
             raise InvalidInput(VDUS_FIELD, f"no workload of the files implements {', '.join(lacking)}")
+        machines = [str(each.key) for each in stored if each.vdu_id in images_of and bears_machines(each.key)]
+        if machines:
+            named = ", ".join(machines)
+            raise InvalidInput(
+                VDUS_FIELD, f"workloads with pods expected: the disks of {named} are no images of containers"
+            )
         known = {entry.key for entry in release.entries}
         added = [f"{each.key} ({each.file})" for each in stored if each.key not in known]
         if added:

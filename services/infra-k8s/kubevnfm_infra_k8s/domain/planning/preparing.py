@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Final
 
-from kubevnfm_csar.pod_templates import MACHINE_TEMPLATES, POD_TEMPLATES
+from kubevnfm_csar.pod_templates import MACHINE_TEMPLATES, OWNED_MACHINE_TEMPLATES, POD_TEMPLATES
 
 from kubevnfm_infra_k8s.domain.objects import (
     CLAIM_OF_ANNOTATION,
@@ -54,11 +54,12 @@ def prepared(
     metadata["labels"] = {**(metadata.get("labels") or {}), **own, **MANAGED_BY}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), OPERATION_ANNOTATION: operation_id}
     # Pods inherit only the labels of the template, and they are found by label.
-    path = _LABELLED.get((group_of(manifest.api_version), manifest.kind))
-    template = _object_at(body, path) if path else None
-    if template is not None:
-        inner = template.get("metadata") or {}
-        template["metadata"] = {**inner, "labels": {**(inner.get("labels") or {}), **own}}
+    kind = group_of(manifest.api_version), manifest.kind
+    for path in (_LABELLED.get(kind), OWNED_MACHINE_TEMPLATES.get(kind)):
+        template = _object_at(body, path) if path else None
+        if template is not None:
+            inner = template.get("metadata") or {}
+            template["metadata"] = {**inner, "labels": {**(inner.get("labels") or {}), **own}}
     if (manifest.api_version.rpartition("/")[0], manifest.kind) == ("apps", "StatefulSet"):
         _mark_claims(body, own)
     if replicas is not None:

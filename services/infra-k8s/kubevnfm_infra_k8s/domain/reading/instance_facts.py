@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import Final
 
 from kubevnfm_csar.capi_providers import providers_of
@@ -13,48 +12,75 @@ from kubevnfm_events.objects import ObjectsApplied
 from kubevnfm_infra_k8s.domain.capi.contract import is_of_management, is_provider_definition
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.object_facts import hooks_of, objects_of
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, PODS, REPLICA_SETS, Body, ObjectKey, Resource, name_of
+from kubevnfm_infra_k8s.domain.objects import (
+    INSTANCE_LABEL,
+    MACHINE_INSTANCES,
+    PODS,
+    REPLICA_SETS,
+    VIRTUAL_MACHINES,
+    Body,
+    ObjectKey,
+    Resource,
+    name_of,
+)
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.domain.reading.existing import find
-from kubevnfm_infra_k8s.domain.reading.vdus import pods_of_vdus
+from kubevnfm_infra_k8s.domain.reading.kubevirt import MACHINE, is_restart_required
+from kubevnfm_infra_k8s.domain.reading.vdus import RunningParts, bears_machines, vnfcs_of_vdus
 from kubevnfm_infra_k8s.domain.release import Release
 
 _SERVICES: Final = Resource("v1", "Service", "services", namespaced=True)
 _DEPLOYMENT: Final = ("apps/v1", "Deployment")
+_POOL: Final = "VirtualMachinePool"
 
 
-@dataclass(frozen=True)
-class InstancePods:
-    """The pods of an instance, those that end included, and the ReplicaSets that connect them with Deployments."""
+async def running_parts(cluster: Cluster, vnf_instance_id: str, workloads: Collection[ObjectKey]) -> RunningParts:
+    """Return what of the instance runs in the namespaces of these workloads."""
+    bearing = [key for key in workloads if bears_machines(key)]
+    return RunningParts(
+        pods=await _labelled(cluster, PODS, vnf_instance_id, [key for key in workloads if not bears_machines(key)]),
+        replica_sets=await _labelled(
+            cluster, REPLICA_SETS, vnf_instance_id, [key for key in workloads if key.kind == "Deployment"]
+        ),
+        machines=await _labelled(cluster, MACHINE_INSTANCES, vnf_instance_id, bearing),
+        pooled=await _labelled(
+            cluster, VIRTUAL_MACHINES, vnf_instance_id, [key for key in bearing if key.kind == _POOL]
+        ),
+    )
 
-    pods: Sequence[Body]
-    replica_sets: Sequence[Body]
 
-
-async def instance_pods(cluster: Cluster, vnf_instance_id: str, workloads: Collection[ObjectKey]) -> InstancePods:
-    """Return the instance's pods in the namespaces of these workloads."""
-    selector = f"{INSTANCE_LABEL}={vnf_instance_id}"
-    pods, replica_sets = [], []
+async def _labelled(
+    cluster: Cluster, resource: Resource, vnf_instance_id: str, workloads: Collection[ObjectKey]
+) -> list[Body]:
+    """Return the objects of a kind that have the instance's label, in the namespaces of the workloads."""
+    found: list[Body] = []
     for namespace in sorted({key.namespace for key in workloads}):
-        pods += list(await cluster.list(PODS, namespace=namespace, labels=selector))
-        # A Deployment's pods belong to its ReplicaSets, and only those name the Deployment.
-        if any(key.kind == "Deployment" for key in workloads):
-            replica_sets += list(await cluster.list(REPLICA_SETS, namespace=namespace, labels=selector))
-    return InstancePods(pods, replica_sets)
+        listed = await cluster.list(resource, namespace=namespace, labels=f"{INSTANCE_LABEL}={vnf_instance_id}")
+        found += listed
+    return found
 
 
 async def facts_of(cluster: Cluster, release: Release) -> ObjectsApplied:
     """Return the event with the objects of the inventory and the pods that run VDUs."""
     workloads = {entry.key: (entry.vdu_id, entry.uid) for entry in release.entries if entry.vdu_id is not None}
-    found = await instance_pods(cluster, release.vnf_instance_id, workloads)
+    found = await running_parts(cluster, release.vnf_instance_id, workloads)
     return ObjectsApplied(
         namespace=release.namespace,
-        objects=objects_of(release),
+        objects=objects_of(release, restarting=await _restarting(cluster, release)),
         hooks=hooks_of(release),
-        pods=tuple(pods_of_vdus(workloads, pods=found.pods, replica_sets=found.replica_sets)),
+        pods=tuple(vnfcs_of_vdus(workloads, found)),
         kept_objects=release.kept_objects,
         services=await _node_ports(cluster, release),
         providers=await providers_in(cluster, release),
+    )
+
+
+async def _restarting(cluster: Cluster, release: Release) -> frozenset[ObjectKey]:
+    """Return the virtual machines of which a change waits for their next start."""
+    keys = [entry.key for entry in release.entries if entry.uid and (entry.key.group, entry.key.kind) == MACHINE]
+    bodies = await each_of(keys, lambda key: find(cluster, key))
+    return frozenset(
+        key for key, body in zip(keys, bodies, strict=True) if body is not None and is_restart_required(body)
     )
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kubevnfm_infra_k8s.domain.objects import Body, condition, conditions, field_at
+from kubevnfm_infra_k8s.domain.objects import Body, condition, conditions, field_at, group_of
 from kubevnfm_infra_k8s.domain.verdicts import CURRENT, Observation, Status, Verdict, failed, in_progress
 
 MACHINE: Final = ("kubevirt.io", "VirtualMachine")
@@ -25,6 +25,8 @@ _ERRORS: Final = frozenset(
         "ImagePullBackOff",
     }
 )
+_ON_REQUEST: Final = frozenset({"Manual", "RerunOnFailure"})
+"""The run strategies by which KubeVirt starts no machine whose instance was deleted; its subresource ``restart`` does."""
 _LONGEST_MESSAGE: Final = 500
 _POPULATED_LATER: Final = frozenset({"Succeeded", "WaitForFirstConsumer", "PendingPopulation"})
 
@@ -36,7 +38,7 @@ def _machine(body: Body, seen: Observation) -> Verdict:
         text = f"{shown}: {said}" if said else shown
         is_waiting = _names_one(said, seen)
         return Verdict(Status.IN_PROGRESS, text, again_in_s=seen.settle_s) if is_waiting else failed(text)
-    strategy = _run_strategy(body)
+    strategy = run_strategy(body)
     is_running = shown == "Running" and _is_true(body, "Ready")
     # The field has the default Stopped, so that a machine that was never started shows it too.
     has_instance = field_at(body, "status", "created") is True
@@ -53,7 +55,31 @@ def _machine(body: Body, seen: Observation) -> Verdict:
     return CURRENT if is_ready else in_progress(f"{shown or 'no status yet'}, run strategy {strategy}")
 
 
-def _run_strategy(body: Body) -> str:
+def needs_restart_request(body: Body) -> bool:
+    """Return whether KubeVirt starts the machine again by a request alone, and not when its instance is deleted."""
+    return run_strategy(body) in _ON_REQUEST
+
+
+def obstacle_to_restart(body: Body, *, is_there: bool) -> str:
+    """Return why KubeVirt would not start the machine again; "" if it would. ``is_there``: whether it has an instance."""
+    strategy = run_strategy(body)
+    if strategy == "Halted":
+        return "its run strategy is Halted, so that it is not to run"
+    if strategy in _ON_REQUEST and not is_there:
+        return f"it is stopped, and its run strategy {strategy} does not start it"
+    return ""
+
+
+def is_restart_required(body: Body) -> bool:
+    """Return whether a change of the machine waits for its next start (multicloud.md MC-063)."""
+    running, wanted = (field_at(body, "status", name) for name in ("observedGeneration", "desiredGeneration"))
+    is_behind = isinstance(running, int) and isinstance(wanted, int) and running < wanted
+    kind = group_of(str(body.get("apiVersion"))), str(body.get("kind"))
+    return kind == MACHINE and (_is_true(body, "RestartRequired") or is_behind)
+
+
+def run_strategy(body: Body) -> str:
+    """Return the run strategy of a machine."""
     given = field_at(body, "spec", "runStrategy")
     if isinstance(given, str):
         return given

@@ -9,6 +9,7 @@ from kubevnfm_kit.clock import Clock
 
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Releases
+from kubevnfm_infra_k8s.domain.reading.kubevirt import is_restart_required
 from kubevnfm_infra_k8s.domain.reading.readiness import age_s, judge
 from kubevnfm_infra_k8s.domain.verdicts import Observation
 
@@ -38,7 +39,8 @@ class LiveVerdicts:
             return ObjectVerdict(
                 judgement="Unknown", message="its status or its kubevnfm.io annotations cannot be understood"
             )
-        return ObjectVerdict(judgement=verdict.status.value, message=verdict.message)
+        is_required = seen.body is not None and is_restart_required(seen.body)
+        return ObjectVerdict(judgement=verdict.status.value, message=verdict.message, restart_required=is_required)
 
     async def _has_ended(self, vnf_instance_id: str, key: ObjectKey) -> bool:
         """Return whether a missing object is a Job that was seen complete, which its cluster may remove then."""

@@ -1,17 +1,48 @@
-"""Finds the workload of each VDU, and the pods of workloads, which are the VNFCs (capi.md CR-030 to CR-032)."""
+"""Finds the workload of each VDU, and its pods or virtual machines, which are the VNFCs (capi.md CR-030 to CR-032)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
+from kubevnfm_csar.pod_templates import MACHINE_TEMPLATES, REPLICATED
 from kubevnfm_events.objects import PodFacts, VduTarget
 from kubevnfm_kit.errors import InvalidInput
 
-from kubevnfm_infra_k8s.domain.objects import SCALED, WORKLOADS, Body, ObjectKey, field_at, uid_of
+from kubevnfm_infra_k8s.domain.objects import (
+    MACHINE_INSTANCES,
+    PODS,
+    SCALED,
+    WORKLOADS,
+    Body,
+    ObjectKey,
+    Resource,
+    field_at,
+    group_of,
+    uid_of,
+)
 from kubevnfm_infra_k8s.domain.reading.manifests import Manifest
 
 _MAPPING: Final = "additionalParams.vdu_mapping"
+
+
+@dataclass(frozen=True)
+class RunningParts:
+    """The pods and virtual machines of an instance, those that end included, and what connects them with workloads."""
+
+    pods: Sequence[Body] = ()
+    replica_sets: Sequence[Body] = ()
+    """They connect pods with Deployments."""
+    machines: Sequence[Body] = ()
+    """VirtualMachineInstances."""
+    pooled: Sequence[Body] = ()
+    """The VirtualMachines that connect them with VirtualMachinePools."""
+
+
+def bears_machines(key: ObjectKey) -> bool:
+    """Return whether the object is a virtual machine of KubeVirt, or has some."""
+    return (key.group, key.kind) in MACHINE_TEMPLATES
 
 
 def workload_of_vdus(manifests: Sequence[Manifest], vdus: Sequence[VduTarget]) -> Mapping[Manifest, VduTarget]:
@@ -21,7 +52,7 @@ def workload_of_vdus(manifests: Sequence[Manifest], vdus: Sequence[VduTarget]) -
     Raises: InvalidInput if a workload is missing that the request itself maps to a VDU.
     """
     found: dict[Manifest, VduTarget] = {}
-    workloads = [each for each in manifests if each.kind in WORKLOADS]
+    workloads = [each for each in manifests if each.kind in WORKLOADS or _api_kind(each) in MACHINE_TEMPLATES]
     names = {vdu.name for vdu in vdus}
     for vdu in vdus:
         mine = _implementations(vdu, workloads, names)
@@ -34,6 +65,10 @@ def workload_of_vdus(manifests: Sequence[Manifest], vdus: Sequence[VduTarget]) -
                 f"{vdu.kind} {vdu.name} expected in the files, found {named or 'no workload'}",
             )
     return found
+
+
+def _api_kind(manifest: Manifest) -> tuple[str, str]:
+    return group_of(manifest.api_version), manifest.kind
 
 
 def _implementations(vdu: VduTarget, workloads: Sequence[Manifest], names: Collection[str]) -> Sequence[Manifest]:
@@ -61,69 +96,102 @@ def vdus_without_workload(implemented: Collection[VduTarget], vdus: Sequence[Vdu
 
 
 def replicas_of(manifest: Manifest, vdu: VduTarget | None) -> int | None:
-    """Return the number of replicas of the instantiation level; None if the manifest's own number applies."""
-    return vdu.replicas if vdu is not None and manifest.kind in SCALED else None
+    """Return the number of replicas of the instantiation level; None if the manifest's own number applies.
+
+    Raises: InvalidInput for a number that a virtual machine, which is one, cannot have.
+    """
+    if vdu is None:
+        return None
+    if manifest.kind in SCALED or _api_kind(manifest) in REPLICATED:
+        return vdu.replicas
+    if _api_kind(manifest) in MACHINE_TEMPLATES and vdu.replicas not in (None, 1):
+        raise InvalidInput(
+            "instantiationLevelId",
+            f"a level with one VNFC of VDU {vdu.vdu_id} expected, found {vdu.replicas}: "
+            f"the {manifest.kind} {manifest.name} is one machine",
+        )
+    return None
 
 
-def pods_of_vdus(
-    workloads: Mapping[ObjectKey, tuple[str, str]], *, pods: Sequence[Body], replica_sets: Sequence[Body]
-) -> Sequence[PodFacts]:
-    """Return the pods of VDUs, sorted by VDU and name; pods that have ended or are being deleted are left out.
+def vnfcs_of_vdus(workloads: Mapping[ObjectKey, tuple[str, str]], running: RunningParts) -> Sequence[PodFacts]:
+    """Return the VNFCs, sorted by VDU and name; pods and machines that have ended or are being deleted are left out.
 
     ``workloads``: (VDU id, uid) by key.
     """
-    by_uid = {uid: (key, vdu_id) for key, (vdu_id, uid) in workloads.items()}
-    facts = [
-        _facts(pod, *by_uid[owner])
-        for pod, owner in owned_pods(by_uid, pods=pods, replica_sets=replica_sets)
-        if is_running(pod)
-    ]
+    by_uid = {uid_of_workload: (key, vdu_id) for key, (vdu_id, uid_of_workload) in workloads.items()}
+    facts = [_facts(body, *by_uid[owner]) for body, owner in owned_parts(by_uid, running) if is_running(body)]
     return sorted(facts, key=lambda each: (each.vdu_id, each.name))
 
 
-def owned_pods(
-    uids: Collection[str], *, pods: Sequence[Body], replica_sets: Sequence[Body]
-) -> Sequence[tuple[Body, str]]:
-    """Return the pods of these workloads, each with the uid of its workload; a pod can be the workload itself."""
-    deployment_of = {uid_of(each): owner_uid(each) for each in replica_sets}
-    return [(pod, owner) for pod in pods for owner in _owners(pod, deployment_of) if owner in uids]
+def owned_parts(uids: Collection[str], running: RunningParts) -> Sequence[tuple[Body, str]]:
+    """Return the pods and machines of these workloads, each with the uid of its workload, which it can be itself."""
+    above = {uid_of(each): owner_uid(each) for each in (*running.replica_sets, *running.pooled)}
+    # The pod in which a virtual machine runs is no part of its own.
+    pods = [each for each in running.pods if not _is_of_machine(each)]
+    return [(body, owner) for body in (*pods, *running.machines) for owner in _owners(body, above) if owner in uids]
 
 
-def is_running(pod: Body) -> bool:
-    """Return whether the pod neither has ended nor is being deleted."""
-    return not field_at(pod, "metadata", "deletionTimestamp") and field_at(pod, "status", "phase") not in (
+def is_running(body: Body) -> bool:
+    """Return whether the pod or machine neither has ended nor is being deleted."""
+    return not field_at(body, "metadata", "deletionTimestamp") and field_at(body, "status", "phase") not in (
         "Failed",
         "Succeeded",
     )
 
 
-def _owners(pod: Body, deployment_of: Mapping[str, str]) -> Iterator[str]:
-    # A pod can be the workload itself; the pods of a Deployment belong to its ReplicaSets.
-    owner = owner_uid(pod)
-    yield uid_of(pod)
+def resource_of(vnfc: PodFacts) -> Resource:
+    """Return how a cluster serves the VNFC."""
+    is_machine = any(kind == vnfc.owner_kind for _, kind in MACHINE_TEMPLATES)
+    return MACHINE_INSTANCES if is_machine else PODS
+
+
+def is_own_workload(vnfc: PodFacts) -> bool:
+    """Return whether nothing creates the VNFC again: it is in a manifest itself."""
+    return vnfc.owner_kind == resource_of(vnfc).kind
+
+
+def _is_of_machine(pod: Body) -> bool:
+    owner = controller_of(pod)
+    return (group_of(str(owner.get("apiVersion"))), owner.get("kind")) == ("kubevirt.io", MACHINE_INSTANCES.kind)
+
+
+def _owners(body: Body, above: Mapping[str, str]) -> Iterator[str]:
+    # A pod or machine can be the workload itself. The pods of a Deployment belong to its ReplicaSets, the machines of a pool
+    # to its VirtualMachines.
+    owner = owner_uid(body)
+    yield uid_of(body)
     yield owner
-    if deployment_of.get(owner):
-        yield deployment_of[owner]
+    if above.get(owner):
+        yield above[owner]
 
 
 def owner_uid(body: Body) -> str:
     """Return the uid of the object's controller, "" without one."""
-    for reference in field_at(body, "metadata", "ownerReferences") or []:
-        if reference.get("controller"):
-            return str(reference.get("uid"))
-    return ""
+    return str(controller_of(body).get("uid") or "")
 
 
-def _facts(pod: Body, key: ObjectKey, vdu_id: str) -> PodFacts:
-    addresses = [str(each["ip"]) for each in field_at(pod, "status", "podIPs") or [] if each.get("ip")]
-    if not addresses and field_at(pod, "status", "podIP"):
-        addresses = [str(field_at(pod, "status", "podIP"))]
+def controller_of(body: Body) -> Body:
+    """Return the reference to the object's controller; an empty one without it."""
+    references = field_at(body, "metadata", "ownerReferences")
+    return next((each for each in references or [] if each.get("controller")), {})
+
+
+def _facts(body: Body, key: ObjectKey, vdu_id: str) -> PodFacts:
+    node = field_at(body, "status" if bears_machines(key) else "spec", "nodeName")
     return PodFacts(
         vdu_id=vdu_id,
-        name=pod["metadata"]["name"],
+        name=body["metadata"]["name"],
         namespace=key.namespace,
-        uid=uid_of(pod),
+        uid=uid_of(body),
         owner_kind=key.kind,
-        node=field_at(pod, "spec", "nodeName"),
-        addresses=tuple(addresses),
+        node=node if isinstance(node, str) else None,
+        addresses=_addresses(body),
     )
+
+
+def _addresses(body: Body) -> tuple[str, ...]:
+    listed = [field_at(each, "ip") for each in field_at(body, "status", "podIPs") or []]
+    found = [each for each in listed if each] or [field_at(body, "status", "podIP")]
+    interfaces = field_at(body, "status", "interfaces")
+    found += [field_at(each, "ipAddress") for each in (interfaces if isinstance(interfaces, list) else ())]
+    return tuple(str(each) for each in found if each)

@@ -13,10 +13,12 @@ from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import Forbidden
 from kubevnfm_infra_k8s.domain.objects import (
     CLAIM_OF_ANNOTATION,
+    MACHINE_INSTANCES,
     MANAGED_BY,
     OPERATION_ANNOTATION,
     PODS,
     REPLICA_SETS,
+    VIRTUAL_MACHINES,
     WORKLOADS,
     Body,
     ObjectKey,
@@ -24,8 +26,8 @@ from kubevnfm_infra_k8s.domain.objects import (
 )
 from kubevnfm_infra_k8s.domain.planning.preparing import ordered_labels
 from kubevnfm_infra_k8s.domain.ports import Cluster
-from kubevnfm_infra_k8s.domain.reading.instance_facts import instance_pods
-from kubevnfm_infra_k8s.domain.reading.vdus import owned_pods, owner_uid
+from kubevnfm_infra_k8s.domain.reading.instance_facts import running_parts
+from kubevnfm_infra_k8s.domain.reading.vdus import bears_machines, owned_parts, owner_uid
 
 _MADE: Final = WORKLOADS | {"Job"}
 """The built-in kinds whose pods name them, or name a ReplicaSet that does."""
@@ -40,15 +42,17 @@ def without_owner(uid: str, *, kept_from: str | None = None) -> Body:
 
 
 async def give_back_made(cluster: Cluster, key: ObjectKey, uid: str, vnf_instance_id: str) -> None:
-    """Take the labels off the pods and ReplicaSets of a workload."""
-    if key.kind not in _MADE or key.is_custom or key.kind == "Pod":
+    """Take the labels off what a controller has made of a workload: pods, ReplicaSets, virtual machines."""
+    is_of_pods = key.kind in _MADE and not key.is_custom and key.kind != PODS.kind
+    if not is_of_pods and not bears_machines(key):
         return
     try:
-        found = await instance_pods(cluster, vnf_instance_id, [key])
+        found = await running_parts(cluster, vnf_instance_id, [key])
     except Forbidden:
         # Then nothing of the instance is looked for by its label either.
         return
-    pods = [pod for pod, _ in owned_pods({uid}, pods=found.pods, replica_sets=found.replica_sets)]
-    sets = [each for each in found.replica_sets if owner_uid(each) == uid]
-    made = [(PODS, pod) for pod in pods] + [(REPLICA_SETS, each) for each in sets]
+    parts = PODS if is_of_pods else MACHINE_INSTANCES
+    made = [(parts, body) for body, _ in owned_parts({uid}, found) if uid_of(body) != uid]
+    made += [(REPLICA_SETS, each) for each in found.replica_sets if owner_uid(each) == uid]
+    made += [(VIRTUAL_MACHINES, each) for each in found.pooled if owner_uid(each) == uid]
     await each_of(made, lambda each: cluster.patch(each[0], each[0].key(each[1]), without_owner(uid_of(each[1]))))

@@ -10,9 +10,9 @@ from kubevnfm_kit.errors import VnfmError
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at, uid_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
-from kubevnfm_infra_k8s.domain.reading.instance_facts import instance_pods
+from kubevnfm_infra_k8s.domain.reading.instance_facts import running_parts
 from kubevnfm_infra_k8s.domain.reading.readiness import last_condition
-from kubevnfm_infra_k8s.domain.reading.vdus import owned_pods, owner_uid
+from kubevnfm_infra_k8s.domain.reading.vdus import owned_parts, owner_uid
 from kubevnfm_infra_k8s.domain.verdicts import Verdict
 
 EVENTS: Final = Resource("v1", "Event", "events", namespaced=True)
@@ -37,14 +37,14 @@ async def _made_by(
     """Return the uids of the pods and ReplicaSets of each workload."""
     by_uid = {uid_of(body): key for key, body in workloads.items()}
     try:
-        found = await instance_pods(cluster, vnf_instance_id, [key for key in workloads if key.namespace])
+        found = await running_parts(cluster, vnf_instance_id, [key for key in workloads if key.namespace])
     except VnfmError:  # the report is useful without their warnings too
         return {}
     made: dict[ObjectKey, set[str]] = {key: set() for key in workloads}
     for replica_set in found.replica_sets:
         if owner_uid(replica_set) in by_uid:
             made[by_uid[owner_uid(replica_set)]].add(uid_of(replica_set))
-    for pod, owner in owned_pods(by_uid, pods=found.pods, replica_sets=found.replica_sets):
+    for pod, owner in owned_parts(by_uid, found):
         made[by_uid[owner]].add(uid_of(pod))
     return made
 

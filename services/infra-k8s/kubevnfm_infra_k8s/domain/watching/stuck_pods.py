@@ -11,9 +11,9 @@ from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, field_at, uid_of
 from kubevnfm_infra_k8s.domain.ports import Cluster
-from kubevnfm_infra_k8s.domain.reading.instance_facts import instance_pods
+from kubevnfm_infra_k8s.domain.reading.instance_facts import running_parts
 from kubevnfm_infra_k8s.domain.reading.readiness import trouble_of_pod
-from kubevnfm_infra_k8s.domain.reading.vdus import is_running, owned_pods
+from kubevnfm_infra_k8s.domain.reading.vdus import is_running, owned_parts
 from kubevnfm_infra_k8s.domain.verdicts import Verdict
 
 LOOK_EVERY_S: Final = 5.0
@@ -53,11 +53,11 @@ class StuckPods:
 
     async def _read(self, workloads: Mapping[ObjectKey, Body]) -> Mapping[ObjectKey, str]:
         try:
-            found = await instance_pods(self.cluster, self.vnf_instance_id, workloads)
+            found = await running_parts(self.cluster, self.vnf_instance_id, workloads)
         except VnfmError:  # credentials may not permit to read pods; the verdict is useful without them too
             return {}
         by_uid = {uid_of(body): key for key, body in workloads.items()}
-        owned = owned_pods(by_uid, pods=found.pods, replica_sets=found.replica_sets)
+        owned = owned_parts(by_uid, found)
         # The newest pod shows what is wrong now; older ones can belong to an earlier version of the workload.
         reasons: dict[ObjectKey, str] = {}
         for pod, owner in sorted(owned, key=lambda each: _created(each[0]), reverse=True):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from kubevnfm_csar.pod_templates import MACHINE_TEMPLATES, POD_TEMPLATES
 from kubevnfm_sol.lcm import HealVnfRequest, OperationType
 
 from kubevnfm_lcm_api.lifecycle.containers.changing import HealCnfDraft
@@ -10,6 +13,11 @@ from kubevnfm_lcm_api.lifecycle.containers.under_change import CnfUnderChange
 from kubevnfm_lcm_api.lifecycle.core.drift import check_objects_exist
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.vnfcs import resource_ids
+
+_OWN_WORKLOADS: Final = frozenset(
+    kind for (_, kind), path in (*POD_TEMPLATES.items(), *MACHINE_TEMPLATES.items()) if not path
+)
+"""The kinds of pods and machines themselves."""
 
 
 def healed_cnf(vnf: CnfUnderChange, asked: Asked[HealVnfRequest]) -> HealCnfDraft:
@@ -20,8 +28,8 @@ def healed_cnf(vnf: CnfUnderChange, asked: Asked[HealVnfRequest]) -> HealCnfDraf
     is_repair = asks_for_repair(asked.request)
     names = set(resource_ids(asked.request.vnfc_instance_id, vnf.info)) if asked.request.vnfc_instance_id else set()
     pods = tuple(pod for pod in vnf.release.pods if pod.name in names)
-    # A Pod without a workload is created again from its manifest.
-    workloads = {pod.vdu_id for pod in pods if pod.owner_kind != "Pod"}
+    # A pod or machine without a workload is created again from its manifest.
+    workloads = {pod.vdu_id for pod in pods if pod.owner_kind not in _OWN_WORKLOADS}
     check_objects_exist(vnf.record, (one for one in vnf.release.objects if one.vdu_id in workloads), "heal")
     internals = vnf.record.internals
     return HealCnfDraft(

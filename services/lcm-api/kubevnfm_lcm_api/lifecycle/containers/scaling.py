@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from kubevnfm_csar.pod_templates import MACHINE_TEMPLATES, POD_TEMPLATES, REPLICATED
 from kubevnfm_events.objects import ObjectCount, ObjectFacts
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.lcm import ScaleVnfRequest, ScaleVnfToLevelRequest
@@ -15,8 +16,8 @@ from kubevnfm_lcm_api.lifecycle.core.drift import check_objects_exist
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Levels
 from kubevnfm_lcm_api.lifecycle.core.scale_levels import level_steps, scale_status
 
-_NOT_SCALABLE: Final = frozenset({"DaemonSet", "Pod"})
-"""The kinds that can implement a VDU and have no ``scale`` subresource; of other kinds the cluster decides."""
+_NOT_SCALABLE: Final = frozenset(kind for _, kind in {*POD_TEMPLATES, *MACHINE_TEMPLATES} - REPLICATED)
+"""The kinds with pods or machines, and without a ``scale`` subresource; of other kinds the cluster decides."""
 LEAVING: Final = "vnfc_instance_ids"
 
 
