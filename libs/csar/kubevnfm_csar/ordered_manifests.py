@@ -14,6 +14,7 @@ from kubevnfm_kit.foreign_yaml.reader import Budget, YamlRefused
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact
 from kubevnfm_csar.hook_order import with_hooks
 from kubevnfm_csar.hooks import helm_hook, is_helm_hook
+from kubevnfm_csar.machine_bindings import removed_bindings
 from kubevnfm_csar.manifest_limits import LONGEST_PROBLEM, MOST_PROBLEMS, budget_of_a_set
 from kubevnfm_csar.manifest_values import RESERVED, Filling, merged
 from kubevnfm_csar.order_graph import OrderedDocument, with_edges, with_objects
@@ -142,6 +143,7 @@ def _problems(documents: Sequence[OrderedDocument], namespaces: set[str], namesp
         if lacking:
             yield f"{place}: {' and '.join(lacking)} expected in a Kubernetes manifest"
             continue
+        yield from (f"{place}: {fault}" for fault in removed_bindings(body))
         own = metadata.get("namespace")
         if own is not None and own not in namespaces:
             yield f"{place}: namespace {namespace} expected, or one of the order's foreign_namespaces"

@@ -51,6 +51,19 @@ def test_an_artifact_that_is_no_yaml_is_named_with_line_and_column() -> None:
     assert "a.yaml:2:4: invalid YAML" in refusal({"a.yaml": "x: 1\n  y: 2\n"})
 
 
+@pytest.mark.parametrize("binding", ["slirp", "macvtap", "passt"])
+def test_a_binding_that_kubevirt_ignores_is_refused_with_its_place(binding: str) -> None:
+    """MC-066, and its bad input: in each kind with machines; an empty one is none."""
+    interfaces = f"[{{name: a, bridge: {{}}, passt: null}}, {{name: b, {binding}: {{}}}}]"
+    spec = f"{{template: {{spec: {{domain: {{devices: {{interfaces: {interfaces}}}}}}}}}}}"
+    text = f"apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {{name: m}}\nspec: {spec}\n"
+    place = f"a.yaml, document 1: spec.template.spec.domain.devices.interfaces[1].{binding}: not expected: KubeVirt has"
+    assert place in refusal({"a.yaml": text})
+    assert f'{{"plugin": "{binding}"}} names its successor' in refusal({"a.yaml": text})
+    wrong = f"apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {{name: m}}\nspec: [{binding}]\n"
+    assert read_artifacts(order(), [("a.yaml", wrong)], {}, namespace="own")
+
+
 def test_a_key_that_is_given_twice_is_refused() -> None:
     """MC-017."""
     assert "a.yaml:2:1: invalid YAML: key kind given twice" in refusal({"a.yaml": "kind: A\nkind: B\n"})

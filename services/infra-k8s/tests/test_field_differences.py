@@ -85,3 +85,6 @@ def test_long_texts_are_cut_and_restarts_are_known() -> None:
     assert is_in_pod_template(DEPLOYMENT, ("spec", "template", "spec", "containers", "0", "image"))
     assert not is_in_pod_template(DEPLOYMENT, ("spec", "replicas"))
     assert not is_in_pod_template(SECRET, ("spec", "template"))
+    # A machine takes the change of its template when it starts next (MC-066).
+    machine = ObjectKey("kubevirt.io/v1", "VirtualMachine", "ns", "vm")
+    assert not is_in_pod_template(machine, ("spec", "template", "spec", "networks"))

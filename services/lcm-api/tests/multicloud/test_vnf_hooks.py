@@ -15,6 +15,10 @@ from worlds.multicloud_world import FOLDER, PASSWORD, VNFS, Gateway, a_gateway
 
 HOOKED: Final = "33333333-aaaa-bbbb-cccc-dddddddddddd"
 APPLY: Final = "infra.k8s.apply_objects"
+A_MACHINE: Final = (
+    "apiVersion: kubevirt.io/v1\nkind: VirtualMachineInstance\nmetadata: {name: vm}\n"
+    "spec: {domain: {devices: {interfaces: [{name: a, slirp: {}}]}}}\n"
+)
 A_MAP: Final = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"
 BAD: Final = {
     "hook": ("- {file: a.yaml, hook: soon}", ":2: hook: one of pre-apply, post-apply"),
@@ -27,6 +31,7 @@ BAD: Final = {
         "a cycle: ConfigMap/a of Files/kubernetes/a.yaml after ConfigMap/b of Files/kubernetes/b.yaml",
     ),
     "chart": ("- {chart: none}", ":2: chart: an archive of the package, or a folder with Chart.yaml, expected, not none"),
+    "binding": ("- {file: vm.yaml}", "vm.yaml, document 1: spec.domain.devices.interfaces[0].slirp: not expected: KubeVirt has removed it"),
     "oci": ("- {chart: {oci: 'oci://host/a', digest: 'sha256:0'}}", ":2: chart: an archive of the package"),
 }  # fmt: skip
 GOOD: Final = (
@@ -41,7 +46,7 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gat
     folder: Path = tmp_path_factory.mktemp("hooks")
     async with a_gateway(folder) as running:
         orders = {f"{FOLDER}/{name}.order.yaml": f"artifacts:\n{text}\n" for name, (text, _) in BAD.items()}
-        files = {f"{FOLDER}/{name}.yaml": A_MAP % name for name in "ab"}
+        files = {f"{FOLDER}/{name}.yaml": A_MAP % name for name in "ab"} | {f"{FOLDER}/vm.yaml": A_MACHINE}
         chart = {f"{FOLDER}/web/Chart.yaml": "{apiVersion: v2, name: web, version: 1.0.0}\n"}
         more = {**orders, **files, **chart, f"{FOLDER}/good.order.yaml": GOOD}
         onboarded = await running.world.upload(variant(folder, vnfd_id=HOOKED, files=more))
@@ -52,7 +57,7 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gat
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", BAD)
 async def test_bad_hooks_and_charts_are_refused_with_file_and_line(gateway: Gateway, name: str) -> None:
-    """MC-141, MC-048, MC-006: chapters 4 and 7, Bad input; nothing is stored."""
+    """MC-141, MC-048, MC-066, MC-006: chapters 4, 7 and 10, Bad input; nothing is stored."""
     refused = (await gateway.bring_up(order_artifact=f"{FOLDER}/{name}.order.yaml")).problem(422)
     (error,) = refused["errors"]
     assert error["pointer"] == "/order_artifact"

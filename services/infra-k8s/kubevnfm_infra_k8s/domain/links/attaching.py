@@ -9,6 +9,7 @@ from ipaddress import IPv4Interface, IPv6Interface, ip_interface
 from typing import Final
 
 from kubevnfm_clients.multicloud.networks import NetworkRequest
+from kubevnfm_csar.machine_bindings import REMOVED_BINDINGS, why_removed
 from kubevnfm_events.objects import AttachedLink, NetworkAttachment
 from kubevnfm_kit.errors import ConflictingInput, Unprocessable
 
@@ -21,7 +22,6 @@ _INTERFACE: Final = re.compile("[a-z0-9-]{1,15}")
 _OF_THE_POD: Final = frozenset({"eth0", "lo"})
 _MAC: Final = re.compile("([0-9a-f]{2}:){5}[0-9a-f]{2}")
 _BINDINGS: Final = ("bridge", "masquerade", "sriov")
-_REMOVED: Final = frozenset({"slirp", "macvtap", "passt"})
 _PLUGIN: Final = re.compile("[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _LOST: Final = ("FAILED", "REMOVING")
 
@@ -132,8 +132,8 @@ def _binding_fault(binding: object) -> str | None:
         if set(binding) != {"plugin"} or not isinstance(name, str) or _PLUGIN.fullmatch(name) is None:
             return 'the name of a plug-in expected: {"plugin": "<name>"}'
         return None
-    if binding in _REMOVED:
-        return f'not expected: KubeVirt has removed it in 1.3, and would ignore it; {{"plugin": "{binding}"}} names its successor'
+    if isinstance(binding, str) and binding in REMOVED_BINDINGS:
+        return why_removed(binding)
     if binding == "masquerade":
         return "not expected: it is for the network of the pods alone, and a virtual link is another one"
     return None if binding is None or binding in _BINDINGS else 'bridge, sriov or {"plugin": "<name>"} expected'

@@ -9,6 +9,7 @@ from typing import Any
 
 from kubevnfm_csar.artifact_order import ORDER, ArtifactOrder, OrderedArtifact
 from kubevnfm_csar.hooks import MOST_HOOKS, Hook, helm_hook, is_helm_hook
+from kubevnfm_csar.machine_bindings import removed_bindings
 from kubevnfm_csar.manifest_limits import budget_of_a_set
 from kubevnfm_csar.object_treatment import Applying, said_by
 from kubevnfm_csar.order_graph import Place
@@ -171,7 +172,7 @@ def _checked(file: str, number: int, body: Body) -> Manifest:
         value = field_at(body, *path)
         if not isinstance(value, str) or not value:
             raise InvalidInput(FIELD, f"{file}, document {number}: {'.'.join(path)} expected in a Kubernetes manifest")
-    if fault := fault_of(body):
+    if fault := fault_of(body) or next(removed_bindings(body), ""):
         raise InvalidInput(FIELD, f"{file}, document {number}: {fault}")
     # Whether a name may be missing depends on the kind, so `check_names` decides when the cluster's kinds are known.
     name = field_at(body, "metadata", "name")
