@@ -13,7 +13,8 @@ from kubevnfm_csar.pod_templates import MACHINE_TEMPLATES, POD_TEMPLATES, api_ki
 
 _TEMPLATES: Final = {**POD_TEMPLATES, **MACHINE_TEMPLATES}
 _CLAIM: Final = "PersistentVolumeClaim"
-_ALONE: Final = "ReadWriteOncePod"
+ALONE: Final = "ReadWriteOncePod"
+"""The access mode of a volume that one pod can mount."""
 _READ_ONLY: Final = "ReadOnlyMany"
 _KEEP_PODS: Final = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
 _MOST_FAULTS: Final = 100
@@ -56,19 +57,19 @@ def _claim_faults(bodies: Sequence[object], order: ObjectsOrder) -> Iterator[Fau
             for claim in numbered[beginning]:
                 reason = f"another name expected: StatefulSet {name} of the artifacts makes the claim {claim}"
                 yield claims[claim][0], reason
-        for claim, is_read_only in _mounts(body).items():
+        for claim, is_read_only in mounted_claims(body).items():
             if claim in claims:
                 place, volume = claims[claim]
                 reasons = _mount_faults(body, name, volume, replicas.get(name), is_read_only=is_read_only)
                 yield from ((place, reason) for reason in reasons)
-                if set(volume.access_modes) == {_ALONE} and _has_one_pod(body, replicas.get(name)):
+                if set(volume.access_modes) == {ALONE} and _has_one_pod(body, replicas.get(name)):
                     workload = f"{body.get('kind')} {name}"
                     first = alone.setdefault(claim, workload)
                     if first != workload:
-                        yield place, f"{first} and {workload} mount it, each in a pod, and the volume is {_ALONE}"
+                        yield place, f"{first} and {workload} mount it, each in a pod, and the volume is {ALONE}"
 
 
-def _mounts(body: Mapping[str, Any]) -> Mapping[str, bool]:
+def mounted_claims(body: Mapping[str, Any]) -> Mapping[str, bool]:
     """Return the claims that the pods of an object mount, each with whether they all do so read-only."""
     path = _TEMPLATES.get(api_kind(body))
     volumes = None if path is None else _at(body, *path, "spec", "volumes")
@@ -84,8 +85,8 @@ def _mount_faults(
     body: Mapping[str, Any], name: str, volume: ClaimedVolume, replicas: int | None, *, is_read_only: bool
 ) -> Iterator[str]:
     modes = frozenset(volume.access_modes)
-    if modes == {_ALONE} and bears_several(body, replicas):
-        yield f"{body.get('kind')} {name} mounts it in more than one pod, and the volume is {_ALONE}"
+    if modes == {ALONE} and bears_several(body, replicas):
+        yield f"{body.get('kind')} {name} mounts it in more than one pod, and the volume is {ALONE}"
     if modes == {_READ_ONLY} and not is_read_only:
         yield f"{body.get('kind')} {name} mounts it without readOnly: true, and the volume is {_READ_ONLY}"
 

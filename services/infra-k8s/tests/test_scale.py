@@ -12,7 +12,7 @@ from kubevnfm_events.objects import ObjectFacts, ObjectsApplied, VduTarget
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects, NotScalable, ObjectMissing, ObjectsNotReady
 from kubevnfm_infra_k8s.domain.objects import ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Cluster
-from kubevnfm_kit.errors import NotFound
+from kubevnfm_kit.errors import NotFound, Unprocessable
 from kubevnfm_lab.faults import FaultBook
 
 Make = Callable[..., dict[str, Any]]
@@ -77,6 +77,28 @@ async def test_a_scaling_that_was_interrupted_anywhere_is_continued(
         faults.remove(hang.fault_id)
     scaled = await site.scale(counts)
     assert (len(pods(scaled, "WEB")), len(pods(scaled, "SET"))) == (4, 1)
+
+
+async def test_a_workload_with_a_volume_of_one_pod_is_not_scaled_above_one(
+    site: Any, make: Make, workload: Make
+) -> None:
+    """MC-103: refused by name before anything is scaled; 0 and 1 are possible."""
+    disks = []
+    for mode in ("ReadWriteOncePod", "ReadWriteMany"):
+        spec = {"accessModes": [mode], "storageClassName": "manual"}
+        disk = {**spec, "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/data"}}
+        disks.append(make("PersistentVolume", mode.lower(), spec=disk))
+        claim = {**spec, "resources": {"requests": {"storage": "1Gi"}}}
+        disks.append(make("PersistentVolumeClaim", mode.lower(), spec=claim))
+    alone, shared = workload(name="alone", replicas=1), workload(name="shared", replicas=1)
+    for each, claim in ((alone, "readwriteoncepod"), (shared, "readwritemany")):
+        volume = {"name": "data", "persistentVolumeClaim": {"claimName": claim}}
+        each["spec"]["template"]["spec"]["volumes"] = [volume]
+    done = await site.apply({"all.yaml": [*disks, alone, shared]})
+    match = "Deployment default/alone: up to 1 replica expected, found 2: it mounts the claim readwriteoncepod"
+    with pytest.raises(Unprocessable, match=match):
+        await site.scale({named(done, "shared"): 2, named(done, "alone"): 2})
+    await site.scale({named(done, "shared"): 2, named(done, "alone"): 0}, operation="op3")
 
 
 @pytest.mark.parametrize(("name", "kind"), [("agent", "DaemonSet"), ("bare", "Pod")])

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
+from kubevnfm_csar.claimed_volumes import ALONE, mounted_claims
 from kubevnfm_events.objects import ObjectCount, ObjectFacts
 from kubevnfm_kit.errors import Unprocessable
 
@@ -21,6 +22,7 @@ from kubevnfm_infra_k8s.domain.changing.relabelling import is_ours
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import (
     Autoscaled,
+    Forbidden,
     ForeignObjects,
     MachinesMissing,
     NotScalable,
@@ -28,7 +30,7 @@ from kubevnfm_infra_k8s.domain.errors import (
     OutsideAutoscaler,
     UnknownKinds,
 )
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Resource, field_at, name_of, uid_of
+from kubevnfm_infra_k8s.domain.objects import CLAIMS, Body, ObjectKey, Resource, field_at, name_of, uid_of
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.autoscaling import autoscalers_of
 from kubevnfm_infra_k8s.domain.reading.instance_facts import running_parts
@@ -71,7 +73,7 @@ class ScaleRun:
 
         Those of an autoscaler whose number the request does not change, or that an undo cannot restore, are left out. Raises:
         NotScalable, UnknownKinds, ObjectMissing, ForeignObjects, Autoscaled, OutsideAutoscaler naming the object; Unprocessable
-        for a part that the topology of a Cluster does not have.
+        for a part that the topology of a Cluster does not have, and for a claim that one pod alone can mount.
         """
         namespaces = {each.namespace for each in counts if each.namespace and each.topology is None}
         autoscalers = await autoscalers_of(self.wait.cluster, namespaces)
@@ -100,7 +102,21 @@ class ScaleRun:
             raise Autoscaled(key, wanted.count, owner)
         if not limits.allow(wanted.count):
             raise OutsideAutoscaler(key, wanted.count, limits.in_words)
+        # A rollback refuses nothing.
+        if wanted.count > 1 and wanted.is_change and not self.is_undo:
+            await self._check_claims(key, body, wanted.count)
         return Scaled(key, resource, uid_of(body), wanted.count)
+
+    async def _check_claims(self, key: ObjectKey, body: Body, count: int) -> None:
+        """Raise Unprocessable if several pods would mount a claim that one pod can have: all but one would never start."""
+        for name in mounted_claims(body):
+            try:
+                claim = await self.wait.cluster.get(CLAIMS, replace(key, api_version="v1", kind=CLAIMS.kind, name=name))
+            except Forbidden:
+                return
+            if field_at(claim, "spec", "accessModes") == [ALONE]:
+                reason = f"{key}: up to 1 replica expected, found {count}: it mounts the claim {name}, which is {ALONE}"
+                raise Unprocessable("spec.template.spec.volumes", reason)
 
     async def _find_in_topology(
         self, key: ObjectKey, resource: Resource, body: Body, name: str, wanted: ObjectCount
