@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from kubevnfm_clients.multicloud.dry_runs import MOST_FIELDS, DryRunMode, DryRunOrder, DryRunReport
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.handlers.dry_runs import DryRunHandlers
+from kubevnfm_lab.kubernetes.cluster import LabCluster
+from packages.kubernetes_objects import a_job
 
 WEB = ObjectKey("apps/v1", "Deployment", "default", "web")
 
@@ -16,9 +18,8 @@ async def run(
     site: Any, files: dict[str, Any], mode: DryRunMode = "diff", *, instance: str = "i1", **more: Any
 ) -> DryRunReport:
     package = site.packages.add(files, package_id=f"p-{instance}-other")
-    order = DryRunOrder(
-        vnf_instance_id=instance, package=package, vim=site.vim, def_files=tuple(files), mode=mode, **more
-    )
+    listed = tuple(name for name in files if name != more.get("order_artifact"))
+    order = DryRunOrder(vnf_instance_id=instance, package=package, vim=site.vim, def_files=listed, mode=mode, **more)
     return await DryRunHandlers(**vars(site.handlers)).run(order)
 
 
@@ -78,3 +79,48 @@ async def test_rendered_objects_show_no_secret(site: Any) -> None:
         assert shown.object is not None
         assert (shown.object["stringData" if mode == "render" else "data"]) == {"code": "***"}
         assert "kubevnfm.io/vnf-instance-id" in shown.object["metadata"]["labels"]
+
+
+async def test_the_hooks_that_an_operation_runs_are_at_their_points(site: Any, lab: LabCluster) -> None:
+    """MC-141, MC-033: those of its occasion, in their order; nothing of them is made."""
+    jobs = [a_job(name) for name in ("late", "early", "first", "upgrade", "failed", "removal")]
+    order = """
+artifacts:
+- {file: late.yaml, hook: post-apply, hook_delete: [on-success]}
+- {file: early.yaml, hook: pre-apply, priority: 2}
+- {file: first.yaml, hook: pre-apply, priority: 1}
+- {file: upgrade.yaml, hook: pre-apply, on: [update]}
+- {file: failed.yaml, hook: on-failure}
+- {file: removal.yaml, hook: pre-delete}
+- {file: map.yaml}
+"""
+    files = {f"{each['metadata']['name']}.yaml": each for each in jobs} | {
+        "map.yaml": a_map("map"),
+        "order.yaml": order,
+    }
+    given = {"order_artifact": "order.yaml", "namespace": "default"}
+    report = await run(site, files, **given)
+    shown = [(each.hook, each.name, each.action, each.checked) for each in report.objects]
+    assert shown == [
+        ("pre-apply", "first", "run", True), ("pre-apply", "early", "run", True), (None, "map", "create", True),
+        ("post-apply", "late", "run", True),
+    ]  # fmt: skip
+    assert report.summary == {"run": 3, "create": 1}
+    update = await run(site, files, "render", occasion="update", **given)
+    assert [each.name for each in update.objects] == ["upgrade", "first", "early", "map", "late"]
+    assert all(each.object is not None and each.action is None for each in update.objects)
+    assert not lab.registry.store.list("jobs.batch")
+
+    # What is left of an earlier run stands in the way unless it is deleted first; so does what others have.
+    for name, owner in (("late", "i1"), ("early", "i1"), ("first", "i2")):
+        left = a_job(name)
+        left["metadata"]["labels"] = {INSTANCE_LABEL: owner}
+        left["metadata"]["namespace"] = "default"
+        resource = lab.registry.table.by_name("jobs.batch")
+        assert resource is not None
+        lab.registry.create(resource, left)
+    errors = {each.name: each.error for each in (await run(site, files, "server", **given)).objects}
+    assert errors == {
+        "first": "Job default/first exists and belongs to another party", "early": None, "map": None,
+        "late": "Job default/late exists from an earlier run, and its hook_delete has no before-creation",
+    }  # fmt: skip

@@ -14,8 +14,9 @@ from pydantic import Field
 from kubevnfm_clients.http import InternalApi
 from kubevnfm_clients.multicloud.types import MultiCloudType
 
+DryRunOccasion = Literal["create", "update", "rollback"]
 DryRunMode = Literal["render", "server", "diff"]
-Action = Literal["create", "update", "delete", "unchanged", "adopt", "read"]
+Action = Literal["create", "update", "delete", "unchanged", "adopt", "read", "run"]
 MOST_FIELDS: Final = 200
 """The differences of one object that are listed."""
 _LONGEST_S: Final = 60.0
@@ -26,6 +27,8 @@ class DryRunOrder(ObjectsOrder):
 
     vnf_instance_id: str
     mode: DryRunMode
+    occasion: DryRunOccasion = "create"
+    """The purpose of the operation, which says which hooks it runs."""
 
 
 class FieldDifference(MultiCloudType):
@@ -47,7 +50,9 @@ class DryRunObject(MultiCloudType):
     file: str | None = None
     priority: int | None = None
     action: Action | None = None
-    """Absent unless the objects were compared; ``adopt``: an object of others is in its place."""
+    """Absent unless the objects were compared; ``adopt``: an object of others is in its place; ``run``: it is a hook."""
+    hook: Literal["pre-apply", "post-apply"] | None = None
+    """The point at which it runs, if it is a hook: those of failures and deletions are not listed."""
     checked: bool = False
     """Whether the API server has judged it: not without its namespace, its kind, or another object of the set."""
     error: ErrorText | None = None
@@ -67,7 +72,7 @@ class DryRunReport(MultiCloudType):
     summary: dict[str, int] = Field(default_factory=dict)
     """How many objects have each action, and how many an ``error``."""
     objects: tuple[DryRunObject, ...] = ()
-    """In the order in which they are applied; those to be deleted at the end."""
+    """In the order in which they are applied, hooks at their points; those to be deleted at the end."""
 
 
 class DryRuns(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kubevnfm_clients.multicloud.dry_runs import DryRunOrder, DryRunReport
+from kubevnfm_csar.hooks import Occasion
 from kubevnfm_events import Event
 from kubevnfm_kit.ids import new_id
 from kubevnfm_worker.outcome import StepContext
@@ -27,7 +28,7 @@ class DryRunHandlers(Handling):
         async with handling.step(order, context, await self.releases.get(mine)) as step:
             planned = await step.planned(order)
             planned = replace(planned, objects=in_order(planned.objects))
-            return await DryRun(step.cluster, planned, step.release).report(order.mode)
+            return await DryRun(step.cluster, planned, step.release, Occasion(order.occasion)).report(order.mode)
 
 
 async def _published(event: Event) -> None:

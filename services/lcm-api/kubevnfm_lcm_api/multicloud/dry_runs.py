@@ -7,7 +7,7 @@ from typing import Final, get_args
 
 from aiohttp import web
 from kubevnfm_access.caller import DRY_RUN
-from kubevnfm_clients.multicloud.dry_runs import DryRunMode, DryRunOrder, DryRunReport
+from kubevnfm_clients.multicloud.dry_runs import DryRunMode, DryRunOccasion, DryRunOrder, DryRunReport
 from kubevnfm_events.objects import ObjectsOrder
 from kubevnfm_kit.errors import InvalidInput
 from pydantic import RootModel, TypeAdapter
@@ -44,7 +44,9 @@ def mode_of(request: web.Request) -> DryRunMode | None:
     return _MODE.validate_python(given)
 
 
-async def report(request: web.Request, mode: DryRunMode, order: ObjectsOrder | None, vnf_id: str) -> web.Response:
+async def report(
+    request: web.Request, mode: DryRunMode, order: ObjectsOrder | None, vnf_id: str, occasion: DryRunOccasion
+) -> web.Response:
     """Return the answer of a dry run; ``order``: None if the request changes no object.
 
     Raises: InvalidInput, Unprocessable, Conflict; OutsideUnavailable if the region does not answer.
@@ -52,6 +54,7 @@ async def report(request: web.Request, mode: DryRunMode, order: ObjectsOrder | N
     found = DryRunReport()
     if order is not None:
         facts = {name: getattr(order, name) for name in ObjectsOrder.model_fields}
-        found = await services(request).dry_runs.run(DryRunOrder(**facts, vnf_instance_id=vnf_id, mode=mode))
+        wanted = DryRunOrder(**facts, vnf_instance_id=vnf_id, mode=mode, occasion=occasion)
+        found = await services(request).dry_runs.run(wanted)
     text = await asyncio.to_thread(found.model_dump_json, by_alias=True, exclude_unset=True, exclude_none=True)
     return web.Response(text=text, content_type="application/json")

@@ -78,7 +78,7 @@ async def bring_up(request: web.Request) -> web.Response:
     check_single(wanted)
     if mode is not None:
         own_id, order = await vnf_requests.order_of_new(vnfs(request), services(request).regions, wanted, body)
-        return await dry_runs.report(request, mode, order, own_id)
+        return await dry_runs.report(request, mode, order, own_id, "create")
     preference, seed = read_preference(request), seed_of(request)
     vnf_id = None if seed is None else derived_id("multicloud-vnf", seed)
     operation_id = await _begun_before(request, vnf_id)
@@ -146,7 +146,7 @@ async def change(request: web.Request) -> web.Response:
     preference, vnf = read_preference(request), await unchanged_vnf(request)
     if (mode := dry_runs.mode_of(request)) is not None:
         order = await vnf_requests.order_of_patch(vnfs(request), services(request).regions, vnf, wanted, body)
-        return await dry_runs.report(request, mode, order, vnf.record.vnf.id)
+        return await dry_runs.report(request, mode, order, vnf.record.vnf.id, "update")
     on, origin = vnfs(request), Origin(request[CALLER].subject, "patch")
     check, known = as_seen(request), partial(vnfs(request).revisions.is_newest, ring=context(request).ring)
     operation_id = await vnf_requests.change(

@@ -110,7 +110,7 @@ async def roll_back(request: web.Request) -> web.Response:
     if (mode := dry_runs.mode_of(request)) is not None:
         vnf = await unchanged_vnf(request)
         order = await _of_revision(_order(request, vnf, wanted.revision))
-        return await dry_runs.report(request, mode, order, vnf.record.vnf.id)
+        return await dry_runs.report(request, mode, order, vnf.record.vnf.id, "rollback")
     preference, seed = read_preference(request), seed_of(request)
     operation_id = None if seed is None else derived_id("multicloud-rollback", seed)
     stored = None if operation_id is None else await context(request).store.get(occurrences.COLLECTION, operation_id)

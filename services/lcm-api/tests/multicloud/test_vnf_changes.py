@@ -298,6 +298,7 @@ async def test_a_dry_run_asks_for_what_its_request_would_and_stores_nothing(gate
         assert answer.must(200).json == {"summary": {}, "objects": []}
     create, patch, rollback = world.dry_runs.asked[-3:]
     assert [each.mode for each in world.dry_runs.asked[::3]] == ["render", "server", "diff"]
+    assert [each.occasion for each in (create, patch, rollback)] == ["create", "update", "rollback"]
     assert (create.namespace, revealed(create.values, RING)["user"], create.networks) == ("other", "c", ())
     assert patch.vnf_instance_id == rollback.vnf_instance_id == before.json["vnf_id"] != create.vnf_instance_id
     assert revealed(patch.values, RING)["user"] == "d"

@@ -19,6 +19,7 @@ from kubevnfm_clients.multicloud.dry_runs import (
     FieldDifference,
 )
 from kubevnfm_csar.field_paths import without_fields
+from kubevnfm_csar.hooks import HookDelete, Occasion, Point
 from kubevnfm_secrets import MASK
 
 from kubevnfm_infra_k8s.domain.changing.dry_run import may_be_cured, webhooks_of
@@ -35,6 +36,7 @@ from kubevnfm_infra_k8s.domain.changing.field_differences import (
 from kubevnfm_infra_k8s.domain.changing.handing_over import fields_rehearsed
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import ObjectRefused, WebhookUnavailable
+from kubevnfm_infra_k8s.domain.hooks.sequence import hooks_at
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, labels_of, name_of
 from kubevnfm_infra_k8s.domain.planning.plan import Plan
 from kubevnfm_infra_k8s.domain.ports import Cluster
@@ -51,10 +53,16 @@ class DryRun:
     release: Release
     """The inventory of the instance; an empty one of one that does not exist."""
 
+    occasion: Occasion
+    """The purpose of the operation."""
+
     async def report(self, mode: DryRunMode) -> DryRunReport:
         """Return the objects as they would be sent (``render``), as the API server would store them, or what would change."""
+        before, after = (self._hooks_at(point) for point in (Point.PRE_APPLY, Point.POST_APPLY))
         if mode == "render":
-            return DryRunReport(objects=tuple(_shown(each, object=_body(each)) for each in self.plan.objects))
+            rendered = [_shown(each, object=_body(each)) for each in self.plan.objects]
+            early, late = ([_hook(*each, object=_body(each[0])) for each in found] for found in (before, after))
+            return DryRunReport(objects=(*early, *rendered, *late))
         absent = {
             each.key.name
             for each in self.plan.objects
@@ -69,11 +77,40 @@ class DryRun:
             for each in self.release.entries
             if each.uid and not each.is_kept_on_change and each.key.identity not in wanted
         ]
-        objects = [*judged, *(map(_deleted, going) if mode == "diff" else ())]
+        first, last = [
+            await each_of(found, lambda each: self._judged_hook(*each, mode, absent)) for found in (before, after)
+        ]
+        objects = [*first, *judged, *last, *(map(_deleted, going) if mode == "diff" else ())]
         actions: Counter[str] = Counter(each.action for each in objects if each.action is not None)
         if errors := sum(each.error is not None for each in objects):
             actions["error"] = errors
         return DryRunReport(summary=dict(actions), objects=tuple(objects))
+
+    def _hooks_at(self, point: Point) -> Sequence[tuple[Wanted, Point]]:
+        """Return the hooks of a point that the operation runs, in their order."""
+        by_place = {(each.file, each.document): each for each in self.plan.hook_objects}
+        return [(by_place[each.place], point) for each in hooks_at(self.plan.hooks, point, self.occasion)]
+
+    async def _judged_hook(
+        self, wanted: Wanted, point: Point, mode: DryRunMode, absent: Collection[str]
+    ) -> DryRunObject:
+        action: Action | None = "run" if mode == "diff" else None
+        served = await self.cluster.resource(*wanted.key.api_kind)
+        if wanted.key.namespace in absent or served is None:
+            return _hook(wanted, point, action=action, object=_body(wanted) if mode == "server" else None)
+        there = await readable(self.cluster, wanted.resource, wanted.key)
+        if there is not None:
+            # It is created anew once that of the earlier run is gone, which the API server cannot judge before.
+            error = None
+            if labels_of(there).get(INSTANCE_LABEL) != self.release.vnf_instance_id:
+                error = f"{wanted.key} exists and belongs to another party"
+            elif wanted.hook is not None and HookDelete.BEFORE_CREATION not in wanted.hook.delete:
+                error = (
+                    f"{wanted.key} exists from an earlier run, and its hook_delete has no {HookDelete.BEFORE_CREATION}"
+                )
+            return _hook(wanted, point, action=action, error=error, object=_body(wanted) if mode == "server" else None)
+        shown = await self._judged(wanted, mode, absent, {})
+        return shown.model_copy(update={"action": action, "hook": point.value})
 
     async def _listed(self, absent: Collection[str]) -> Mapping[ObjectKey, Body]:
         """Return the objects of the instance of which there are many in one place: a list costs less than a read of each."""
@@ -174,6 +211,10 @@ def _shown(wanted: Wanted, **members: Any) -> DryRunObject:
         # Set, so that they are shown.
         **{"checked": False, "restarts": False, "truncated": False, **members},
     )
+
+
+def _hook(wanted: Wanted, point: Point, **members: Any) -> DryRunObject:
+    return _shown(wanted, hook=point.value, **members)
 
 
 def _deleted(entry: Entry) -> DryRunObject:
