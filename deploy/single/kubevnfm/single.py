@@ -13,6 +13,7 @@ import structlog
 from kubevnfm_access.settings import AccessSettings
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_clients.callback import PATH as CALLBACK_PATH
+from kubevnfm_clients.charts import HttpChartPrograms
 from kubevnfm_clients.instances import HttpInstances
 from kubevnfm_clients.logs import HttpCredentials, HttpNodeLogs
 from kubevnfm_clients.multicloud.dry_runs import HttpDryRuns
@@ -207,7 +208,8 @@ def _multicloud(
     inventory = HttpInventory(objects_url, token, session)
     dry_runs = HttpDryRuns(objects_url, token, session, ring=ring)
     verdicts = HttpVerdicts(objects_url, token, session)
-    return MultiCloudServices(regions, links, volumes, inventory, dry_runs, verdicts)
+    charts = HttpChartPrograms(objects_url, token, session)
+    return MultiCloudServices(regions, links, volumes, inventory, dry_runs, verdicts, charts)
 
 
 def _on_loopback(port: int) -> str:

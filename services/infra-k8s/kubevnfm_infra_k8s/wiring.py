@@ -189,7 +189,7 @@ async def infra_k8s(
         worker.handle_direct(WatchKubeconfigs, watching.watch_kubeconfigs)
         app = internal_api(
             links, volumes, inventory, DryRunHandlers(**vars(handlers)),
-            LiveVerdicts(handlers.releases, clock, handlers.settle_s),
+            LiveVerdicts(handlers.releases, clock, handlers.settle_s), helm,
             clusters.metrics.routes(stored_links.StoredLinkStates(store)),
             token=settings.internal_token.get_secret_value(),
         )  # fmt: skip

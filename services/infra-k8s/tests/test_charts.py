@@ -11,9 +11,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
+from kubevnfm_clients.charts import HttpChartPrograms
 from kubevnfm_clients.multicloud.dry_runs import DryRunOrder
 from kubevnfm_events.objects import HelmChart, VduTarget
+from kubevnfm_infra_k8s.adapters.helm import HelmProgram
+from kubevnfm_infra_k8s.adapters.http_charts import chart_routes
 from kubevnfm_infra_k8s.adapters.sources import FETCHED
 from kubevnfm_infra_k8s.domain.charts import templates_of
 from kubevnfm_infra_k8s.domain.errors import ChartRefused, HelmMissing
@@ -21,8 +25,11 @@ from kubevnfm_infra_k8s.domain.objects import ObjectKey, Resource
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.handlers.dry_runs import DryRunHandlers
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
+from kubevnfm_kit.http import serving
+from kubevnfm_kit.internal import internal_app
 from kubevnfm_lab.kubernetes import LabCluster
-from kubevnfm_secrets import Secret
+from kubevnfm_sandbox.runs import Limits
+from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_store.query import by
 
 STAND_IN = """\
@@ -245,6 +252,17 @@ async def test_without_the_program_a_chart_is_refused(site: Any) -> None:
     """MC-048."""
     with pytest.raises(HelmMissing, match="program"):
         await site.apply(FILES, def_files=(), chart=a_chart())
+    ring = KeyRing.from_text(KeyRing.new_key())
+    absent, there = (HelmProgram(name, ring, Limits(timeout_s=20)) for name in ("/nowhere/helm", sys.executable))
+    for program, why in (
+        (absent, "a Helm chart needs the program /nowhere/helm, which infra-k8s does not have"),
+        (there, ""),
+    ):
+        async with (
+            serving(internal_app(chart_routes(program), token="token"), host="127.0.0.1", port=0) as port,
+            aiohttp.ClientSession() as session,
+        ):
+            assert await HttpChartPrograms(f"http://127.0.0.1:{port}", "token", session).why_missing() == why
 
 
 async def test_a_chart_that_was_modified_is_refused(site: Any, helm: None) -> None:

@@ -98,7 +98,7 @@ artifacts:
         "map.yaml": a_map("map"),
         "order.yaml": order,
     }
-    given = {"order_artifact": "order.yaml", "namespace": "default"}
+    given: dict[str, Any] = {"order_artifact": "order.yaml", "namespace": "default"}
     report = await run(site, files, **given)
     shown = [(each.hook, each.name, each.action, each.checked) for each in report.objects]
     assert shown == [
@@ -111,7 +111,7 @@ artifacts:
     assert all(each.object is not None and each.action is None for each in update.objects)
     assert not lab.registry.store.list("jobs.batch")
 
-    # What is left of an earlier run stands in the way unless it is deleted first; so does what others have.
+    # An object of an earlier run is in the way unless it is deleted first; so is one of others.
     for name, owner in (("late", "i1"), ("early", "i1"), ("first", "i2")):
         left = a_job(name)
         left["metadata"]["labels"] = {INSTANCE_LABEL: owner}

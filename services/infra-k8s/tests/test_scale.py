@@ -91,8 +91,8 @@ async def test_a_workload_with_a_volume_of_one_pod_is_not_scaled_above_one(
         claim = {**spec, "resources": {"requests": {"storage": "1Gi"}}}
         disks.append(make("PersistentVolumeClaim", mode.lower(), spec=claim))
     alone, shared = workload(name="alone", replicas=1), workload(name="shared", replicas=1)
-    for each, claim in ((alone, "readwriteoncepod"), (shared, "readwritemany")):
-        volume = {"name": "data", "persistentVolumeClaim": {"claimName": claim}}
+    for each, name in ((alone, "readwriteoncepod"), (shared, "readwritemany")):
+        volume = {"name": "data", "persistentVolumeClaim": {"claimName": name}}
         each["spec"]["template"]["spec"]["volumes"] = [volume]
     done = await site.apply({"all.yaml": [*disks, alone, shared]})
     match = "Deployment default/alone: up to 1 replica expected, found 2: it mounts the claim readwriteoncepod"

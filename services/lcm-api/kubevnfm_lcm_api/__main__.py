@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
+from kubevnfm_clients.charts import HttpChartPrograms
 from kubevnfm_clients.logs import HttpNodeLogs
 from kubevnfm_clients.multicloud.dry_runs import HttpDryRuns
 from kubevnfm_clients.multicloud.inventory import HttpInventory
@@ -38,6 +39,7 @@ def wire(settings: Settings, backends: Backends, peers: Peers) -> AbstractAsyncC
             inventory=HttpInventory(settings.infra_k8s_url, *peers.credentials("infra-k8s")),
             dry_runs=HttpDryRuns(settings.infra_k8s_url, *peers.credentials("infra-k8s"), ring=backends.key_ring),
             verdicts=HttpVerdicts(settings.infra_k8s_url, *peers.credentials("infra-k8s")),
+            charts=HttpChartPrograms(settings.infra_k8s_url, *peers.credentials("infra-k8s")),
         ),
     )
 

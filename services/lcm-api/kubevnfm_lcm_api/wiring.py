@@ -208,6 +208,7 @@ async def _connected(
                 vims=vims,
                 links=multicloud.links,
                 volumes=multicloud.volumes,
+                charts=multicloud.charts,
                 suspended_regions=multicloud.regions,
                 node_logs=node_logs,
                 operation_events=stream_operation,

@@ -195,6 +195,16 @@ class NoDryRuns:
         return DryRunReport(summary={}, objects=())
 
 
+class GivenCharts:
+    """A stand-in for the helm program of infra-k8s."""
+
+    def __init__(self) -> None:
+        self.lacking = ""
+
+    async def why_missing(self) -> str:
+        return self.lacking
+
+
 class SimpleVerdicts:
     """A stand-in for the verdicts of infra-k8s: what exists works, unless its status has a ``phase``, which is the message then."""
 

@@ -51,7 +51,7 @@ from kubevnfm_worker.backends import Backends
 from pydantic import BaseModel
 from servers.vnf_networks import LOOPBACK
 
-from worlds.inventory_world import NoDryRuns, NoInventory, SimpleVerdicts
+from worlds.inventory_world import GivenCharts, NoDryRuns, NoInventory, SimpleVerdicts
 from worlds.lcm_builders import ANSWERS
 
 KEY: Final = KeyRing.new_key()
@@ -431,6 +431,7 @@ class World:
     links: TwinLinks
     volumes: TwinVolumes
     dry_runs: NoDryRuns
+    charts: GivenCharts
     changes: list[OperationChanged] = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -625,7 +626,7 @@ async def lcm_world(
     ``limits`` are those of its listener; ``clock`` defaults to the system clock; ``changes`` are settings.
     """
     vims, regions, links, volumes, starting = TwinVims(), TwinRegions(), TwinLinks(), TwinVolumes(), ExitStack()
-    dry_runs = NoDryRuns()
+    dry_runs, charts = NoDryRuns(), GivenCharts()
     database = folder / "store.db"
     if not database.exists():
         await prepare_database(database)
@@ -642,13 +643,15 @@ async def lcm_world(
                     Backends(bus, store, storage.ring, clock or SystemClock()),
                     vims=vims,
                     node_logs=TwinLogs(),
-                    multicloud=MultiCloudServices(regions, links, volumes, NoInventory(), dry_runs, SimpleVerdicts()),
+                    multicloud=MultiCloudServices(
+                        regions, links, volumes, NoInventory(), dry_runs, SimpleVerdicts(), charts
+                    ),
                     limits=limits,
                 ) as running,
                 aiohttp.ClientSession() as session,
             ):
                 url = f"http://127.0.0.1:{running.port}"
-                world = World(url, bus, store, twins, vims, regions, session, folder, links, volumes, dry_runs)
+                world = World(url, bus, store, twins, vims, regions, session, folder, links, volumes, dry_runs, charts)
                 await bus.consume_events("tests.changes", ["lcm.operation.changed"], world.keep)
                 starting.close()
                 yield world

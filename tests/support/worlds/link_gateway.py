@@ -33,7 +33,7 @@ from kubevnfm_secrets import KeyRing, Secret
 from kubevnfm_store.sqlite.store import SqliteStore
 from servers.vnf_networks import networks
 
-from worlds.inventory_world import NoDryRuns, SimpleVerdicts
+from worlds.inventory_world import GivenCharts, NoDryRuns, SimpleVerdicts
 from worlds.lcm_world import Answer, TwinRegions, TwinVolumes
 from worlds.link_world import LinkWorld, define, link_world
 
@@ -111,7 +111,9 @@ async def link_gateway(
         no_vnfs: Any = None
         regions = TwinRegions()
         regions.add("op/one", "vim")
-        owners = MultiCloudServices(regions, client, TwinVolumes(), inventory, NoDryRuns(), SimpleVerdicts())
+        owners = MultiCloudServices(
+            regions, client, TwinVolumes(), inventory, NoDryRuns(), SimpleVerdicts(), GivenCharts()
+        )
         subjects: list[Subject] = [
             partial(routes.add_to, services=owners, vnfs=no_vnfs, groups=no_vnfs, ends=no_vnfs, group_parallel=1),
             partial(onap.add_to, stored_bundles=no_vnfs),

@@ -32,7 +32,7 @@ from kubevnfm_store.sqlite.store import SqliteStore
 from real.real_kubernetes import RealKubernetes
 from servers.vnf_networks import networks
 
-from worlds.inventory_world import NoDryRuns, NoInventory, SimpleVerdicts
+from worlds.inventory_world import GivenCharts, NoDryRuns, NoInventory, SimpleVerdicts
 from worlds.lcm_world import Answer, TwinLinks, TwinRegions
 from worlds.volume_ground import VolumeGround, volume_ground
 
@@ -117,7 +117,9 @@ async def _gateway(ground: VolumeGround, store: SqliteStore, ring: KeyRing) -> A
             store=store, ring=ring, clock=SystemClock(), public_url=None, internal_token=_TOKEN, page_size=100
         )
         no_vnfs: Any = None
-        owners = MultiCloudServices(TwinRegions(), TwinLinks(), client, NoInventory(), NoDryRuns(), SimpleVerdicts())
+        owners = MultiCloudServices(
+            TwinRegions(), TwinLinks(), client, NoInventory(), NoDryRuns(), SimpleVerdicts(), GivenCharts()
+        )
         subjects = [
             partial(routes.add_to, services=owners, vnfs=no_vnfs, groups=no_vnfs, ends=no_vnfs, group_parallel=1)
         ]

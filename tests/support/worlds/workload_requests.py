@@ -136,7 +136,9 @@ class WorkloadVnf:
         packages: Any = _Packages(self.files)
         unused: Any = None
         given: Any = acceptance
-        kind = Workloads(packages=packages, vims=unused, links=unused, volumes=unused, clock=SystemClock(), ring=RING)
+        kind = Workloads(
+            packages=packages, vims=unused, links=unused, volumes=unused, charts=unused, clock=SystemClock(), ring=RING
+        )
         on = _Services(unused, unused, packages, unused, given, [kind], unused, unused, vnf)
         original = request.model_dump(mode="json", by_alias=True, exclude_none=True)
         match request:

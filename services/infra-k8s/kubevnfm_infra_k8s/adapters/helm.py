@@ -48,6 +48,12 @@ class HelmProgram:
         """Return how charts are rendered here; the log has the reason if they are not rendered or not confined."""
         return await self._sandbox.reported_state("Helm charts")
 
+    async def why_missing(self) -> str:
+        """Return why no chart can be rendered; "" if the program is there."""
+        if shutil.which(self._program) is not None:
+            return ""
+        return f"a Helm chart needs the program {self._program}, which infra-k8s does not have"
+
     async def render(self, folder: Path, chart: HelmChart, target: ChartTarget) -> str:
         """Return the manifests of the chart, its CRDs included. ``folder``: the unpacked package.
 
@@ -55,7 +61,7 @@ class HelmProgram:
         """
         program = shutil.which(self._program)
         if program is None:
-            raise HelmMissing(f"a Helm chart needs the program {self._program}, which this machine does not have")
+            raise HelmMissing(await self.why_missing())
         secrets: list[str] = []
 
         def reveal(secret: Any) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from aiohttp import web
+from kubevnfm_clients.charts import ChartPrograms
 from kubevnfm_clients.multicloud.dry_runs import DryRuns
 from kubevnfm_clients.multicloud.links import LinkRequest, ReferenceRequest
 from kubevnfm_clients.multicloud.networks import AttachRequest
 from kubevnfm_clients.multicloud.verdicts import Verdicts
 from kubevnfm_kit.internal import internal_app
 
+from kubevnfm_infra_k8s.adapters.http_charts import chart_routes
 from kubevnfm_infra_k8s.adapters.http_dry_runs import dry_run_routes
 from kubevnfm_infra_k8s.adapters.http_inventory import inventory_routes
 from kubevnfm_infra_k8s.adapters.http_verdicts import verdict_routes
@@ -25,13 +27,15 @@ def internal_api(
     inventory: StoredInventory,
     dry_runs: DryRuns,
     verdicts: Verdicts,
+    charts: ChartPrograms,
     metrics: web.RouteTableDef,
     *,
     token: str,
 ) -> web.Application:
     """Return the application; all its paths but those of metrics require the internal token."""
     of_objects = [*inventory_routes(inventory), *dry_run_routes(dry_runs), *verdict_routes(verdicts)]
-    return internal_app([*link_routes(links), *volume_routes(volumes), *of_objects, *metrics], token=token)
+    routes = [*link_routes(links), *volume_routes(volumes), *of_objects, *chart_routes(charts), *metrics]
+    return internal_app(routes, token=token)
 
 
 def link_routes(links: VirtualLinks) -> web.RouteTableDef:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from kubevnfm_clients.charts import ChartPrograms
 from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.volumes import PersistentVolumes
 from kubevnfm_clients.ports import Vims
@@ -36,6 +37,7 @@ class KindServices:
     vims: Vims
     links: VirtualLinks
     volumes: PersistentVolumes
+    charts: ChartPrograms
     ring: KeyRing
     clock: Clock
     is_granted_outside: bool
@@ -48,11 +50,17 @@ KINDS: Final[list[Callable[[KindServices], VnfKind]]] = [
         vims=given.vims,
         links=given.links,
         volumes=given.volumes,
+        charts=given.charts,
         ring=given.ring,
         clock=given.clock,
     ),
     lambda given: Containers(
-        packages=given.packages, vims=given.vims, links=given.links, volumes=given.volumes, ring=given.ring
+        packages=given.packages,
+        vims=given.vims,
+        links=given.links,
+        volumes=given.volumes,
+        charts=given.charts,
+        ring=given.ring,
     ),
     lambda given: Machines(packages=given.packages, vims=given.vims, is_granted_outside=given.is_granted_outside),
 ]

@@ -9,6 +9,7 @@ from typing import Final
 
 from aiohttp import web
 from kubevnfm_bus.port import Delivery, MessageBus, Verdict
+from kubevnfm_clients.charts import ChartPrograms
 from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.volumes import PersistentVolumes
 from kubevnfm_clients.ports import NodeLogs, Vims
@@ -126,6 +127,7 @@ async def lifecycle_parts(
     vims: Vims,
     links: VirtualLinks,
     volumes: PersistentVolumes,
+    charts: ChartPrograms,
     suspended_regions: SuspendedRegions,
     node_logs: NodeLogs,
     operation_events: OperationEvents,
@@ -146,7 +148,9 @@ async def lifecycle_parts(
     acceptance = Acceptance(
         engine=engine, ring=ring, clock=clock, has_vnf_networks=has_vnf_networks, suspensions=suspensions
     )
-    kinds = kinds_on(KindServices(packages, vims, links, volumes, ring, clock, is_granted_outside=grants is not None))
+    kinds = kinds_on(
+        KindServices(packages, vims, links, volumes, charts, ring, clock, is_granted_outside=grants is not None)
+    )
     services = LifecycleServices(
         engine=engine,
         instances=instances,

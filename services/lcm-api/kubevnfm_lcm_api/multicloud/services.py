@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
+from kubevnfm_clients.charts import ChartPrograms
 from kubevnfm_clients.multicloud.dry_runs import DryRuns
 from kubevnfm_clients.multicloud.inventory import Inventory
 from kubevnfm_clients.multicloud.links import VirtualLinks
@@ -47,6 +48,7 @@ class MultiCloudServices:
     inventory: Inventory
     dry_runs: DryRuns
     verdicts: Verdicts
+    charts: ChartPrograms
 
 
 SERVICES: Final = web.AppKey("multicloud", MultiCloudServices)

@@ -87,3 +87,19 @@ async def test_a_vnf_of_a_chart_shows_the_objects_of_its_hooks(gateway: Gateway)
     assert sent.wait_timeout_s == 1007.0
     assert PASSWORD not in str(made)
     (await gateway.call("DELETE", f"{VNFS}/{made['vnf_id']}")).must(204)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_without_the_helm_program_a_chart_is_refused_by_the_request(gateway: Gateway) -> None:
+    """MC-048, and its bad input: a dry run too; a VNF without charts needs no program."""
+    gateway.world.charts.lacking = "infra-k8s has no helm"
+    before = len((await gateway.world.lcm("GET", "/vnf_instances")).must(200).json)
+    for path in (VNFS, f"{VNFS}?dry_run=diff"):
+        body = {"cloud_region_id": "op/edge", "csar_id": gateway.csar_id, "order_artifact": f"{FOLDER}/good.order.yaml"}
+        refused = (await gateway.call("POST", path, body)).problem(422)
+        assert refused["type"] == "helm-missing"
+        assert [(each["pointer"], each["message"]) for each in refused["errors"]] == [
+            ("/csar_id", f"{FOLDER}/web: infra-k8s has no helm")
+        ]
+    assert len((await gateway.world.lcm("GET", "/vnf_instances")).must(200).json) == before
+    gateway.world.charts.lacking = ""

@@ -100,7 +100,7 @@ class DryRun:
             return _hook(wanted, point, action=action, object=_body(wanted) if mode == "server" else None)
         there = await readable(self.cluster, wanted.resource, wanted.key)
         if there is not None:
-            # It is created anew once that of the earlier run is gone, which the API server cannot judge before.
+            # It is created once that of the earlier run is gone, which the API server cannot judge before.
             error = None
             if labels_of(there).get(INSTANCE_LABEL) != self.release.vnf_instance_id:
                 error = f"{wanted.key} exists and belongs to another party"

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kubevnfm_clients.charts import ChartPrograms, HelmMissing
+from kubevnfm_csar.artifact_order import ArtifactOrder
 from kubevnfm_csar.vnfd.model import Flavour
 from kubevnfm_events.objects import HelmChart, VduTarget
 from kubevnfm_kit.errors import InvalidInput, Unprocessable
@@ -22,6 +24,17 @@ _KEY: Final = re.compile(r"(?:[^.\[\]\\]|\\.)+")
 _MOST_PARTS: Final = 20
 """Each part is a level, and no database or message holds an object that is nested deeper than some hundred."""
 _PLACE: Final = "additionalParams"
+
+
+async def check_chart_program(
+    programs: ChartPrograms, chart: HelmChart | None, artifacts: ArtifactOrder | None
+) -> None:
+    """Check that the charts of a request, or of the order of its package, can be rendered. Raises HelmMissing."""
+    places = [(f"{_PLACE}/{CHART}", chart.path)] if chart is not None else []
+    places += [("vnfdId", path) for path in (artifacts.charts if artifacts is not None else ())]
+    if places and (reason := await programs.why_missing()):
+        first, *more = ((place, f"{path}: {reason}") for place, path in places)
+        raise HelmMissing(*first, *more)
 
 
 def chart_of(

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from kubevnfm_clients.charts import ChartPrograms
 from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.volumes import PersistentVolumes
 from kubevnfm_clients.ports import Vims
@@ -27,6 +28,7 @@ from kubevnfm_sol.lcm import (
 from kubevnfm_sol.vim import KUBERNETES
 
 from kubevnfm_lcm_api.lifecycle.containers.changing import ScaleCnfDraft
+from kubevnfm_lcm_api.lifecycle.containers.charts import check_chart_program
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft, TerminateCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.finalizers import removes_finalizers
 from kubevnfm_lcm_api.lifecycle.containers.healing import healed_cnf
@@ -95,9 +97,10 @@ class Containers(VnfKind):
         vims: Vims,
         links: VirtualLinks,
         volumes: PersistentVolumes,
+        charts: ChartPrograms,
         ring: KeyRing,
     ) -> None:
-        self._links, self._volumes, self._ring = links, volumes, ring
+        self._links, self._volumes, self._charts, self._ring = links, volumes, charts, ring
         self._packages, self._providers = packages, ProviderChecks(packages, vims)
 
     def sign(self, parameters: Mapping[str, Any]) -> str | None:
@@ -132,6 +135,7 @@ class Containers(VnfKind):
         parameters = asked.request.additional_params
         artifacts = await requested_order(self._packages, common.package.package_id, files, parameters)
         draft = await cnf_draft(common, record, flavour, asked, files, artifacts)
+        await check_chart_program(self._charts, draft.chart, artifacts)
         networks, attached = await requested_networks(
             self._links, asked, flavour,
             vim_id=draft.vim_id, vim_key=draft.vim_key, vnf_id=draft.vnf_instance_id, namespace=draft.namespace,
@@ -218,6 +222,7 @@ class Containers(VnfKind):
             identity=identity(vnfd, package),
             tasks=self.tasks(vnfd, flavour),
         )
+        await check_chart_program(self._charts, None, artifacts)
         draft = draft.model_copy(update={"is_rollback": asked.origin.cause == "rollback"})
         draft, networks = await self._with_holds(draft, asked)
         outputs = draft.outputs_before if draft.images_of else ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kubevnfm_clients.charts import ChartPrograms
 from kubevnfm_clients.multicloud.links import VirtualLinks
 from kubevnfm_clients.multicloud.volumes import PersistentVolumes
 from kubevnfm_clients.ports import Vims
@@ -70,10 +71,11 @@ class Workloads(Containers):
         vims: Vims,
         links: VirtualLinks,
         volumes: PersistentVolumes,
+        charts: ChartPrograms,
         ring: KeyRing,
         clock: Clock,
     ) -> None:
-        super().__init__(packages=packages, vims=vims, links=links, volumes=volumes, ring=ring)
+        super().__init__(packages=packages, vims=vims, links=links, volumes=volumes, charts=charts, ring=ring)
         self._vim_entries, self._clock = VimEntries(vims), clock
 
     def is_asked_for(self, parameters: Mapping[str, Any]) -> bool:
