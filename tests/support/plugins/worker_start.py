@@ -6,12 +6,15 @@ Its arguments are the socket of the process that collects, and those that the wo
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 
 
 def main(path: str, arguments: list[str]) -> None:
     """Have a worker forked for the standard streams, and wait for its end; or become the worker."""
+    # Ctrl-C ends this program without a traceback; the worker has its own.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     with socket.socket(socket.AF_UNIX) as process:
         try:
             process.connect(path)
