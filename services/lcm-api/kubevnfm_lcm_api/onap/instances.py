@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator, Mapping
+import asyncio
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, TypeVar
 
 from aiohttp import web
@@ -105,12 +106,10 @@ async def list_all(request: web.Request) -> web.Response:
     known: dict[str, Found | None] = {}
     while True:
         page = await of_onap(context(request).store, packages, limit=_PAGE, after=after)
-        for vnf in page.items:
-            package = vnf.record.vnf.vnf_pkg_id
-            if package not in known:
-                known[package] = await bundles(request).of_package(package)
-            entry = _entry(vnf, known[package])
-            shown.append({name: entry[name] for name in ("id", "request", "release-name", "namespace")})
+        for package in {vnf.record.vnf.vnf_pkg_id for vnf in page.items} - known.keys():
+            known[package] = await bundles(request).of_package(package)
+        # Values may be large.
+        shown += await asyncio.to_thread(_entries, page.items, known)
         after = page.next_after
         if after is None:
             return web.json_response(shown)
@@ -169,7 +168,9 @@ async def vnf_named(request: web.Request) -> Vnf:
 
 async def shown_request(request: web.Request, vnf: Vnf) -> JsonMapping:
     """Return the request that would bring a VNF up, as ONAP shows it; secret values are masked."""
-    shown: JsonMapping = _entry(vnf, await bundles(request).of_package(vnf.record.vnf.vnf_pkg_id))["request"]
+    profile = await bundles(request).of_package(vnf.record.vnf.vnf_pkg_id)
+    entry = await asyncio.to_thread(_entry, vnf, profile)
+    shown: JsonMapping = entry["request"]
     return shown
 
 
@@ -179,13 +180,18 @@ def group_version_kind(api_version: str, kind: str) -> JsonObject:
     return {"Group": group, "Version": version, "Kind": kind}
 
 
+def _entries(vnfs: Sequence[Vnf], profiles: Mapping[str, Found | None]) -> list[JsonObject]:
+    return [_entry(vnf, profiles[vnf.record.vnf.vnf_pkg_id]) for vnf in vnfs]
+
+
 async def _shown(request: web.Request, vnf: Vnf) -> JsonObject:
     resources = [
         {"GVK": group_version_kind(each.api_version, each.kind), "Name": each.name}
         for each in vnf.resources
         if each.hook is None
     ]
-    entry = _entry(vnf, await bundles(request).of_package(vnf.record.vnf.vnf_pkg_id))
+    profile = await bundles(request).of_package(vnf.record.vnf.vnf_pkg_id)
+    entry = await asyncio.to_thread(_entry, vnf, profile)
     return {**entry, "resources": resources, "hooks": None}
 
 

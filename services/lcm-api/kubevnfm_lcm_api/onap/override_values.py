@@ -11,6 +11,10 @@ from kubevnfm_kit.json_pointer import escaped
 
 MEMBER: Final = "override-values"
 _MOST: Final = 1000
+_LONGEST_NAME: Final = 1024
+_LONGEST_TEXT: Final = 64 * 1024
+_MOST_MEMBERS: Final = 10_000
+"""Of all lists together: a short name such as ``a[100][100]`` makes many."""
 _HIGHEST_INDEX: Final = 100
 _DEEPEST: Final = 20
 _PART: Final = re.compile(r"((?:[^\\.\[\]=,]|\\.)+)((?:\[\d{1,4}\])*)")
@@ -20,15 +24,24 @@ _WORDS: Final = {"true": True, "false": False, "null": None}
 
 def nested(given: Mapping[str, str]) -> dict[str, Any]:
     """Return values for a chart. Raises Unprocessable that names the wrong one, never with a value."""
-    if len(given) > _MOST:
-        raise Unprocessable(MEMBER, f"at most {_MOST} members expected")
+    if len(given) > _MOST or any(len(name) > _LONGEST_NAME for name in given):
+        raise Unprocessable(
+            MEMBER, f"at most {_MOST} members, with names of at most {_LONGEST_NAME} characters, expected"
+        )
     found: dict[str, Any] = {}
+    left = _MOST_MEMBERS
     for name, text in given.items():
-        path = _path(name)
+        place, path = f"{MEMBER}/{escaped(name)}", _path(name)
+        if len(text) > _LONGEST_TEXT:
+            raise Unprocessable(place, f"a text of at most {_LONGEST_TEXT} characters expected")
+        value = _typed(text)
+        left -= sum(each + 1 for each in path if isinstance(each, int)) + (len(value) if isinstance(value, list) else 0)
+        if left < 0:
+            raise Unprocessable(MEMBER, f"lists of at most {_MOST_MEMBERS} members together expected")
         try:
-            _put(found, path, _typed(text))
+            _put(found, path, value)
         except (TypeError, IndexError):
-            raise Unprocessable(f"{MEMBER}/{escaped(name)}", "it contradicts another one") from None
+            raise Unprocessable(place, "it contradicts another one") from None
     return found
 
 

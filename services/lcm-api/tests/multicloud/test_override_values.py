@@ -31,6 +31,7 @@ def test_names_and_texts_are_read_as_by_helm(given: dict[str, str], values: dict
         {"": "x"}, {".a": "x"}, {"a.": "x"}, {"a..b": "x"}, {"a[x]": "x"}, {"a[0": "x"}, {"a[101]": "x"}, {"a,b": "x"}, {"a=b": "x"},
         {"a": "1", "a.b": "2"}, {"a.b": "1", "a[0]": "2"}, {"a[0]": "1", "a.b": "2"}, {"a[0].b": "1", "a[0][1]": "x"}, {"a\\": "x"},
         {".".join("a" * 21): "x"}, {"a" + "[0]" * 5000: "x"}, {f"n{each}": "x" for each in range(1001)},
+        {"a" * 1025: "x"}, {"a": "x" * 70_000}, {"a": "{" + "1," * 10_000 + "1}"}, {f"n{each}[100]": "x" for each in range(100)},
     ],
 )  # fmt: skip
 def test_what_helm_would_not_read_is_refused_without_its_value(given: dict[str, str]) -> None:
