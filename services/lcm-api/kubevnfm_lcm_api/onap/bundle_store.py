@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Annotated, Final, Protocol
 
@@ -21,10 +22,11 @@ DEFINITIONS: Final = "onap_definitions"
 PROFILES: Final = "onap_profiles"
 INDEXES: Final = {
     DEFINITIONS: [Index(["rb-name"])],
-    PROFILES: [Index(["definition"]), Index(["package"], sparse=True)],
+    PROFILES: [Index(["definition"]), Index(["rb-name"]), Index(["package"], sparse=True)],
 }
 DEFAULT: Final = "default"
 _PAGE: Final = 500
+_TRIES: Final = 5
 
 BundleName = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 LabelText = Annotated[str, StringConstraints(max_length=1024)]
@@ -69,8 +71,11 @@ class BundlePackages(Protocol):
         """Raise InUse if instances are made of the package."""
         ...
 
-    async def remove(self, package_id: str) -> None:
-        """Delete the package, unless it is gone. Raises InUse."""
+    async def remove(self, package_id: str, *, is_wanted: Callable[[], Awaitable[bool]]) -> None:
+        """Delete the package, unless it is gone. Raises InUse.
+
+        ``is_wanted``: asked once no instance can be made of the package; if it is, the package stays as it was.
+        """
         ...
 
 
@@ -86,6 +91,16 @@ class Found:
     def package_id(self) -> str | None:
         """The package that was made of its content."""
         return self.stored.body.get("package")
+
+    @property
+    def packages(self) -> Sequence[str]:
+        """That package, and earlier ones that are not removed yet."""
+        found = [self.package_id, *self.stored.body.get("replaced", ())]
+        return [each for each in found if each is not None]
+
+    def with_package(self, made: str) -> JsonMapping:
+        """Return the fields of its document once it has another package."""
+        return {"package": made, "replaced": [each for each in self.packages if each != made]}
 
 
 class Bundles:
@@ -133,25 +148,35 @@ class Bundles:
         found = await self.definition(name, version)
         # One that was found in the content is not asked for: the same content would be another bundle.
         named = "" if found.stored.body.get("chart-found") else found.body.get("chart-name") or ""
-        made, chart = await self._packages.make((name, version), content, chart_name=named)
-        if made == found.package_id:
-            return
-        profiles = [each async for each in self._profiles(found)]
-        try:
-            if found.package_id is not None:
-                await self._check_replaceable(found, profiles)
-        except Conflict:
-            await self._packages.remove(made)
-            raise
-        await self._point(DEFINITIONS, found, {"package": made, "chart-name": chart, "chart-found": not named})
-        for each in profiles:
-            if each.package_id is not None:
-                await self._point(PROFILES, each, {}, unset=("package",))
-        for old in (found, *profiles):
-            await self._drop(old.package_id)
+        for _ in range(_TRIES):
+            made, chart = await self._packages.make((name, version), content, chart_name=named)
+            profiles = [each async for each in self._profiles(found)]
+            if made != found.package_id:
+                fields = {**found.with_package(made), "chart-name": chart, "chart-found": not named}
+                async with self._discarding(DEFINITIONS, found, made):
+                    await self._check_replaceable(found, profiles)
+                    found = await self._point(DEFINITIONS, found, fields)
+            # Also when it has this content already: an upload of it may have been interrupted here.
+            for each in profiles:
+                await self._drop_replaced(PROFILES, await self._without_stale(each, made))
+            await self._drop_replaced(DEFINITIONS, found)
+            if await self._packages.exists(made):
+                return
+            # Another request, whose content was replaced by this one, has removed it meanwhile.
+            found = await self.definition(name, version)
+        raise _changed()
+
+    async def _without_stale(self, profile: Found, base: str) -> Found:
+        """Return a profile that has no package of earlier content of its definition; ``base``: the package of the present one."""
+        body = profile.stored.body
+        if profile.package_id is None or body.get("has-content") or body.get("base") == base:
+            return profile
+        return await self._point(PROFILES, profile, {"replaced": profile.packages}, unset=("package", "base"))
 
     async def _check_replaceable(self, found: Found, profiles: Sequence[Found]) -> None:
         """Raise Conflict if the content of a definition must stay: packages are made of it that nothing could make again."""
+        if found.package_id is None:
+            return
         for each in profiles:
             if each.stored.body.get("has-content"):
                 name = each.body["profile-name"]
@@ -164,9 +189,8 @@ class Bundles:
         """Delete a definition with its profiles. Raises NotFound, InUse."""
         found = await self.definition(name, version)
         profiles = [each async for each in self._profiles(found)]
-        for each in (found, *profiles):
-            if each.package_id is not None:
-                await self._packages.check_unused(each.package_id)
+        for package_id in (each for one in (found, *profiles) for each in one.packages):
+            await self._packages.check_unused(package_id)
         for each in profiles:
             await self._remove(PROFILES, each)
         await self._remove(DEFINITIONS, found)
@@ -200,17 +224,19 @@ class Bundles:
     async def upload_profile(self, name: str, version: str, profile: str, content: bytes) -> None:
         """Store the content of a profile. Raises as `upload`."""
         found = await self.profile(name, version, profile)
-        made = await self._made(found, content)
-        if made == found.package_id:
-            return
-        try:
-            if found.package_id is not None:
-                await self._packages.check_unused(found.package_id)
-        except InUse:
-            await self._packages.remove(made)
-            raise
-        await self._point(PROFILES, found, {"package": made, "has-content": True})
-        await self._drop(found.package_id)
+        for _ in range(_TRIES):
+            made = await self._made(found, await self._base(found), content)
+            if made != found.package_id:
+                async with self._discarding(PROFILES, found, made):
+                    if found.package_id is not None:
+                        await self._packages.check_unused(found.package_id)
+                    fields = {**found.with_package(made), "has-content": True}
+                    found = await self._point(PROFILES, found, fields, unset=("base",))
+            await self._drop_replaced(PROFILES, found)
+            if await self._packages.exists(made):
+                return
+            found = await self.profile(name, version, profile)
+        raise _changed()
 
     async def remove_profile(self, name: str, version: str, profile: str) -> None:
         """Delete a profile. Raises NotFound, InUse."""
@@ -221,21 +247,29 @@ class Bundles:
 
         Raises Unprocessable if the definition has no content; OutsideUnavailable.
         """
-        if found.package_id is not None and await self._packages.exists(found.package_id):
-            return found.package_id
+        present = found.package_id
         if found.stored.body.get("has-content"):
+            if present is not None and await self._packages.exists(present):
+                return present
             raise Unprocessable(
                 "profile-name", "the package of the profile is gone or disabled: send its content again"
             )
-        made = await self._made(found, None)
-        if made != found.package_id:
-            try:
-                await self._point(PROFILES, found, {"package": made})
-            except Conflict:
-                # Another request has made the same.
-                again = await self._store.get(PROFILES, found.stored.id)
-                if again is None or again.body.get("package") != made:
-                    raise
+        base, chart = await self._base(found)
+        is_current = found.stored.body.get("base") == base
+        if present is not None and is_current and await self._packages.exists(present):
+            await self._drop_replaced(PROFILES, found)
+            return present
+        made = await self._made(found, (base, chart), None)
+        try:
+            found = await self._point(PROFILES, found, {**found.with_package(made), "base": base})
+        except Conflict:
+            # Another request may have made the same.
+            again = await self._store.get(PROFILES, found.stored.id)
+            if again is None or again.body.get("package") != made:
+                await self._discard(PROFILES, found, made)
+                raise
+        else:
+            await self._drop_replaced(PROFILES, found)
         return made
 
     async def of_package(self, package_id: str) -> Found | None:
@@ -251,13 +285,18 @@ class Bundles:
 
     # --- both ---------------------------------------------------------------------------------------------------------
 
-    async def _made(self, found: Found, content: bytes | None) -> str:
-        names = tuple(str(found.body[each]) for each in ("rb-name", "rb-version", "profile-name"))
-        definition = await self.definition(names[0], names[1])
-        if definition.package_id is None or not await self._packages.exists(definition.package_id):
-            raise Unprocessable("rb-name", f"definition {names[0]} {names[1]} has no content")
-        chart = str(definition.body["chart-name"])
-        made, _ = await self._packages.make(names, content, base=definition.package_id, chart_name=chart)
+    async def _base(self, profile: Found) -> tuple[str, str]:
+        """Return the package and the chart of the definition of a profile. Raises Unprocessable if it has no content."""
+        names = [str(profile.body[each]) for each in ("rb-name", "rb-version")]
+        definition = await self.definition(*names)
+        package_id = definition.package_id
+        if package_id is None or not await self._packages.exists(package_id):
+            raise Unprocessable("rb-name", f"definition {' '.join(names)} has no content")
+        return package_id, str(definition.body["chart-name"])
+
+    async def _made(self, profile: Found, base: tuple[str, str], content: bytes | None) -> str:
+        names = tuple(str(profile.body[each]) for each in ("rb-name", "rb-version", "profile-name"))
+        made, _ = await self._packages.make(names, content, base=base[0], chart_name=base[1])
         return made
 
     def _profiles(self, definition: Found) -> AsyncIterator[Found]:
@@ -293,29 +332,66 @@ class Bundles:
             raise _changed() from error
         return body
 
-    async def _point(self, collection: str, found: Found, fields: JsonMapping, *, unset: Sequence[str] = ()) -> None:
+    async def _point(self, collection: str, found: Found, fields: JsonMapping, *, unset: Sequence[str] = ()) -> Found:
         try:
-            await self._store.update(
-                collection, found.stored.id, fields, unset=unset, if_revision=found.stored.revision
+            return _found(
+                await self._store.update(
+                    collection, found.stored.id, fields, unset=unset, if_revision=found.stored.revision
+                )
             )
         except RevisionConflict as error:
             raise _changed() from error
 
-    async def _drop(self, package_id: str | None) -> None:
-        """Remove a package that is replaced; one that an instance was made of meanwhile stays with it."""
-        if package_id is not None:
-            try:
-                await self._packages.remove(package_id)
-            except InUse:
-                return
+    @asynccontextmanager
+    async def _discarding(self, collection: str, found: Found, made: str) -> AsyncIterator[None]:
+        """Remove the package that was made for a document if it cannot have it."""
+        try:
+            yield
+        except Conflict:
+            await self._discard(collection, found, made)
+            raise
+
+    async def _discard(self, collection: str, found: Found, package_id: str) -> bool:
+        """Remove a package unless its document, or an instance, has it; return whether it is gone."""
+        is_kept = False
+
+        async def is_wanted() -> bool:
+            nonlocal is_kept
+            # Read now: another request with the same content may have got it meanwhile.
+            stored = await self._store.get(collection, found.stored.id)
+            is_kept = stored is not None and stored.body.get("package") == package_id
+            return is_kept
+
+        try:
+            await self._packages.remove(package_id, is_wanted=is_wanted)
+        except InUse:
+            return False
+        return not is_kept
+
+    async def _drop_replaced(self, collection: str, found: Found) -> None:
+        """Remove the packages that are replaced; one that an instance was made of meanwhile stays with it."""
+        replaced = found.stored.body.get("replaced", [])
+        left = [each for each in replaced if not await self._discard(collection, found, each)]
+        if left != replaced:
+            with suppress(RevisionConflict):  # the next one removes them from the list
+                await self._store.update(
+                    collection, found.stored.id, {"replaced": left}, if_revision=found.stored.revision
+                )
 
     async def _remove(self, collection: str, found: Found) -> None:
-        if found.package_id is not None:
-            await self._packages.remove(found.package_id)
-        await self._store.delete(collection, found.stored.id)
+        for each in found.packages:
+            await self._packages.remove(each, is_wanted=_not)
+        try:
+            await self._store.delete(collection, found.stored.id, if_revision=found.stored.revision)
+        except RevisionConflict as error:
+            raise _changed() from error
 
 
-_OWN: Final = frozenset({"package", "chart-found", "has-content", "definition", "created-at"})
+async def _not() -> bool:
+    return False
+
+
+_OWN: Final = frozenset({"package", "base", "replaced", "chart-found", "has-content", "definition", "created-at"})
 """Members of the documents that are not shown."""
 
 

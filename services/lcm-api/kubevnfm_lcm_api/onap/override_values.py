@@ -14,7 +14,7 @@ _MOST: Final = 1000
 _LONGEST_NAME: Final = 1024
 _LONGEST_TEXT: Final = 64 * 1024
 _MOST_MEMBERS: Final = 10_000
-"""Of all lists together: a short name such as ``a[100][100]`` makes many."""
+"""All lists together have at most so many: a short name such as ``a[100][100]`` makes 202."""
 _HIGHEST_INDEX: Final = 100
 _DEEPEST: Final = 20
 _PART: Final = re.compile(r"((?:[^\\.\[\]=,]|\\.)+)((?:\[\d{1,4}\])*)")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -50,7 +50,7 @@ class BundlePackages:
         facts = BundleFacts(derived_id("onap-bundle", *names, chart_name, base or "", digest), names[0], names[1])
         async with self._archives.package(facts, content, chart, chart_name) as (file, name):
             with suppress(NotFound):
-                return (await self._catalogue.of_vnfd(facts.vnfd_id)).id, name
+                return await self._enabled(facts), name
             package_id: str = (await self._catalogue.create({"resource_bundle": "/".join(names)}))["id"]
             await self._onboarding.upload(package_id, _chunks(file))
         stored = await self._checked(package_id)
@@ -60,8 +60,16 @@ class BundlePackages:
         failure = stored.body.get("onboardingFailureDetails", {})
         if failure.get("type") == DescriptorTaken.code:
             # Another request with the same content was faster.
-            return (await self._catalogue.of_vnfd(facts.vnfd_id)).id, name
+            return await self._enabled(facts), name
         raise Unprocessable("", str(failure.get("detail", "the package is refused")))
+
+    async def _enabled(self, facts: BundleFacts) -> str:
+        """Return the package that a bundle has already, enabled again if it was not. Raises NotFound."""
+        package_id = (await self._catalogue.of_vnfd(facts.vnfd_id)).id
+        if not await self.exists(package_id):
+            with suppress(PackageBusy):  # another request has enabled it
+                await self._set(package_id, _ENABLED)
+        return package_id
 
     async def _chart_of(self, package_id: str) -> Path:
         await self._catalogue.get(package_id)
@@ -94,13 +102,19 @@ class BundlePackages:
             if await self._catalogue.is_in_use(stored.body):
                 raise InUse(f"VNF instances are made of it (VNF package {package_id})")
 
-    async def remove(self, package_id: str) -> None:
-        """Delete a package, unless it is gone. Raises InUse."""
+    async def remove(self, package_id: str, *, is_wanted: Callable[[], Awaitable[bool]]) -> None:
+        """Delete a package, unless it is gone. Raises InUse.
+
+        ``is_wanted``: asked once no instance can be made of the package; if it is, the package stays as it was.
+        """
         await self.check_unused(package_id)
         try:
             with suppress(PackageBusy):  # it is disabled already, or was never enabled
                 await self._set(package_id, _DISABLED)
-            await self._catalogue.delete(package_id)
+            if await is_wanted():
+                await self._set(package_id, _ENABLED)
+            else:
+                await self._catalogue.delete(package_id)
         except NotFound:
             return
         except PackageBusy as error:

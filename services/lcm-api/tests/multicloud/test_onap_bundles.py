@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import tarfile
@@ -21,6 +22,7 @@ from worlds.lcm_world import Answer
 from worlds.multicloud_world import PASSWORD, VNFS, Gateway, a_gateway, a_pod
 
 RB = "/v1/rb/definition"
+PACKAGES = "/vnfpkgm/v1/vnf_packages?all_records=yes"
 INSTANCES = "/v1/instance"
 CHART = {
     "vfw/Chart.yaml": "{apiVersion: v2, name: vfw, version: 1.0.0}\n",
@@ -87,9 +89,9 @@ async def check_definitions(gateway: Gateway) -> None:
         (await call(gateway, "POST", f"{one}/content", content)).must(422)
     (await call(gateway, "POST", f"{RB}/rb2/v1/content", packed(CHART))).must(404)
     (await call(gateway, "POST", f"{one}/content", packed(CHART))).must(200)
-    count = len((await gateway.world.call("GET", "/vnfpkgm/v1/vnf_packages")).json)
+    count = len((await gateway.world.call("GET", PACKAGES)).json)
     (await call(gateway, "POST", f"{one}/content", packed(CHART))).must(200)
-    assert len((await gateway.world.call("GET", "/vnfpkgm/v1/vnf_packages")).json) == count
+    assert len((await gateway.world.call("GET", PACKAGES)).json) == count
     assert (await call(gateway, "GET", one)).must(200).json["chart-name"] == "vfw"
     (await call(gateway, "PUT", one, {"chart-name": "other"})).must(422)
     (await call(gateway, "PUT", one, {"rb-name": "other"})).must(422)
@@ -115,6 +117,25 @@ async def check_definitions(gateway: Gateway) -> None:
     assert b"profile p1" in (await call(gateway, "POST", f"{one}/content", other)).must(409).raw
 
 
+async def check_contents_at_once(gateway: Gateway) -> None:
+    """MC-131: one of two contents is that of the definition; a package that was disabled is enabled by its content."""
+    one = f"{RB}/rb9/v1"
+    before = {each["id"] for each in (await gateway.world.call("GET", PACKAGES)).json}
+    (await call(gateway, "POST", RB, {"rb-name": "rb9", "rb-version": "v1"})).must(201)
+    contents = [packed({**CHART, "vfw/which": each}) for each in ("a", "b")]
+    sent = await asyncio.gather(*(call(gateway, "POST", f"{one}/content", each) for each in contents))
+    assert {each.status for each in sent} in ({200}, {200, 409})
+    (package_id,) = {each["id"] for each in (await gateway.world.call("GET", PACKAGES)).json} - before
+    disabled = {"operationalState": "DISABLED"}
+    assert (await gateway.world.call("PATCH", f"/vnfpkgm/v1/vnf_packages/{package_id}", disabled)).status == 200
+    for content in contents:
+        (await call(gateway, "POST", f"{one}/content", content)).must(200)
+    (package,) = (each for each in (await gateway.world.call("GET", PACKAGES)).json if each["id"] not in before)
+    assert package["operationalState"] == "ENABLED"
+    (await call(gateway, "DELETE", one)).must(204)
+    assert {each["id"] for each in (await gateway.world.call("GET", PACKAGES)).json} == before
+
+
 async def test_an_instance_lives_as_the_cnf_adapter_asks(tmp_path: Path) -> None:
     """MC-002, MC-113, MC-130, MC-131, MC-133, MC-134: SOL003 and ``/multicloud/v1`` show the same VNF."""
     async with (
@@ -125,7 +146,8 @@ async def test_an_instance_lives_as_the_cnf_adapter_asks(tmp_path: Path) -> None
         for key in ("infra.k8s.apply_objects", "infra.k8s.replace_objects"):
             world.twins.answers[key] = ANSWERS[key].model_copy(update={"namespace": "ns1"})
         await check_definitions(gateway)
-        packages = len((await world.call("GET", "/vnfpkgm/v1/vnf_packages")).json)
+        await check_contents_at_once(gateway)
+        packages = len((await world.call("GET", PACKAGES)).json)
         asked = {
             "cloud-region": "edge", "rb-name": "rb1", "rb-version": "v1", "profile-name": "p1", "release-name": "uuid-1",
             "labels": None, "override-values": {"image.tag": "7", "db.password": PASSWORD, "on": "true"},
@@ -201,13 +223,13 @@ async def check_end(gateway: Gateway, one: str, here: str, packages: int) -> Non
     # It has gone with its subscriptions.
     await until(partial(no_subscription, gateway), timeout_s=300)
     (await call(gateway, "POST", f"{one}/profile/p1/content", changed)).must(200)
-    assert len((await world.call("GET", "/vnfpkgm/v1/vnf_packages")).json) == packages
+    assert len((await world.call("GET", PACKAGES)).json) == packages
     (await call(gateway, "DELETE", f"{one}/profile/p1")).must(204)
     (await call(gateway, "DELETE", one)).must(204)
     (await call(gateway, "DELETE", one)).must(404)
     assert (await call(gateway, "GET", RB)).must(200).json == []
     # The package of the world is left alone.
-    assert [each["id"] for each in (await world.call("GET", "/vnfpkgm/v1/vnf_packages")).json] == [gateway.csar_id]
+    assert [each["id"] for each in (await world.call("GET", PACKAGES)).json] == [gateway.csar_id]
 
 
 async def check_status(gateway: Gateway, made: Any, vnf_id: str) -> None:

@@ -1,0 +1,161 @@
+"""Definitions and profiles of bundles with the packages that are made of them, whatever ends in between (multicloud.md MC-131)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+from kubevnfm_kit.clock import SystemClock
+from kubevnfm_kit.errors import Conflict, InUse, NotFound, Unprocessable
+from kubevnfm_lcm_api.onap.bundle_store import DEFINITIONS, PROFILES, Bundles, Definition, Profile
+from kubevnfm_store.query import AllOf, Query
+from kubevnfm_store.sqlite.store import SqliteStore
+from worlds.lives import Lives
+
+NAMES = ("rb", "v1")
+DEFINITION = Definition.model_validate({"rb-name": "rb", "rb-version": "v1"})
+PROFILE = Profile.model_validate({"rb-name": "rb", "rb-version": "v1", "profile-name": "p1"})
+
+
+class MemoryPackages:
+    """`BundlePackages` without archives: the id of a package says what it is made of."""
+
+    def __init__(self, lives: Lives) -> None:
+        self.present: dict[str, bool] = {}
+        """Whether each is enabled."""
+        self.used: set[str] = set()
+        self.together = asyncio.Barrier(1)
+        """The first requests that have made a package wait here for one another."""
+        self._made = 0
+        self._lives = lives
+
+    async def make(
+        self, names: tuple[str, ...], content: bytes | None, *, base: str | None = None, chart_name: str = ""
+    ) -> tuple[str, str]:
+        package_id = f"{names[-1]}:{(content or b'').decode()} on {base}"
+        await self._set(package_id, True)
+        self._made += 1
+        if self._made <= self.together.parties:
+            await self.together.wait()
+        return package_id, chart_name or "chart"
+
+    async def exists(self, package_id: str) -> bool:
+        return self.present.get(package_id, False)
+
+    async def check_unused(self, package_id: str) -> None:
+        if package_id in self.used:
+            raise InUse(package_id)
+
+    async def remove(self, package_id: str, *, is_wanted: Callable[[], Awaitable[bool]]) -> None:
+        await self.check_unused(package_id)
+        if package_id not in self.present:
+            return
+        await self._set(package_id, False)
+        if await is_wanted():
+            await self._set(package_id, True)
+        elif not self.present.get(package_id, True):
+            await self._set(package_id, None)
+
+    async def _set(self, package_id: str, is_enabled: bool | None) -> None:
+        async def write() -> bool:
+            if is_enabled is None:
+                self.present.pop(package_id, None)
+            else:
+                self.present[package_id] = is_enabled
+            return True
+
+        await self._lives.write(f"{is_enabled} {package_id}", write)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    async with SqliteStore.open(tmp_path / "store.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def lives() -> Lives:
+    return Lives()
+
+
+@pytest.fixture
+def packages(lives: Lives) -> MemoryPackages:
+    return MemoryPackages(lives)
+
+
+@pytest.fixture
+def bundles(store: SqliteStore, lives: Lives, packages: MemoryPackages) -> Bundles:
+    return Bundles(lives.store(store), SystemClock(), packages)
+
+
+async def named(store: SqliteStore) -> dict[str, bool]:
+    """Return the packages that documents have, as they should be."""
+    found = [each for name in (DEFINITIONS, PROFILES) for each in await store.find(name, Query(AllOf()))]
+    assert not any(each.body.get("replaced") for each in found)
+    return {each.body["package"]: True for each in found if "package" in each.body}
+
+
+async def test_a_kill_at_any_write_leaves_no_package_and_no_chart_of_before(
+    store: SqliteStore, lives: Lives, packages: MemoryPackages, bundles: Bundles
+) -> None:
+    """MC-131: each request is repeated after each kill, as clients do."""
+    await bundles.define(DEFINITION)
+
+    async def default_package() -> str:
+        return await bundles.package_of(await bundles.profile(*NAMES, "default"))
+
+    for content in ("a", "b"):
+        await lives.until_done(partial(bundles.upload, *NAMES, content.encode()))
+        made = await lives.until_done(default_package)
+        assert made == f"default: on v1:{content} on None"
+        assert packages.present == await named(store) == {f"v1:{content} on None": True, made: True}
+    await bundles.add_profile(*NAMES, PROFILE)
+    for content in ("c", "d"):
+        await lives.until_done(partial(bundles.upload_profile, *NAMES, "p1", content.encode()))
+        assert packages.present == await named(store)
+        assert await bundles.package_of(await bundles.profile(*NAMES, "p1")) == f"p1:{content} on v1:b on None"
+
+    async def removed() -> None:
+        with suppress(NotFound):
+            await bundles.undefine(*NAMES)
+
+    await lives.until_done(removed)
+    assert packages.present == await named(store) == {}
+    assert len(lives.deaths) > 20
+
+
+@pytest.mark.parametrize("contents", [("a", "b"), ("a", "a"), ("a", "a", "b")])
+async def test_contents_that_come_at_once_leave_the_package_of_one(
+    store: SqliteStore, packages: MemoryPackages, bundles: Bundles, contents: tuple[str, ...]
+) -> None:
+    """MC-131: the others are refused, or have the same."""
+    await bundles.define(DEFINITION)
+    packages.together = asyncio.Barrier(len(contents))
+    sent = [bundles.upload(*NAMES, each.encode()) for each in contents]
+    ended = await asyncio.wait_for(asyncio.gather(*sent, return_exceptions=True), timeout=300)
+    assert None in ended
+    assert all(each is None or isinstance(each, Conflict) for each in ended)
+    assert packages.present == await named(store)
+    assert len(packages.present) == 1
+
+
+async def test_a_package_that_an_instance_got_meanwhile_goes_with_the_definition(
+    store: SqliteStore, packages: MemoryPackages, bundles: Bundles
+) -> None:
+    """MC-131: content that is replaced while an instance is made of it; one that is disabled is enabled by its content."""
+    await bundles.define(DEFINITION)
+    await bundles.upload(*NAMES, b"a")
+    packages.used.add("v1:a on None")
+    with pytest.raises(InUse):
+        await bundles.upload(*NAMES, b"b")
+    assert packages.present == {"v1:a on None": True}
+    packages.used.clear()
+    packages.present["v1:a on None"] = False
+    with pytest.raises(Unprocessable):
+        await bundles.package_of(await bundles.profile(*NAMES, "default"))
+    await bundles.upload(*NAMES, b"a")
+    assert packages.present == await named(store) == {"v1:a on None": True}
