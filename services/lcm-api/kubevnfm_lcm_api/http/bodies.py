@@ -108,8 +108,13 @@ def json_of(raw: bytes, secrets_in: Sequence[str] = ()) -> Any:
         raise InvalidInput("", f"the body cannot be used: {error}") from error
     if secrets_in:
         document = with_secrets(document, secrets_in)
-    _check_names(document, None, _DEEPEST)
+    check_names(document)
     return document
+
+
+def check_names(document: Any) -> None:
+    """Raise InvalidInput for names that bodies may not have, and for one that is nested too deep."""
+    _check_names(document, None, _DEEPEST)
 
 
 def parse(model: type[B], document: Any) -> B:

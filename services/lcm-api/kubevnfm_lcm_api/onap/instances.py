@@ -16,6 +16,7 @@ from kubevnfm_store.port import AlreadyExists
 from kubevnfm_store.query import Stored
 from pydantic import Field, StringConstraints
 
+from kubevnfm_lcm_api.http.bodies import check_names
 from kubevnfm_lcm_api.http.context import context
 from kubevnfm_lcm_api.lifecycle.core.cloud_place import CloudPlace, OnapFacts
 from kubevnfm_lcm_api.lifecycle.core.revision import Origin
@@ -235,6 +236,8 @@ async def _read(request: web.Request) -> tuple[InstanceRequest, dict[str, Any]]:
     if not isinstance(given, Mapping) or not all(isinstance(text, str) for text in given.values()):
         raise Unprocessable(MEMBER, "an object of texts expected")
     values = nested(given)
+    # A dotted name hides them from the check of the body, and a stored ``$sealed`` would count as one of our secrets.
+    check_names({MEMBER: values})
     if "namespace" in values:
         raise Unprocessable(f"{MEMBER}/namespace", "a reserved name, which charts do not get: leave it out")
     return parsed(InstanceRequest, {name: value or None for name, value in body.items()}), values

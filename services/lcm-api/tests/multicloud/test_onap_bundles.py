@@ -154,7 +154,17 @@ async def test_an_instance_lives_as_the_cnf_adapter_asks(tmp_path: Path) -> None
         }  # fmt: skip
         for name in ("cloud-region", "rb-name", "rb-version", "profile-name"):
             assert name.encode() in (await call(gateway, "POST", INSTANCES, {**asked, name: ""})).must(422).raw
-        for bad in ({"namespace": "x"}, {"a..b": "1"}, {"a": "1", "a.b": "2"}, {"vnf_id": "x"}, {"a-b": "x"}, {"a": 1}):
+        for bad in (
+            {"namespace": "x"},
+            {"a..b": "1"},
+            {"a": "1", "a.b": "2"},
+            {"vnf_id": "x"},
+            {"a-b": "x"},
+            {"a": 1},
+            {"a.$sealed": "x"},
+            {"a[0].$secret": "x"},
+            {"a.x_secret_names": "5"},
+        ):
             answer = (await call(gateway, "POST", INSTANCES, {**asked, "override-values": bad})).must(422)
             assert b"override-values" in answer.raw
         (await call(gateway, "POST", f"{one}/profile", {"profile-name": "Upper"})).must(201)
