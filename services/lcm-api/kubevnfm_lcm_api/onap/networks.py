@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from typing import Annotated, Any, Final
 
 from aiohttp import web
@@ -99,6 +100,8 @@ async def delete(request: web.Request) -> web.Response:
     found = await _network(request, region)
     await _check_not_applied(request, region, found)
     await context(request).store.delete(NETWORKS, found.id)
+    # It was applied since the check: no later request would find the link.
+    await _release(request, region, found, wait_s=0)
     return web.Response(status=204)
 
 
@@ -109,7 +112,10 @@ async def apply(request: web.Request) -> web.Response:
     async def make(network: Stored) -> None:
         wanted = _wanted(region, network.body["kind"], network.body["shown"])
         link = (await services(request).links.create(wanted, wait_s=wait_s)).link
-        if link.status == "FAILED":
+        if await context(request).store.get(NETWORKS, network.id) is None:
+            # Deleted meanwhile, perhaps before it had this link.
+            await _release(request, region, network, wait_s=wait_s)
+        elif link.status == "FAILED":
             raise NetworkFailed(link.status_detail)
 
     await _each(request, region, make)
@@ -121,12 +127,18 @@ async def terminate(request: web.Request) -> web.Response:
     region, wait_s = await _region(request), min(read_preference(request).wait_s, _LONGEST_S)
 
     async def release(network: Stored) -> None:
-        link = await _applied(request, region, network)
-        if link is not None:
-            await services(request).links.release(link.id, _REFERENCE, wait_s=wait_s)
+        await _release(request, region, network, wait_s=wait_s)
 
     await _each(request, region, release)
     return web.Response(status=204)
+
+
+async def _release(request: web.Request, region: CloudRegion, network: Stored, *, wait_s: float) -> None:
+    """Give back the link that ncm holds for a network, if it holds one."""
+    link = await _applied(request, region, network)
+    if link is not None:
+        with suppress(NotFound):  # another request has given it back
+            await services(request).links.release(link.id, _REFERENCE, wait_s=wait_s)
 
 
 def _with_numbers(spec: JsonObject) -> JsonObject:

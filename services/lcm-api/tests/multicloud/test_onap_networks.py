@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,18 @@ async def test_networks_of_ncm_are_links_that_it_holds(cluster: LabCluster, tmp_
         for kind, name in (("networks", "east"), ("provider-networks", "west")):
             (await call(gateway, "DELETE", f"{here}/{kind}/{name}")).must(204)
             (await call(gateway, "DELETE", f"{here}/{kind}/{name}")).must(404)
+        # Deleted while it is applied: no link stays that no network names.
+        (await call(gateway, "POST", f"{here}/networks", NETWORK)).must(201)
+        sent = (call(gateway, "POST", f"{here}/apply"), call(gateway, "DELETE", f"{here}/networks/east"))
+        applied, deleted = await asyncio.gather(*sent)
+        assert (applied.status, deleted.status) in {(204, 204), (204, 409)}
+        held = [
+            each["name"] for each in (await gateway.call("GET", LINKS)).must(200).json if "ncm" in each["references"]
+        ]
+        assert held == ([] if deleted.status == 204 else ["east"])
+        if deleted.status == 409:
+            (await call(gateway, "POST", f"{here}/terminate")).must(204)
+            (await call(gateway, "DELETE", f"{here}/networks/east")).must(204)
         wrong = {**NETWORK, "spec": {"cniType": "ovn4nfv", "ipv4Subnets": [{"name": "a", "subnet": "10.44.0.1/24"}]}}
         (await call(gateway, "POST", f"{here}/networks", wrong)).must(201)
         assert b"east/spec" in (await call(gateway, "POST", f"{here}/apply")).must(422).raw
