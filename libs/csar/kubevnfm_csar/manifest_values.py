@@ -19,7 +19,8 @@ from kubevnfm_csar.manifest_limits import LONGEST_PROBLEM, MOST_CHARACTERS, MOST
 VALUES: Final = "additionalParams/values"
 """The field of the request that gives the values."""
 SUBSTITUTE_ANNOTATION: Final = "kubevnfm.io/substitute"
-NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+"""Also those of charts in a chart, such as ``nginx-ingress``; ``$name`` ends before a ``-``, ``${name}`` does not."""
 RESERVED: Final = (
     "namespace", "vnf_id", "vnf_instance_name", "cloud_owner", "cloud_region", "cloud_region_id", "csar_id",
 )  # fmt: skip
@@ -29,7 +30,7 @@ LARGEST_TEXT: Final = 2**20
 _SECRET_PLACES: Final = frozenset({"data", "stringData"})
 """The members of a Secret whose values are never shown; its name and labels are in lists and events."""
 VARIABLE: Final = re.compile(
-    r"\$(?:(?P<escaped>\$)|(?P<braced>\{(?P<path>[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_-]+)*)(?::-(?P<default>[^{}]*))?\})"
+    r"\$(?:(?P<escaped>\$)|(?P<braced>\{(?P<path>[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*)(?::-(?P<default>[^{}]*))?\})"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<wrong>\{))"
 )
 """``$(`` and other characters after a ``$`` are none of its forms, and stay.
@@ -186,7 +187,7 @@ def check_values(given: object) -> Mapping[str, Any]:
     for name, value in given.items():
         place = f"{VALUES}/{name}"
         if NAME.fullmatch(name) is None:
-            wrong.append((place, "a name of letters, digits and _ expected, not first a digit"))
+            wrong.append((place, "a name of letters, digits, _ and - expected, not first a digit or a -"))
         elif name in RESERVED and name != "namespace":
             wrong.append((place, "a reserved name, which is always defined: leave it out"))
         elif _longest(value) > LARGEST_TEXT:

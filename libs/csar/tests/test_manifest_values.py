@@ -10,7 +10,7 @@ from kubevnfm_kit.errors import Unprocessable
 
 VALUES: dict[str, Any] = {
     "name": "web", "port": 8080, "ratio": 0.5, "on": True, "nothing": None, "hosts": ["a", "b"],
-    "db": {"port": 5432, "user": "root"}, "quote": 'a"\n- b: {c', "dollar": "$name",
+    "db": {"port": 5432, "user": "root"}, "quote": 'a"\n- b: {c', "dollar": "$name", "sub-chart": {"port": 80},
 }  # fmt: skip
 
 
@@ -48,6 +48,7 @@ def filled(body: Any, values: Any = VALUES) -> Any:
         ("p${none:-80}", "p80"),
         ("${name:-x}", "web"),
         ("${db.none:-7}", 7),
+        ("${sub-chart.port} ${none-1:--x} $name-1", "80 -x web-1"),
         # A value is no template and no YAML.
         ("$dollar", "$name"),
         ("a $quote", 'a a"\n- b: {c'),
@@ -184,7 +185,7 @@ def test_values_take_the_place_of_defaults_member_by_member() -> None:
     [
         ([], "additionalParams/values"),
         (None, "additionalParams/values"),
-        ({"a-b": 1}, "additionalParams/values/a-b"),
+        ({"-a": 1}, "additionalParams/values/-a"),
         ({"1a": 1}, "additionalParams/values/1a"),
         ({"": 1}, "additionalParams/values/"),
         ({"vnf_id": "x"}, "additionalParams/values/vnf_id"),

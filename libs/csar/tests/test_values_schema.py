@@ -71,7 +71,7 @@ def test_references_within_the_file_and_all_of_are_followed() -> None:
 
 
 def test_names_that_are_no_variables_have_no_defaults() -> None:
-    schema = {"properties": {name: {"default": 1} for name in ("vnf_id", "namespace", "a-b", "ok")}}
+    schema = {"properties": {name: {"default": 1} for name in ("vnf_id", "namespace", "-a", "ok")}}
     assert defaults(schema) == {"ok": 1}
 
 

@@ -30,7 +30,8 @@ def test_a_schema_describes_objects_and_their_members() -> None:
             "more": {"required": ["x"], "properties": {"x": {}}},
             "level": {"$ref": "#/$defs/level"},
             "vnf_id": {},
-            "a-b": {},
+            "-a": {},
+            "sub-chart": {},
             "tree": {"$ref": "#"},
         },
         "$defs": {"level": {"type": "integer"}},
@@ -44,5 +45,6 @@ def test_a_schema_describes_objects_and_their_members() -> None:
         # Its object may be left out.
         "more.x": False,
         "level": True,
+        "sub-chart": False,
     }
     assert [part.get("type") for part in found["level"].parts] == [None, "integer"]
