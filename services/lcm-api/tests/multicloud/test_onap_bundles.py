@@ -9,7 +9,7 @@ import tarfile
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from kubevnfm_clients.multicloud.region_views import KubernetesObject
 from kubevnfm_events.objects import ApplyObjects
@@ -34,6 +34,11 @@ PROFILE = {
     "over.yaml": "{image: {tag: '2.0'}}\n",
     "c.txt": "hello\n",
 }
+
+BAD_VALUES: Final[tuple[Mapping[str, Any], ...]] = (
+    {"namespace": "x"}, {"a..b": "1"}, {"a": "1", "a.b": "2"}, {"vnf_id": "x"}, {"1a": "x"}, {"a": 1}, {"a.$sealed": "x"},
+    {"a[0].$secret": "x"}, {"a.x_secret_names": "5"},
+)  # fmt: skip
 
 
 def packed(files: Mapping[str, str]) -> bytes:
@@ -154,17 +159,7 @@ async def test_an_instance_lives_as_the_cnf_adapter_asks(tmp_path: Path) -> None
         }  # fmt: skip
         for name in ("cloud-region", "rb-name", "rb-version", "profile-name"):
             assert name.encode() in (await call(gateway, "POST", INSTANCES, {**asked, name: ""})).must(422).raw
-        for bad in (
-            {"namespace": "x"},
-            {"a..b": "1"},
-            {"a": "1", "a.b": "2"},
-            {"vnf_id": "x"},
-            {"1a": "x"},
-            {"a": 1},
-            {"a.$sealed": "x"},
-            {"a[0].$secret": "x"},
-            {"a.x_secret_names": "5"},
-        ):
+        for bad in BAD_VALUES:
             answer = (await call(gateway, "POST", INSTANCES, {**asked, "override-values": bad})).must(422)
             assert b"override-values" in answer.raw
         (await call(gateway, "POST", f"{one}/profile", {"profile-name": "Upper"})).must(201)
@@ -182,11 +177,8 @@ async def test_an_instance_lives_as_the_cnf_adapter_asks(tmp_path: Path) -> None
 
         made = (await call(gateway, "POST", INSTANCES, asked)).must(201).json
         assert (made["namespace"], made["release-name"], made["hooks"]) == ("ns1", "uuid-1", None)
-        assert made["request"]["override-values"] == {
-            "db.password": "***",
-            "image.tag": "7",
-            "nginx-ingress.on": "true",
-        }
+        shown = {"db.password": "***", "image.tag": "7", "nginx-ingress.on": "true"}
+        assert made["request"]["override-values"] == shown
         assert {name: made["request"][name] for name in ("rb-name", "rb-version", "profile-name", "cloud-region")} == {
             name: asked[name] for name in ("rb-name", "rb-version", "profile-name", "cloud-region")
         }

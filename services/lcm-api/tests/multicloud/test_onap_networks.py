@@ -98,10 +98,10 @@ async def test_networks_of_ncm_are_links_that_it_holds(cluster: LabCluster, tmp_
         sent = (call(gateway, "POST", f"{here}/apply"), call(gateway, "DELETE", f"{here}/networks/east"))
         applied, deleted = await asyncio.gather(*sent)
         assert (applied.status, deleted.status) in {(204, 204), (204, 409)}
-        held = [
+        taken = [
             each["name"] for each in (await gateway.call("GET", LINKS)).must(200).json if "ncm" in each["references"]
         ]
-        assert held == ([] if deleted.status == 204 else ["east"])
+        assert taken == ([] if deleted.status == 204 else ["east"])
         if deleted.status == 409:
             (await call(gateway, "POST", f"{here}/terminate")).must(204)
             (await call(gateway, "DELETE", f"{here}/networks/east")).must(204)
