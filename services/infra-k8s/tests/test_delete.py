@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from kubevnfm_infra_k8s.adapters.clusters import KubernetesClusters
-from kubevnfm_infra_k8s.adapters.documents import StoredDeletions
+from kubevnfm_infra_k8s.adapters.documents import StoredDeletions, StoredStartTimes
 from kubevnfm_infra_k8s.domain.errors import AddressUnnamed, ClusterUnavailable, ObjectsNotGone
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, ObjectKey, Resource
+from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, ObjectKey, Resource, field_at
 from kubevnfm_infra_k8s.domain.ports import Cluster, Propagation
-from kubevnfm_infra_k8s.domain.removing.deleting import propagation_of
+from kubevnfm_infra_k8s.domain.removing.propagation import propagation_of
 from kubevnfm_lab.faults import CallLedger, FaultBook
 from kubevnfm_lab.kubernetes import LabCluster, LabClusters
 from kubevnfm_secrets import KeyRing
@@ -197,6 +197,46 @@ async def test_an_object_that_does_not_go_is_left_with_its_finalizers_if_asked(
     assert await cluster.get(secrets, ObjectKey("v1", "Secret", "default", "s")) is None
     # The record is gone: nothing is asked for again.
     assert (await site.delete(operation="op3")).count == 0
+
+
+@dataclass
+class _ClockThatJumps:
+    """Goes 31 s ahead, once, when the progress says a text."""
+
+    progress: Sequence[Any]
+    text: str
+
+    def now(self) -> datetime:
+        is_ahead = any(self.text in each.message for each in self.progress)
+        return datetime.now(UTC) + timedelta(seconds=31 if is_ahead else 0)
+
+
+async def test_each_part_of_a_deletion_is_waited_for_though_another_is_left(
+    site: Any, store: SqliteStore, cluster: Cluster, make: Make, workload: Make
+) -> None:
+    """MC-059: the claims of a set that is left are deleted, and a volume that goes in time is not left."""
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+    template = {"metadata": {"name": "data"}, "spec": claim}
+    held = workload("StatefulSet", "db", replicas=1, serviceName="db", volumeClaimTemplates=[template])
+    held["metadata"]["finalizers"] = ["acme.example/hold"]
+    volume = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
+    slow = make("PersistentVolume", "v", spec=volume, metadata={"finalizers": ["acme.example/slow"]})
+    await site.apply({"f.yaml": [slow, held]})
+    assert await named(cluster, "v1", "PersistentVolumeClaim", "default") == ["data-db-0"]
+    clock = _ClockThatJumps(site.progress, "held by acme.example/hold")
+    starts = StoredStartTimes(store, clock)
+    patient = site.with_changes(clock=clock, start_times=starts, wait_s=0.2, gone_timeout_s=500.0)
+    deletion = asyncio.create_task(patient.delete(gives_up_waiting=True))
+    resource, key = await cluster.resource("v1", "PersistentVolume"), ObjectKey("v1", "PersistentVolume", "", "v")
+    assert resource is not None
+
+    async def is_asked_to_go() -> bool:
+        return bool(field_at(await cluster.get(resource, key) or {}, "metadata", "deletionTimestamp"))
+
+    await until_true(is_asked_to_go)
+    await cluster.patch(resource, key, {"metadata": {"finalizers": None}})
+    assert [(each.kind, each.name) for each in (await deletion).left] == [("StatefulSet", "db")]
+    assert await named(cluster, "v1", "PersistentVolumeClaim", "default") == []
 
 
 async def test_a_refused_deletion_is_not_taken_for_one_that_was_done(site: Any, faults: FaultBook, make: Make) -> None:

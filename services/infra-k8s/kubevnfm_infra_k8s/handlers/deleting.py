@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -135,9 +135,13 @@ class DeletionHandlers(Handling):
             gone_s = max(gone_s, self.cluster_ready_timeout_s)
         if command.cluster_gone_timeout_s is not None:
             gone_s = command.cluster_gone_timeout_s
-        if command.gives_up_waiting:
-            gone_s = min(gone_s, self.finalizer_patience_s)
         hooks, secrets = await self.hooks.get(release.vnf_instance_id)
+
+        async def given_up_at(part: str) -> datetime:
+            asked = replace(context, step_id=f"{context.step_id}/{part}")
+            return await self.start_times.started_at(asked, release.vnf_instance_id) + patience
+
+        patience = timedelta(seconds=self.finalizer_patience_s + (command.grace_period_s or 0.0))
         hooks_s = sum(each.timeout_s or self.ready_timeout_s for each in hooks)
         limit_s = gone_s + (command.grace_period_s or 0.0) + hooks_s
         async with self.connected(command.vim) as connected:
@@ -176,7 +180,7 @@ class DeletionHandlers(Handling):
                 deadline=deadline,
                 grace_period_s=None if command.grace_period_s is None else int(command.grace_period_s),
                 stripping=stripping if command.force_remove_finalizers else None,
-                gives_up_waiting=command.gives_up_waiting,
+                given_up_at=given_up_at if command.gives_up_waiting else None,
             )
             return await run.terminate(release, within_s=self.wait_s)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,7 +17,6 @@ from kubevnfm_kit.errors import VnfmError
 
 from kubevnfm_infra_k8s.domain.capi.clusters import clusters_in
 from kubevnfm_infra_k8s.domain.capi.contract import (
-    GROUPS,
     PAUSED_ANNOTATION,
     is_cluster,
     is_of_management,
@@ -28,9 +27,7 @@ from kubevnfm_infra_k8s.domain.errors import Forbidden, ObjectsNotGone, WebhookU
 from kubevnfm_infra_k8s.domain.object_facts import left_object
 from kubevnfm_infra_k8s.domain.objects import (
     CLAIMS,
-    FIELD_MANAGER,
     INSTANCE_LABEL,
-    KEEPING_MANAGER,
     PODS,
     Body,
     ObjectKey,
@@ -43,7 +40,7 @@ from kubevnfm_infra_k8s.domain.objects import (
 )
 from kubevnfm_infra_k8s.domain.planning.preparing import labels_as
 from kubevnfm_infra_k8s.domain.planning.priorities import bring_down_stages
-from kubevnfm_infra_k8s.domain.ports import Cluster, Propagation, Releases, SharedObjects, Sharing
+from kubevnfm_infra_k8s.domain.ports import Cluster, Releases, SharedObjects, Sharing
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.claims import (
     Surroundings,
@@ -60,6 +57,7 @@ from kubevnfm_infra_k8s.domain.removing.deletion_state import deletion_obstacle,
 from kubevnfm_infra_k8s.domain.removing.disowning import give_back_made, without_owner
 from kubevnfm_infra_k8s.domain.removing.finalizers import Stripping, Target
 from kubevnfm_infra_k8s.domain.removing.inhabitants import inhabitants
+from kubevnfm_infra_k8s.domain.removing.propagation import propagation_of
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited, View, viewing
 
 log = structlog.get_logger()
@@ -78,10 +76,8 @@ _OF_VNFS: Final = (
     ),
 )
 """The kinds of which nearly every VNF has an object, or whose data are lost with the namespace."""
-_OWNERS: Final = frozenset(
-    {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job", "CronJob"}
-)
-"""The built-in kinds whose controllers make pods. A Service's EndpointSlices do nothing without it."""
+GivenUpAt = Callable[[str], Awaitable[datetime]]
+"""Returns when a part of the deletion, which is under way, is not waited for any longer."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +93,8 @@ class DeletionRun:
     grace_period_s: int | None
     stripping: Stripping | None = field(default=None, kw_only=True)
     """None: no finalizer is ever removed."""
-    gives_up_waiting: bool = field(default=False, kw_only=True)
-    """Whether objects that are not gone at the deadline are left, in place of an error."""
+    given_up_at: GivenUpAt | None = field(default=None, kw_only=True)
+    """When objects that are not gone are left; None: never, ObjectsNotGone is raised at the deadline."""
     kept_objects: dict[ObjectKey, LeftObject] = field(default_factory=dict, kw_only=True)
     """The objects that their artifacts or annotations keep."""
     deletion: ClassVar[Keep] = Keep.ON_DELETE
@@ -112,7 +108,7 @@ class DeletionRun:
         look_until = loop.time() + within_s
         entries = {entry.key: entry for entry in release.entries}
         priorities = {key: entry.priority for key, entry in entries.items()}
-        for stage in bring_down_stages(priorities, webhooks_first=is_of_management(entries)):
+        for number, stage in enumerate(bring_down_stages(priorities, webhooks_first=is_of_management(entries))):
             mine = [entries[key] for key in stage]
             if any(_is_namespace(key) for key in stage) and not await self.are_volumes_left(release, look_until):
                 return None
@@ -122,7 +118,9 @@ class DeletionRun:
                 targets = await targets_of(release, mine)
                 are_left = await each_of(targets, self.begin)
                 left = [target for target, is_left in zip(targets, are_left, strict=True) if is_left]
-                if left and not await self.until_gone(release, left, look_until):
+                if left and not await self.until_gone(
+                    release, left, look_until, part=f"{number}-{targets_of.__name__}"
+                ):
                     return None
                 await each_of(
                     [each.key for each in targets if is_cluster_scoped(each.key)],
@@ -353,7 +351,7 @@ class DeletionRun:
         for namespace in sorted({entry.key.namespace for entry in sets}):
             around = await Surroundings.look(self.cluster, namespace)
             for entry in (each for each in sets if each.key.namespace == namespace):
-                is_staying = entry.is_adopted or await self._exists(entry)
+                is_staying = entry.is_adopted or await self._is_staying(entry)
                 for claim in around.claims:
                     key = claim_key(claim, namespace)
                     if is_made_by(entry, claim, release):
@@ -398,14 +396,17 @@ class DeletionRun:
         log.warning("object_stays", object=str(key), reason=reason)
         await self.progress.on(str(key), f"stays: {reason}", done=0, total=1)
 
-    async def _exists(self, entry: Entry) -> bool:
-        """Return whether an object of this name exists: one that was kept, or that another owner has created."""
-        return await find(self.cluster, entry.key) is not None
+    async def _is_staying(self, entry: Entry) -> bool:
+        """Return whether an object of this name stays: one that was kept, or that another owner has created."""
+        body = await find(self.cluster, entry.key)
+        # One that could not be waited for is still there.
+        return body is not None and not (uid_of(body) == entry.uid and field_at(body, "metadata", "deletionTimestamp"))
 
-    async def until_gone(self, release: Release, targets: Sequence[Target], look_until: float) -> bool:
-        """Return True when all are deleted, or replaced by objects of other owners; False after ``look_until``."""
+    async def until_gone(self, release: Release, targets: Sequence[Target], look_until: float, *, part: str) -> bool:
+        """Return True when all are deleted, replaced by objects of other owners, or left; False after ``look_until``."""
         loop = asyncio.get_running_loop()
         awaited = [Awaited(each.key, each.resource, is_shared=not _has_label(each, release)) for each in targets]
+        deadline = await self.deadline_of(part)
         hurry = asyncio.create_task(self._shorten_grace_periods(release, targets), name="shorten-grace-periods")
         try:
             async with viewing(self.cluster, awaited, vnf_instance_id=release.vnf_instance_id) as view:
@@ -414,13 +415,13 @@ class DeletionRun:
                     for each in left:
                         message = deletion_progress(each.key, view.bodies[each.key])
                         await self.progress.on(str(each.key), message, done=gone, total=len(targets))
-                    left_s = (self.deadline - self.clock.now()).total_seconds()
+                    left_s = (deadline - self.clock.now()).total_seconds()
                     if self.stripping is not None:
                         held = [replace(each, body=view.bodies[each.key]) for each in left]
                         await self.stripping.strip(held, left_s=left_s)
                     if left_s <= 0:
                         obstacles = {each.key: deletion_obstacle(each.key, view.bodies[each.key]) for each in left}
-                        if not self.gives_up_waiting:
+                        if self.given_up_at is None:
                             raise ObjectsNotGone("; ".join(obstacles.values()))
                         for key, obstacle in obstacles.items():
                             await self.leave(key, view.bodies[key], obstacle)
@@ -435,6 +436,10 @@ class DeletionRun:
         finally:
             hurry.cancel()
             await asyncio.gather(hurry, return_exceptions=True)
+
+    async def deadline_of(self, part: str) -> datetime:
+        """Return until when a part of the deletion is waited for."""
+        return self.deadline if self.given_up_at is None else min(self.deadline, await self.given_up_at(part))
 
     @staticmethod
     def _left(targets: Sequence[Target], view: View) -> Sequence[Target]:
@@ -465,23 +470,6 @@ class DeletionRun:
                         await self.cluster.delete(PODS, key, uid=uid_of(pod), grace_period_s=self.grace_period_s)
         except VnfmError as error:  # the wait for the deletion continues, and raises if the cluster is unreachable
             log.warning("grace_period_not_shortened", namespace=namespace, reason=str(error))
-
-
-def propagation_of(key: ObjectKey, body: Body) -> Propagation:
-    """Return how to delete the object: in the foreground if it may own others (capi.md CR-023).
-
-    The garbage collector learns of a new custom kind after up to 30 s, and a deletion in the foreground waits for it. So a
-    custom resource that no controller has touched is not deleted in that way. Neither is an object of Cluster API: its
-    controllers delete what it owns in an order, and need the infrastructure and the kubeconfig until the Machines are gone,
-    which a garbage collector that deletes in the foreground takes from them.
-    """
-    if key.group in GROUPS:
-        return Propagation.BACKGROUND
-    if not key.is_custom:
-        return Propagation.FOREGROUND if key.kind in _OWNERS else Propagation.BACKGROUND
-    writers = {each.get("manager") for each in field_at(body, "metadata", "managedFields") or []}
-    is_touched = bool(writers - {FIELD_MANAGER, KEEPING_MANAGER}) or bool(field_at(body, "metadata", "finalizers"))
-    return Propagation.FOREGROUND if is_touched else Propagation.BACKGROUND
 
 
 def is_cluster_scoped(key: ObjectKey) -> bool:

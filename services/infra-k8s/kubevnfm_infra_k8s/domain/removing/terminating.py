@@ -95,7 +95,7 @@ class TerminationRun(DeletionRun):
         within_s = max(0.0, look_until - asyncio.get_running_loop().time())
         left = await self.volumes.leave(release.vnf_instance_id, within_s=within_s)
         waits = "; ".join(left.values())
-        if left and self.clock.now() >= self.deadline:
+        if left and self.clock.now() >= await self.deadline_of("volumes"):
             raise ObjectsNotGone(f"not released: {waits}")
         if left:
             await self.progress.on("persistent volumes", f"waits for {waits}", done=0, total=len(left))
@@ -109,7 +109,7 @@ class TerminationRun(DeletionRun):
     async def _delete_hooks(self, release: Release, look_until: float, *, of_end: bool) -> bool:
         targets = await self.hooks.left(of_end=of_end)
         await each_of(targets, self.begin)
-        return not targets or await self.until_gone(release, targets, look_until)
+        return not targets or await self.until_gone(release, targets, look_until, part=f"hooks-{of_end}")
 
     async def is_to_go(self, release: Release, entry: Entry, resource: Resource, body: Body) -> bool:
         """As for any deletion; what stays is remembered."""
@@ -144,7 +144,7 @@ class TerminationRun(DeletionRun):
             await each_of(
                 [each for each in found if not field_at(each.body, "metadata", "ownerReferences")], self.begin
             )
-            if not await self.until_gone(release, found, look_until):
+            if not await self.until_gone(release, found, look_until, part="labelled"):
                 return False
         return True
 
