@@ -74,7 +74,9 @@ async def _begun(
         # It has ended meanwhile.
         raise InstanceChanged
     is_waiting = running.occ.operation_state is OperationState.FAILED_TEMP
-    if is_forced and not (is_waiting and running.occ.operation is OperationType.TERMINATE):
+    # The answer to the first of two equal requests may have been lost.
+    is_repeated = not is_waiting and bool(running.draft.get("gives_up_waiting"))
+    if is_forced and not (is_waiting and running.occ.operation is OperationType.TERMINATE) and not is_repeated:
         expected = "a VNF that is up, or whose removal waits FAILED_TEMP, expected"
         raise Conflict(f"force: {expected}; operation {running.occ.id} is {running.occ.operation_state}")
     if not is_waiting:

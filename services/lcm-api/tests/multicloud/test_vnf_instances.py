@@ -377,7 +377,14 @@ async def test_a_vnf_whose_objects_do_not_go_is_given_up_if_the_caller_says_so(g
     assert [each["reason"] for each in answer["left"]] == [reason]
     (await gateway.call("GET", one)).problem(404)
     other = (await gateway.bring_up()).must(201).json
-    (await gateway.call("DELETE", f"{VNFS}/{other['vnf_id']}?force=true")).must(200)
+    asked = len(twins.commands)
+    twins.waiting.add("infra.k8s.delete_objects")
+    begun = (await gateway.call("DELETE", f"{VNFS}/{other['vnf_id']}?force=true", Prefer="respond-async")).must(202)
+    again = (await gateway.call("DELETE", f"{VNFS}/{other['vnf_id']}?force=true", Prefer="wait=0")).must(202)
+    assert again.json["operation"] == begun.json["operation"]
+    await twins.has_asked(asked + 1)
+    await twins.release()
+    await gateway.world.reached(begun.json["operation"].rpartition("/")[2])
     sent = [each.data for each in twins.commands if isinstance(each.data, DeleteObjects)]
     assert [each.gives_up_waiting for each in sent] == [False, True, True]
     assert not any(each.force_remove_finalizers or each.force for each in sent)
