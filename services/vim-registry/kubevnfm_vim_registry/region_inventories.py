@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -20,6 +21,8 @@ from kubevnfm_vim_registry.region_access import GivenAccess, RegionAccess
 log = structlog.get_logger()
 
 _FIRST_RETRY_S: Final = 10.0
+_LONGEST_FIRST_S: Final = 300.0
+"""A process that starts does not know when the one before it has read, which may have ended after less than ``refresh``."""
 _REFUSAL_APART_S: Final = 10.0
 """A cluster that goes on rejecting what the inventory has would otherwise have each of its callers read the inventory."""
 
@@ -37,6 +40,7 @@ class _Turn:
     """When the inventory of a region is read next."""
 
     due_at: float
+    refresh_s: float
     failures: int = 0
     read_at: float = float("-inf")
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -53,10 +57,13 @@ class RegionInventories:
         *,
         at_a_time: int,
         monotonic: Callable[[], float] | None = None,
+        spread: Callable[[], float] = random.random,
     ) -> None:
+        """``spread``: gives the part of the first pause, so that the inventories of many regions are not read at one moment."""
         self._records, self._access, self._regions = records, access, regions
         self._places = asyncio.Semaphore(at_a_time)
         self._monotonic = monotonic or (lambda: asyncio.get_running_loop().time())
+        self._spread = spread
         self._turns: dict[str, _Turn] = {}
 
     async def read_due(self) -> None:
@@ -75,12 +82,15 @@ class RegionInventories:
         asked_at = self._monotonic()
         async with turn.lock:
             if asked_at >= turn.read_at + _REFUSAL_APART_S:
-                await self._read(stored, turn)
+                # Many regions may reject their access data at one moment.
+                async with self._places:
+                    await self._read(stored, turn)
 
     async def _read_if_due(self, stored: StoredVim) -> None:
         turn = self._turn(stored)
         if self._monotonic() >= turn.due_at:
-            async with self._places, turn.lock:
+            # In the order of `rejected`.
+            async with turn.lock, self._places:
                 if self._monotonic() >= turn.due_at:
                     await self._read(stored, turn)
 
@@ -88,9 +98,17 @@ class RegionInventories:
         facts = stored.vim.region
         assert facts is not None
         assert facts.inventory is not None
-        # Not at once: it was read when it was registered, or by the process before this one.
-        first = _Turn(self._monotonic() + facts.inventory.refresh)
-        return self._turns.setdefault(stored.vim.id, first)
+        refresh_s, now = facts.inventory.refresh, self._monotonic()
+        turn = self._turns.get(stored.vim.id)
+        if turn is None:
+            # Not at once: it was read when it was registered, or by the process before this one.
+            first_s = min(refresh_s, _LONGEST_FIRST_S)
+            if facts.inventory_state is not None and facts.inventory_state.health.reason:
+                first_s = _FIRST_RETRY_S
+            turn = self._turns[stored.vim.id] = _Turn(now + self._spread() * first_s, refresh_s)
+        elif turn.refresh_s != refresh_s:
+            turn.due_at, turn.refresh_s = min(turn.due_at, now + refresh_s), refresh_s
+        return turn
 
     async def _read(self, stored: StoredVim, turn: _Turn) -> None:
         facts = stored.vim.region

@@ -196,8 +196,10 @@ class Regions:
         old, new = stored.vim.region, vim.region
         assert old is not None
         assert new is not None
-        if old.cluster_uid and new.cluster_uid and old.cluster_uid != new.cluster_uid:
-            place = "kubeconfig" if new.inventory is None else "inventory"
+        place = "kubeconfig" if new.inventory is None else "inventory"
+        # The author of an inventory chooses the server, which could hide what cluster it is.
+        is_known = bool(new.cluster_uid) or new.inventory is not None
+        if old.cluster_uid and is_known and old.cluster_uid != new.cluster_uid:
             raise Unprocessable(place, "it leads to another cluster; the one that is registered expected")
         try:
             await self._records.replace(stored, vim, status_events(stored.vim, vim))

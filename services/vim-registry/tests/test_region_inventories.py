@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,9 +40,16 @@ class Inventories:
 
     answer: Pulled | InventoryRefused = field(default_factory=lambda: Pulled(KUBECONFIG))
     readings: int = 0
+    now: int = 0
+    most_at_a_time: int = 0
 
     async def read(self, *_: object) -> Pulled:
         self.readings += 1
+        self.now += 1
+        self.most_at_a_time = max(self.most_at_a_time, self.now)
+        # Other readings may begin.
+        await asyncio.sleep(0)
+        self.now -= 1
         if isinstance(self.answer, InventoryRefused):
             raise self.answer
         return self.answer
@@ -71,6 +79,8 @@ class World:
     source: Inventories
     used: Used
     clock: Seconds
+    started: Callable[[], RegionInventories]
+    """Returns the inventories of a process that has just started."""
 
     async def readings_at(self, now_s: float) -> int:
         """Run a round at this time; return how many readings there have been."""
@@ -97,10 +107,15 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         source, used = Inventories(), Used()
         access = RegionAccess(records, source, source, RING, Allowed(True), 300.0)
         clock = Seconds()
-        inventories = RegionInventories(records, access, used, at_a_time=4, monotonic=lambda: clock.now_s)
+
+        def started() -> RegionInventories:
+            return RegionInventories(
+                records, access, used, at_a_time=4, monotonic=lambda: clock.now_s, spread=lambda: 1.0
+            )
+
         await records.insert(a_region("vim", "edge", AaiInventory(type="aai", url="http://192.0.2.1", path="/a")))
         await records.insert(a_region("other", "plain", None))
-        yield World(records, inventories, source, used, clock)
+        yield World(records, started(), source, used, clock, started)
 
 
 def a_region(vim_id: str, name: str, inventory: AaiInventory | ClusterProfileInventory | None) -> VimRecord:
@@ -141,6 +156,38 @@ async def test_an_inventory_that_does_not_answer_is_read_after_growing_pauses(wo
     assert [await world.readings_at(at) for at in (1160, 1460, 1759, 1760)] == [6, 7, 7, 8]
     world.source.answer = Pulled(KUBECONFIG)
     assert [await world.readings_at(at) for at in (2060, 2359, 2360)] == [9, 9, 10]
+
+
+async def test_a_reading_comes_soon_after_a_start_or_a_shorter_pause(world: World) -> None:
+    """MC-078, MC-079: a process may end before the longest pause; a failed reading is repeated by the next one."""
+
+    async def set_refresh(seconds: int) -> None:
+        stored = await world.records.get("vim")
+        facts = stored.vim.region
+        assert facts is not None
+        inventory = AaiInventory(type="aai", url="http://192.0.2.1", path="/a", refresh=seconds)
+        region = facts.model_copy(update={"inventory": inventory})
+        await world.records.replace(stored, stored.vim.model_copy(update={"region": region}))
+
+    await set_refresh(86_400)
+    assert [await world.readings_at(at) for at in (0, 299, 300, 10_000)] == [0, 0, 1, 1]
+    await set_refresh(60)
+    assert [await world.readings_at(at) for at in (10_001, 10_060, 10_061)] == [1, 1, 2]
+    world.source.answer = InventoryAway("inventory/url", "A&AI answered 503")
+    assert await world.readings_at(10_121) == 3
+    world.inventories = world.started()
+    assert [await world.readings_at(at) for at in (10_122, 10_131, 10_132)] == [3, 3, 4]
+
+
+async def test_rejections_of_many_regions_read_no_more_at_a_time_than_rounds_do(world: World) -> None:
+    inventory = AaiInventory(type="aai", url="http://192.0.2.1", path="/a")
+    names = [f"r{n}" for n in range(12)]
+    for name in names:
+        await world.records.insert(a_region(name, name, inventory))
+    world.clock.now_s = 1000.0
+    await asyncio.gather(world.inventories.read_due(), *(world.inventories.rejected(name) for name in names))
+    assert world.source.readings == 12
+    assert world.source.most_at_a_time <= 4
 
 
 async def test_a_rejection_is_followed_by_one_reading_in_ten_seconds(world: World) -> None:

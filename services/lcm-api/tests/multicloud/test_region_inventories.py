@@ -291,6 +291,17 @@ async def test_a_kubeconfig_is_read_by_a_cluster_profile_of_another_region(
     refused = await world.call("PUT", f"{OP_EDGE}/kubeconfig", {"inventory": by_program})
     assert pointers(refused) == ["/inventory/name"]
     assert "providers that need a program are not run; the profile offers: eks-aws-auth" in message(refused)
+    # Its author may not exchange the cluster either, nor hide which one it is.
+    a_secret(hub, "foreign", {"x-k8s.io/cluster-profile": "foreign"}, config=a_kubeconfig(hub))
+    foreign = {"inventory": await a_profile(world, hub, "foreign")}
+    assert "another cluster" in message(await world.call("PUT", f"{OP_EDGE}/kubeconfig", foreign))
+    namespaces = hub.table.by_name("namespaces")
+    assert namespaces is not None
+    hub.registry.delete(namespaces, Key("", "kube-system"))
+    assert "another cluster" in message(await world.call("PUT", f"{OP_EDGE}/kubeconfig", foreign))
+    outside = await a_profile(world, hub, "outside", a_provider(cluster, "secretreader", clusterName="../configmaps/x"))
+    refused = await world.call("PUT", f"{OP_EDGE}/kubeconfig", {"inventory": outside})
+    assert "the name of a Secret expected" in message(refused)
 
 
 AAI = {"type": "aai", "url": "http://192.0.2.1", "path": PATH}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ _OF_PROFILE: Final = "x-k8s.io/cluster-profile"
 _OF_CONSUMER: Final = "x-k8s.io/cluster-inventory-consumer"
 _LONGEST_VALUE: Final = 63
 """Characters of the value of a label."""
+_OF_SECRET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{0,252}")
 _MOST_NAMESPACES: Final = 10
 _HUB: Final = "inventory/cloud_region_id"
 _NAME: Final = "inventory/name"
@@ -162,6 +164,9 @@ async def _of_label(api: ClusterApi, consumers: Sequence[str], profile: str) -> 
 
 async def _in_secrets(api: ClusterApi, namespaces: Sequence[str], name: str, keys: Sequence[str]) -> str:
     """Return the text of a key of the first Secret of this name; empty: there is none. Raises InventoryRefused."""
+    # The author of the profile gives it, and it becomes a part of a path.
+    if not _OF_SECRET.fullmatch(name):
+        raise InventoryRefused(_NAME, "its provider: the name of a Secret expected")
     for namespace in namespaces:
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/secrets/{quote(name, safe='')}"
         if (secret := await _read(api, path)) and (text := in_secret(secret, *keys)):
