@@ -39,7 +39,7 @@ async def region(user: User, cluster: RealCluster, tmp_path: Path) -> AsyncItera
 
 
 async def test_an_ordered_package_waits_fails_changes_and_goes(region: RealRegion) -> None:
-    """MC-010, MC-011, MC-013, MC-014, MC-020, MC-022 to MC-031, MC-034, MC-037, MC-042, MC-043, MC-049, MC-057, MC-077 (scenarios 1, 5, 10)."""
+    """MC-010, MC-011, MC-013, MC-014, MC-020, MC-022 to MC-031, MC-034, MC-037, MC-039, MC-042, MC-043, MC-049, MC-057, MC-077 (scenarios 1, 5, 10)."""
     package, place = await region.onboard(ORDERED), region.place()
     listed = (await region.call("GET", f"/artifacts/{package}/variables")).must(200).json
     assert {each["name"]: each.get("default") for each in listed} == {
@@ -50,6 +50,16 @@ async def test_an_ordered_package_waits_fails_changes_and_goes(region: RealRegio
     refused = (await region.call("POST", "/vnf_instances", asked)).must(422)
     assert [each["pointer"] for each in refused.json["errors"]] == ["/values/code", "/values/db/port"]
     assert await region.is_empty(place)
+
+    taken = region.place()
+    await region.cluster.make("/api/v1/namespaces", {"metadata": {"name": taken}})
+    await region.cluster.make(f"/api/v1/namespaces/{taken}/configmaps", {"metadata": {"name": "settings"}})
+    right = {**asked, "namespace": taken, "values": {"db": {"port": 6000}, "code": {"$secret": CODE}}}
+    refused = (await region.call("POST", "/vnf_instances", right)).must(409)
+    assert refused.json["type"] == "foreign-object"
+    assert f"ConfigMap {taken}/settings (" in refused.json["detail"]
+    assert (await region.call("GET", f"/vnf_instances?namespace={taken}")).must(200).json == []
+    await region.cluster.remove(f"/api/v1/namespaces/{taken}")
 
     line = f"/apis/k8s.plugin.opnfv.org/v1alpha1/namespaces/{place}/networks/line"
     plane = f"/apis/k8s.ovn.org/v1/namespaces/{place}/userdefinednetworks/plane"

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubevnfm_clients.multicloud.dry_runs import MOST_FIELDS, DryRunMode, DryRunOrder, DryRunReport
+from kubevnfm_clients.multicloud.dry_runs import (
+    MOST_FIELDS,
+    DryRunMode,
+    DryRunOrder,
+    DryRunReport,
+    PlacedOrder,
+)
+from kubevnfm_csar.object_treatment import KEPT_FROM_ANNOTATION
+from kubevnfm_events.objects import VduTarget
 from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey
 from kubevnfm_infra_k8s.domain.ports import Cluster
 from kubevnfm_infra_k8s.handlers.dry_runs import DryRunHandlers
@@ -124,3 +132,45 @@ artifacts:
         "first": "Job default/first exists and belongs to another party", "early": None, "map": None,
         "late": "Job default/late exists from an earlier run, and its hook_delete has no before-creation",
     }  # fmt: skip
+
+
+async def test_the_places_that_others_have_are_named_and_nothing_is_written(site: Any, lab: LabCluster) -> None:
+    """MC-039: in the namespace of the VNF alone; not its own objects, what it only reads, and what it may take back."""
+    await site.apply({"a.yaml": a_map("mine")}, instance="i1")
+    await site.apply({"b.yaml": a_map("theirs"), "c.yaml": a_map("read")}, instance="i2")
+    given_back = a_map("kept")
+    claim: dict[str, Any] = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data-db-0"}}
+    claim["spec"] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    given_back["metadata"]["annotations"] = {KEPT_FROM_ANNOTATION: "i1"}
+    claim["metadata"]["labels"] = {INSTANCE_LABEL: "i2"}
+    for name, body in (("configmaps", given_back), ("persistentvolumeclaims", claim)):
+        resource = lab.registry.table.by_name(name)
+        assert resource is not None
+        lab.registry.create(resource, {**body, "metadata": {**body["metadata"], "namespace": "default"}})
+    db = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}}
+    files: dict[str, Any] = {f"{name}.yaml": a_map(name) for name in ("mine", "theirs", "kept", "new", "read")}
+    files["db.yaml"] = {**db, "spec": {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}}
+    artifacts = [{"file": name, **({"apply": "read-only"} if name == "read.yaml" else {})} for name in files]
+    # The chart is not rendered: nothing in it could be.
+    files |= {"c.tgz": "no chart", "order.yaml": {"artifacts": [*artifacts, {"chart": "c.tgz"}]}}
+    package = site.packages.add(files, package_id="p-taken")
+    listed = tuple(str(each["file"]) for each in artifacts)
+    asked = PlacedOrder(
+        vnf_instance_id="i1", package=package, vim=site.vim, def_files=listed, order_artifact="order.yaml",
+        namespace="default", vdus=(VduTarget(vdu_id="v", name="in-the-chart", kind="Deployment"),),
+    )  # fmt: skip
+    handlers, before = DryRunHandlers(**vars(site.handlers)), lab.registry.store.list("configmaps")
+    taken = await handlers.taken_places(asked)
+    claimed = "PersistentVolumeClaim default/data-db-0"
+    assert (taken.count, taken.objects) == (2, ("ConfigMap default/theirs", claimed))
+    # For another VNF, what i1 has and what it has kept are those of others.
+    taken = await handlers.taken_places(asked.model_copy(update={"vnf_instance_id": "i3"}))
+    assert set(taken.objects) == {*(f"ConfigMap default/{name}" for name in ("mine", "theirs", "kept")), claimed}
+    assert (lab.registry.store.list("configmaps"), await site.handlers.releases.get("i3")) == (before, None)
+    # Nothing is in an absent namespace. A fault of the order and a silent region are said by the step that applies it.
+    absent, faulty = (
+        asked.model_copy(update=each) for each in ({"namespace": "absent"}, {"order_artifact": "missing.yaml"})
+    )
+    late = DryRunHandlers(**vars(site.handlers), taken_places_s=0)
+    for found in (handlers.taken_places(absent), handlers.taken_places(faulty), late.taken_places(asked)):
+        assert (await found).count == 0

@@ -33,6 +33,7 @@ from kubevnfm_lcm_api.multicloud.group_work import GroupWork
 from kubevnfm_lcm_api.multicloud.routes import add_to as add_multicloud
 from kubevnfm_lcm_api.multicloud.services import MultiCloudServices
 from kubevnfm_lcm_api.multicloud.subscriptions import add_to as add_change_subscriptions
+from kubevnfm_lcm_api.multicloud.taken_places import place_check
 from kubevnfm_lcm_api.multicloud.vnf_events import add_to as add_vnf_events
 from kubevnfm_lcm_api.multicloud.waiting import OperationEnds
 from kubevnfm_lcm_api.notifications import wiring as notifications
@@ -105,7 +106,10 @@ async def lcm_api(
         for subject in subjects:
             await subject.start(backends.bus)
         requests = subjects[0].services.requests
-        groups = GroupWork(requests, multicloud.regions, backends.store, backends.key_ring, backends.clock)
+        groups = GroupWork(
+            requests, multicloud.regions, place_check(multicloud.dry_runs),
+            backends.store, backends.key_ring, backends.clock,
+        )  # fmt: skip
         ends = OperationEnds(backends.store)
         context = HttpContext(
             store=backends.store,

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from kubevnfm_bus.inprocess import InProcessBus
 from kubevnfm_bus.port import Ack, Delivery, Verdict
-from kubevnfm_clients.multicloud.dry_runs import DryRunOrder, DryRunReport
+from kubevnfm_clients.multicloud.dry_runs import DryRunOrder, DryRunReport, PlacedOrder, TakenPlaces
 from kubevnfm_clients.multicloud.inventory import InventoryReport, InventoryResource, Resync
 from kubevnfm_clients.multicloud.region_views import RegionWatch
 from kubevnfm_clients.multicloud.types import Page
@@ -29,7 +29,7 @@ from kubevnfm_infra_k8s.domain.outputs.watch import OutputWatch
 from kubevnfm_infra_k8s.domain.ports import Clusters
 from kubevnfm_infra_k8s.domain.reconciling.ports import Region
 from kubevnfm_kit.clock import SystemClock
-from kubevnfm_kit.errors import Conflict
+from kubevnfm_kit.errors import Conflict, VnfmError
 from kubevnfm_secrets import KeyRing
 from kubevnfm_store.port import DocumentStore, StoreUnavailable
 from kubevnfm_worker.outbox import Outbox
@@ -185,14 +185,23 @@ class NoInventory:
 
 
 class NoDryRuns:
-    """A stand-in for the dry runs of infra-k8s: it keeps what it is asked, and answers with no object."""
+    """A stand-in for the dry runs of infra-k8s: it keeps what it is asked, and answers with no object but those in ``taken``."""
 
     def __init__(self) -> None:
         self.asked: list[DryRunOrder] = []
+        self.placed: list[PlacedOrder] = []
+        self.taken: TakenPlaces | VnfmError = TakenPlaces()
+        """The objects of others in the places of objects, or why they are not known."""
 
     async def run(self, order: DryRunOrder) -> DryRunReport:
         self.asked.append(order)
         return DryRunReport(summary={}, objects=())
+
+    async def taken_places(self, order: PlacedOrder) -> TakenPlaces:
+        self.placed.append(order)
+        if isinstance(self.taken, VnfmError):
+            raise self.taken
+        return self.taken
 
 
 class GivenCharts:

@@ -1,7 +1,8 @@
-"""Dry runs: what a request would make of the objects of a VNF, without making it. infra-k8s answers (multicloud.md MC-033)."""
+"""Dry runs: what a request would make of the objects of a VNF, without making it. infra-k8s answers (multicloud.md MC-033, MC-039)."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final, Literal, Protocol
 
 import aiohttp
@@ -75,11 +76,30 @@ class DryRunReport(MultiCloudType):
     """In the order in which they are applied, hooks at their points; those to be deleted at the end."""
 
 
+class PlacedOrder(ObjectsOrder):
+    """The objects of a VNF, whose places in the region may be taken."""
+
+    vnf_instance_id: str
+
+
+class TakenPlaces(MultiCloudType):
+    """The objects of others that have the names of objects of a VNF, in its namespace."""
+
+    objects: tuple[str, ...] = ()
+    """The first ones: kind, namespace and name."""
+    count: int = 0
+    """How many there are."""
+
+
 class DryRuns(Protocol):
-    """Served by infra-k8s: ``/internal/v1/dry-runs``. May raise OutsideUnavailable."""
+    """Served by infra-k8s: ``/internal/v1/dry-runs``, ``/internal/v1/taken-places``. May raise OutsideUnavailable."""
 
     async def run(self, order: DryRunOrder) -> DryRunReport:
         """Return what the API server would do. Raises InvalidInput, Unprocessable, Conflict."""
+        ...
+
+    async def taken_places(self, order: PlacedOrder) -> TakenPlaces:
+        """Return the objects of others in the place of those of an order. None if the region does not say so in time."""
         ...
 
 
@@ -93,3 +113,8 @@ class HttpDryRuns:
         body = order.model_dump(mode="json", exclude_none=True, context=sealing(self._ring))
         answer = await self._api.call("POST", "dry-runs", body=body, wait_s=_LONGEST_S)
         return DryRunReport.model_validate(answer)
+
+    async def taken_places(self, order: PlacedOrder) -> TakenPlaces:
+        # In a thread: an order may have megabytes.
+        body = await asyncio.to_thread(order.model_dump, mode="json", exclude_none=True, context=sealing(self._ring))
+        return TakenPlaces.model_validate(await self._api.call("POST", "taken-places", body=body))

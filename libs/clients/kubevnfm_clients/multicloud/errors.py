@@ -13,6 +13,10 @@ class Suspended(Conflict, code="suspended", title="Suspended", retryable=True):
     """The VNF instance or its cloud region is suspended: nothing is changed there."""
 
 
+class PlaceTaken(Conflict, code="foreign-object", title="Kubernetes object exists"):
+    """Objects of others have the names of objects of the VNF, in its namespace."""
+
+
 class UnknownKind(Unprocessable, code="unknown-kind", title="Unknown kind"):
     """The API server of the region does not serve the kind."""
 

@@ -208,18 +208,18 @@ class Step:
             texts = await self._rendered(order, chart)
             return with_helm_hooks(await asyncio.to_thread(read_manifests, texts))
         if order.order_artifact is not None:
-            return await self._ordered(order)
+            return await self.ordered(order)
         return await self.handling.manifests(order, self.release.vnf_instance_id, self.context.operation_id)
 
-    async def _ordered(self, order: ObjectsOrder) -> Sequence[Manifest]:
-        """Return the manifests of the files and charts that an order artifact lists."""
+    async def ordered(self, order: ObjectsOrder, *, with_charts: bool = True) -> Sequence[Manifest]:
+        """Return the manifests of the files that an order artifact lists, and what its charts make."""
         mine, sources = self.release.vnf_instance_id, self.handling.sources
         artifacts, values = await sources.ordering(order)
         files: Sequence[tuple[str, str]] = ()
         if order.def_files:
             files = await sources.read(order, vnf_instance_id=mine, operation_id=self.context.operation_id)
         charts, name = {}, order.release_name or release_name(mine)
-        for path in artifacts.charts:
+        for path in artifacts.charts if with_charts else ():
             given = chart_values(artifacts, order.values)
             charts[path] = await self._rendered(order, HelmChart(path=path, release_name=name, values=given))
         assert order.namespace is not None

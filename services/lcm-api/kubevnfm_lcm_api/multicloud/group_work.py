@@ -35,6 +35,7 @@ from kubevnfm_lcm_api.multicloud import vnf_requests
 from kubevnfm_lcm_api.multicloud.bodies import parsed
 from kubevnfm_lcm_api.multicloud.group_checks import body_for
 from kubevnfm_lcm_api.multicloud.group_record import COLLECTION, LARGE, GroupRecord, RegionEntry
+from kubevnfm_lcm_api.multicloud.taken_places import PlaceCheck
 from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstanceRequest
 
 log = structlog.get_logger()
@@ -57,6 +58,7 @@ class GroupWork:
 
     on: RequestServices
     regions: CloudRegions
+    check_places: PlaceCheck
     store: DocumentStore
     ring: KeyRing
     clock: Clock
@@ -228,7 +230,14 @@ class GroupWork:
         if stored is None:
             try:
                 await vnf_requests.accept(
-                    self.on, self.regions, wanted, body, origin, instance_id=vnf_id, group_operation=group.id
+                    self.on,
+                    self.regions,
+                    wanted,
+                    body,
+                    origin,
+                    check_places=self.check_places,
+                    instance_id=vnf_id,
+                    group_operation=group.id,
                 )
             except AlreadyExists:  # another process has begun it: that one's counts
                 log.info("group_region_begun", group_id=group.id, region=entry.cloud_region_id)

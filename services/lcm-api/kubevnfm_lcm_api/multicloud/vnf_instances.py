@@ -31,6 +31,7 @@ from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
 from kubevnfm_lcm_api.multicloud.repeats import seed_of
 from kubevnfm_lcm_api.multicloud.services import PREFIX, ends, services, vnfs
+from kubevnfm_lcm_api.multicloud.taken_places import place_check
 from kubevnfm_lcm_api.multicloud.vnf_clones import completed
 from kubevnfm_lcm_api.multicloud.vnf_lists import find
 from kubevnfm_lcm_api.multicloud.vnf_live import seen
@@ -85,7 +86,10 @@ async def bring_up(request: web.Request) -> web.Response:
     if operation_id is None:
         on, regions = vnfs(request), services(request).regions
         origin = Origin(request[CALLER].subject, "create")
-        made, operation_id = await vnf_requests.accept(on, regions, wanted, body, origin, instance_id=vnf_id)
+        places = place_check(services(request).dry_runs)
+        made, operation_id = await vnf_requests.accept(
+            on, regions, wanted, body, origin, check_places=places, instance_id=vnf_id
+        )
         vnf_id = made.vnf.id
     state = await ends(request).ended(operation_id, preference.wait_s)
     vnf = await vnf_in_path(request, vnf_id)
@@ -148,9 +152,18 @@ async def change(request: web.Request) -> web.Response:
         order = await vnf_requests.order_of_patch(vnfs(request), services(request).regions, vnf, wanted, body)
         return await dry_runs.report(request, mode, order, vnf.record.vnf.id, "update")
     on, origin = vnfs(request), Origin(request[CALLER].subject, "patch")
+    places = place_check(services(request).dry_runs)
     check, known = as_seen(request), partial(vnfs(request).revisions.is_newest, ring=context(request).ring)
     operation_id = await vnf_requests.change(
-        on, services(request).regions, vnf, wanted, body, origin=origin, check=check, is_known=known
+        on,
+        services(request).regions,
+        vnf,
+        wanted,
+        body,
+        origin=origin,
+        check=check,
+        check_places=places,
+        is_known=known,
     )
     state = None if operation_id is None else await ends(request).ended(operation_id, preference.wait_s)
     vnf = await vnf_in_path(request)

@@ -33,6 +33,7 @@ from kubevnfm_lcm_api.lifecycle.requests import bring_up, changes, modify
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 from kubevnfm_lcm_api.multicloud.oam_address import with_oam_address
 from kubevnfm_lcm_api.multicloud.profile_checks import check_profiles
+from kubevnfm_lcm_api.multicloud.taken_places import PlaceCheck
 from kubevnfm_lcm_api.multicloud.vnf_types import (
     VnfInstancePatch,
     VnfInstanceRequest,
@@ -58,6 +59,7 @@ async def accept(
     body: Mapping[str, Any],
     origin: Origin,
     *,
+    check_places: PlaceCheck,
     instance_id: str | None,
     group_operation: str | None = None,
     onap: OnapFacts | None = None,
@@ -76,6 +78,7 @@ async def accept(
         region.id,
         asked,
         protected_namespaces=region.protected_namespaces,
+        check_places=check_places,
         instance_id=instance_id,
         group_operation=group_operation,
         onap=onap,
@@ -86,7 +89,7 @@ async def accept(
 async def order_of_new(
     on: RequestServices, regions: CloudRegions, wanted: VnfInstanceRequest, body: Mapping[str, Any]
 ) -> tuple[str, ObjectsOrder]:
-    """Return the id that a VNF could have, and the objects that it would be asked for. Raises as `accept`; nothing is stored."""
+    """Return the id that a VNF could have, and the objects that it would be asked for. Raises as `accept`, but for taken places."""
     region = await region_of(regions, wanted.cloud_region_id)
     made, package, asked = await asked_of(on, regions, region, wanted, body, SOL003)
     place = CloudPlace(cloud_region_id=region.id, namespace="")
@@ -107,7 +110,7 @@ async def check(
     *,
     instance_id: str,
 ) -> None:
-    """Check a VNF as `accept` does, but for whether its region answers; nothing is stored. Raises as `accept`."""
+    """Check a VNF as `accept` does, but for whether its region answers and what it has; nothing is stored. Raises as `accept`."""
     made, package, asked = await asked_of(on, regions, region, wanted, body, origin)
     place = CloudPlace(cloud_region_id=region.id, namespace="")
     protected = region.protected_namespaces
@@ -150,6 +153,7 @@ async def change(
     *,
     origin: Origin,
     check: Callable[[Stored], None],
+    check_places: PlaceCheck,
     is_known: Callable[[UnderChange, Draft], Awaitable[bool]],
 ) -> str | None:
     """Accept a change of a VNF; return the id of the occurrence, None if it changes nothing. ``body``: the patch as it came.
@@ -168,6 +172,7 @@ async def change(
     under_change, found = await pointed(changes.package_change(on, vnf.record.vnf.id, replacing, check=check))
     if await is_known(under_change, found.draft):
         return None
+    await check_places(vnf.record.vnf.id, _order_in(found))
     return await pointed(changes.accept_found_package(on, under_change, found, replacing))
 
 
@@ -179,6 +184,7 @@ async def replace(
     *,
     origin: Origin,
     check: Callable[[Stored], None],
+    check_places: PlaceCheck,
 ) -> str:
     """Accept a change to a package with these values alone, in place of all that the VNF has; return the occurrence's id.
 
@@ -190,7 +196,21 @@ async def replace(
     }
     original = {"vnfdId": package.vnfd_id, "additionalParams": {**parameters, VALUES: values}}
     asked = Asked(parse(ChangeCurrentVnfPkgRequest, original), original, "v2", origin=origin, is_whole=True)
-    return await pointed(changes.accept_package(on, vnf.record.vnf.id, asked, check=check))
+    return await accept_change(on, vnf, asked, check=check, check_places=check_places)
+
+
+async def accept_change(
+    on: RequestServices,
+    vnf: Vnf,
+    asked: Asked[ChangeCurrentVnfPkgRequest],
+    *,
+    check: Callable[[Stored], None],
+    check_places: PlaceCheck,
+) -> str:
+    """Accept a change of package that is a request of this API by another name; return the occurrence's id. Raises as `change`."""
+    under_change, found = await pointed(changes.package_change(on, vnf.record.vnf.id, asked, check=check))
+    await check_places(vnf.record.vnf.id, _order_in(found))
+    return await pointed(changes.accept_found_package(on, under_change, found, asked))
 
 
 async def order_of_patch(

@@ -24,17 +24,17 @@ from kubevnfm_lcm_api.lifecycle.core.kind import Asked
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import COMPUTE_PROFILES, VALUES
 from kubevnfm_lcm_api.lifecycle.core.revision import Cause, Origin, Result, result_of
 from kubevnfm_lcm_api.lifecycle.http.context import repeated
-from kubevnfm_lcm_api.lifecycle.requests import changes
 from kubevnfm_lcm_api.lifecycle.requests.revisions import Inputs, Kept
 from kubevnfm_lcm_api.multicloud import dry_runs
 from kubevnfm_lcm_api.multicloud.bodies import read
 from kubevnfm_lcm_api.multicloud.pages import PARAMETERS, page_answer, read_page
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
 from kubevnfm_lcm_api.multicloud.repeats import seed_of
-from kubevnfm_lcm_api.multicloud.services import PREFIX, ends, vnfs
+from kubevnfm_lcm_api.multicloud.services import PREFIX, ends, services, vnfs
+from kubevnfm_lcm_api.multicloud.taken_places import place_check
 from kubevnfm_lcm_api.multicloud.vnf_holds import asked_networks, shown_networks, shown_volumes
 from kubevnfm_lcm_api.multicloud.vnf_reading import as_seen, unchanged_vnf, vnf_in_path
-from kubevnfm_lcm_api.multicloud.vnf_requests import order_of_change, package_of, pointed
+from kubevnfm_lcm_api.multicloud.vnf_requests import accept_change, order_of_change, package_of
 from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstance, VnfNetwork, VnfVolume
 from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
 
@@ -117,8 +117,9 @@ async def roll_back(request: web.Request) -> web.Response:
     if operation_id is None or stored is None:
         vnf, check = await unchanged_vnf(request), as_seen(request)
         asked = await asked_rollback(request, vnf, wanted.revision, operation_id)
-        accepting = changes.accept_package(vnfs(request), vnf.record.vnf.id, asked, check=check)
-        operation_id = await _of_revision(pointed(accepting))
+        places = place_check(services(request).dry_runs)
+        accepting = accept_change(vnfs(request), vnf, asked, check=check, check_places=places)
+        operation_id = await _of_revision(accepting)
     state = await ends(request).ended(operation_id, preference.wait_s)
     vnf = await vnf_in_path(request)
     headers = {**preference.headers, "ETag": vnf.tag}

@@ -24,6 +24,7 @@ from kubevnfm_lcm_api.multicloud import vnf_removal, vnf_requests
 from kubevnfm_lcm_api.multicloud.bodies import parsed
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
 from kubevnfm_lcm_api.multicloud.services import ends, services, vnfs
+from kubevnfm_lcm_api.multicloud.taken_places import place_check
 from kubevnfm_lcm_api.multicloud.vnf_lists import named_by_onap, of_onap
 from kubevnfm_lcm_api.multicloud.vnf_reading import vnf_in_path
 from kubevnfm_lcm_api.multicloud.vnf_types import ReleaseName, VnfInstanceRequest
@@ -94,7 +95,10 @@ async def _accepted(request: web.Request, wanted: InstanceRequest, body: Mapping
 async def _begun(request: web.Request, asked: Mapping[str, Any], facts: OnapFacts) -> tuple[str, str]:
     on, regions, origin = vnfs(request), services(request).regions, Origin(request[CALLER].subject, "create")
     wanted = parsed(VnfInstanceRequest, asked)
-    made, operation_id = await vnf_requests.accept(on, regions, wanted, asked, origin, instance_id=None, onap=facts)
+    places = place_check(services(request).dry_runs)
+    made, operation_id = await vnf_requests.accept(
+        on, regions, wanted, asked, origin, check_places=places, instance_id=None, onap=facts
+    )
     return made.vnf.id, operation_id
 
 
@@ -136,9 +140,9 @@ async def upgrade(request: web.Request) -> web.Response:
     profile = await _profile(request, wanted)
     await _check_upgrade(request, vnf, wanted, profile)
     csar_id = await bundles(request).package_of(profile)
-    origin = Origin(request[CALLER].subject, "patch")
+    origin, places = Origin(request[CALLER].subject, "patch"), place_check(services(request).dry_runs)
     operation_id = await _in_words_of_onap(
-        vnf_requests.replace(vnfs(request), vnf, csar_id, values, origin=origin, check=_any)
+        vnf_requests.replace(vnfs(request), vnf, csar_id, values, origin=origin, check=_any, check_places=places)
     )
     await ends(request).ended(operation_id, read_preference(request).wait_s)
     vnf = await vnf_in_path(request, vnf.record.vnf.id)

@@ -16,6 +16,7 @@ from kubevnfm_lcm_api.multicloud import vnf_removal, vnf_requests
 from kubevnfm_lcm_api.multicloud.bodies import parsed
 from kubevnfm_lcm_api.multicloud.prefer import read_preference
 from kubevnfm_lcm_api.multicloud.services import ends, services, vnfs
+from kubevnfm_lcm_api.multicloud.taken_places import place_check
 from kubevnfm_lcm_api.multicloud.vnf_lists import find
 from kubevnfm_lcm_api.multicloud.vnf_reading import vnf_in_path
 from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstanceRequest, check_single
@@ -42,7 +43,10 @@ async def create(request: web.Request) -> web.Response:
     check_single(wanted)
     on, regions = vnfs(request), services(request).regions
     origin = Origin(request[CALLER].subject, "create")
-    made, operation_id = await vnf_requests.accept(on, regions, wanted, asked, origin, instance_id=None)
+    places = place_check(services(request).dry_runs)
+    made, operation_id = await vnf_requests.accept(
+        on, regions, wanted, asked, origin, check_places=places, instance_id=None
+    )
     await ends(request).ended(operation_id, read_preference(request).wait_s)
     vnf = await vnf_in_path(request, made.vnf.id)
     if vnf.status == "FAILED":

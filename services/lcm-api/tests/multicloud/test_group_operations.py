@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from kubevnfm_clients.multicloud.dry_runs import TakenPlaces
 from kubevnfm_clients.multicloud.suspension import Suspension
 from kubevnfm_events.objects import ApplyObjects
 from kubevnfm_lcm_api.lifecycle.core import instance
@@ -142,6 +143,18 @@ async def test_a_vnf_that_was_terminated_before_its_end_was_seen_ends_its_region
     await world.store.update(group_record.COLLECTION, group["id"], dead)
     group = await gateway.ended(group)
     assert (group["status"], group["regions"][0]["error"]["status"]) == ("PARTLY_FAILED", 404)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_region_in_which_others_have_the_names_fails(gateway: Gateway) -> None:
+    """MC-039, MC-140: its objects cannot be made there; the retry finds the places free."""
+    gateway.world.dry_runs.taken = TakenPlaces(objects=("ConfigMap ns/a",), count=1)
+    group = await gateway.ended((await gateway.begin([{"cloud_region_id": FOUR[0]}])).must(202).json)
+    (error,) = [each["error"] for each in group["regions"]]
+    assert (group["status"], error["type"], error["status"]) == ("PARTLY_FAILED", "foreign-object", 409)
+    gateway.world.dry_runs.taken = TakenPlaces()
+    (await gateway.world.call("POST", f"{GROUPS}/{group['id']}/retry")).must(202)
+    assert states(await gateway.ended(group)) == ["READY"]
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 import yaml
+from kubevnfm_clients.http import ServiceUnavailable
+from kubevnfm_clients.multicloud.dry_runs import TakenPlaces
 from kubevnfm_clients.multicloud.volumes import PersistentVolume
 from kubevnfm_events import Message
 from kubevnfm_events.objects import (
@@ -326,3 +328,35 @@ async def test_a_dry_run_asks_for_what_its_request_would_and_stores_nothing(gate
     assert (await world.call("GET", one)).must(200).json == before.json
     assert len((await world.call("GET", VNFS)).must(200).json) == many
     assert gateway.sent == []
+
+
+async def test_places_that_others_have_are_refused_before_an_operation_begins(gateway: _Gateway) -> None:
+    """MC-039: 409 of create, PATCH and rollback. A request passes if infra-k8s does not answer."""
+    world = gateway.world
+    one = await gateway.bring_up(values={"password": PASSWORD})
+    (await gateway.patch(one, values={"user": "b"})).must(200)
+    before, operations = (await world.call("GET", one)).must(200), (await world.lcm("GET", "/vnf_lcm_op_occs")).json
+    new = {"cloud_region_id": "op/edge", "csar_id": gateway.csar_id, "values": {"user": "c"}, "namespace": "other"}
+    world.dry_runs.placed.clear()
+    world.dry_runs.taken = TakenPlaces(objects=("ConfigMap other/a",), count=3)
+    for method, path, body in (
+        ("POST", VNFS, new),
+        ("PATCH", one, {"values": {"user": "d"}}),
+        ("POST", f"{one}/rollback", {"revision": 1}),
+    ):
+        refused = await world.call(method, path, body, headers=PATCH if method == "PATCH" else {})
+        problem = refused.problem(409)
+        assert problem["type"] == "foreign-object"
+        assert "ConfigMap other/a and 2 more" in problem["detail"]
+    create, patch, rollback = world.dry_runs.placed
+    assert create.order_artifact is not None
+    assert (create.namespace, revealed(create.values, RING)["user"]) == ("other", "c")
+    assert patch.vnf_instance_id == rollback.vnf_instance_id == before.json["vnf_id"] != create.vnf_instance_id
+    assert (await world.call("GET", one)).must(200).json == before.json
+    assert (await world.lcm("GET", "/vnf_lcm_op_occs")).json == operations
+    assert (await world.call("GET", f"{VNFS}?namespace=other")).must(200).json == []
+
+    world.dry_runs.taken = ServiceUnavailable("infra-k8s does not answer")
+    made = (await world.call("POST", VNFS, new)).must(201).json
+    world.dry_runs.taken = TakenPlaces()
+    (await world.call("DELETE", f"{VNFS}/{made['vnf_id']}")).must(204)

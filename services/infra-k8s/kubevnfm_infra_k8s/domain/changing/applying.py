@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 import structlog
 
 from kubevnfm_infra_k8s.domain.changing.dry_run import rehearse, webhooks_of
+from kubevnfm_infra_k8s.domain.changing.foreign import foreign_among
 from kubevnfm_infra_k8s.domain.changing.sending import Sender
 from kubevnfm_infra_k8s.domain.changing.stage_run import StageRun, awaited_among
 from kubevnfm_infra_k8s.domain.concurrency import each_of
 from kubevnfm_infra_k8s.domain.errors import ForeignObjects
-from kubevnfm_infra_k8s.domain.objects import INSTANCE_LABEL, Body, ObjectKey, Wanted, labels_of
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, Wanted
 from kubevnfm_infra_k8s.domain.planning.plan import Plan
 from kubevnfm_infra_k8s.domain.planning.priorities import is_ready_awaited
 from kubevnfm_infra_k8s.domain.ports import Releases, SharedObjects
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.claims import taken_claims
 from kubevnfm_infra_k8s.domain.reading.existing import find_all, readable
-from kubevnfm_infra_k8s.domain.reading.kept import is_given_back
 from kubevnfm_infra_k8s.domain.release import Release, Stages
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
@@ -60,7 +60,7 @@ class ApplyRun:
             release = await self.releases.save(release.planned(persistent, namespace=plan.namespace))
         sharers = await self._hold(persistent)
         there = await self._find_existing(persistent)
-        foreign = self._foreign(there, sharers, release, {each.key: each.adopts for each in persistent})
+        foreign = foreign_among(persistent, there, release, sharers)
         taken = await taken_claims(
             self.wait.cluster, self.releases, persistent, there.keys(), self.wait.vnf_instance_id
         )
@@ -116,23 +116,6 @@ class ApplyRun:
         cluster = self.wait.cluster
         places = [(each.resource, each.key) for each in objects]
         return await find_all(cluster, places, lambda resource, key: readable(cluster, resource, key))
-
-    def _foreign(
-        self,
-        there: Mapping[ObjectKey, Body],
-        sharers: Mapping[ObjectKey, Sequence[str]],
-        release: Release,
-        adopts: Mapping[ObjectKey, str],
-    ) -> Sequence[ObjectKey]:
-        """Return those of the existing objects that belong neither to this instance nor to one that shares them."""
-        mine = self.wait.vnf_instance_id
-        return [
-            key
-            for key, body in there.items()
-            if labels_of(body).get(INSTANCE_LABEL) not in {mine, *sharers.get(key, ())}
-            and not release.has_lost_label(key, body)
-            and not is_given_back(body, adopts[key], mine)
-        ]
 
 
 def awaited(plan: Plan, release: Release) -> Sequence[Awaited]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 
 from kubevnfm_csar.artifact_order import ORDER, OWN_NAME
 from kubevnfm_events import PackageRef
+from kubevnfm_events.objects import ObjectsOrder
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_sol.lcm import CreateVnfRequest, InstantiateVnfRequest
 
@@ -25,12 +26,14 @@ async def accept(
     asked: Asked[InstantiateVnfRequest],
     *,
     protected_namespaces: Collection[str],
+    check_places: Callable[[str, ObjectsOrder], Awaitable[None]],
     instance_id: str | None,
     group_operation: str | None = None,
     onap: OnapFacts | None = None,
 ) -> tuple[InstanceRecord, str]:
     """Accept a new instance with its instantiation; return it as it was made, and the occurrence's id.
 
+    ``check_places`` raises Conflict if objects of others have the names of those of the instance.
     ``instance_id``: None for a random one. All checks come before the one write, which stores the instance, claimed, with the message that wakes its operation: after
     a crash there is either nothing, or an instance whose operation goes on.
     Raises InvalidInput, Unprocessable, Conflict, and AlreadyExists for a name of ONAP; nothing was created then.
@@ -39,6 +42,8 @@ async def accept(
     record, found = await prepared(
         on, wanted, package, place, asked, protected_namespaces=protected_namespaces, instance_id=instance_id
     )
+    assert isinstance(found.draft, InstantiateCnfDraft)
+    await check_places(record.vnf.id, found.draft.order)
     # The package may have been disabled since it was read.
     await on.packages.usable(package.vnfd_id)
     occurrence_id = await on.acceptance.accept_new(
@@ -57,7 +62,7 @@ async def prepared(
     protected_namespaces: Collection[str],
     instance_id: str | None,
 ) -> tuple[InstanceRecord, Replacement]:
-    """Return a new instance with its instantiation after all checks; nothing is stored. Raises as `accept`.
+    """Return a new instance with its instantiation after all checks but that of places; nothing is stored. Raises as `accept`.
 
     ``place``: without the namespace, which is known afterwards.
     """
