@@ -68,6 +68,8 @@ class GroupWork:
     _groups: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _starts: dict[tuple[str, str], asyncio.Task[None]] = field(default_factory=dict)
     """The starts that run, by group and region: a region that answers late delays no other."""
+    _broken: set[str] = field(default_factory=set)
+    """The groups at which this process has failed: they are tried again when their leases end."""
 
     def wake(self) -> None:
         """Look for group operations now."""
@@ -109,8 +111,10 @@ class GroupWork:
     async def _claim(self, stored: Stored) -> None:
         is_leased = str(stored.body.get("leaseUntil", "")) > rfc3339(self.clock.now())
         # The answer to a claim of this process may have been lost.
-        if stored.id in self._groups or (is_leased and stored.body.get("owner") != self._me):
+        is_mine = stored.body.get("owner") == self._me and stored.id not in self._broken
+        if stored.id in self._groups or (is_leased and not is_mine):
             return
+        self._broken.discard(stored.id)
         try:
             await self.store.update(COLLECTION, stored.id, self._lease(), if_revision=stored.revision)
         except RevisionConflict:  # another process was faster
@@ -138,6 +142,7 @@ class GroupWork:
                 await asyncio.sleep(_PAUSES.after(quiet) if quiet else 0)
         except Exception:  # a fault of ours with one group must not stop the others, and must be seen
             log.exception("group_failed", group_id=group_id)
+            self._broken.add(group_id)
         finally:
             # Starts that still run are those of a group whose lease is lost: its next owner looks how far they were.
             starts = [self._starts.pop(key) for key in [key for key in self._starts if key[0] == group_id]]

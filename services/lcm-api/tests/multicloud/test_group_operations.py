@@ -19,6 +19,7 @@ from kubevnfm_lcm_api.multicloud import group_checks, group_record
 from kubevnfm_secrets import revealed
 from kubevnfm_store.port import StoreUnavailable
 from kubevnfm_store.query import Query, Stored
+from kubevnfm_store.sqlite.store import SqliteStore
 from packages.package_variants import variant
 from patience import until, until_true
 from worlds.lcm_world import RING, Answer, FragileStore, Storage, World, lcm_world
@@ -141,6 +142,8 @@ async def test_a_vnf_that_was_terminated_before_its_end_was_seen_ends_its_region
     regions = [{**each, "state": "RUNNING"} for each in stored.body["regions"]]
     dead = {"regions": regions, "isOpen": True, "owner": "another", "leaseUntil": ""}
     await world.store.update(group_record.COLLECTION, group["id"], dead)
+    # The search for this one finds the other.
+    await gateway.ended((await gateway.begin([{"cloud_region_id": FOUR[1]}])).must(202).json)
     group = await gateway.ended(group)
     assert (group["status"], group["regions"][0]["error"]["status"]) == ("PARTLY_FAILED", 404)
 
@@ -273,6 +276,22 @@ async def test_the_requests_for_all_regions_have_a_size_together(
     (await gateway.begin(two[:1], **large)).must(202)
 
 
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_group_that_cannot_be_read_is_tried_again_after_its_lease(gateway: Gateway) -> None:
+    """MC-140: not at once and without an end."""
+    store = gateway.world.store
+    await store.insert(group_record.COLLECTION, "broken", {"id": "broken", "isOpen": True})
+    try:
+        group = (await gateway.begin(ALL[:1])).must(202).json
+        assert states(await gateway.ended(group)) == ["READY"]
+        stored = await store.get(group_record.COLLECTION, "broken")
+        assert stored is not None
+        # Claimed once; the end of the other group is a reason to search.
+        assert (bool(stored.body["leaseUntil"]), stored.revision <= 3) == (True, True)
+    finally:
+        await store.delete(group_record.COLLECTION, "broken")
+
+
 class _Dying(FragileStore):
     """Loses the answer to one write of a group operation or of an instance, or is dead from there on."""
 
@@ -327,12 +346,12 @@ async def test_a_lost_write_never_makes_two_instances_in_a_region(tmp_path: Path
     begun: Answer | None = None
     for write, is_done in ((3, False), (4, False), (4, True), (5, True), (0, True)):
         _Dying.lose(0, is_dead=False)
+        if begun is not None:
+            # As the time of the dead process's lease.
+            async with SqliteStore.open(tmp_path / "store.db") as store:
+                await store.update(group_record.COLLECTION, begun.must(202).json["id"], {"leaseUntil": ""})
         async with a_gateway(tmp_path, Storage(kind=_Dying)) as gateway:
             if begun is not None:
-                # As the time of the dead process's lease.
-                await gateway.world.store.update(
-                    group_record.COLLECTION, begun.must(202).json["id"], {"leaseUntil": ""}
-                )
                 await _has_one_vnf_in_each(gateway, begun)
             if write:
                 _Dying.lose(write, is_dead=True, is_done=is_done)
