@@ -64,7 +64,7 @@ from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.adapters.http import internal_api
 from kubevnfm_infra_k8s.adapters.leases import StoredLeadership
 from kubevnfm_infra_k8s.adapters.regions import ExportedRegions, RegionDirectory, RegisteredRegions
-from kubevnfm_infra_k8s.adapters.stored_exports import StoredExports
+from kubevnfm_infra_k8s.adapters.stored_exports import NoExport, StoredExports
 from kubevnfm_infra_k8s.domain.exporting.exporter import Exporter
 from kubevnfm_infra_k8s.domain.inventory.owner import StoredInventory
 from kubevnfm_infra_k8s.domain.inventory.watcher import InventoryWatcher
@@ -320,10 +320,10 @@ def _marks(settings: Settings, backends: Backends) -> ExportMarks | None:
 @asynccontextmanager
 async def _export(
     settings: Settings, backends: Backends, metrics: ExportMetrics, regions: RegionDirectory, marks: ExportMarks | None
-) -> AsyncIterator[tuple[Exporter | None, StoredExports | None]]:
-    """Yield the export to A&AI and its state, if A&AI is set."""
+) -> AsyncIterator[tuple[Exporter | NoExport, StoredExports | None]]:
+    """Yield the export to A&AI, and its state if A&AI is set."""
     if settings.aai_url is None or marks is None:
-        yield None, None
+        yield NoExport(backends.store), None
         return
     state = metrics.waiting = StoredExports(backends.store, backends.clock, marks, settings.aai_url)
     async with AaiGraph.open(

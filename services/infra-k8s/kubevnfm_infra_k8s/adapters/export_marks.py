@@ -69,8 +69,11 @@ class ExportMarks:
         now = rfc3339(self._clock.now())
         return ObjectExport(due=now, since=before.since or now, vim_id=vim_id, known=before.known, left_vnf_id=left)
 
-    async def announce(self, subject: Subject, subject_id: str, *, expected: int) -> None:
-        """Mark a link or features that are about to be written; ``expected``: the revision after that, 0 for a removal."""
+    async def announce(self, subject: Subject, subject_id: str, *, expected: int, is_lost: bool = False) -> None:
+        """Mark a link or features that are about to be written; ``expected``: the revision after that, 0 for a removal.
+
+        ``is_lost``: A&AI may not have what it got, so all of it is sent.
+        """
         doc = subject_doc(subject, subject_id)
         for _ in range(_TRIES):
             now = rfc3339(self._clock.now())
@@ -83,6 +86,9 @@ class ExportMarks:
                     )
                 else:
                     mark["since"] = stored.body.get("since") or now
+                    if is_lost:
+                        # The ids stay: they remove from A&AI what has gone since.
+                        mark["sent"] = dict.fromkeys(stored.body["sent"], "")
                     await self._store.update(EXPORTS, doc, mark, unset=["tries", "error"], if_revision=stored.revision)
             except (AlreadyExists, RevisionConflict):
                 continue

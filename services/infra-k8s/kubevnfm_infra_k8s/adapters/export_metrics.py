@@ -42,6 +42,7 @@ class ExportMetrics:
             ["vim_id"],
             registry=registry,
         )
+        self._reachable.set(1)
         self.waiting: Waiting | None = None
         """None: there is no export."""
 

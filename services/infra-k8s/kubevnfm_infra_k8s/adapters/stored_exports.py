@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import structlog
 from kubevnfm_clients.multicloud.inventory import ExportFailure, ExportHealth, Resync
 from kubevnfm_kit.clock import Clock, rfc3339
 from kubevnfm_kit.error_text import bounded
+from kubevnfm_kit.errors import VnfmError
 from kubevnfm_kit.json_types import JsonObject
 from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
-from kubevnfm_store.query import AllOf, Compare, Exists, Filter, Index, Op, Query, Sort, Stored, by
+from kubevnfm_store.query import AllOf, Compare, Filter, Index, Op, Query, Sort, Stored, by
 
 from kubevnfm_infra_k8s.adapters.export_marks import EXPORTS, ExportMarks, is_gone, subject_doc
 from kubevnfm_infra_k8s.adapters.stored_features import FEATURES
 from kubevnfm_infra_k8s.adapters.stored_inventory import OBJECTS
 from kubevnfm_infra_k8s.adapters.stored_links import LINKS
-from kubevnfm_infra_k8s.domain.exporting.nodes import RegionKey
+from kubevnfm_infra_k8s.domain.exporting.nodes import RegionKey, is_segment
 from kubevnfm_infra_k8s.domain.exporting.ports import DueObject, DueSubject
+from kubevnfm_infra_k8s.domain.inventory.ports import Term
 from kubevnfm_infra_k8s.domain.inventory.record import ObjectRecord
 from kubevnfm_infra_k8s.domain.inventory.seen_object import is_placed
 from kubevnfm_infra_k8s.domain.links.record import Link
+
+log = structlog.get_logger()
 
 # They are created where there is an export: without one no document has these.
 INDEXES: Final[Mapping[str, Sequence[Index]]] = {
@@ -31,6 +37,7 @@ INDEXES: Final[Mapping[str, Sequence[Index]]] = {
     EXPORTS: [Index(["due"]), Index(["since"]), Index(["tries"])],
 }
 _STATE: Final = "state"
+_RETRY_S: Final = 1.0
 _YOUNG: Final = timedelta(seconds=60)
 """A write ends within this time after its mark, or it has failed."""
 _PAGE: Final = 200
@@ -147,6 +154,7 @@ class StoredExports:
             return False
         after = str(resync["after"])
         if not after:
+            await self._mark_gone()
             await self._mark_subjects()
         query = Query(_there("id"), sort=Sort("id"), after=(after, after) if after else None, limit=_PAGE)
         page = await self._store.find(OBJECTS, query)
@@ -163,16 +171,26 @@ class StoredExports:
             await self._store.update(EXPORTS, _STATE, {"resync": done}, if_revision=state.revision)
         return True
 
-    async def _mark_subjects(self) -> None:
-        for each in await self._store.find(EXPORTS, Query(Exists("subject"))):
-            # Digests are forgotten, so that each is sent; the ids stay, as what has gone since is removed by them.
+    async def _mark_gone(self) -> None:
+        """Have the removals that A&AI has refused tried again; the others are due already."""
+        query = Query(_there("export/tries"), sort=Sort("export/tries"), limit=_MOST_COUNTED)
+        refused = await self._store.find(OBJECTS, query)
+        for each in filter(is_gone, refused):
+            # If there is one of its name again, that is due.
             with suppress(RevisionConflict):
-                sent = dict.fromkeys(each.body["sent"], "")
-                await self._store.update(EXPORTS, each.id, {"sent": sent}, if_revision=each.revision)
-        for link in await self._store.find(LINKS, Query(exclude=["spec", "metadata", "holders", "objects"])):
-            await self._marks.announce("link", link.id, expected=link.revision)
+                fields: JsonObject = {"export/due": rfc3339(self._clock.now())}
+                await self._store.update(OBJECTS, each.id, fields, if_revision=each.revision)
+
+    async def _mark_subjects(self) -> None:
+        # Those that were sent may be gone since.
+        sent = await self._store.find(EXPORTS, Query(exclude=["sent"]))
+        links = {str(each.body["subject_id"]): 0 for each in sent if each.body.get("subject") == "link"}
+        found = await self._store.find(LINKS, Query(exclude=["spec", "metadata", "holders", "objects"]))
+        links |= {each.id: each.revision for each in found}
+        for link_id, revision in links.items():
+            await self._marks.announce("link", link_id, expected=revision, is_lost=True)
         for features in await self._store.find(FEATURES, Query()):
-            await self._marks.announce("features", features.id, expected=1)
+            await self._marks.announce("features", features.id, expected=1, is_lost=True)
 
     async def health(self) -> ExportHealth:
         state = await self._store.get(EXPORTS, _STATE)
@@ -245,6 +263,29 @@ class StoredExports:
         )  # fmt: skip
 
 
+class NoExport:
+    """`domain.inventory.ports.Exporting` without A&AI: changes are not marked, so that the next export begins again."""
+
+    def __init__(self, store: DocumentStore) -> None:
+        self._store = store
+
+    async def run(self, term: Term) -> None:
+        while not await self._is_noted():
+            await asyncio.sleep(_RETRY_S)
+            term.check()
+        await asyncio.Event().wait()
+
+    async def _is_noted(self) -> bool:
+        try:
+            stored = await self._store.get(EXPORTS, _STATE)
+            if stored is not None and stored.body["url"]:
+                await self._store.update(EXPORTS, _STATE, {"url": ""})
+        except VnfmError as error:
+            log.warning("end_of_export_not_stored", reason=str(error))
+            return False
+        return True
+
+
 def _there(path: str) -> Filter:
     """Return the filter for documents with an attribute, by a range of its index: `Exists` would look through all documents."""
     return Compare(path, Op.GTE, [1]) if path.endswith("tries") else Compare(path, Op.GT, [""])
@@ -257,10 +298,11 @@ def _due_object(stored: Stored) -> DueObject:
         gone = body["gone"]
         return DueObject(
             stored.id, stored.revision, None, str(export["vim_id"]), str(gone["namespace"]), str(gone["vnf_id"]),
-            str(export.get("left_vnf_id", "")), bool(gone["placed"]), bool(export.get("known")), tries,
+            str(export.get("left_vnf_id", "")), bool(gone["placed"]) and is_segment(str(gone["namespace"])), bool(export.get("known")), tries,
         )  # fmt: skip
     record = ObjectRecord.from_stored(stored)
     return DueObject(
         record.id, stored.revision, record, record.vim_id, record.namespace, record.vnf_instance_id,
-        record.export.left_vnf_id, is_placed(record.api_version, record.kind), record.export.known, tries,
+        record.export.left_vnf_id, is_placed(record.api_version, record.kind) and is_segment(record.namespace),
+        record.export.known, tries,
     )  # fmt: skip

@@ -265,5 +265,10 @@ def _ends(edge: JsonMapping) -> tuple[str, frozenset[tuple[str, str]]]:
     return str(edge.get("related-to")), keys
 
 
+def is_segment(name: str) -> bool:
+    """Return whether a name can be a segment of a path."""
+    return name not in {"", ".", ".."}
+
+
 def _part(text: str) -> str:
     return quote(text, safe="")
