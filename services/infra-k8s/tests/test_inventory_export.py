@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from kubevnfm_infra_k8s.adapters.stored_inventory import OBJECTS
-from kubevnfm_infra_k8s.domain.inventory.record import record_id
+from kubevnfm_infra_k8s.adapters.export_marks import EXPORTS
+from kubevnfm_infra_k8s.adapters.leases import HeldTerm
+from kubevnfm_infra_k8s.adapters.stored_exports import NoExport
+from kubevnfm_infra_k8s.adapters.stored_inventory import OBJECTS, StoredObjects
+from kubevnfm_infra_k8s.adapters.stored_links import StoredLinks
+from kubevnfm_infra_k8s.domain.inventory.record import ObjectExport, record_id
 from kubevnfm_store.query import Filter, Query, Stored
 from kubevnfm_store.sqlite.catalogue import Catalogue
 from kubevnfm_store.sqlite.queries import selects
@@ -367,6 +373,11 @@ async def _is_refused(world: ExportWorld, count: int) -> bool:
     return (await world.health()).refused == count
 
 
+async def _is_left(world: ExportWorld, count: int) -> bool:
+    health = await world.health()
+    return health.refused == health.waiting == count
+
+
 async def test_wrong_credentials_are_shown_and_never_the_password(
     world: ExportWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -384,3 +395,169 @@ async def test_wrong_credentials_are_shown_and_never_the_password(
     assert health.refused == 0
     captured = capsys.readouterr()
     assert PASSWORD not in captured.out + captured.err + health.model_dump_json()
+
+
+@pytest.mark.parametrize("status", [403, 404, 503])
+async def test_an_answer_that_is_not_of_aai_loses_no_removal(world: ExportWorld, status: int) -> None:
+    """MC-110: a proxy before A&AI that says 404 does not say that there is no such node."""
+    world.start()
+    await world.write("web-1")
+    await world.settled()
+    world.aai.fault = status
+    await world.remove("web-1")
+
+    async def is_away() -> bool:
+        return (await world.health()).reachable is False
+
+    await until_true(is_away)
+    world.aai.fault = 0
+    await world.settled()
+    assert world.aai.paths("vserver") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_away"),
+    [
+        ("<html>Sign in</html>", True),
+        ("{}", False),
+        ('{"operation-responses": []}', False),
+        ('{"operation-responses": [{"response-status-code": 400}]}', False),
+        ('{"operation-responses": "' + "x" * 2**20 + '"}', False),
+        ('{"a":' * 200 + "1" + "}" * 200, False),
+    ],
+    ids=["html", "nothing", "no result", "refused inside", "huge", "deep"],
+)
+async def test_an_answer_without_the_result_of_each_operation_is_no_success(
+    world: ExportWorld, text: str, is_away: bool
+) -> None:
+    """MC-110: what A&AI has not made stays marked."""
+    world.aai.odd["bulk/single-transaction"] = text
+    world.start()
+    await world.write("web-1")
+
+    async def is_seen() -> bool:
+        health = await world.health()
+        return health.reachable is False if is_away else health.refused == 1
+
+    await until_true(is_seen)
+    assert (await world.health()).waiting == 1
+    del world.aai.odd["bulk/single-transaction"]
+    await world.state.resync()
+    await world.settled()
+    assert await world.vserver("web-1") is not None
+
+
+async def test_a_node_that_cannot_be_read_does_not_hold_up_the_others(world: ExportWorld) -> None:
+    """MC-110: too much of it, or no version; and regions, tenants and VNFs are read without what is below them."""
+    world.start()
+    for name in ("web-1", "web-2", "web-3"):
+        await world.write(name)
+    await world.settled()
+    ids = {name: record_id("vim", "", "Pod", "ns", name) for name in ("web-1", "web-2", "web-3")}
+    world.aai.odd = {
+        ids["web-1"]: '{"a": "' + "x" * 2**20 + '"}',
+        ids["web-2"]: '{"vserver-selflink": "/multicloud/v1/"}',
+    }
+    for name in ("web-1", "web-2", "web-3"):
+        await world.write(name, phase="Failed")
+    await until_true(lambda: _is_left(world, 2))
+    shown = await world.vserver("web-3")
+    assert shown is not None
+    assert shown["prov-status"] == "PREPROV"
+    assert {each.id for each in (await world.health()).failures} == {ids["web-1"], ids["web-2"]}
+    world.aai.odd.clear()
+    await world.remove("web-3")
+    await world.state.resync()
+    await world.settled()
+    whole = {each.partition("?")[0] for each in world.aai.reads if "depth=all" in each}
+    assert whole
+    assert all("/vservers/vserver/" in each for each in whole)
+
+
+async def test_a_record_that_has_no_form_does_not_hold_up_the_others(world: ExportWorld) -> None:
+    """MC-110, MC-111: a fault of ours is shown as a refusal; a name that no path can have is not exported."""
+    world.start()
+    # No reader of clusters lets such an address through.
+    await world.write("bad", networks=(addresses("no address"),))
+    await world.write("up", namespace="..")
+    await world.write("web-1")
+    broken = await world.links.insert(a_link(spec={"cidrBlock": "no range"}))
+    link = await world.links.insert(a_link(name="other"))
+    await until_true(lambda: _is_left(world, 2))
+    reasons = {each.reason for each in (await world.health()).failures}
+    assert reasons == {"a fault of this manager: ValueError", "a fault of this manager: ValidationError"}
+    assert world.aai.paths("l3-network") == [f"/network/l3-networks/l3-network/{link.id}"]
+    assert len(world.aai.paths("vserver")) == 1
+    await world.links.delete(broken)
+    for name in ("bad", "up"):
+        await world.remove(name)
+    await world.settled()
+
+
+async def test_a_vnf_that_aai_does_not_remove_is_removed_later(world: ExportWorld) -> None:
+    """MC-109, MC-110: what shows that it has to go stays, and its refusal is shown."""
+    world.start()
+    await world.write("web-1")
+    await world.write("web-2")
+    await world.settled()
+    world.aai.refused["generic-vnf/vnf-1"] = 500, 1
+    await world.remove("web-1")
+    await world.remove("web-2")
+    await until_true(lambda: _is_left(world, 1))
+    assert (world.aai.paths("vserver"), world.aai.paths("generic-vnf")) == ([], [f"{VNF}/vnf-1"])
+    (failure,) = (await world.health()).failures
+    assert "refused by the test" in failure.reason
+    await world.state.resync()
+    await world.settled()
+    assert world.aai.paths("generic-vnf") == []
+
+
+async def test_what_changed_without_an_export_is_exported_by_the_next_one(world: ExportWorld) -> None:
+    """MC-111: `aai_url` was taken away, and is set again; what is off writes once, and nothing without an earlier export."""
+    world.start()
+    link = await world.links.insert(a_link())
+    gone = await world.links.insert(a_link(name="gone"))
+    await world.write("web-1")
+    await world.settled()
+    await world.stop()
+    off = asyncio.create_task(NoExport(world.store).run(HeldTerm(2, math.inf)))
+
+    async def is_noted() -> bool:
+        stored = await world.store.get(EXPORTS, "state")
+        return stored is not None and stored.body["url"] == ""
+
+    await until_true(is_noted)
+    off.cancel()
+    outbox = world.outbox
+    objects, links = StoredObjects(world.store, outbox), StoredLinks(world.store, outbox)
+    old = await objects.get(record_id("vim", "", "Pod", "ns", "web-1"))
+    assert old is not None
+    await objects.write(old, old.model_copy(update={"phase": "Failed", "export": ObjectExport()}))
+    await objects.write(
+        None, old.model_copy(update={"id": "other", "name": "web-2", "export": ObjectExport(), "revision": 0})
+    )
+    await links.delete(gone)
+    world.start()
+
+    async def is_exported() -> bool:
+        return len(world.aai.paths("vserver")) == 2 and len(world.aai.paths("l3-network")) == 1
+
+    await until_true(is_exported)
+    await world.settled()
+    shown = await world.vserver("web-1")
+    assert shown is not None
+    assert shown["prov-status"] == "PREPROV"
+    assert world.aai.paths("l3-network") == [f"/network/l3-networks/l3-network/{link.id}"]
+
+
+async def test_features_of_a_region_that_has_gone_leave_aai(world: ExportWorld) -> None:
+    """MC-119: they were to be exported when the region was unregistered."""
+    world.regions.seen = features({"feature.node.kubernetes.io/memory-numa": {"true": 1}})
+    world.start()
+    await world.features.found("vim", "one")
+    await world.settled()
+    assert world.aai.paths("hpa-capability")
+    world.regions.seen = None
+    await world.features.found("vim", "two")
+    await world.settled()
+    assert world.aai.paths("hpa-capability") == []

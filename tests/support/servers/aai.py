@@ -116,6 +116,11 @@ class Vertex:
     """By ``<container or kind>/<key>``."""
     edges: list[Body] = field(default_factory=list)
 
+    @property
+    def alone(self) -> Body:
+        """The node without children and edges."""
+        return {**self.attributes, "resource-version": self.version}
+
 
 @dataclass
 class Aai:
@@ -125,6 +130,10 @@ class Aai:
     roots: dict[str, Vertex] = field(default_factory=dict)
     fault: int = 0
     """The status that every request gets; 0: none."""
+    odd: dict[str, str] = field(default_factory=dict)
+    """The texts with which requests whose paths end like this are answered, with 200."""
+    reads: list[str] = field(default_factory=list)
+    """The path and query of each GET."""
     refused: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Parts of paths whose changes are refused: the status, and how often."""
     calls: list[tuple[str, int]] = field(default_factory=list)
@@ -170,6 +179,9 @@ class Aai:
         prefix, _, path = urlsplit(request.raw_path).path.partition("/v14/")
         raw = await request.read()
         await asyncio.sleep(self.pause_s)
+        for end, text in self.odd.items():
+            if path.endswith(end):
+                return web.Response(text=text)
         answer = self._answer(request, prefix, f"/{path}") if request.method == "GET" else None
         if answer is None:
             answer = await self._bulk(request, raw)
@@ -179,9 +191,11 @@ class Aai:
     def _answer(self, request: web.Request, prefix: str, path: str) -> web.Response:
         answer = self._unfit(request)
         if answer is None:
+            self.reads.append(request.raw_path)
             found = self._find(_steps(path)) if prefix == "/aai" else None
+            is_whole = request.query.get("depth") == "all"
             answer = (
-                web.json_response(self._shown(found))
+                web.json_response(self._shown(found) if is_whole else found.alone)
                 if found is not None
                 else Refusal(404, "6114", "Resource not found").answer("GET", path)
             )
@@ -364,7 +378,7 @@ class Aai:
                 waiting.append((f"{path}/{inner}", child))
 
     def _shown(self, vertex: Vertex) -> Body:
-        shown = {**vertex.attributes, "resource-version": vertex.version}
+        shown = vertex.alone
         for name, child in vertex.children.items():
             container = name.partition("/")[0]
             if container == child.kind:

@@ -48,8 +48,7 @@ class NamedRegions:
     async def key(self, vim_id: str) -> RegionKey | None:
         return self.keys.get(vim_id)
 
-    async def features(self, key: RegionKey) -> RegionFeatures:
-        assert self.seen is not None
+    async def features(self, key: RegionKey) -> RegionFeatures | None:
         return self.seen
 
 
@@ -66,6 +65,7 @@ class ExportWorld:
     """The stored inventory, A&AI, and the export between them."""
 
     store: DocumentStore
+    outbox: Outbox
     aai: Aai
     objects: stored_inventory.StoredObjects
     links: stored_links.StoredLinks
@@ -170,7 +170,7 @@ async def export_world(store: DocumentStore) -> AsyncIterator[ExportWorld]:
         outbox, marks = Outbox(store, relay, ring), ExportMarks(store, clock)
         state = metrics.export.waiting = stored_exports.StoredExports(store, clock, marks, server.url)
         world = ExportWorld(
-            store, server,
+            store, outbox, server,
             stored_inventory.StoredObjects(store, outbox, marks), stored_links.StoredLinks(store, outbox, marks),
             stored_features.StoredFeatures(store, outbox, clock, marks),
             state, graph, NamedRegions(), metrics, severed, clock,

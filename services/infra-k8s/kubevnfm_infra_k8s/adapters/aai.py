@@ -7,7 +7,7 @@ each request, basic authentication, GET of a node, and ``bulk/single-transaction
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -18,15 +18,18 @@ from kubevnfm_kit.ids import new_id
 from kubevnfm_kit.json_types import JsonMapping
 from kubevnfm_kit.printable import printable
 from kubevnfm_kit.tls import ClientTls, client_context
+from yarl import URL
 
 from kubevnfm_infra_k8s.adapters.export_metrics import ExportMetrics
 from kubevnfm_infra_k8s.domain.exporting.ports import AaiAway, AaiRefused, Operation
 
 # A&AI itself gives up after 60 s.
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=70.0, sock_connect=5.0)
-_LARGEST: Final = 8 * 2**20
+_LARGEST: Final = 2**20
+"""The limit of an answer, which is read and compared between other work. A node with its children has some KiB."""
 _CHUNK: Final = 2**16
 _REASON_BYTES: Final = 512
+_ACCEPTED: Final = {"Accept": "application/json", "Accept-Encoding": "identity"}
 _AWAY: Final = frozenset({401, 403, 407, 408, 429, 502, 503, 504})
 """Statuses that say nothing of what was sent."""
 
@@ -38,7 +41,7 @@ class AaiGraph:
         self, session: aiohttp.ClientSession, url: str, version: str, metrics: ExportMetrics, auth: str | None
     ) -> None:
         """``auth``: the value of the header ``Authorization``."""
-        self._session, self._root, self.version = session, f"{url.rstrip('/')}/aai/{version}", version
+        self._session, self._root, self.version = session, str(URL(f"{url.rstrip('/')}/aai/{version}")), version
         self._metrics, self._auth = metrics, auth
 
     @classmethod
@@ -52,14 +55,20 @@ class AaiGraph:
             yield cls(session, url, version, metrics, auth)
 
     async def get(self, path: str) -> JsonMapping | None:
-        status, raw = await self._call("GET", f"{path}?depth=all")
+        return await self._node(f"{path}?depth=all")
+
+    async def head(self, path: str) -> JsonMapping | None:
+        return await self._node(f"{path}?depth=0&nodes-only=true")
+
+    async def _node(self, path: str) -> JsonMapping | None:
+        status, raw = await self._call("GET", path)
         if status == 404:
             return None
         if status != 200:
             raise AaiRefused(status, _reason(raw))
-        found = _json(raw)
-        if not isinstance(found, dict):
-            raise AaiAway("A&AI did not answer with a JSON object")
+        found = _object(status, raw)
+        if not isinstance(found.get("resource-version"), str | int):
+            raise AaiRefused(status, "a node without a resource-version")
         return found
 
     async def transact(self, operations: Sequence[Operation]) -> None:
@@ -67,22 +76,31 @@ class AaiGraph:
         status, raw = await self._call("POST", "/bulk/single-transaction", {"operations": asked})
         if status not in (200, 201):
             raise AaiRefused(status, _reason(raw))
+        made = _object(status, raw).get("operation-responses")
+        results = [_result(each) for each in made] if isinstance(made, list) else []
+        failed = [each for each in results if not 200 <= each < 300]
+        if failed:
+            raise AaiRefused(failed[0], "the status of one operation of the transaction")
+        if len(results) != len(operations):
+            raise AaiRefused(status, f"the results of {len(results)} operations, not of {len(operations)}")
 
     async def _call(self, method: str, path: str, body: JsonMapping | None = None) -> tuple[int, bytes]:
-        headers = {"X-FromAppId": "kubevnfm", "X-TransactionId": new_id(), "Accept": "application/json"}
+        headers = {"X-FromAppId": "kubevnfm", "X-TransactionId": new_id(), **_ACCEPTED}
         if self._auth is not None:
             headers["Authorization"] = self._auth
         try:
             # A redirect would have the password sent elsewhere.
+            # Paths are encoded, and would otherwise be made shorter where a name has dots.
             async with self._session.request(
-                method, f"{self._root}{path}", json=body, headers=headers, allow_redirects=False
+                method, URL(f"{self._root}{path}", encoded=True), json=body, headers=headers, allow_redirects=False
             ) as response:
                 status, raw = response.status, await _content(response)
         except (aiohttp.ClientError, TimeoutError, UnicodeError) as error:
             self._metrics.request("none")
             raise AaiAway(f"A&AI does not answer ({type(error).__name__})") from error
         self._metrics.request(str(status))
-        if status in _AWAY or 300 <= status < 400:
+        # Another 404 is that of a proxy, which does not say that there is no such node.
+        if status in _AWAY or 300 <= status < 400 or (status == 404 and _error(raw) is None):
             raise AaiAway(f"A&AI answered {status}: {_reason(raw)}")
         return status, raw
 
@@ -97,25 +115,40 @@ async def _content(response: aiohttp.ClientResponse) -> bytes:
     async for chunk in response.content.iter_chunked(_CHUNK):
         content += chunk
         if len(content) > _LARGEST:
-            raise AaiAway(f"A&AI answered with more than {_LARGEST} bytes")
+            # That of one node, which must not hold up the others.
+            raise AaiRefused(response.status, f"an answer of more than {_LARGEST} bytes")
     return bytes(content)
 
 
-def _json(raw: bytes) -> Any:
+def _object(status: int, raw: bytes) -> Mapping[str, Any]:
     try:
-        return read_foreign(raw)
+        found = read_foreign(raw)
     except ValueError as error:
+        if raw.lstrip()[:1] == b"{":
+            raise AaiRefused(status, f"JSON that cannot be read: {error}") from error
         raise AaiAway("A&AI did not answer with JSON") from error
+    if not isinstance(found, dict):
+        raise AaiAway("A&AI did not answer with a JSON object")
+    return found
+
+
+def _result(response: object) -> int:
+    """Return the status of an operation; 0 if A&AI does not say it."""
+    status = response.get("response-status-code") if isinstance(response, Mapping) else None
+    return status if isinstance(status, int) else 0
+
+
+def _error(raw: bytes) -> str | None:
+    """Return what A&AI says of an error, the texts of its ``requestError``; None if it is no answer of A&AI."""
+    try:
+        error = read_foreign(raw)["requestError"]
+        exception = error.get("serviceException") or error["policyException"]
+        variables = [str(each) for each in exception.get("variables") or ()]
+        return f"{exception['messageId']}: {' | '.join(variables) or exception['text']}"
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def _reason(raw: bytes) -> str:
-    """Return what A&AI says of an error: the texts of its ``requestError``."""
-    try:
-        found = read_foreign(raw)
-        error = found["requestError"]
-        exception = error.get("serviceException") or error["policyException"]
-        variables = [str(each) for each in exception.get("variables") or ()]
-        text = f"{exception['messageId']}: {' | '.join(variables) or exception['text']}"
-    except (ValueError, KeyError, TypeError, AttributeError):
-        text = raw[:_REASON_BYTES].decode(errors="replace")
+    text = _error(raw) or raw[:_REASON_BYTES].decode(errors="replace")
     return bounded(printable(text), _REASON_BYTES)

@@ -48,8 +48,11 @@ class ExportedRegions:
         found = (await self._regions.find({"vim_id": vim_id}, limit=1)).items
         return RegionKey(found[0].cloud_owner, found[0].cloud_region) if found else None
 
-    async def features(self, key: RegionKey) -> RegionFeatures:
-        return await self._regions.features(key.owner, key.name)
+    async def features(self, key: RegionKey) -> RegionFeatures | None:
+        try:
+            return await self._regions.features(key.owner, key.name)
+        except NotFound:
+            return None
 
 
 class RegisteredRegions:

@@ -39,6 +39,8 @@ log = structlog.get_logger()
 _PAUSES: Final = BackOff(first_s=1.0, longest_s=60.0)
 _REFUSED: Final = BackOff(first_s=30.0, longest_s=3600.0)
 """From one try of what A&AI refuses to the next."""
+_FAULT: Final = BackOff(first_s=30.0, longest_s=300.0)
+"""The same if A&AI names a fault of its own, which is over for all nodes when its database is back."""
 _LATER_S: Final = 2.0
 """Until an announced write is looked for again."""
 _IDLE_S: Final = 1.0
@@ -129,13 +131,18 @@ class Exporter:
                     if (key := keys[each.vim_id]) is not None and each.record is not None:
                         await writer.ensure(*self._needed(each, key))
                 await writer.all_of([partial(self._wanted, writer, each, keys[each.vim_id]) for each in batch])
-            except AaiRefused as error:
+            except Exception as error:
+                if not _is_of_a_node(error):
+                    raise
                 # One at a time, to find out which.
-                log.info("export_batch_refused", operations=len(batch), reason=str(error))
+                log.info("export_batch_refused", operations=len(batch), reason=_reason(error))
                 done = [each for each in batch if await self._alone(writer, each, keys[each.vim_id])]
-            await self._without_unused(writer, [each for each in done if keys[each.vim_id] is not None])
-            await asyncio.gather(*map(self.records.settle, done))
-            self.exported += len(done)
+            held = await self._without_unused(writer, [each for each in done if keys[each.vim_id] is not None])
+            for each, refusal in held:
+                await self._put_off(each, refusal)
+            settled = [each for each in done if each.id not in {one.id for one, _ in held}]
+            await asyncio.gather(*map(self.records.settle, settled))
+            self.exported += len(settled)
 
     @staticmethod
     def _needed(due: DueObject, key: RegionKey) -> Sequence[Node]:
@@ -166,28 +173,46 @@ class Exporter:
             await writer.ensure(*self._needed(due, key))
             if due.is_placed:
                 await writer.put(nodes.vserver(key, due.record, version=self.graph.version))
-        except AaiRefused as error:
-            self.refused += 1
-            log.warning("export_refused", object_id=due.id, vim_id=due.vim_id, reason=str(error))
-            await self.records.put_off(due, str(error), again_s=_REFUSED.after(due.tries + 1))
+        except Exception as error:
+            if not _is_of_a_node(error):
+                raise
+            await self._put_off(due, error)
             return False
         return True
 
-    async def _without_unused(self, writer: NodeWriter, done: Sequence[DueObject]) -> None:
-        """Remove the VNFs that have no object any more, before what shows it is forgotten."""
+    async def _put_off(self, due: DueObject, error: Exception) -> None:
+        self.refused += 1
+        reason = _reason(error)
+        log.warning(
+            "export_refused", object_id=due.id, vim_id=due.vim_id, reason=reason, exc_info=_fault_of_ours(error)
+        )
+        await self.records.put_off(due, reason, again_s=_pause_s(error, due.tries + 1))
+
+    async def _without_unused(
+        self, writer: NodeWriter, done: Sequence[DueObject]
+    ) -> Sequence[tuple[DueObject, AaiRefused]]:
+        """Remove the VNFs that have no object any more, before what shows it is forgotten.
+
+        Returns an object of each VNF that A&AI does not remove now: it shows it until that is done.
+        """
+        held: list[tuple[DueObject, AaiRefused]] = []
         gone: dict[str, int] = defaultdict(int)
+        shown_by: dict[str, DueObject] = {}
         for each in done:
             if each.record is None:
                 gone[each.vnf_id] += 1
+                shown_by[each.vnf_id] = each
             if each.left_vnf_id:
                 gone[each.left_vnf_id] += 0
+                shown_by[each.left_vnf_id] = each
         for vnf_id, count in gone.items():
             if not await self.records.has_objects(vnf_id, gone=count):
                 try:
                     await writer.remove(nodes.generic_vnf(vnf_id))
                 except AaiRefused as error:
-                    # Others have related to it what must not lose it.
-                    log.warning("export_vnf_kept", vnf_instance_id=vnf_id, reason=str(error))
+                    # It may be a fault of A&AI, or others have related to it what must not lose it.
+                    held.append((shown_by[vnf_id], error))
+        return held
 
     async def _key(self, vim_id: str) -> RegionKey | None:
         """Return the region of a VIM, stored first: its removal needs it when vim-registry has it no more."""
@@ -204,13 +229,19 @@ class Exporter:
         )
         try:
             await work(writer, due)
-        except AaiAway:
+        except (AaiAway, LeaseLost):
             raise
-        except VnfmError as error:
-            # A&AI refuses it, or the region does not say what its nodes have.
+        except Exception as error:  # A&AI refuses it, or the region does not say what its nodes have
             self.refused += 1
-            log.warning("export_refused", subject=due.subject, subject_id=due.subject_id, reason=str(error))
-            await self.records.put_off_subject(due, str(error), again_s=_REFUSED.after(due.tries + 1))
+            reason = _reason(error)
+            log.warning(
+                "export_refused",
+                subject=due.subject,
+                subject_id=due.subject_id,
+                reason=reason,
+                exc_info=_fault_of_ours(error),
+            )
+            await self.records.put_off_subject(due, reason, again_s=_pause_s(error, due.tries + 1))
 
     async def _link(self, writer: NodeWriter, due: DueSubject) -> None:
         link = await self.records.link(due.subject_id)
@@ -240,8 +271,11 @@ class Exporter:
         if key is None:
             await self.records.settle_subject(due, {})
             return
-        wanted = nodes.hpa_capabilities(key, await self.regions.features(key))
-        await writer.ensure(nodes.cloud_region(key))
+        features = await self.regions.features(key)
+        wanted = {} if features is None else nodes.hpa_capabilities(key, features)
+        writer.forget(nodes.cloud_region(key))
+        if wanted:
+            await writer.ensure(nodes.cloud_region(key))
         changed = [node for name, node in wanted.items() if due.sent.get(name) != digest_of(node)]
         left = [nodes.hpa_capability_at(key, name) for name in due.sent if name not in wanted]
         # Stored first, so that a capability that was sent is found again when it has gone.
@@ -252,6 +286,25 @@ class Exporter:
         for begin in range(0, len(steps), self.batch):
             await writer.all_of(steps[begin : begin + self.batch])
         await self.records.settle_subject(due, _digests(wanted))
+
+
+def _is_of_a_node(error: Exception) -> bool:
+    """Return whether an error is about what was to be written: A&AI has refused it, or it cannot be brought into its form."""
+    return isinstance(error, AaiRefused) or not isinstance(error, VnfmError | LeaseLost)
+
+
+def _fault_of_ours(error: Exception) -> Exception | None:
+    return None if isinstance(error, VnfmError) else error
+
+
+def _reason(error: Exception) -> str:
+    # A text of a fault of ours may quote anything.
+    return str(error) if isinstance(error, VnfmError) else f"a fault of this manager: {type(error).__name__}"
+
+
+def _pause_s(error: Exception, tries: int) -> float:
+    is_fault = isinstance(error, AaiRefused) and error.answered >= 500
+    return (_FAULT if is_fault else _REFUSED).after(tries)
 
 
 def _digests(found: Mapping[str, Node]) -> Mapping[str, str]:

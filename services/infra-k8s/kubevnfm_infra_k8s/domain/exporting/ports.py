@@ -50,6 +50,10 @@ class Graph(Protocol):
         """Return a node with its children and edges; None if there is none."""
         ...
 
+    async def head(self, path: str) -> JsonMapping | None:
+        """Return a node without its children and edges, of which a region has those of all VNFs; None if there is none."""
+        ...
+
     async def transact(self, operations: Sequence[Operation]) -> None:
         """Make all changes, or none."""
         ...
@@ -163,6 +167,6 @@ class RegionsOfVims(Protocol):
         """Return the region that a VIM is; None if it is none."""
         ...
 
-    async def features(self, key: RegionKey) -> RegionFeatures:
-        """Read what the nodes have. Raises VnfmError."""
+    async def features(self, key: RegionKey) -> RegionFeatures | None:
+        """Read what the nodes have; None if the region is not registered any more. Raises VnfmError."""
         ...

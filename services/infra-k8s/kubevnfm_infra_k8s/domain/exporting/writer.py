@@ -40,12 +40,12 @@ class NodeWriter:
         for node in nodes:
             if node.path in self._known:
                 continue
-            if await self.graph.get(node.path) is None:
+            if await self.graph.head(node.path) is None:
                 try:
                     await self._send([Operation("put", node.path, node.created)])
                 except AaiRefused as error:
                     # Another client has created it since.
-                    if error.answered != 412 or await self.graph.get(node.path) is None:
+                    if error.answered != 412 or await self.graph.head(node.path) is None:
                         raise
             self._known[node.path] = True
 
@@ -75,7 +75,7 @@ class NodeWriter:
 
     async def removal(self, node: Node) -> Operation | None:
         """Return the operation that deletes a node; None if there is nothing to do."""
-        there = await self.graph.get(node.path)
+        there = await self.graph.head(node.path)
         if there is None or not node.is_ours(there):
             return None
         version = urlencode({_VERSION: str(there.get(_VERSION, ""))})
