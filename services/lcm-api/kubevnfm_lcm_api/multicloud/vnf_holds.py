@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubevnfm_clients.multicloud.networks import NetworkRequest
+from kubevnfm_clients.multicloud.volumes import VolumeMountRequest
 from kubevnfm_events.objects import ClaimedVolume, NetworkAttachment
 
 from kubevnfm_lcm_api.multicloud.vnf_types import VnfNetwork, VnfVolume
@@ -29,6 +30,11 @@ def shown_networks(networks: Sequence[NetworkAttachment]) -> tuple[VnfNetwork, .
 def asked_networks(networks: Sequence[NetworkAttachment]) -> tuple[NetworkRequest, ...]:
     """Return the interfaces as a request asks for them."""
     return tuple(NetworkRequest(**vars(each)) for each in shown_networks(networks))
+
+
+def asked_volumes(volumes: Sequence[ClaimedVolume]) -> tuple[VolumeMountRequest, ...]:
+    """Return the volumes as a request asks for them."""
+    return tuple(VolumeMountRequest(**vars(each)) for each in shown_volumes(volumes))
 
 
 def shown_volumes(volumes: Sequence[ClaimedVolume]) -> tuple[VnfVolume, ...]:

@@ -32,7 +32,7 @@ from kubevnfm_lcm_api.multicloud.prefer import read_preference
 from kubevnfm_lcm_api.multicloud.repeats import seed_of
 from kubevnfm_lcm_api.multicloud.services import PREFIX, ends, services, vnfs
 from kubevnfm_lcm_api.multicloud.taken_places import place_check
-from kubevnfm_lcm_api.multicloud.vnf_holds import asked_networks, shown_networks, shown_volumes
+from kubevnfm_lcm_api.multicloud.vnf_holds import asked_networks, asked_volumes, shown_networks, shown_volumes
 from kubevnfm_lcm_api.multicloud.vnf_reading import as_seen, unchanged_vnf, vnf_in_path
 from kubevnfm_lcm_api.multicloud.vnf_requests import accept_change, order_of_change, package_of
 from kubevnfm_lcm_api.multicloud.vnf_types import VnfInstance, VnfNetwork, VnfVolume
@@ -152,6 +152,7 @@ async def asked_rollback(
         original,
         "v2",
         asked_networks(inputs.networks),
+        asked_volumes(inputs.volumes),
         origin=Origin(request[CALLER].subject, "rollback", number, operation_id),
         is_whole=True,
     )

@@ -40,6 +40,7 @@ LOGIN = {
 PASSWORD = "open-sesame-8"
 ONE = {"persistent_volume_id": "one", "claim_name": "data"}
 MORE = {"persistent_volume_id": "two", "claim_name": "more"}
+THIRD = {"persistent_volume_id": "three", "claim_name": "data"}
 FIRST = {"vdu_id": "router", "virtual_link_id": "link-1"}
 SECOND = {"vdu_id": "router", "virtual_link_id": "link-2", "ip_address": "10.2.0.20"}
 
@@ -75,7 +76,7 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[_Ga
         world.regions.add("op/edge", "vim-edge")
         for name in ("link-1", "link-2"):
             world.links.attachable[name] = AttachedLink(name=name, type="nad", definition=name)
-        for name, refusal in (("one", ""), ("two", ""), ("taken", "it is in use by vnf:other")):
+        for name, refusal in (("one", ""), ("two", ""), ("three", ""), ("taken", "it is in use by vnf:other")):
             world.volumes.by_id[name] = PersistentVolume(
                 id=name, cloud_region_id="op/edge", vim_id="vim-edge", name=f"v-{name}", phase="Reserved", size="1Gi",
                 access_modes=("ReadWriteOnce",), volume_mode="Filesystem", reclaim="Retain", refusal=refusal,
@@ -202,8 +203,9 @@ async def test_links_and_volumes_that_a_vnf_cannot_have_are_refused(gateway: _Ga
 async def test_each_accepted_change_is_a_revision_that_a_vnf_can_return_to(gateway: _Gateway) -> None:
     """MC-009, MC-042: with secret values and package; a patch that changes nothing is none; nothing secret is shown."""
     world = gateway.world
-    one = await gateway.bring_up(values={"password": PASSWORD, "user": "a"}, networks=[FIRST])
-    (await gateway.patch(one, csar_id=gateway.other_id, values={"password": f"{PASSWORD}-2"}, networks=[])).must(200)
+    one = await gateway.bring_up(values={"password": PASSWORD, "user": "a"}, networks=[FIRST], volumes=[THIRD])
+    second = {"csar_id": gateway.other_id, "values": {"password": f"{PASSWORD}-2"}, "networks": [], "volumes": [MORE]}
+    (await gateway.patch(one, **second)).must(200)
     (await gateway.patch(one, values={"user": "a"})).must(200)
     assert gateway.sent == []
     original = {"vnfdId": OTHER_CNF, "additionalParams": {"values": {"user": "b"}}}
@@ -217,7 +219,7 @@ async def test_each_accepted_change_is_a_revision_that_a_vnf_can_return_to(gatew
     back = await world.call("POST", f"{one}/rollback", {"revision": 1}, headers={"If-Match": seen.headers["ETag"]})
     shown = back.must(200).json
     assert (shown["revision"], shown["csar_id"], shown["status"]) == (4, gateway.csar_id, "READY")
-    assert [each["virtual_link_id"] for each in shown["networks"]] == ["link-1"]
+    assert ([each["virtual_link_id"] for each in shown["networks"]], shown["volumes"]) == (["link-1"], [THIRD])
     replace = next(each for each in gateway.sent if isinstance(each, ReplaceObjects))
     given = revealed(replace.values, RING)
     assert (given["password"], given["user"], replace.package.package_id) == (PASSWORD, "a", gateway.csar_id)
@@ -231,7 +233,7 @@ async def test_each_accepted_change_is_a_revision_that_a_vnf_can_return_to(gatew
     assert len({each["digest"] for each in listed}) == 3
     first = (await world.call("GET", f"{one}/revisions/1")).must(200).json
     assert first == {
-        **listed[3], "values": {"password": "***", "user": "a"}, "compute_profiles": [], "volumes": [],
+        **listed[3], "values": {"password": "***", "user": "a"}, "compute_profiles": [], "volumes": [THIRD],
         "networks": [{**FIRST, "interface": "net1", "default_gateway": False}],
     }  # fmt: skip
     page = await world.call("GET", f"{one}/revisions?limit=3")
