@@ -227,6 +227,25 @@ def test_a_resource_without_status_is_ready_after_the_settling_time() -> None:
     assert judge(thing, Observation(now=NOW, has_status=False)).is_current
 
 
+@pytest.mark.parametrize("kind", [("Thing", CR), ("Certificate", "cert-manager.io/v1")])
+def test_a_condition_of_an_earlier_generation_gives_no_verdict(kind: tuple[str, str]) -> None:
+    """MC-011: without a word of ``status`` itself; neither good nor bad, by no form of a wait."""
+
+    def seen(type: str, observed: int | None, **more: str) -> dict[str, Any]:
+        body = obj(*kind, **more)
+        body["metadata"]["generation"] = 2
+        generation = {} if observed is None else {"observedGeneration": observed}
+        body["status"]["conditions"] = [{"type": type, "status": "True", **generation}]
+        return body
+
+    def status(body: dict[str, Any]) -> Status:
+        return judge(body, Observation(now=NOW)).status
+
+    assert [status(seen("Ready", each)) for each in (None, 1, 2)] == [OK, WAIT, OK]
+    assert [status(seen("Stalled", each)) for each in (1, 2)] == [WAIT if kind[0] == "Certificate" else OK, BAD]
+    assert [status(seen("Up", each, note="condition=Up")) for each in (None, 1, 2)] == [OK, WAIT, OK]
+
+
 def test_a_crashing_pod_is_no_final_failure() -> None:
     crashing = obj("Pod", created_s_ago=100, phase="Running", containerStatuses=waiting("CrashLoopBackOff"))
     assert not judge(crashing, Observation(now=NOW)).is_final

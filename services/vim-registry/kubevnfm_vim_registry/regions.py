@@ -248,7 +248,7 @@ class Regions:
         news = {
             "cluster_uid": found.cluster_uid,
             "capabilities": tuple(sorted({*capabilities_of(found.groups), *on_nodes})),
-            "missing_permissions": tuple(str(each) for each in USEFUL if each in found.missing),
+            "missing_permissions": found.missing_permissions,
         }
         return vim.model_copy(update={"region": facts.model_copy(update=news)})
 

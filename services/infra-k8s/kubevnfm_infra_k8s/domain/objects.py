@@ -249,6 +249,22 @@ def condition(body: Body, type: str) -> Body | None:
     return next((each for each in conditions(body) if each.get("type") == type), None)
 
 
+def is_outdated(condition: Body, generation: object) -> bool:
+    """Return whether a condition says that it describes an earlier generation of its object.
+
+    Source: ``observedGeneration`` of metav1.Condition. Many controllers write it there and not in ``status``.
+    """
+    observed = condition.get("observedGeneration")
+    return isinstance(observed, int) and isinstance(generation, int) and observed < generation
+
+
+def without_outdated_conditions(body: Body) -> Body:
+    """Return an object with the conditions that describe it as it is: the others give no verdict (multicloud.md MC-011)."""
+    listed, generation = conditions(body), field_at(body, "metadata", "generation")
+    current = [each for each in listed if not is_outdated(each, generation)]
+    return body if len(current) == len(listed) else {**body, "status": {**body["status"], "conditions": current}}
+
+
 def digest_of(body: Body) -> str:
     """Return the SHA-256 of the manifest, which does not depend on the order of attributes."""
     return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -155,7 +155,12 @@ def _allowed(api: ClusterApi, path: str, answer: ApiAnswer) -> JsonObject:
 
 
 async def _is_allowed(api: ClusterApi, permission: Permission) -> bool:
-    attributes = {"verb": permission.verb, "group": permission.group, "resource": permission.resource}
+    attributes = {
+        "verb": permission.verb,
+        "group": permission.group,
+        "resource": permission.resource,
+        "subresource": permission.subresource,
+    }
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",

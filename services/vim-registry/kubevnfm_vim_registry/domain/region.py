@@ -79,9 +79,11 @@ class Permission:
     verb: str
     resource: str
     group: str = ""
+    subresource: str = ""
 
     def __str__(self) -> str:
-        return f"{self.verb} {self.resource}.{self.group}" if self.group else f"{self.verb} {self.resource}"
+        resource = f"{self.resource}.{self.group}" if self.group else self.resource
+        return f"{self.verb} {resource}/{self.subresource}" if self.subresource else f"{self.verb} {resource}"
 
 
 _OBJECTS: Final = (
@@ -97,7 +99,9 @@ NEEDED: Final = tuple(
 """Without these no VNF can be brought up."""
 _READ: Final = ("list", "watch")
 _OWNED: Final = ("get", "create", "patch", "delete")
-USEFUL: Final = tuple(
+RESTART: Final = Permission("update", "virtualmachines", "subresources.kubevirt.io", "restart")
+"""A heal of a machine that KubeVirt starts by a request alone needs it (multicloud.md MC-063)."""
+_FOR_ALL: Final = tuple(
     Permission(verb, resource, group)
     for group, resource, verbs in (
         ("", "nodes", _READ),
@@ -110,6 +114,7 @@ USEFUL: Final = tuple(
     for verb in verbs
 )
 """Features, volumes and capabilities need these."""
+USEFUL: Final = (*_FOR_ALL, RESTART)
 
 _CAPABILITIES: Final[Mapping[str, str]] = {
     "k8s.cni.cncf.io": "multus",
@@ -141,3 +146,9 @@ class Inspected:
     """Empty: the namespace ``kube-system`` may not be read."""
     groups: tuple[str, ...]
     missing: frozenset[Permission]
+
+    @property
+    def missing_permissions(self) -> tuple[str, ...]:
+        """The permissions that some resources of the API need; that for virtual machines only where there can be some."""
+        useful = USEFUL if "kubevirt" in capabilities_of(self.groups) else _FOR_ALL
+        return tuple(str(each) for each in useful if each in self.missing)

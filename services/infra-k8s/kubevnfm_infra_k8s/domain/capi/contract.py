@@ -13,7 +13,7 @@ from typing import Final
 
 from kubevnfm_csar.capi_providers import is_definition_of_cluster_api
 
-from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, annotations_of, field_at
+from kubevnfm_infra_k8s.domain.objects import Body, ObjectKey, annotations_of, field_at, is_outdated
 
 CORE: Final = "cluster.x-k8s.io"
 BOOTSTRAP: Final = "bootstrap.cluster.x-k8s.io"
@@ -141,9 +141,8 @@ def _read(listed: object, generation: object) -> Iterator[Condition]:
     for each in listed if isinstance(listed, Sequence) else ():
         if not isinstance(each, Mapping) or not each.get("type"):
             continue
-        seen = each.get("observedGeneration")
         # Until the controller has seen the latest change, the condition describes the earlier object (CR-054).
-        if isinstance(seen, int) and isinstance(generation, int) and seen < generation:
+        if is_outdated(each, generation):
             continue
         text = {name: str(each.get(name) or "") for name in ("reason", "message", "lastTransitionTime")}
         yield Condition(

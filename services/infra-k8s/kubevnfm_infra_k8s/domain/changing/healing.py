@@ -7,7 +7,8 @@ be repeated: a pod of the same name with another uid is the new one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import structlog
 from kubevnfm_events.objects import PodFacts
@@ -28,7 +29,11 @@ from kubevnfm_infra_k8s.domain.objects import (
 from kubevnfm_infra_k8s.domain.ports import Releases
 from kubevnfm_infra_k8s.domain.progress import Progress
 from kubevnfm_infra_k8s.domain.reading.instance_facts import running_parts
-from kubevnfm_infra_k8s.domain.reading.kubevirt import needs_restart_request, obstacle_to_restart
+from kubevnfm_infra_k8s.domain.reading.kubevirt import (
+    needs_restart_request,
+    obstacle_to_replacement,
+    obstacle_to_restart,
+)
 from kubevnfm_infra_k8s.domain.reading.readiness import judge
 from kubevnfm_infra_k8s.domain.reading.vdus import controller_of, is_own_workload, is_running, owned_parts, resource_of
 from kubevnfm_infra_k8s.domain.release import Entry, Release, Written
@@ -37,6 +42,9 @@ from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
 from kubevnfm_infra_k8s.domain.watching.readiness_wait import ReadinessWait
 
 log = structlog.get_logger()
+
+_OF_MACHINES: Final = frozenset({VIRTUAL_MACHINES.kind, "VirtualMachinePool"})
+"""The workloads whose instances belong to VirtualMachines."""
 
 
 @dataclass(frozen=True)
@@ -51,23 +59,27 @@ class HealRun:
 
     async def check(self, release: Release) -> None:
         """Find out whether each machine would be started again; nothing is changed. Raises MachineAtRest, ObjectMissing."""
-        workloads = {entry.vdu_id: entry.key for entry in release.entries if entry.vdu_id is not None}
+        workloads = {entry.vdu_id: entry.key for entry in release.entries}
         for pod in self.pods:
             if resource_of(pod) != MACHINE_INSTANCES or is_own_workload(pod):
                 continue
-            key = ObjectKey(*MACHINE_INSTANCES.api_kind, pod.namespace, pod.name)
-            there = await self.wait.cluster.get(MACHINE_INSTANCES, key)
-            if pod.owner_kind == VIRTUAL_MACHINES.kind and pod.vdu_id in workloads:
-                machine: ObjectKey | None = workloads[pod.vdu_id]
-            else:
-                machine = await self._machine_of(there)
-            if machine is None:
-                continue
-            body = await self.wait.cluster.get(VIRTUAL_MACHINES, machine)
-            if body is None:
-                raise ObjectMissing(machine)
-            if reason := obstacle_to_restart(body, is_there=there is not None):
-                raise MachineAtRest(machine, reason)
+            workload = workloads.get(pod.vdu_id)
+            if pod.owner_kind in _OF_MACHINES:
+                # An instance has the name of its VirtualMachine.
+                await self._check_machine(ObjectKey(*VIRTUAL_MACHINES.api_kind, pod.namespace, pod.name), pod)
+            elif workload is not None:
+                body = await self.wait.cluster.get(await self._resource_of(workload), workload)
+                if reason := obstacle_to_replacement(body or {}):
+                    raise MachineAtRest(workload, reason)
+
+    async def _check_machine(self, machine: ObjectKey, pod: PodFacts) -> None:
+        cluster = self.wait.cluster
+        there = await cluster.get(MACHINE_INSTANCES, replace(machine, kind=MACHINE_INSTANCES.kind))
+        body = await cluster.get(VIRTUAL_MACHINES, machine)
+        if body is None and pod.owner_kind == VIRTUAL_MACHINES.kind:
+            raise ObjectMissing(machine)
+        if body is not None and (reason := obstacle_to_restart(body, is_there=there is not None)):
+            raise MachineAtRest(machine, reason)
 
     async def end(self) -> bool:
         """Begin to end the pods and machines; return whether all are gone. Raises ObjectsNotReady at the deadline."""
@@ -142,12 +154,18 @@ class HealRun:
 
     async def _resource(self, entry: Entry, release: Release) -> Resource:
         cluster, key = self.wait.cluster, entry.key
-        resource = await cluster.resource(*key.api_kind)
-        body = await cluster.get(resource, key) if resource is not None else None
-        if resource is None or body is None:
+        resource = await self._resource_of(key)
+        body = await cluster.get(resource, key)
+        if body is None:
             raise ObjectMissing(key)
         if not await is_ours(cluster, resource, key, body, release):
             raise ForeignObjects([key])
+        return resource
+
+    async def _resource_of(self, key: ObjectKey) -> Resource:
+        resource = await self.wait.cluster.resource(*key.api_kind)
+        if resource is None:
+            raise ObjectMissing(key)
         return resource
 
     async def _lacking(self, entries: Sequence[Entry], bodies: Mapping[ObjectKey, Body]) -> Sequence[tuple[str, str]]:

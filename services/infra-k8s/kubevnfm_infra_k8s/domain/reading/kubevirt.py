@@ -63,11 +63,25 @@ def needs_restart_request(body: Body) -> bool:
 def obstacle_to_restart(body: Body, *, is_there: bool) -> str:
     """Return why KubeVirt would not start the machine again; "" if it would. ``is_there``: whether it has an instance."""
     strategy = run_strategy(body)
+    if field_at(body, "metadata", "deletionTimestamp"):
+        return "it is being deleted"
     if strategy == "Halted":
         return "its run strategy is Halted, so that it is not to run"
-    if strategy in _ON_REQUEST and not is_there:
+    if strategy in _ON_REQUEST and not is_there and not _is_being_started(body):
         return f"it is stopped, and its run strategy {strategy} does not start it"
     return ""
+
+
+def obstacle_to_replacement(body: Body) -> str:
+    """Return why a set would not make another instance in place of one that ends; "" if it would."""
+    if field_at(body, "metadata", "deletionTimestamp"):
+        return "it is being deleted"
+    return "it is paused, so that it makes no instance" if field_at(body, "spec", "paused") is True else ""
+
+
+def _is_being_started(body: Body) -> bool:
+    requests = field_at(body, "status", "stateChangeRequests")
+    return any(field_at(each, "action") == "Start" for each in (requests if isinstance(requests, list) else ()))
 
 
 def is_restart_required(body: Body) -> bool:

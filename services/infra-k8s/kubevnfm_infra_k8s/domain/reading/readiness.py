@@ -23,6 +23,8 @@ from kubevnfm_infra_k8s.domain.objects import (
     conditions,
     field_at,
     group_of,
+    is_outdated,
+    without_outdated_conditions,
 )
 from kubevnfm_infra_k8s.domain.reading import kubevirt
 from kubevnfm_infra_k8s.domain.reading.ca_bundles import webhooks_without_ca
@@ -57,18 +59,19 @@ def judge(body: Body | None, seen: Observation) -> Verdict:
     kind = group_of(str(body.get("apiVersion"))), str(body.get("kind"))
     if observed is not None and generation is not None and observed != generation and kind != kubevirt.MACHINE:
         return in_progress(f"generation {observed} of {generation} observed")
-    if _is_true(body, "Stalled"):
-        return _failed(body, "Stalled")
-    if _is_true(body, "Reconciling"):
-        return in_progress(_in_words(body, "Reconciling"))
+    shown = without_outdated_conditions(body)
+    if _is_true(shown, "Stalled"):
+        return _failed(shown, "Stalled")
+    if _is_true(shown, "Reconciling"):
+        return in_progress(_in_words(shown, "Reconciling"))
     if seen.wanted is not None:
-        return _by_the_order(body, seen, seen.wanted)
+        return _by_the_order(shown, seen, seen.wanted)
     own = annotations_of(body).get(READY_WHEN_ANNOTATION)
     if own is not None:
-        return CURRENT if parse(own)(body) else in_progress(f"waits for {own}")
+        return CURRENT if parse(own)(shown) else in_progress(f"waits for {own}")
     rule = _RULES.get(kind) or kubevirt.RULES.get(kind) or capi.rule_of(*kind)
     if rule is not None:
-        return rule(body, seen)
+        return rule(shown, seen)
     return _by_ready_condition(body, seen)
 
 
@@ -89,7 +92,10 @@ def _by_the_order(body: Body, seen: Observation, wanted: WantedValue | WantedRes
 
 
 def _by_ready_condition(body: Body, seen: Observation) -> Verdict:
-    if condition(body, "Ready") is not None:
+    ready, generation = condition(body, "Ready"), field_at(body, "metadata", "generation")
+    if ready is not None and is_outdated(ready, generation):
+        return in_progress(f"Ready of generation {ready['observedGeneration']} of {generation}")
+    if ready is not None:
         return CURRENT if _is_true(body, "Ready") else in_progress(_in_words(body, "Ready"))
     is_custom = group_of(str(body.get("apiVersion"))) not in BUILT_IN_GROUPS
     left_s = seen.settle_s - seen.unchanged_s

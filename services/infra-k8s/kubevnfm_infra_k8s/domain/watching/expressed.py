@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from kubevnfm_csar.waits import WantedResult
 
-from kubevnfm_infra_k8s.domain.objects import SECRETS, Body, ObjectKey, field_at
+from kubevnfm_infra_k8s.domain.objects import SECRETS, Body, ObjectKey, field_at, without_outdated_conditions
 from kubevnfm_infra_k8s.domain.ports import Expressions
 from kubevnfm_infra_k8s.domain.verdicts import Evaluation
 from kubevnfm_infra_k8s.domain.watching.awaited_objects import Awaited
@@ -29,7 +29,7 @@ class Expressed:
             body = bodies.get(key)
             if body is None or self.result(key, body) is not None:
                 continue
-            found = await self.expressions.evaluate(wanted, body)
+            found = await self.expressions.evaluate(wanted, without_outdated_conditions(body))
             if key.kind == SECRETS.kind and found.error:
                 # The library may name the value that it could not use.
                 found = replace(found, error="it has no result")
