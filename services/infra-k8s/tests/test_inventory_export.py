@@ -561,3 +561,13 @@ async def test_features_of_a_region_that_has_gone_leave_aai(world: ExportWorld) 
     await world.features.found("vim", "two")
     await world.settled()
     assert world.aai.paths("hpa-capability") == []
+
+
+async def test_what_several_vnfs_need_is_created_once(world: ExportWorld) -> None:
+    """MC-110: their transactions are sent at the same time, and A&AI may make two regions of two that create one."""
+    for number in range(12):
+        await world.write(f"web-{number}", vnf_instance_id=f"vnf-{number}")
+    world.start()
+    await world.settled()
+    assert len(world.aai.paths("vserver")) == 12
+    assert world.aai.collisions == []

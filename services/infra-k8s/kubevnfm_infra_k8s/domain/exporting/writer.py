@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlencode
+from weakref import WeakValueDictionary
 
 from cachetools import LRUCache
 
@@ -34,20 +35,31 @@ class NodeWriter:
     """Called before each change. Raises LeaseLost if another process may export by now."""
     _known: LRUCache[str, bool] = field(default_factory=lambda: LRUCache(_MOST_KNOWN))
     """The nodes that others need and that exist."""
+    _turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+    """By path. A&AI may make two nodes of one that is created twice at the same time."""
 
     async def ensure(self, *nodes: Node) -> None:
         """Create the nodes that do not exist, in this order, and leave the others as they are."""
         for node in nodes:
             if node.path in self._known:
                 continue
-            if await self.graph.head(node.path) is None:
-                try:
-                    await self._send([Operation("put", node.path, node.created)])
-                except AaiRefused as error:
-                    # Another client has created it since.
-                    if error.answered != 412 or await self.graph.head(node.path) is None:
-                        raise
-            self._known[node.path] = True
+            async with self._turn(node):
+                if node.path not in self._known:
+                    await self._create(node)
+                    self._known[node.path] = True
+
+    async def _create(self, node: Node) -> None:
+        if await self.graph.head(node.path) is not None:
+            return
+        try:
+            await self._send([Operation("put", node.path, node.created)])
+        except AaiRefused as error:
+            # Another client has created it since.
+            if error.answered != 412 or await self.graph.head(node.path) is None:
+                raise
+
+    def _turn(self, node: Node) -> asyncio.Lock:
+        return self._turns.setdefault(node.path, asyncio.Lock())
 
     def forget(self, *nodes: Node) -> None:
         """Have `ensure` look for these again."""
@@ -60,8 +72,9 @@ class NodeWriter:
 
     async def remove(self, node: Node) -> None:
         """Delete a node, unless others have made it."""
-        self.forget(node)
-        await self._tried(lambda: self.removal(node))
+        async with self._turn(node):
+            self.forget(node)
+            await self._tried(lambda: self.removal(node))
 
     async def change(self, node: Node) -> Operation | None:
         """Return the operation that brings a node about; None if there is nothing to do."""
