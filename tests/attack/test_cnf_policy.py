@@ -37,7 +37,7 @@ from servers.loopback import next_address
 from servers.vnf_networks import networks
 from worlds.given_identities import GivenIdentities
 from worlds.given_vims import GivenVims
-from worlds.link_world import NoLinks
+from worlds.link_world import GivenRegionLabels, NoLinks
 from worlds.output_world import KeptOutputs
 from worlds.volume_ground import NoVolumes
 
@@ -159,6 +159,7 @@ async def victim(folder: Path, policy: str) -> AsyncIterator[Victim]:
                 volumes=NoVolumes(),
                 outputs=Outputs(KeptOutputs(), clock),
                 hooks=StoredHooks(store, ring),
+                region_labels=GivenRegionLabels(),
                 expressions=CelExpressions(),
                 clock=clock,
                 settle_s=0.1,

@@ -63,7 +63,7 @@ from kubevnfm_infra_k8s.adapters.expressions import CelExpressions
 from kubevnfm_infra_k8s.adapters.helm import HelmProgram
 from kubevnfm_infra_k8s.adapters.http import internal_api
 from kubevnfm_infra_k8s.adapters.leases import StoredLeadership
-from kubevnfm_infra_k8s.adapters.regions import ExportedRegions, RegionDirectory, RegisteredRegions
+from kubevnfm_infra_k8s.adapters.regions import ExportedRegions, LabelsOfRegions, RegionDirectory, RegisteredRegions
 from kubevnfm_infra_k8s.adapters.stored_exports import NoExport, StoredExports
 from kubevnfm_infra_k8s.domain.exporting.exporter import Exporter
 from kubevnfm_infra_k8s.domain.inventory.owner import StoredInventory
@@ -163,6 +163,7 @@ async def infra_k8s(
             volumes=InstanceVolumes(volumes),
             outputs=outputs,
             hooks=stored_hooks.StoredHooks(store, key_ring),
+            region_labels=LabelsOfRegions(regions),
             clock=clock,
             wait_s=settings.wait_s,
             settle_s=settings.settle_s,
@@ -170,7 +171,6 @@ async def infra_k8s(
             cluster_ready_timeout_s=settings.cluster_ready_timeout_s,
             gone_timeout_s=settings.gone_timeout_s,
         )
-        workload = MachineHandlers(**vars(handlers), watches=watches)
         watching = WatchHandler(clusters, vims, watches, backends.bus, clock)
         comparison = ComparisonHandler(
             clusters=clusters,
@@ -183,7 +183,7 @@ async def infra_k8s(
         )
         worker = backends.worker(SERVICE, layer=LAYER, lease_s=settings.lease_s, concurrency=settings.concurrency)
         _handle_objects(worker, handlers)
-        _handle_machines(worker, workload)
+        _handle_machines(worker, MachineHandlers(**vars(handlers), watches=watches))
         worker.handle_direct(WatchMachines, watching.watch_machines)
         worker.handle_direct(CompareObjects, comparison.compare_objects)
         worker.handle_direct(WatchKubeconfigs, watching.watch_kubeconfigs)

@@ -56,7 +56,7 @@ from servers.loopback import next_address
 from servers.vnf_networks import networks
 from worlds.given_identities import GivenIdentities
 from worlds.given_vims import GivenVims
-from worlds.link_world import NoLinks, OneVim
+from worlds.link_world import GivenRegionLabels, NoLinks, OneVim
 from worlds.output_world import KeptOutputs
 from worlds.volume_ground import NoVolumes
 
@@ -394,6 +394,7 @@ async def site(tmp_path: Path, vim: VimConnection, store: SqliteStore) -> AsyncI
             volumes=NoVolumes(),
             outputs=Outputs(KeptOutputs(), clock),
             hooks=StoredHooks(store, ring),
+            region_labels=GivenRegionLabels(),
             clock=clock,
             wait_s=5.0,
             settle_s=0.1,

@@ -213,7 +213,7 @@ async def _connected(
                 links=multicloud.links,
                 volumes=multicloud.volumes,
                 charts=multicloud.charts,
-                suspended_regions=multicloud.regions,
+                regions=multicloud.regions,
                 node_logs=node_logs,
                 operation_events=stream_operation,
                 drift_every_s=settings.drift_every_s,

@@ -313,8 +313,12 @@ class TwinRegions:
         raise self._missing(owner, region)
 
     async def find(self, filters: Mapping[str, str], *, limit: int, after: str | None = None) -> Page[CloudRegion]:
-        wanted = filters.get("cloud_region_id")
-        found = [one for _, one in sorted(self.by_id.items()) if wanted in {None, one.id, one.cloud_region}]
+        wanted, vim_id = filters.get("cloud_region_id"), filters.get("vim_id")
+        found = [
+            one
+            for _, one in sorted(self.by_id.items())
+            if wanted in {None, one.id, one.cloud_region} and vim_id in {None, one.vim_id}
+        ]
         rest = [one for one in found if after is None or one.id > after]
         return Page(rest[:limit], rest[limit - 1].id if len(rest) > limit else None)
 

@@ -127,6 +127,16 @@ class GivenRegions:
         return self.regions[cloud_region_id]
 
 
+@dataclass(frozen=True)
+class GivenRegionLabels:
+    """`domain.ports.RegionLabels`: the same of each VIM."""
+
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    async def labels(self, vim: VimConnection) -> Mapping[str, str]:
+        return self.given
+
+
 class NoLinks:
     """`domain.ports.LinkUses` of instances without networks on virtual links."""
 

@@ -55,6 +55,20 @@ class ExportedRegions:
             return None
 
 
+class LabelsOfRegions:
+    """`domain.ports.RegionLabels`."""
+
+    def __init__(self, regions: RegionDirectory) -> None:
+        self._regions = regions
+
+    async def labels(self, vim: VimConnection) -> Mapping[str, str]:
+        # Access data of a request may lead to another cluster than that of the region whose id they have.
+        if vim.vim_id is None or not vim.is_reference:
+            return {}
+        found = (await self._regions.find({"vim_id": vim.vim_id}, limit=1)).items
+        return found[0].default_namespace_labels if found else {}
+
+
 class RegisteredRegions:
     """`domain.reconciling.ports.Regions`: ``<owner>/<region>``, or the id of a VIM that is no region."""
 

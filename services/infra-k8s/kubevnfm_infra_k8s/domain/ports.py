@@ -200,6 +200,14 @@ class Clusters(Protocol):
         ...
 
 
+class RegionLabels(Protocol):
+    """The labels of cloud regions for the namespaces that are made in them."""
+
+    async def labels(self, vim: VimConnection) -> Mapping[str, str]:
+        """Return the labels that an operator has set for the namespaces of a VIM's region. Raises OutsideUnavailable."""
+        ...
+
+
 class Sources(Protocol):
     """The files with manifests."""
 

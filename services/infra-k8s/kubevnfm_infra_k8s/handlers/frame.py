@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Final, Protocol, TypeVar
 
 from kubevnfm_clients.ports import CloudIdentities, VimDirectory
@@ -39,6 +39,7 @@ from kubevnfm_infra_k8s.domain.ports import (
     Expressions,
     LinkUse,
     LinkUses,
+    RegionLabels,
     Releases,
     SharedObjects,
     Sources,
@@ -91,6 +92,7 @@ class Handling:
     volumes: VolumeUses
     outputs: Outputs
     hooks: DeletionHooks
+    region_labels: RegionLabels
     clock: Clock
     wait_s: float = 20.0
     settle_s: float = 5.0
@@ -262,7 +264,9 @@ class Step:
             )
         if order.order_artifact is None:
             return planned
-        return await with_namespace(planned, self.cluster, self.release.vnf_instance_id, self.context.operation_id)
+        mine, operation_id = self.release.vnf_instance_id, self.context.operation_id
+        region_labels = partial(self.handling.region_labels.labels, self.vim)
+        return await with_namespace(planned, self.cluster, mine, operation_id, region_labels)
 
     async def wait(self, wait_s: float | None = None) -> ReadinessWait:
         """Return the wait of the step; ``wait_s``: its limit, None for the default one."""

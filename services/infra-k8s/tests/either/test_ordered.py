@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,7 @@ from kubevnfm_lab.faults import CallLedger
 from kubevnfm_secrets import Secret
 from packages.kubernetes_objects import a_deployment, a_job, a_pod, an_object, things_of
 from patience import until_true
+from worlds.link_world import GivenRegionLabels
 
 CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps", namespaced=True)
 NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
@@ -372,16 +374,23 @@ async def test_values_are_filled_in_and_secret_ones_stay_secret(ground: Any) -> 
 
 
 async def test_an_absent_namespace_is_made_and_goes_with_the_instance(ground: Any) -> None:
-    """MC-031."""
+    """MC-031: with the labels of its region, as they are at each operation; none of them takes the place of ours."""
     place = f"own-{secrets.token_hex(4)}"
-    await apply(ground, "- {file: a.yaml}\n", {"a.yaml": a_map("a")}, namespace=place)
+    enforced = {"pod-security.kubernetes.io/enforce": "baseline", "kubevnfm.io/vnf-instance-id": "not-ours"}
+    labelled = replace(
+        ground, site=ground.site.with_changes(region_labels=GivenRegionLabels({**enforced, "team": "a"}))
+    )
+    await apply(labelled, "- {file: a.yaml}\n", {"a.yaml": a_map("a")}, namespace=place)
     key = ObjectKey("v1", "Namespace", "", place)
     made = await ground.cluster.get(NAMESPACES, key)
     assert made["metadata"]["labels"]["kubevnfm.io/vnf-instance-id"] == ground.namespace
     assert made["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "kubevnfm"
+    assert made["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "baseline"
+    assert made["metadata"]["labels"]["team"] == "a"
     # A repeat finds its own.
     again = await apply(ground, "- {file: a.yaml}\n", {"a.yaml": a_map("a")}, namespace=place, attempt=2)
     assert {each.kind for each in again.objects} == {"Namespace", "ConfigMap"}
+    assert "team" not in (await ground.cluster.get(NAMESPACES, key))["metadata"]["labels"]
     await ground.delete()
     left = await ground.cluster.get(NAMESPACES, key)
     assert left is None or left["metadata"]["uid"] != made["metadata"]["uid"]

@@ -11,6 +11,7 @@ from aiohttp import web
 from kubevnfm_bus.port import Delivery, MessageBus, Verdict
 from kubevnfm_clients.charts import ChartPrograms
 from kubevnfm_clients.multicloud.links import VirtualLinks
+from kubevnfm_clients.multicloud.regions import CloudRegions
 from kubevnfm_clients.multicloud.volumes import PersistentVolumes
 from kubevnfm_clients.ports import NodeLogs, Vims
 from kubevnfm_events import queues
@@ -34,7 +35,8 @@ from kubevnfm_lcm_api.lifecycle.core.orphan_marks import OrphanMarks
 from kubevnfm_lcm_api.lifecycle.core.output_updates import OutputUpdates
 from kubevnfm_lcm_api.lifecycle.core.ports import Grants, PackageCatalogue
 from kubevnfm_lcm_api.lifecycle.core.progress import Progress
-from kubevnfm_lcm_api.lifecycle.core.suspension import RegionSuspensions, SuspendedRegions, Suspensions
+from kubevnfm_lcm_api.lifecycle.core.protected_namespaces import ProtectedNamespaces
+from kubevnfm_lcm_api.lifecycle.core.suspension import RegionSuspensions, Suspensions
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.http import routes
 from kubevnfm_lcm_api.lifecycle.http.context import LifecycleServices, OperationEvents
@@ -128,7 +130,7 @@ async def lifecycle_parts(
     links: VirtualLinks,
     volumes: PersistentVolumes,
     charts: ChartPrograms,
-    suspended_regions: SuspendedRegions,
+    regions: CloudRegions,
     node_logs: NodeLogs,
     operation_events: OperationEvents,
     drift_every_s: float,
@@ -143,7 +145,7 @@ async def lifecycle_parts(
     store, ring, clock = backends.store, backends.key_ring, backends.clock
     engine = Engine(store=store, outbox=outbox, ring=ring, clock=clock, grants=grants)
     instances = Instances(store=store, outbox=outbox, engine=engine, packages=packages, ring=ring, clock=clock)
-    of_regions = RegionSuspensions(suspended_regions)
+    of_regions = RegionSuspensions(regions)
     suspensions = Suspensions(store=store, outbox=outbox, engine=engine, regions=of_regions, ring=ring, clock=clock)
     acceptance = Acceptance(
         engine=engine, ring=ring, clock=clock, has_vnf_networks=has_vnf_networks, suspensions=suspensions
@@ -163,6 +165,7 @@ async def lifecycle_parts(
             kinds,
             suspensions,
             Revisions(store, most_revisions),
+            ProtectedNamespaces(regions),
         ),
         progress=Progress(store),
         node_logs=node_logs,

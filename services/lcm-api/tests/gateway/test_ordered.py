@@ -192,7 +192,7 @@ async def test_a_change_of_package_takes_the_order_of_the_new_one(world: World) 
         ({f"Files/x/{ORDER[17:]}": "artifacts: [{file: Files/kubernetes/b.yaml}]", "Files/x/values.schema.json": '{"$ref": "o.json"}'}, {"order_artifact": "Files/x/artifact-order.yaml"}, ["values.schema.json: a $ref to a place in this file expected"]),
         ({f"Files/x/{ORDER[17:]}": "artifacts: [{file: Files/kubernetes/b.yaml}]", "Files/x/values.schema.json": " " * (2**20 + 1)}, {"order_artifact": "Files/x/artifact-order.yaml"}, ["values.schema.json: a file of at most 1048576 bytes expected"]),
         ({}, {"values": []}, ["values: an object with one member for each variable expected"]),
-        ({}, {"values": {"a-b": 1}}, ["values/a-b: a name of letters"]),
+        ({}, {"values": {"a/b": 1}}, ["values/a/b: a name of letters"]),
         ({}, {"values": {"vnf_id": 1}}, ["values/vnf_id: a reserved name"]),
         ({}, {"values": {"level": "x" * (2**20 + 1)}}, ["values/level: a text of at most"]),
         ({}, {"namespace": "Mine"}, ["namespace: 1 to 63 small letters"]),
@@ -216,6 +216,23 @@ async def test_bad_input_is_refused_before_an_operation_begins(
         assert text in answer.detail
     assert PASSWORD not in str(answer.raw)
     assert not world.twins.commands
+
+
+async def test_a_namespace_that_the_region_of_the_vim_protects_is_refused(world: World) -> None:
+    """MC-032: unless access data of the request lead to a cluster that may be another one."""
+    world.regions.add("op/edge", "VIM_ID", protected_namespaces=("monitoring",))
+    world.regions.add("op/other", "VIM_2", protected_namespaces=("mine",))
+    instance_id, body = await prepared(world, namespace="monitoring", values={"password": PASSWORD})
+    refused = await world.lcm("POST", f"/vnf_instances/{instance_id}/instantiate", body)
+    assert refused.status == 422
+    assert "additionalParams/namespace: a protected namespace of the cloud region" in refused.detail
+    body["additionalParams"]["namespace"] = "mine"
+    await world.reached(await world.ask(instance_id, "instantiate", body))
+    body["additionalParams"]["namespace"] = "monitoring"
+    body["vimConnectionInfo"]["cluster"] |= {
+        "interfaceInfo": {"endpoint": "https://192.0.2.1:6443", "ssl_ca_cert": "system"}, "accessInfo": {"bearer_token": PASSWORD},
+    }  # fmt: skip
+    await world.reached(await world.ask(await world.create("cnf"), "instantiate", body))
 
 
 async def test_a_schema_beside_the_order_is_read_at_onboarding_and_gives_defaults(world: World) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -145,8 +145,17 @@ async def plan(
     )
 
 
-async def with_namespace(planned: Plan, cluster: Cluster, vnf_instance_id: str, operation_id: str) -> Plan:
-    """Return the plan with its Namespace if no file has it and it is absent, or was made by this instance (multicloud.md MC-031)."""
+async def with_namespace(
+    planned: Plan,
+    cluster: Cluster,
+    vnf_instance_id: str,
+    operation_id: str,
+    region_labels: Callable[[], Awaitable[Mapping[str, str]]],
+) -> Plan:
+    """Return the plan with its Namespace if no file has it and it is absent, or was made by this instance (multicloud.md MC-031).
+
+    ``region_labels`` returns the labels that an operator has set for namespaces of the region; ours have precedence.
+    """
     key = ObjectKey("v1", "Namespace", "", planned.namespace)
     placed = [*planned.objects, *planned.hook_objects]
     if any(each.key == key for each in planned.objects) or all(not each.key.namespace for each in placed):
@@ -158,10 +167,12 @@ async def with_namespace(planned: Plan, cluster: Cluster, vnf_instance_id: str, 
         return planned
     if there is not None and labels_of(there).get(INSTANCE_LABEL) != vnf_instance_id:
         return planned
-    manifest = Manifest("", 1, {"apiVersion": key.api_version, "kind": key.kind, "metadata": {"name": key.name}})
+    plain = {"apiVersion": key.api_version, "kind": key.kind, "metadata": {"name": key.name}}
+    manifest = Manifest("", 1, {**plain, "metadata": {"name": key.name, "labels": {**await region_labels()}}})
     body: Body = prepared(manifest, namespace="", vnf_instance_id=vnf_instance_id, operation_id=operation_id)
     body = labelled(body, ordered_labels(vnf_instance_id))
-    made = Wanted(key, body, _NAMESPACES, "the order", digest_of(manifest.body), is_implied=True)
+    # Instances share it even if the labels of the region were others at the time of the first one.
+    made = Wanted(key, body, _NAMESPACES, "the order", digest_of(plain), is_implied=True)
     return replace(planned, objects=[*_labelled([made], planned.attachments), *planned.objects])
 
 

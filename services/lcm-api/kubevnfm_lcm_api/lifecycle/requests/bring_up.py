@@ -14,6 +14,7 @@ from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft
 from kubevnfm_lcm_api.lifecycle.core.cloud_place import CloudPlace, OnapFacts
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Replacement
+from kubevnfm_lcm_api.lifecycle.core.protected_namespaces import check_namespace
 from kubevnfm_lcm_api.lifecycle.requests.instantiate import draft_of
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
 
@@ -73,7 +74,6 @@ async def prepared(
     draft = found.draft
     if not isinstance(draft, InstantiateCnfDraft) or draft.order_artifact is None or draft.namespace is None:
         raise Unprocessable(ORDER, f"the package has no order artifact ({OWN_NAME}): name a file of it")
-    if draft.namespace in protected_namespaces:
-        raise Unprocessable("additionalParams/namespace", "a protected namespace of the cloud region: name another one")
+    check_namespace(draft.namespace, protected_namespaces)
     place = place.model_copy(update={"namespace": draft.namespace, "vim_id": draft.vim_id})
     return record.with_internals(multicloud=place), found

@@ -27,6 +27,7 @@ async def accept(on: RequestServices, instance_id: str, asked: Asked[Instantiate
     await on.engine.check_free(record, InstantiationState.NOT_INSTANTIATED)
     found = await draft_of(on, record, asked)
     _check_place(record, found.draft)
+    await _check_protected(on, found.draft)
     return await on.acceptance.accept(
         stored,
         record,
@@ -76,6 +77,15 @@ async def draft_of(on: RequestServices, record: InstanceRecord, asked: Asked[Ins
         remains_of=record.internals.remains_of,
     )
     return Replacement(await kind.instantiate(common, record, flavour, asked), flavour, vnfd.secret_names)
+
+
+async def _check_protected(on: RequestServices, draft: Draft) -> None:
+    """Raise Unprocessable for objects with an order in a namespace that the region of the VIM protects."""
+    if not isinstance(draft, InstantiateCnfDraft) or draft.order_artifact is None or draft.namespace is None:
+        return
+    # Access data of the request may lead to another cluster than that of the VIM whose id they have.
+    if draft.vim.vim_id is not None and draft.vim.is_reference:
+        await on.protected_namespaces.check(draft.vim.vim_id, draft.namespace)
 
 
 def _check_place(record: InstanceRecord, draft: Draft) -> None:

@@ -17,6 +17,7 @@ from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.instances import Instances
 from kubevnfm_lcm_api.lifecycle.core.kind import HEAL, TaskUnsupported, UnderChange, VnfKind
 from kubevnfm_lcm_api.lifecycle.core.ports import PackageCatalogue
+from kubevnfm_lcm_api.lifecycle.core.protected_namespaces import ProtectedNamespaces
 from kubevnfm_lcm_api.lifecycle.core.suspension import Suspensions
 from kubevnfm_lcm_api.lifecycle.core.vim_choice import VimEntries
 from kubevnfm_lcm_api.lifecycle.requests.revisions import Revisions
@@ -34,6 +35,7 @@ class RequestServices:
     kinds: Sequence[VnfKind]
     suspensions: Suspensions
     revisions: Revisions
+    protected_namespaces: ProtectedNamespaces
 
     async def read(self, instance_id: str) -> tuple[Stored, InstanceRecord]:
         """Return the instance. Raises NotFound."""
