@@ -231,8 +231,8 @@ def test_a_resource_without_status_is_ready_after_the_settling_time() -> None:
 def test_a_condition_of_an_earlier_generation_gives_no_verdict(kind: tuple[str, str]) -> None:
     """MC-011: without a word of ``status`` itself; neither good nor bad, by no form of a wait."""
 
-    def seen(type: str, observed: int | None, **more: str) -> dict[str, Any]:
-        body = obj(*kind, **more)
+    def seen(type: str, observed: int | None, note: str = "") -> dict[str, Any]:
+        body = obj(*kind, note=note)
         body["metadata"]["generation"] = 2
         generation = {} if observed is None else {"observedGeneration": observed}
         body["status"]["conditions"] = [{"type": type, "status": "True", **generation}]

@@ -97,11 +97,11 @@ async def test_machines_are_vnfcs_and_scale_and_heal_as_their_kinds_allow(
     with pytest.raises(MachineAtRest, match="VirtualMachine default/manual: it is stopped"):
         await site.heal([vm, manual], def_files=FILES, vdus=VDUS, operation="op6")
     # A paused set makes no instance in place of one that ends.
-    sets, key = "virtualmachineinstancereplicasets.kubevirt.io", Key("default", "set")
-    lab.registry.change(sets, key, lambda body: body["spec"].update(paused=True))
+    sets, place = "virtualmachineinstancereplicasets.kubevirt.io", Key("default", "set")
+    lab.registry.change(sets, place, lambda body: body["spec"].update(paused=True))
     with pytest.raises(MachineAtRest, match="VirtualMachineInstanceReplicaSet default/set: it is paused"):
         await site.heal([vm, *of_vdus(out)["set"]], def_files=FILES, vdus=VDUS, operation="op11")
-    lab.registry.change(sets, key, lambda body: body["spec"].pop("paused"))
+    lab.registry.change(sets, place, lambda body: body["spec"].pop("paused"))
     there = await cluster.get(MACHINE_INSTANCES, ObjectKey("kubevirt.io/v1", "VirtualMachineInstance", "default", "vm"))
     assert there is not None
     assert there["metadata"]["uid"] == vm.uid

@@ -162,6 +162,8 @@ class HookRecord:
     """Why it has failed."""
     is_gone: bool = False
     """Whether it was deleted after its end."""
+    is_going: bool = False
+    """Whether its deletion has begun, and waits for its finalizers."""
 
     @property
     def operation_id(self) -> str:

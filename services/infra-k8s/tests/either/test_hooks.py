@@ -211,6 +211,27 @@ async def _is_gone(ground: Any, name: str) -> bool:
     return await job(ground, name) is None
 
 
+async def test_an_object_of_a_hook_that_a_finalizer_holds_is_no_more_forgotten(ground: Any) -> None:
+    """MC-141: its deletion has begun; the end of the instance waits for it, also in no namespace and after other operations."""
+    name = f"{ground.namespace}-h"
+    role = an_object("ClusterRole", name, api_version="rbac.authorization.k8s.io/v1", rules=[])
+    role["metadata"]["finalizers"] = ["example.com/hold"]
+    files = {"h.yaml": role, "i.yaml": a_map("i"), "a.yaml": a_map("a")}
+    order = "- {file: h.yaml, hook: post-apply, hook_delete: [on-success], on: [create]}\n- {file: i.yaml, hook: pre-apply}\n- {file: a.yaml}\n"
+    assert [each.name for each in (await apply(ground, order, files)).hooks if each.name == name] == [name]
+    assert name in {each.name for each in (await replace(ground, order, files)).hooks}
+    deleting = asyncio.create_task(ground.delete())
+
+    async def is_held() -> bool:
+        return any(name in each and "example.com/hold" in each for each in said(ground))
+
+    await until_true(is_held)
+    assert not deleting.done()
+    await ground.as_other(role["apiVersion"], "ClusterRole", name, {"metadata": {"finalizers": None}})
+    await deleting
+    assert await ground.shown(role["apiVersion"], "ClusterRole", name) is None
+
+
 async def test_the_hooks_for_failures_run_once_and_hide_no_error(ground: Any) -> None:
     """MC-141: when an object or a hook has failed; a failure of theirs is named beside the first one."""
     failing = a_job("main", command="exit 3", annotations={"stage": "fail"})

@@ -37,6 +37,8 @@ log = structlog.get_logger()
 
 _JOB: Final = ("batch/v1", "Job")
 _COLLECTED_AFTER: Final = "ttlSecondsAfterFinished"
+_OF_KUBERNETES: Final = frozenset({"foregroundDeletion", "orphan"})
+"""The finalizers that its garbage collector removes."""
 RUN_LABEL: Final = "kubevnfm.io/hook-run"
 """On the object of a hook: the run for which it was created."""
 
@@ -100,7 +102,7 @@ class HookRun:
         """Return whether a run of this or an earlier attempt is continued, or its result stands."""
         if record.ended == "succeeded":
             # A ServiceAccount that went with the failure of a later hook is needed again, a Job has done its work.
-            return hook.runs_to_an_end or not record.is_gone
+            return hook.runs_to_an_end or not (record.is_gone or record.is_going)
         return record.attempt == self.attempt
 
     async def _make_way(self, hook: PlannedHook, name: str, *, is_again: bool) -> None:
@@ -177,20 +179,26 @@ class HookRun:
         """
         for hook in reversed(hooks):
             record = self.release.hook_record(hook.key, point)
-            if record is None or record.run != self.run or record.is_gone or not record.ended:
+            if record is None or record.run != self.run or record.is_gone or record.is_going or not record.ended:
                 continue
             policy = HookDelete.ON_SUCCESS if record.ended == "succeeded" else HookDelete.ON_FAILURE
             if policy in hook.hook.delete:
-                if record.uid:
-                    await self.wait.cluster.delete(
-                        hook.resource, hook.key, uid=record.uid, propagation=_propagation(hook)
-                    )
-                await self._save(replace(record, is_gone=True))
+                is_held = bool(record.uid) and await self._is_held_after_delete(hook, record)
+                await self._save(replace(record, is_gone=not is_held, is_going=is_held))
             elif record.uid and (limit_s := _collected_after(hook)) is not None:
                 change = {"metadata": {"uid": record.uid}, "spec": {_COLLECTED_AFTER: limit_s}}
                 # Refused: another party has put a Job in its place by now.
                 with suppress(ObjectRefused):
                     await self.wait.cluster.patch(hook.resource, hook.key, change)
+
+    async def _is_held_after_delete(self, hook: PlannedHook, record: HookRecord) -> bool:
+        """Delete the object; return whether finalizers of others hold it, so that the end of the instance has to wait for it."""
+        cluster = self.wait.cluster
+        if not await cluster.delete(hook.resource, hook.key, uid=record.uid, propagation=_propagation(hook)):
+            return False
+        left = await cluster.get(hook.resource, hook.key)
+        held_by = field_at(left, "metadata", "finalizers") or []
+        return left is not None and uid_of(left) == record.uid and not _OF_KUBERNETES.issuperset(held_by)
 
     async def _save(self, record: HookRecord) -> None:
         self.release = await self.releases.save(self.release.with_hook(record))
