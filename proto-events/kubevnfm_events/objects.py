@@ -233,6 +233,8 @@ class ObjectsOrder(Facts):
     """The values of objects that the instance shows."""
     release_name: str | None = None
     """The name of the release of the charts that ``order_artifact`` lists; None: ``vnf`` and the id of the instance."""
+    kubernetes_version: str | None = None
+    """The version that the templates of these charts see; None: that of the cluster."""
 
 
 class ChartOrder(ObjectsOrder):

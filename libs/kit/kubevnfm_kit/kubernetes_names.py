@@ -15,6 +15,9 @@ RELEASE_NAME: Final = rf"^{_RELEASE_PART}(\.{_RELEASE_PART})*$"
 RELEASE_NAME_RULE: Final = (
     f"at most {LONGEST_RELEASE_NAME} small letters, digits, - and ., as Helm takes them, expected"
 )
+KUBERNETES_VERSION: Final = r"^v?[0-9]{1,3}(\.[0-9]{1,3}){1,2}([-+][0-9A-Za-z][0-9A-Za-z.+-]{0,63})?$"
+"""A version that Helm's ``--kube-version`` takes."""
+KUBERNETES_VERSION_RULE: Final = "a version such as 1.31 or v1.31.4 expected"
 _OWN: Final = "kube-"
 
 
@@ -26,6 +29,11 @@ def is_label(text: str) -> bool:
 def is_of_kubernetes(namespace: str) -> bool:
     """Return whether a namespace is one of Kubernetes itself, such as ``kube-system``."""
     return namespace.startswith(_OWN)
+
+
+def is_kubernetes_version(text: str) -> bool:
+    """Return whether a text is a version of Kubernetes as Helm takes it."""
+    return re.fullmatch(KUBERNETES_VERSION, text) is not None
 
 
 def is_release_name(text: str) -> bool:

@@ -230,7 +230,7 @@ async def test_a_dry_run_stores_nothing_of_a_chart(site: Any, helm: None) -> Non
 
 
 async def test_an_order_of_charts_alone_is_applied(site: Any, cluster: Cluster, helm: None) -> None:
-    """MC-048, MC-130: under the name of a release that the request gives; and an object in it that the order does not have is refused with the line."""
+    """MC-048, MC-130: under the name of a release and for the version that the request gives; and an object in it that the order does not have is refused with the line."""
     order = "artifacts: [{chart: Files/web}]\nvalues: {replicas: 1, password: x}\n"
     given = {
         "def_files": (),
@@ -238,10 +238,12 @@ async def test_an_order_of_charts_alone_is_applied(site: Any, cluster: Cluster, 
         "namespace": "default",
         "instance": "i-1",
         "release_name": "fw.1",
+        "kubernetes_version": "1.27.5",
     }
     done = await site.apply({**FILES, ORDER: order}, **given)
     assert {each.kind for each in done.objects} == {"ConfigMap", "Deployment", "Secret"}
-    assert json.loads((await read(cluster, "ConfigMap", "call"))["data"]["arguments"])[1] == "fw.1"
+    arguments = json.loads((await read(cluster, "ConfigMap", "call"))["data"]["arguments"])
+    assert (arguments[1], arguments[arguments.index("--kube-version") + 1]) == ("fw.1", "1.27.5")
     await site.delete(instance="i-1")
     wrong = f"{order}objects:\n- {{object: {{kind: ConfigMap, name: none}}, priority: 1}}\n"
     with pytest.raises(Unprocessable, match=f"{ORDER}:4: object: the order has no object ConfigMap/none"):

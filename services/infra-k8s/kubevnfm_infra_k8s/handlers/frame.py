@@ -230,7 +230,7 @@ class Step:
     async def _rendered(self, order: ObjectsOrder, chart: HelmChart) -> Sequence[tuple[str, str]]:
         """Return the templates of a chart as it makes them for the cluster."""
         version, api_versions = await asyncio.gather(self.cluster.version(), self.cluster.api_versions())
-        target = ChartTarget(order.namespace or "default", version, api_versions)
+        target = ChartTarget(order.namespace or "default", order.kubernetes_version or version, api_versions)
         mine, operation_id = self.release.vnf_instance_id, self.context.operation_id
         return await self.handling.sources.rendered(
             order.package, chart, target, vnf_instance_id=mine, operation_id=operation_id

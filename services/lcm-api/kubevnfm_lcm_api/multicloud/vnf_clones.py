@@ -13,6 +13,7 @@ from kubevnfm_store.port import DocumentStore
 
 from kubevnfm_lcm_api.lifecycle.core.request_parameters import (
     COMPUTE_PROFILES,
+    KUBERNETES_VERSION,
     ORDER_ARTIFACT,
     OUTPUTS,
     RELEASE_NAME,
@@ -26,6 +27,7 @@ _MEMBER: Final = "clone_of"
 _NAMESPACE: Final = "namespace"
 _FIXED: Final = frozenset({"ip_address", "mac_address"})
 """The members of an interface that no other one can have."""
+_PARAMETERS: Final = (ORDER_ARTIFACT, COMPUTE_PROFILES, OUTPUTS, RELEASE_NAME, KUBERNETES_VERSION)
 _NOT_BESIDE: Final = ("regions", "oof_parameters")
 
 
@@ -43,8 +45,9 @@ async def completed(on: RequestServices, store: DocumentStore, body: Any) -> Any
     source = await _source(on, store, given[_MEMBER])
     copied = _members_of(source)
     if given.get("csar_id") not in (None, copied["csar_id"]):
-        # Another package may have its order at another path.
-        copied.pop(ORDER_ARTIFACT, None)
+        # Another package may have its order at another path, and no chart.
+        for name in (ORDER_ARTIFACT, KUBERNETES_VERSION):
+            copied.pop(name, None)
     values = given.get(VALUES)
     _check_namespace(source, given)
     if isinstance(values, Mapping):
@@ -81,7 +84,7 @@ def _members_of(source: Vnf) -> dict[str, Any]:
         VALUES: {name: value for name, value in parameters.get(VALUES, {}).items() if name != _NAMESPACE},
         "networks": [{name: value for name, value in each.items() if name not in _FIXED} for each in networks],
         "volumes": [each.model_dump(mode="json") for each in shown_volumes(internals.volumes)],
-        **{name: parameters.get(name) for name in (ORDER_ARTIFACT, COMPUTE_PROFILES, OUTPUTS, RELEASE_NAME)},
+        **{name: parameters.get(name) for name in _PARAMETERS},
     }
     return {name: value for name, value in found.items() if value is not None}
 

@@ -27,7 +27,7 @@ from kubevnfm_lcm_api.lifecycle.core.cloud_place import CloudPlace, OnapFacts
 from kubevnfm_lcm_api.lifecycle.core.draft import Draft
 from kubevnfm_lcm_api.lifecycle.core.instance import InstanceRecord
 from kubevnfm_lcm_api.lifecycle.core.kind import Asked, Replacement, UnderChange
-from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES, ORDER_ARTIFACT, VALUES
+from kubevnfm_lcm_api.lifecycle.core.request_parameters import DEF_FILES, KUBERNETES_VERSION, ORDER_ARTIFACT, VALUES
 from kubevnfm_lcm_api.lifecycle.core.revision import SOL003, Origin
 from kubevnfm_lcm_api.lifecycle.requests import bring_up, changes, modify
 from kubevnfm_lcm_api.lifecycle.requests.services import RequestServices
@@ -182,18 +182,22 @@ async def replace(
     csar_id: str,
     values: Mapping[str, Any],
     *,
+    kubernetes_version: str | None,
     origin: Origin,
     check: Callable[[Stored], None],
     check_places: PlaceCheck,
 ) -> str:
     """Accept a change to a package with these values alone, in place of all that the VNF has; return the occurrence's id.
 
+    ``kubernetes_version``: what the charts see from then on; None: that of the region.
+
     Raises as `change`.
     """
     package = await package_of(on, csar_id)
-    parameters = {
-        name: value for name, value in vnf.record.internals.parameters.items() if name not in (VALUES, ORDER_ARTIFACT)
-    }
+    replaced = {VALUES, ORDER_ARTIFACT, KUBERNETES_VERSION}
+    parameters = {name: each for name, each in vnf.record.internals.parameters.items() if name not in replaced}
+    if kubernetes_version is not None:
+        parameters[KUBERNETES_VERSION] = kubernetes_version
     original = {"vnfdId": package.vnfd_id, "additionalParams": {**parameters, VALUES: values}}
     asked = Asked(parse(ChangeCurrentVnfPkgRequest, original), original, "v2", origin=origin, is_whole=True)
     return await accept_change(on, vnf, asked, check=check, check_places=check_places)

@@ -16,7 +16,7 @@ from kubevnfm_csar.outputs import MOST_OUTPUTS, OutputName, OutputSpec
 from kubevnfm_events.objects import LeftObject
 from kubevnfm_kit.errors import Unprocessable
 from kubevnfm_kit.json_types import JsonObject
-from kubevnfm_kit.kubernetes_names import LONGEST_RELEASE_NAME, RELEASE_NAME
+from kubevnfm_kit.kubernetes_names import KUBERNETES_VERSION, LONGEST_RELEASE_NAME, RELEASE_NAME
 from kubevnfm_secrets import SecretParams, hide
 from pydantic import ConfigDict, Field, StrictInt, StringConstraints, WithJsonSchema
 
@@ -28,6 +28,7 @@ RegionId = Annotated[str, StringConstraints(max_length=129, pattern=rf"^{_PART}(
 """``<owner>/<region>``, or the name of the region alone."""
 CsarId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 OrderArtifact = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+KubernetesVersion = Annotated[str, StringConstraints(pattern=KUBERNETES_VERSION)]
 ReleaseName = Annotated[str, StringConstraints(max_length=LONGEST_RELEASE_NAME, pattern=RELEASE_NAME)]
 VnfName = Annotated[str, StringConstraints(max_length=255)]
 VnfDescription = Annotated[str, StringConstraints(max_length=1024)]
@@ -91,6 +92,8 @@ class VnfInstanceRequest(MultiCloudRequest):
     """Resources and placement of workloads."""
     release_name: ReleaseName | None = None
     """The name of the release of its charts, which stays; None: ``vnf`` and the id without its dashes."""
+    kubernetes_version: KubernetesVersion | None = None
+    """The version that the templates of its charts see; None: that of the region."""
     outputs: Annotated[dict[OutputName, OutputSpec], Field(max_length=MOST_OUTPUTS)] = Field(default_factory=dict)
     """Values of objects that the VNF shows, over those of the same names in the order artifact."""
     clone_of: str | None = None
@@ -204,7 +207,15 @@ class LeftBehind(MultiCloudType):
 
 def additional_params(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the additionalParams of SOL003 that the members of a request stand for."""
-    names = ("namespace", "values", "order_artifact", "compute_profiles", "outputs", "release_name")
+    names = (
+        "namespace",
+        "values",
+        "order_artifact",
+        "compute_profiles",
+        "outputs",
+        "release_name",
+        "kubernetes_version",
+    )
     found = {name: given[name] for name in names if given.get(name) is not None}
     if given.get("oof_parameters"):
         # Each is hidden by itself: it may say itself which of its values are secret.

@@ -16,7 +16,7 @@ from kubevnfm_store.port import AlreadyExists, DocumentStore, RevisionConflict
 from kubevnfm_store.query import AllOf, Exists, Filter, Index, Query, Stored, by
 from pydantic import Field, StringConstraints
 
-from kubevnfm_lcm_api.multicloud.vnf_types import ReleaseName
+from kubevnfm_lcm_api.multicloud.vnf_types import KubernetesVersion, ReleaseName
 
 DEFINITIONS: Final = "onap_definitions"
 PROFILES: Final = "onap_profiles"
@@ -25,6 +25,8 @@ INDEXES: Final = {
     PROFILES: [Index(["definition"]), Index(["rb-name"]), Index(["package"], sparse=True)],
 }
 DEFAULT: Final = "default"
+VERSION: Final = "kubernetes-version"
+"""The member of a profile with the version that its chart is rendered for."""
 _PAGE: Final = 500
 _TRIES: Final = 5
 
@@ -51,6 +53,7 @@ class Profile(MultiCloudRequest):
     profile_name: Annotated[BundleName, Field(alias="profile-name")]
     release_name: Annotated[ReleaseName | None, Field(alias="release-name")] = None
     namespace: NamespaceName | None = None
+    kubernetes_version: Annotated[KubernetesVersion | None, Field(alias=VERSION)] = None
     labels: Labels | None = None
 
 

@@ -20,7 +20,6 @@ _ONE: Final = f"{_MANY}/{{name}}/{{version}}"
 _PROFILES: Final = f"{_ONE}/profile"
 _PROFILE: Final = f"{_PROFILES}/{{profile}}"
 _NOT_KEPT: Final = {
-    "kubernetes-version": "charts are rendered for the version that the region has: leave it out",
     "extra-resource-types": "the status has all objects of the VNF and its pods: leave it out",
 }
 """Members of profiles that would do nothing."""

@@ -29,7 +29,7 @@ from kubevnfm_lcm_api.multicloud.vnf_lists import named_by_onap, of_onap
 from kubevnfm_lcm_api.multicloud.vnf_reading import vnf_in_path
 from kubevnfm_lcm_api.multicloud.vnf_types import ReleaseName, VnfInstanceRequest
 from kubevnfm_lcm_api.multicloud.vnf_views import Vnf
-from kubevnfm_lcm_api.onap.bundle_store import BundleName, Found, Labels
+from kubevnfm_lcm_api.onap.bundle_store import VERSION, BundleName, Found, Labels
 from kubevnfm_lcm_api.onap.bundles import bundles
 from kubevnfm_lcm_api.onap.names import new_name
 from kubevnfm_lcm_api.onap.override_values import MEMBER, flat, nested
@@ -70,6 +70,7 @@ async def create(request: web.Request) -> web.Response:
         "values": values,
         "release_name": wanted.release_name or profile.body.get("release-name") or wanted.profile_name,
         **({"namespace": profile.body["namespace"]} if "namespace" in profile.body else {}),
+        "kubernetes_version": profile.body.get(VERSION),
     }
     vnf_id, operation_id = await _accepted(request, wanted, body)
     await ends(request).ended(operation_id, read_preference(request).wait_s)
@@ -142,7 +143,16 @@ async def upgrade(request: web.Request) -> web.Response:
     csar_id = await bundles(request).package_of(profile)
     origin, places = Origin(request[CALLER].subject, "patch"), place_check(services(request).dry_runs)
     operation_id = await _in_words_of_onap(
-        vnf_requests.replace(vnfs(request), vnf, csar_id, values, origin=origin, check=_any, check_places=places)
+        vnf_requests.replace(
+            vnfs(request),
+            vnf,
+            csar_id,
+            values,
+            kubernetes_version=profile.body.get(VERSION),
+            origin=origin,
+            check=_any,
+            check_places=places,
+        )
     )
     await ends(request).ended(operation_id, read_preference(request).wait_s)
     vnf = await vnf_in_path(request, vnf.record.vnf.id)

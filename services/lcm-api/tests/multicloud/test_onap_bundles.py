@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubevnfm_clients.multicloud.region_views import KubernetesObject
-from kubevnfm_events.objects import ApplyObjects
+from kubevnfm_events.objects import ApplyObjects, ReplaceObjects
 from kubevnfm_lcm_api.notifications.domain.subscription import COLLECTION as SUBSCRIPTIONS
 from kubevnfm_store.query import AllOf
 from patience import until
@@ -102,9 +102,9 @@ async def check_definitions(gateway: Gateway) -> None:
     (await call(gateway, "PUT", one, {"rb-name": "other"})).must(422)
     assert (await call(gateway, "PUT", one, {"description": "b"})).must(201).json["description"] == "b"
 
-    profile = {**named, "profile-name": "p1", "release-name": "fw", "namespace": "ns1", "kubernetes-version": ""}
+    profile = {**named, "profile-name": "p1", "release-name": "fw", "namespace": "ns1", "kubernetes-version": "1.27.5"}
     refused: tuple[dict[str, Any], ...] = (
-        {"kubernetes-version": "1.12.3"}, {"extra-resource-types": [{}]}, {"namespace": "A"}, {"rb-name": "x"}
+        {"kubernetes-version": "1"}, {"extra-resource-types": [{}]}, {"namespace": "A"}, {"rb-name": "x"}
     )  # fmt: skip
     for bad in refused:
         answer = (await call(gateway, "POST", f"{one}/profile", {**profile, **bad})).must(422)
@@ -194,7 +194,7 @@ async def test_an_instance_lives_as_the_cnf_adapter_asks(tmp_path: Path) -> None
             "id"
         ]
         (applied,) = (each.data for each in world.twins.commands if isinstance(each.data, ApplyObjects))
-        assert (applied.release_name, applied.namespace) == ("uuid-1", "ns1")
+        assert (applied.release_name, applied.namespace, applied.kubernetes_version) == ("uuid-1", "ns1", "1.27.5")
         assert (applied.values["image"], applied.values["nginx-ingress"]) == ({"tag": 7}, {"on": True})
         entry = {name: made[name] for name in ("id", "request", "release-name", "namespace")}
         for query in ("", "?rb-name=rb1&rb-version=v1&profile-name=p1", "?rb-name=&profile-name=p1"):
@@ -281,7 +281,7 @@ async def check_status(gateway: Gateway, made: Any, vnf_id: str) -> None:
 
 async def check_upgrade(gateway: Gateway, asked: Mapping[str, Any], here: str) -> None:
     """MC-134: another profile, and the given values alone."""
-    profile = {"profile-name": "p3", "namespace": "ns1"}
+    profile = {"profile-name": "p3", "namespace": "ns1", "kubernetes-version": ""}
     (await call(gateway, "POST", f"{RB}/rb1/v1/profile", profile)).must(201)
     wanted = {**asked, "profile-name": "p3", "override-values": {"image.tag": "8"}}
     gateway.world.regions.add("op/far", "vim-edge")
@@ -293,6 +293,8 @@ async def check_upgrade(gateway: Gateway, asked: Mapping[str, Any], here: str) -
     (await call(gateway, "POST", f"{INSTANCES}/none_such/upgrade", wanted)).must(404)
     done = (await call(gateway, "POST", f"{here}/upgrade", wanted)).must(201).json
     assert done["request"]["profile-name"] == "p3"
+    replaced = [each.data for each in gateway.world.twins.commands if isinstance(each.data, ReplaceObjects)]
+    assert [each.kubernetes_version for each in replaced] == [None]
     assert done["request"]["override-values"] == {"image.tag": "8"}
     assert done["release-name"] == "uuid-1"
     # Back again, for the profile with content.

@@ -477,6 +477,8 @@ _BAD: list[tuple[Mapping[str, Any], list[str]]] = [
     ({"oof_parameters": [{}] * 101}, ["/oof_parameters"]),
     ({"oof_parameters": [{"namespace": "b"}], "namespace": "a"}, ["/namespace"]),
     ({"order_artifact": "none.yaml"}, ["/order_artifact"]),
+    ({"kubernetes_version": "1"}, ["/kubernetes_version"]),
+    ({"kubernetes_version": "1.31"}, ["/kubernetes_version"]),
     ({"order_artifact": f"{FOLDER}/a.yaml"}, ["/order_artifact"]),
     ({"vnf_instance_name": "x" * 256}, ["/vnf_instance_name"]),
     *(

@@ -20,6 +20,7 @@ from kubevnfm_lcm_api.lifecycle.containers.charts import chart_of
 from kubevnfm_lcm_api.lifecycle.containers.drafts import InstantiateCnfDraft
 from kubevnfm_lcm_api.lifecycle.containers.drivers import check_cnf_drivers, executor_phases
 from kubevnfm_lcm_api.lifecycle.containers.ordering import (
+    kubernetes_version_in,
     order_artifact_in,
     ordered_namespace,
     ordered_wait_s,
@@ -140,6 +141,7 @@ def with_attributes(order: ChartOrder, parameters: Mapping[str, Any], record: In
         "values": values_of(parameters, record, order) if is_ordered else {},
         "compute_profiles": profiles_of(parameters) if is_ordered else (),
         "release_name": release_name_in(parameters) if is_ordered else None,
+        "kubernetes_version": kubernetes_version_in(parameters) if is_ordered else None,
     }
     return order.model_copy(update=attributes)
 

@@ -43,6 +43,7 @@ from kubevnfm_lcm_api.lifecycle.containers.networks import (
 from kubevnfm_lcm_api.lifecycle.containers.objects_digest import digest_of_objects
 from kubevnfm_lcm_api.lifecycle.containers.ordering import (
     check_artifacts,
+    check_has_chart,
     order_in,
     ordered_wait_s,
     requested_order,
@@ -134,6 +135,7 @@ class Containers(VnfKind):
         files = await self._packages.file_names(record.vnf.vnf_pkg_id)
         parameters = asked.request.additional_params
         artifacts = await requested_order(self._packages, common.package.package_id, files, parameters)
+        check_has_chart(artifacts, parameters)
         draft = await cnf_draft(common, record, flavour, asked, files, artifacts)
         await check_chart_program(self._charts, draft.chart, artifacts)
         networks, attached = await requested_networks(

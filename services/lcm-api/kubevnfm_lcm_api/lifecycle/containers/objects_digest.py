@@ -25,9 +25,10 @@ def digest_of_objects(bodies: Sequence[Any], order: ObjectsOrder, ring: KeyRing,
     ]
     if charts:
         values = json.dumps(map_secrets(order.values, lambda secret: secret.reveal(ring)), sort_keys=True)
-        added.append(
-            [{"package": order.package.package_id, "charts": list(charts), "values": ring.fingerprint(values)}]
-        )
+        rendered = {"package": order.package.package_id, "charts": list(charts), "values": ring.fingerprint(values)}
+        if order.kubernetes_version is not None:
+            rendered["kubernetes_version"] = order.kubernetes_version
+        added.append([rendered])
     text = json.dumps([[_hashed(each, ring) for each in bodies], added], sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 

@@ -20,7 +20,14 @@ from kubevnfm_csar.values_schema import LARGEST as LARGEST_SCHEMA
 from kubevnfm_csar.values_schema import schema_path
 from kubevnfm_events.objects import ObjectsOrder
 from kubevnfm_kit.errors import Unprocessable
-from kubevnfm_kit.kubernetes_names import RELEASE_NAME_RULE, is_label, is_of_kubernetes, is_release_name
+from kubevnfm_kit.kubernetes_names import (
+    KUBERNETES_VERSION_RULE,
+    RELEASE_NAME_RULE,
+    is_kubernetes_version,
+    is_label,
+    is_of_kubernetes,
+    is_release_name,
+)
 from kubevnfm_secrets import SECRET_NAMES, KeyRing, Secret, map_secrets
 
 from kubevnfm_lcm_api.lifecycle.containers.manifests import package_texts
@@ -31,6 +38,7 @@ from kubevnfm_lcm_api.lifecycle.core.request_parameters import (
     CHART,
     COMPUTE_PROFILES,
     DEF_FILES,
+    KUBERNETES_VERSION,
     ORDER_ARTIFACT,
     OUTPUTS,
     RELEASE_NAME,
@@ -38,7 +46,7 @@ from kubevnfm_lcm_api.lifecycle.core.request_parameters import (
     variables_in,
 )
 
-_OF_ORDERS: Final = frozenset({ORDER_ARTIFACT, VALUES, COMPUTE_PROFILES, OUTPUTS, RELEASE_NAME})
+_OF_ORDERS: Final = frozenset({ORDER_ARTIFACT, VALUES, COMPUTE_PROFILES, OUTPUTS, RELEASE_NAME, KUBERNETES_VERSION})
 """The parameters that a package without an order has no use for."""
 _NAMESPACE: Final = "additionalParams/namespace"
 _MOST_OF_VALUES: Final = 2 * 2**20
@@ -95,6 +103,21 @@ def release_name_in(parameters: Mapping[str, Any]) -> str | None:
     if name is not None and not (isinstance(name, str) and is_release_name(name)):
         raise Unprocessable(f"additionalParams/{RELEASE_NAME}", RELEASE_NAME_RULE)
     return name
+
+
+def kubernetes_version_in(parameters: Mapping[str, Any]) -> str | None:
+    """Return the version that the templates of an instance's charts see; None for that of its cluster. Raises Unprocessable."""
+    version = parameters.get(KUBERNETES_VERSION)
+    if version is not None and not (isinstance(version, str) and is_kubernetes_version(version)):
+        raise Unprocessable(f"additionalParams/{KUBERNETES_VERSION}", KUBERNETES_VERSION_RULE)
+    return version
+
+
+def check_has_chart(artifacts: ArtifactOrder | None, parameters: Mapping[str, Any]) -> None:
+    """Raise Unprocessable if a request gives a version of Kubernetes, and the order has no chart, which alone would see it."""
+    if artifacts is not None and not artifacts.charts and parameters.get(KUBERNETES_VERSION) is not None:
+        reason = "the order of the package has no chart, which alone would see it: leave it out"
+        raise Unprocessable(f"additionalParams/{KUBERNETES_VERSION}", reason)
 
 
 def ordered_namespace(parameters: Mapping[str, Any], instance_id: str) -> str:

@@ -45,6 +45,7 @@ class ReplaceCnfDraft(ChangeCnfDraft):
     order_artifact_before: str | None = None
     values_before: SecretParams = Field(default_factory=dict)
     compute_profiles_before: tuple[ComputeProfile, ...] = ()
+    kubernetes_version_before: str | None = None
     networks_before: tuple[NetworkAttachment, ...] | None = None
     volumes_before: tuple[ClaimedVolume, ...] | None = None
     """The networks and volumes before; None: they stay."""
@@ -101,6 +102,7 @@ class ReplaceCnfDraft(ChangeCnfDraft):
             "order_artifact": self.order_artifact_before,
             "values": self.values_before,
             "compute_profiles": self.compute_profiles_before,
+            "kubernetes_version": self.kubernetes_version_before,
             "networks": self.networks if self.networks_before is None else self.networks_before,
             "volumes": self.volumes if self.volumes_before is None else self.volumes_before,
             "outputs": self.outputs_before,

@@ -109,6 +109,7 @@ def replaced_cnf(
         order_artifact_before=present.order_artifact,
         values_before=present.values,
         compute_profiles_before=present.compute_profiles,
+        kubernetes_version_before=present.kubernetes_version,
         holds_more=vnf.record.internals.holds_more,
         outputs_before=present.outputs,
         ignored_artifacts=None if images_of else artifacts.ignored(files) if artifacts is not None else (),
